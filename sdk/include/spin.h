@@ -354,6 +354,20 @@ SPIN_HANDLER_CALL int PtlHandlerCTSet(ptl_ct_event_t new_ct);
 SPIN_HANDLER_CALL unsigned int spin_my_hpu(void);
 SPIN_HANDLER_CALL unsigned int spin_num_hpus(void);
 
+/* Prints on standard error of spinrun what printf would print, each line after the rank, the HPU, the handler and the simulated
+ * time. All conversions of C but %n, %ls, %lc and those of long double. The card takes 100 cycles, for formats of any length;
+ * none with `spinrun --print-free`, where only the instructions that pass the arguments take time. Returns 0. A format or string
+ * that is not the handler's ends it as SEGV.
+ *
+ * assert() and abort() of the C library end the handler as FAIL; spinrun says which assertion failed, and where. */
+#ifdef __cplusplus
+extern "C"
+#endif
+#ifndef __SPIN_DEVICE__
+    static inline
+#endif
+    __attribute__((unused, format(printf, 1, 2))) int spin_printf(const char *format, ...);
+
 #ifdef __SPIN_DEVICE__
 #include <spin/device.h>
 #else

@@ -25,10 +25,10 @@ _Static_assert(sizeof(struct state) == 64, "HPU memory is given out in units of 
 
 static int *where; /* nobody sets it */
 
-static __attribute__((noinline)) int dig(volatile char *above, int depth) {
+static __attribute__((noinline)) int dig(volatile char *above, int depth) { /* entry */
     volatile char here[200];
-    here[depth & 63] = above[depth & 63]; /* deep */
-    return depth > 1 << 20 ? here[0] : dig(here, depth + 1) + here[1];
+    here[depth & 63] = above[depth & 63];
+    return depth > 1 << 20 ? here[0] : dig(here, depth + 1) + here[1]; /* deeper */
 }
 
 static int misbehave(struct state *s, int fine) {

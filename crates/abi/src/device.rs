@@ -130,6 +130,10 @@ pub mod cmd {
     pub const CAS: u32 = 20;
     /// `a0`: address of a [`super::FetchAddCmd`].
     pub const FETCH_ADD: u32 = 21;
+    /// `a0`: address of a [`super::PrintCmd`].
+    pub const PRINT: u32 = 22;
+    /// `a0`: address of an [`super::AssertCmd`]. Ends the handler as [`super::ret::FAIL`].
+    pub const ASSERT: u32 = 23;
 }
 
 /// Results of commands.
@@ -238,6 +242,30 @@ pub struct FetchAddCmd {
     pub address: u32,
     /// Padding.
     pub pad: u32,
+}
+
+/// Arguments of `spin_printf`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct PrintCmd {
+    /// Card address of the format.
+    pub format: u32,
+    /// Card address of the arguments, as C's `va_list` has it.
+    pub arguments: u32,
+}
+
+/// An assertion that does not hold: what C's `assert` says about it. All but the line are card addresses of strings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct AssertCmd {
+    /// The expression.
+    pub expression: u32,
+    /// The source file.
+    pub file: u32,
+    /// The function.
+    pub function: u32,
+    /// The line in the file.
+    pub line: u32,
 }
 
 pub mod image;

@@ -3,6 +3,7 @@ use std::rc::Rc;
 use sim::Time;
 
 use crate::command::{CommandId, Issued, Reply};
+use crate::debug::Debugger;
 use crate::memory::{AllocationError, HpuMemory, OutsideMemory};
 use crate::outcome::Finished;
 use crate::profile::Profile;
@@ -31,6 +32,19 @@ pub struct HandlerSlice<'a> {
     pub name: &'a str,
     /// The message and the packet that it processes.
     pub packet: Option<(MessageId, Packet)>,
+}
+
+/// A text that a handler shows to the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The number of the processor.
+    pub hpu: u32,
+    /// The handler.
+    pub handler: Rc<str>,
+    /// The time at which it has printed.
+    pub at: Time,
+    /// The text.
+    pub text: String,
 }
 
 /// An error of the simulator itself: a state that cannot occur.
@@ -70,6 +84,8 @@ pub trait Env {
     /// A handler has ended. The card takes back the task and its packet, and calls [`Accelerator::resume`] when it has
     /// acted on the outcome.
     fn finished(&mut self, finished: Finished);
+    /// A handler shows a text to the user.
+    fn print(&mut self, printed: Printed);
     /// Whether slices are recorded.
     fn tracing(&self) -> bool;
     /// Adds a slice to the timeline.
@@ -176,6 +192,10 @@ pub trait Accelerator {
     /// When the accelerator is in a state that cannot occur.
     fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError>;
 
+    /// Lets the texts that handlers print take no time on the card.
+    fn set_print_free(&mut self);
+    /// Attaches a debugger. Returns whether this kind of accelerator can be debugged.
+    fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool;
     /// Counts, from now on, how often each instruction is executed.
     fn set_profiling(&mut self);
     /// Number of executions of each instruction.

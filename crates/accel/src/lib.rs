@@ -6,6 +6,8 @@
 //!
 //! * `accelerator`: both traits
 //! * `task`, `command`, `outcome`: the values that the two sides exchange
+//! * `debug`: the interface of debuggers
+//! * `fault`: what the user is told about a handler that has failed
 //! * `program`, `profile`: device programs, and the source lines of their instructions
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
 //! * [`convention`]: how a handler sees its arguments, what its return codes mean, and which commands it has
@@ -16,6 +18,8 @@
 mod accelerator;
 mod command;
 pub mod convention;
+mod debug;
+mod fault;
 mod handles;
 mod kind;
 mod map;
@@ -29,11 +33,12 @@ mod task;
 #[doc(hidden)]
 pub mod testing;
 
-pub use accelerator::{Accelerator, Env, Event, HandlerSlice, InternalError};
+pub use accelerator::{Accelerator, Env, Event, HandlerSlice, InternalError, Printed};
 pub use command::{
     Command, CommandId, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Issued, Message, Place, Reply,
     Transfer,
 };
+pub use debug::{Debugger, Halt, Halted, Resident};
 pub use kind::{NotOnCards, check_card, counts_instructions, create, is_unused_on_cards, most_memory};
 pub use map::load_map;
 pub use memory::{AllocationError, HpuMemory};
@@ -45,3 +50,7 @@ pub use task::{HandlerSet, Input, MessageHeader, MessageId, MessageKind, Packet,
 /// `min_fragmentation_limit`: alignment in bytes of the payload that handlers see, and the unit of packet sizes (sPIN
 /// App. B.2.1).
 pub const FRAGMENT: u32 = 8;
+
+/// Cycles of a `spin_printf` on the card, an assumption: a card has no terminal, so this is of the order of a short message to the
+/// host. `spinrun --print-free` sets it to 0.
+const PRINT_CYCLES: u64 = 100;

@@ -5,6 +5,7 @@ mod clock;
 mod failures;
 pub mod goal;
 pub mod machines;
+mod messages;
 mod noise;
 mod progress;
 pub mod pspin;

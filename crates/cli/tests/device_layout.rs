@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use abi::device::{
-    AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret,
+    AssertCmd, AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PrintCmd, PutCmd, cmd,
+    err, ret,
 };
 
 /// C assertions that a structure's size and fields (`"C name" = rust name`) are those of a Rust type.
@@ -80,7 +81,9 @@ fn assertions() -> String {
         DMA_CAS,
         DMA_FETCH_ADD,
         CAS,
-        FETCH_ADD
+        FETCH_ADD,
+        PRINT,
+        ASSERT
     );
     structure!(text, PayloadArgs, "ptl_payload_t", { "length" = length, "offset" = offset, "base" = base });
     structure!(text, PutCmd, "struct spin_put_cmd", {
@@ -100,6 +103,10 @@ fn assertions() -> String {
     structure!(text, CasCmd, "struct spin_cas_cmd", { "compare" = compare, "swap" = swap, "address" = address });
     structure!(text, FetchAddCmd, "struct spin_fetch_add_cmd", {
         "increment" = increment, "before" = before, "address" = address,
+    });
+    structure!(text, PrintCmd, "struct spin_print_cmd", { "format" = format, "arguments" = arguments });
+    structure!(text, AssertCmd, "struct spin_assert_cmd", {
+        "expression" = expression, "file" = file, "function" = function, "line" = line,
     });
     // With a handler, the file must compile for the card.
     text += "#endif\n__handler int h(const ptl_header_t h, void *state) { return PROCEED; }\n";
@@ -130,9 +137,9 @@ fn compile(text: &str) -> (bool, String) {
 #[test]
 fn headers_agree_with_abi() {
     let text = assertions();
-    // Names: 10 return codes twice, 2 errors, 21 commands, 1 option; user_hdr; and a size, then two for each field.
-    let fields = [7, 3, 9, 5, 3, 7, 3, 3].map(|fields| 1 + 2 * fields);
-    let expected = 2 * 10 + 2 + 21 + 1 + 1 + fields.iter().sum::<usize>();
+    // Names: 10 return codes twice, 2 errors, 23 commands, 1 option; user_hdr; and a size, then two for each field.
+    let fields = [7, 3, 9, 5, 3, 7, 3, 3, 2, 4].map(|fields| 1 + 2 * fields);
+    let expected = 2 * 10 + 2 + 23 + 1 + 1 + fields.iter().sum::<usize>();
     assert_eq!(text.matches("_Static_assert").count(), expected);
     let (compiled, messages) = compile(&text);
     assert!(compiled, "{messages}");

@@ -1,14 +1,14 @@
 use std::rc::Rc;
 
 use net::{Injection, Interconnect};
-use nic::{Departure, Header, MemoryFault, NicEvent, Notice, Packet, Ports, Slice, Timeline};
+use nic::{Departure, Header, MemoryFault, NicEvent, Notice, Packet, Ports, Printed, Slice, Timeline};
 use sim::{EventQueue, SharedBandwidth, Time, TimePerByte};
 
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
+use crate::messages::Messages;
 use crate::outlet::{Outlet, for_card};
-use crate::warnings::Warnings;
 
 /// The access of one node's card to the cluster.
 pub struct CardPorts<'a, E, M> {
@@ -25,7 +25,7 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) interconnect: &'a mut Interconnect<Box<Packet>>,
     pub(crate) notices: &'a mut Vec<(u32, Notice)>,
     pub(crate) timeline: &'a mut Timeline,
-    pub(crate) warnings: &'a mut Warnings,
+    pub(crate) messages: &'a mut Messages,
     pub(crate) failure: &'a mut Option<InternalError>,
 }
 
@@ -87,8 +87,20 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
         }
     }
 
+    fn name_of(&self, node: u32) -> String {
+        let ranks = self.interconnect.nodes() - self.interconnect.switches().len();
+        match self.interconnect.switches().get((node as usize).wrapping_sub(ranks)) {
+            Some(switch) => format!("switch {switch}"),
+            None => format!("rank {node}"),
+        }
+    }
+
     fn warn(&mut self, message: String) {
-        self.warnings.add(self.now, message);
+        self.messages.warn(self.now, message);
+    }
+
+    fn print(&mut self, printed: Printed) {
+        self.messages.print(&self.name_of(self.node), &printed);
     }
 
     fn internal_error(&mut self, error: nic::InternalError) {

@@ -16,9 +16,9 @@ use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
+use crate::messages::{Listener, Messages};
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
-use crate::warnings::{Listener, Warnings};
 
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that its ranks schedule for
 /// themselves.
@@ -36,7 +36,7 @@ pub struct Cluster<E> {
     /// The bandwidth of each host's memory, if CPU and card share it.
     bandwidths: Vec<SharedBandwidth>,
     timeline: Timeline,
-    warnings: Warnings,
+    messages: Messages,
     pub(crate) failure: Option<InternalError>,
     pub(crate) now: Time,
     pub(crate) progress: Arc<RunProgress>,
@@ -82,7 +82,7 @@ impl<E> Cluster<E> {
             traffic: vec![HostTraffic::default(); ranks],
             bandwidths: vec![bandwidth; if machine.host.shared_memory { ranks } else { 0 }],
             timeline,
-            warnings: Warnings::new(listener),
+            messages: Messages::new(listener),
             failure: None,
             now: Time::ZERO,
             progress: Arc::default(),
@@ -208,7 +208,7 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
-        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, dead, ranks, .. } =
+        let Cluster { queue, interconnect, notices, timeline, messages, failure, now, bandwidths, dead, ranks, .. } =
             self;
         let (now, node, is_dead, bandwidth) =
             (*now, rank as u32, dead.contains_key(&(rank as u32)), bandwidths.get_mut(rank));
@@ -223,7 +223,7 @@ impl<E> Cluster<E> {
             interconnect,
             notices,
             timeline,
-            warnings,
+            messages,
             failure,
         };
         act(&mut self.cards[rank], &mut ports)
@@ -347,12 +347,17 @@ impl<E> Cluster<E> {
 
     /// Passes a message to the user.
     pub fn warn(&mut self, message: String) {
-        self.warnings.add(self.now, message);
+        self.messages.warn(self.now, message);
     }
 
     /// The messages for the user.
-    pub fn warnings(&self) -> &Warnings {
-        &self.warnings
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// Lets the texts that handlers print take no time on the cards.
+    pub fn set_print_free(&mut self) {
+        self.cards.iter_mut().for_each(Nic::set_print_free);
     }
 
     /// Counts, from now on, how often handlers execute each source line; [`Cluster::stats`] then has the counts.

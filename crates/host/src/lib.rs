@@ -5,5 +5,5 @@ pub mod mpi;
 pub mod pmi;
 mod world;
 
-pub use cluster::{Death, Failures, HostTraffic, Loss, LossyPlace, Victim};
+pub use cluster::{Death, Failures, HostTraffic, Listener, Loss, LossyPlace, Message, Victim};
 pub use world::{Computation, ComputeTimes, End, FailureError, RunError, World};

@@ -67,10 +67,26 @@ impl Engine {
     /// the next call, at the simulated time of [`Thread::cycles`], runs it first. So such instructions of different
     /// HPUs happen in the order of simulated time.
     pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
+        self.run_with(thread, memory, max_cycles, Freely)
+    }
+
+    /// Does what [`Engine::run`] does, one instruction after the other, in the same cycles. `stops` is asked before each whether to
+    /// stop there ([`Stop::Break`]); the next call asks again.
+    pub fn run_stepwise(
+        &mut self,
+        thread: &mut Thread,
+        memory: &mut Memory<'_>,
+        max_cycles: u64,
+        stops: &mut dyn FnMut(u32) -> bool,
+    ) -> Stop {
+        self.run_with(thread, memory, max_cycles, Stepwise(stops))
+    }
+
+    fn run_with(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64, pace: impl Pace) -> Stop {
         let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
         thread.attention.resume();
         let mut view = View::new(memory, thread.attention);
-        let stop = self.run_blocks(thread, &mut view, max_cycles, counts.as_mut());
+        let stop = self.run_blocks(thread, &mut view, max_cycles, counts.as_mut(), pace);
         thread.attention = view.attention;
         if let (Some(profile), Some(counts)) = (&mut self.profile, counts) {
             profile.give_back(thread.entry, counts);
@@ -79,17 +95,18 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn run_blocks(
+    fn run_blocks<P: Pace>(
         &mut self,
         thread: &mut Thread,
         view: &mut View<'_>,
         max_cycles: u64,
         mut counts: Option<&mut Vec<u64>>,
+        mut pace: P,
     ) -> Stop {
         self.memo.resume(&mut thread.pipeline);
         loop {
             let start = thread.state.pc;
-            let found = if thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
+            let found = if P::STEPS || thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
             let Some(number) = found else { return self.left_program(thread) };
             if thread.state.cycles > max_cycles {
                 return Stop::Limit;
@@ -99,7 +116,13 @@ impl Engine {
                 thread.granted = true;
                 return Stop::Sync;
             }
+            if P::STEPS && pace.stops(start) {
+                return Stop::Break;
+            }
             view.granted = std::mem::take(&mut thread.granted);
+            // The branch predictor knows branches by the blocks that they end.
+            let whole = if P::STEPS { self.whole(thread, view.granted, number) } else { number };
+            let block = self.blocks.block(number);
 
             let state = &mut thread.state;
             state.pc = block.end;
@@ -127,7 +150,8 @@ impl Engine {
                 state.cycles += u64::from(state.data_cycles);
                 Exit { taken, ..Exit::NEXT }
             } else {
-                let mispredicted = self.predictor.mispredicts(number, block.last, block.backward, taken, state.pc);
+                let backward = self.blocks.block(whole).backward;
+                let mispredicted = self.predictor.mispredicts(whole, block.last, backward, taken, state.pc);
                 Exit { taken, mispredicted, ..Exit::NEXT }
             };
             let timed = &self.blocks.timed;
@@ -139,6 +163,19 @@ impl Engine {
                 return Stop::Call { number, argument };
             }
         }
+    }
+
+    /// The block that a thread would execute if it did not stop before the instruction that is block `number`.
+    fn whole(&mut self, thread: &mut Thread, granted: bool, number: u32) -> u32 {
+        let (start, end) = (thread.state.pc, self.blocks.block(number).end);
+        let within = std::mem::take(&mut thread.within).filter(|(next, _)| *next == start && !granted);
+        let whole = match within {
+            Some((_, whole)) => whole,
+            None if granted => number,
+            None => self.blocks.at(start).unwrap_or(number),
+        };
+        thread.within = Some((end, whole)).filter(|_| end < self.blocks.block(whole).end);
+        whole
     }
 
     /// Stops a thread whose pc is outside the code: it has returned, or has jumped somewhere else.
@@ -215,5 +252,36 @@ impl Engine {
         state.cycles += u64::from(self.memo.partial(thread.pipeline, &ops));
 
         Stop::Fault(Fault::of(flow, pc, view.denied, self.blocks.encoding(pc, ops[at].length)))
+    }
+}
+
+/// How a thread runs.
+trait Pace {
+    /// Whether it runs instruction by instruction.
+    const STEPS: bool;
+
+    /// Whether it stops before the instruction at `pc`.
+    fn stops(&mut self, pc: u32) -> bool;
+}
+
+/// In blocks, until the card must decide something.
+struct Freely;
+
+impl Pace for Freely {
+    const STEPS: bool = false;
+
+    fn stops(&mut self, _: u32) -> bool {
+        false
+    }
+}
+
+/// Instruction by instruction, where a debugger may stop it.
+struct Stepwise<'a>(&'a mut dyn FnMut(u32) -> bool);
+
+impl Pace for Stepwise<'_> {
+    const STEPS: bool = true;
+
+    fn stops(&mut self, pc: u32) -> bool {
+        (self.0)(pc)
     }
 }

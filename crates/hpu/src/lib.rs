@@ -46,7 +46,7 @@ pub use interpreter::{Accessed, Interpreter, Retired};
 pub use map::{LoadMap, Region};
 pub use memory::Memory;
 pub use predictor::Predictor;
-pub use program::{ElfError, Location, Program};
+pub use program::{ElfError, Frame, Location, Program};
 pub use stepper::{Access, Lines, Pause, Stall, Stepper};
 pub use stop::{Fault, Stop};
 pub use thread::Thread;

@@ -18,6 +18,8 @@ pub enum Stop {
     /// The next instruction must happen at its exact time: it is an atomic operation, a load or store next to a fence,
     /// or an access to a word on which a handler waits. The next run executes it.
     Sync,
+    /// A debugger stops the thread before its next instruction; only in [`Engine::run_stepwise`](crate::Engine::run_stepwise).
+    Break,
     /// The thread has used more cycles than allowed.
     Limit,
     /// The handler failed; [`Thread::pc`](crate::Thread::pc) is the address of the instruction that failed.

@@ -16,6 +16,8 @@ pub struct Thread {
     pub(crate) command: u32,
     /// The time of the synchronising instruction at the pc has come.
     pub(crate) granted: bool,
+    /// While a debugger runs the thread instruction by instruction within a block: the address of the next one, and the block.
+    pub(crate) within: Option<(u32, u32)>,
     /// Whether the handler waits in a loop of plain loads.
     pub(crate) attention: Attention,
     /// State of the pipeline, in the engine's memo.
@@ -42,6 +44,7 @@ impl Thread {
             entry,
             command: entry,
             granted: false,
+            within: None,
             attention: Attention::default(),
             pipeline: Position::default(),
             block: 0,
@@ -79,6 +82,11 @@ impl Thread {
         self.state.set_word(self.convention.result, result);
     }
 
+    /// Lets the command of the latest [`Stop::Call`](crate::Stop::Call) take so many cycles of the core.
+    pub fn take_cycles(&mut self, cycles: u64) {
+        self.state.cycles += cycles;
+    }
+
     /// Notes that the card has executed a command for the handler, so the handler does not wait in a loop.
     pub fn note_work(&mut self) {
         self.attention.rest();
@@ -87,6 +95,13 @@ impl Thread {
     /// Address of the next instruction, or of the one that failed.
     pub fn pc(&self) -> u32 {
         self.state.pc
+    }
+
+    /// Lets the thread go on at `pc`.
+    pub fn set_pc(&mut self, pc: u32) {
+        self.ways.forget();
+        (self.granted, self.within) = (false, None);
+        self.state.pc = pc;
     }
 
     /// Address of the instruction that caused the latest [`Stop::Call`](crate::Stop::Call).

@@ -1,5 +1,6 @@
 use std::rc::Rc;
 
+use accel::Printed;
 use sim::{Time, TimePerByte};
 
 pub use crate::departure::Departure;
@@ -75,8 +76,12 @@ pub trait Ports {
     fn memory_rate(&mut self, rate: TimePerByte, bytes: u64, start: impl FnOnce() -> Time) -> TimePerByte;
     /// Tells the host.
     fn notify(&mut self, notice: Notice);
+    /// The name of a node, for messages: "rank 3", or that of a switch.
+    fn name_of(&self, node: u32) -> String;
     /// Tells the user about an error in a handler.
     fn warn(&mut self, message: String);
+    /// Shows the user a text that a handler has printed.
+    fn print(&mut self, printed: Printed);
     /// Ends the run: the card is in a state that cannot occur, which is a defect of the simulator.
     fn internal_error(&mut self, error: InternalError);
     /// Whether slices are wanted.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
-use cluster::{InternalError, Ranks};
+use cluster::{InternalError, Listener, Ranks};
 use goal::{Action, Deadlock, RunProgress, Schedule, Verb, WaitCause};
 use machine::Machine;
 use nic::{CardProgram, HandlerStats};
@@ -58,11 +58,12 @@ impl<'a> World<'a> {
         program: Option<Rc<CardProgram>>,
         eager: u64,
         trace: Trace,
+        listener: Listener,
     ) -> Result<World<'a>, RunError> {
         check::schedule(schedule, &machine, program.as_deref())?;
         let program = program.filter(|_| machine.nic.runs_handlers());
-        // Messages of cards are only about handlers that failed, which ends the run.
-        let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ()))?;
+        // Warnings of cards are only about handlers that failed, which ends the run.
+        let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, listener)?;
         cluster.trim_cards();
         let ni = open_interfaces(&mut cluster, program.as_ref());
         let mut scripts = Scripts::new(schedule, ni, eager);
@@ -174,7 +175,7 @@ impl Ranks for Scripts<'_> {
     }
 
     fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
-        match cluster.warnings().first() {
+        match cluster.messages().first_warning() {
             Some((at, message)) => Err(CardError::Handler { at: *at, message: message.clone() }.into()),
             None => Ok(()),
         }

@@ -26,7 +26,7 @@ fn with<R>(
     look: impl FnOnce(&SparseMemory, Outcome) -> R,
 ) -> Result<R, RunError> {
     let schedule = goal::text::read(text.as_bytes()).unwrap();
-    let mut world = World::new(&schedule, machine(set), None, eager, Trace::off())?;
+    let mut world = World::new(&schedule, machine(set), None, eager, Trace::off(), Box::new(|_| ()))?;
     let outcome = world.run()?;
     Ok(look(world.memory(), outcome))
 }

@@ -11,6 +11,11 @@ _Noreturn void abort(void) {
 _Noreturn void __assert_fail(const char *expression, const char *file, int line, const char *function);
 
 _Noreturn void __assert_fail(const char *expression, const char *file, int line, const char *function) {
-    (void)expression, (void)file, (void)line, (void)function;
-    abort();
+    struct spin_assert_cmd cmd;
+    cmd.expression = spin_address(expression);
+    cmd.file = spin_address(file);
+    cmd.function = spin_address(function);
+    cmd.line = (uint32_t)line;
+    for (;;)
+        spin_command(SPIN_CMD_ASSERT, spin_address(&cmd));
 }

@@ -27,7 +27,9 @@ enum spin_command_number {
     SPIN_CMD_DMA_CAS = 18,
     SPIN_CMD_DMA_FETCH_ADD = 19,
     SPIN_CMD_CAS = 20,
-    SPIN_CMD_FETCH_ADD = 21
+    SPIN_CMD_FETCH_ADD = 21,
+    SPIN_CMD_PRINT = 22,
+    SPIN_CMD_ASSERT = 23
 };
 
 struct spin_put_cmd {
@@ -78,6 +80,18 @@ struct spin_fetch_add_cmd {
     uint64_t before;
     uint32_t address;
     uint32_t pad;
+};
+
+struct spin_print_cmd {
+    uint32_t format;
+    uint32_t arguments;
+};
+
+struct spin_assert_cmd {
+    uint32_t expression;
+    uint32_t file;
+    uint32_t function;
+    uint32_t line;
 };
 
 SPIN_HANDLER_CALL uint32_t spin_address(const volatile void *p) { return (uint32_t)(uintptr_t)p; }

@@ -55,6 +55,7 @@ SPIN_HOST_STUB(int, PtlHandlerDMAFetchAddB, ptl_size_t offset, ptl_size_t inc, p
 SPIN_HOST_STUB(int, PtlHandlerCAS, uint64_t *value, uint64_t cmpval, uint64_t swapval)
 SPIN_HOST_STUB(int, PtlHandlerFAdd, uint64_t *val, uint64_t *before, uint64_t inc)
 SPIN_HOST_STUB(int, PtlHandlerYield, void)
+static inline int spin_printf(const char *format, ...) { spin_called_on_host("spin_printf"); }
 SPIN_HOST_STUB(int, PtlHandlerCTInc, ptl_ct_event_t increment)
 SPIN_HOST_STUB(int, PtlHandlerCTGet, ptl_ct_event_t *event)
 SPIN_HOST_STUB(int, PtlHandlerCTSet, ptl_ct_event_t new_ct)

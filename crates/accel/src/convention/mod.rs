@@ -3,6 +3,7 @@
 //! A convention translates between handlers and an accelerator. It knows the layouts in a handler's memory and the
 //! numbers; it knows nothing about processors and the execution of commands.
 
+mod format;
 mod p4spin;
 
 pub use p4spin::P4spin;
@@ -64,6 +65,8 @@ pub enum Request {
     HpuCount,
     /// Lets another handler use the processor.
     Yield,
+    /// Shows a text to the user.
+    Print(String),
     /// Ends the handler with an error.
     Abort(HandlerError),
 }
@@ -97,6 +100,10 @@ pub enum Answer {
 pub trait HandlerMemory {
     /// Reads bytes; `None` when they are not the handler's own.
     fn read(&mut self, address: u32, length: u32) -> Option<Vec<u8>>;
+    /// Reads a word; `None` when it is not the handler's own.
+    fn word(&mut self, address: u32) -> Option<u32> {
+        self.read(address, 4)?.try_into().ok().map(u32::from_le_bytes)
+    }
     /// Writes bytes if the handler may.
     fn write(&mut self, address: u32, bytes: &[u8]);
 }

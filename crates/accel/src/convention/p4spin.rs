@@ -1,11 +1,13 @@
 //! The calling convention P4sPIN (sPIN App. B) with the numbers and structures of [`abi::device`].
 
 use abi::device::{
-    AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret,
+    AssertCmd, AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PrintCmd, PutCmd, cmd,
+    err, ret,
 };
 use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype};
 use bytemuck::{Pod, bytes_of, pod_read_unaligned};
 
+use super::format::{self, string};
 use super::{Answer, Arguments, Call, Convention, HandlerMemory, Refusal, Request};
 use crate::command::{Command, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Message, Place};
 use crate::outcome::{Failure, HandlerError, Outcome, Verdict};
@@ -121,11 +123,13 @@ impl Convention for P4spin {
             cmd::MY_HPU => Request::MyHpu,
             cmd::NUM_HPUS => Request::HpuCount,
             cmd::YIELD => Request::Yield,
-            cmd::ABORT => Request::Abort(HandlerError {
-                failure: Failure::Failed,
-                message: "aborted".into(),
-                detail: u64::from(ret::FAIL),
-            }),
+            cmd::PRINT => {
+                let PrintCmd { format, arguments } = read(at, memory)?;
+                let text = format::format(format, arguments, memory);
+                Request::Print(text.map_err(|what| Refusal::Fault { what, detail: format })?)
+            }
+            cmd::ABORT => Request::Abort(abort("aborted".into())),
+            cmd::ASSERT => Request::Abort(abort(assertion(&read(at, memory)?, memory))),
             other => {
                 let what = format!("issued command {other}, which this card does not have");
                 return Err(Refusal::Fault { what, detail: other });
@@ -147,6 +151,18 @@ impl Convention for P4spin {
             Answer::Counter(value) => memory.write(at, bytes_of(&value)),
         }
     }
+}
+
+/// The error of a handler that ends itself.
+fn abort(message: String) -> HandlerError {
+    HandlerError { failure: Failure::Failed, message, detail: u64::from(ret::FAIL) }
+}
+
+/// The message of an assertion that does not hold.
+fn assertion(failed: &AssertCmd, memory: &mut dyn HandlerMemory) -> String {
+    let mut text = |at| String::from_utf8_lossy(&string(at, 256, memory).unwrap_or_default()).into_owned();
+    let (expression, file, function) = (text(failed.expression), text(failed.file), text(failed.function));
+    format!("failed: assertion '{expression}' does not hold in {function}, {file}:{}", failed.line)
 }
 
 /// `ptl_header_t` followed by the user header (App. B.3). A message may be shorter than the user header, whose missing

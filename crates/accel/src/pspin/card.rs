@@ -32,7 +32,7 @@ use self::place::{Places, cluster_of};
 pub use self::place::{most_memory, scratchpad, stack_bytes};
 use self::queues::Queues;
 use self::run::pad;
-use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
+use crate::accelerator::{Env, Event, HandlerSlice, InternalError, Printed};
 use crate::convention::P4spin;
 use crate::memory::Buffers;
 use crate::outcome::{Finished, Usage};
@@ -52,6 +52,8 @@ enum Output {
     Done(u64),
     /// A command of a handler leaves the unit.
     Command(Issued),
+    /// A handler has printed.
+    Printed(Printed),
 }
 
 /// A task that is not in the unit yet.
@@ -155,6 +157,8 @@ impl Card {
     fn simulate(&mut self, until: Cycle) {
         let mut told = Told::default();
         self.unit.advance(until, &mut told);
+        let printed = self.unit.cores_mut().environment.printed.drain(..);
+        told.0.extend(printed.map(|(at, printed)| (at, Output::Printed(printed))));
         for (at, output) in told.0 {
             self.outputs.insert((at, self.told), output);
             self.told += 1;
@@ -277,6 +281,10 @@ impl Card {
             Output::Done(number) => self.done(number, env),
             Output::Command(issued) => {
                 self.leave(issued, env);
+                Ok(())
+            }
+            Output::Printed(printed) => {
+                env.print(printed);
                 Ok(())
             }
         }

@@ -4,7 +4,7 @@ use hpu::Stop;
 
 use super::context::{OwnMemory, Wait};
 use super::unit::Unit;
-use crate::accelerator::{Env, Event, InternalError};
+use crate::accelerator::{Env, Event, InternalError, Printed};
 use crate::command::{Command, CommandId, Issued, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
 use crate::handles::{DmaHandle, Look, Progress};
@@ -33,8 +33,8 @@ impl Unit {
         match stop {
             Stop::Return(value) => self.returned(context, value, env),
             Stop::Fault(fault) => self.faulted(context, fault, env),
-            Stop::Call { .. } | Stop::Sync | Stop::Limit if over => self.timed_out(context, env),
-            Stop::Sync | Stop::Limit => self.run(context, env),
+            Stop::Call { .. } | Stop::Sync | Stop::Limit | Stop::Break if over => self.timed_out(context, env),
+            Stop::Sync | Stop::Limit | Stop::Break => self.run(context, env),
             Stop::Call { number, argument } => self.call(context, Call { number, argument }, env),
         }
     }
@@ -89,6 +89,13 @@ impl Unit {
             Ok(Request::MyHpu) => self.go_on(context, self.hpus.of(context) as i32, env),
             Ok(Request::HpuCount) => self.go_on(context, self.hpus.count() as i32, env),
             Ok(Request::Yield) => self.yield_hpu(context, env),
+            Ok(Request::Print(text)) => {
+                let (hpu, at) = (self.hpus.of(context), env.now());
+                let resident = self.resident(context)?;
+                env.print(Printed { hpu, handler: resident.task.handler.name.clone(), at, text });
+                resident.thread.set_result(0);
+                self.run_after(context, self.print_cycles, env)
+            }
             Ok(Request::Abort(error)) => self.end(context, Outcome::Failed(error), env),
             Err(Refusal::Result(result)) => self.go_on(context, result, env),
             Err(Refusal::Fault { what, detail }) => self.command_fault(context, &what, detail, env),

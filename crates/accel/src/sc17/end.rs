@@ -1,10 +1,14 @@
 //! How handlers end: they return, fail, are killed, or are withdrawn.
 
-use hpu::Fault;
+use abi::device::map;
+use hpu::{Fault, Window};
 
-use super::context::Context;
+use super::context::{Context, OwnMemory};
 use super::unit::Unit;
 use crate::accelerator::{Env, InternalError};
+use crate::convention::HandlerMemory;
+use crate::debug::Halt;
+use crate::fault::{self, Purpose, Span};
 use crate::outcome::{Failure, Finished, HandlerError, Outcome, Usage};
 use crate::task::{MessageId, Task};
 
@@ -18,12 +22,13 @@ impl Unit {
 
     /// Handles a fault of a handler.
     pub(super) fn faulted(&mut self, context: u16, fault: Fault, env: &mut dyn Env) -> Result<(), InternalError> {
-        let pc = self.resident(context)?.thread.pc();
+        self.halt(context, Halt::Fault);
         let detail = u64::from(match fault {
             Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
             Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
         });
-        let message = format!("failed: {fault}{}", self.place(pc));
+        let pc = fault.pc();
+        let message = format!("failed: {fault}{}{}", self.missed(context, fault), self.place(context, pc));
         self.end(context, Outcome::Failed(HandlerError { failure: Failure::Segv, message, detail }), env)
     }
 
@@ -36,7 +41,7 @@ impl Unit {
         env: &mut dyn Env,
     ) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.command_pc();
-        let message = format!("{what}{}", self.place(pc));
+        let message = format!("{what}{}", self.place(context, pc));
         let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
         self.end(context, Outcome::Failed(error), env)
     }
@@ -45,12 +50,25 @@ impl Unit {
     pub(super) fn timed_out(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.pc();
         let cycles = self.config.watchdog_cycles;
-        let message = format!("was killed after {cycles} cycles (accelerator.watchdog_cycles){}", self.place(pc));
+        let place = self.place(context, pc);
+        let message = format!("was killed after {cycles} cycles (accelerator.watchdog_cycles){place}");
         self.end(context, Outcome::Failed(HandlerError { failure: Failure::Timeout, message, detail: cycles }), env)
     }
 
-    fn place(&self, pc: u32) -> String {
-        self.program.as_ref().map_or_else(String::new, |loaded| loaded.program.suffix(pc))
+    /// Which memory the access of a handler has missed.
+    fn missed(&self, context: u16, fault: Fault) -> String {
+        let resident = self.contexts[usize::from(context)].as_deref();
+        let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
+        let spans: Vec<Span> = resident.windows.iter().map(span).collect();
+        fault::missed(fault, &spans, &loaded.program.device().program)
+    }
+
+    /// The place of a handler's instruction in the source, and the calls that led there.
+    fn place(&mut self, context: u16, pc: u32) -> String {
+        let resident = self.contexts[usize::from(context)].as_deref();
+        let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
+        let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };
+        fault::place(&loaded.program.device().program, &resident.thread, pc, |address| memory.word(address))
     }
 
     /// Ends a handler. Its context stays empty until the card has acted on the outcome.
@@ -67,6 +85,9 @@ impl Unit {
     /// Removes a handler from its context.
     fn vacate(&mut self, context: u16) -> Result<Box<Context>, InternalError> {
         let resident = self.contexts[usize::from(context)].take().ok_or(InternalError::NoHandler(context))?;
+        if let Some(debugger) = &mut self.debugger {
+            debugger.ended(u32::from(context));
+        }
         self.hpus.get_mut(context).resident -= 1;
         self.handles.abandon(context);
         Ok(resident)
@@ -98,4 +119,17 @@ impl Unit {
         self.dispatch(env)?;
         Ok(withdrawn)
     }
+}
+
+/// What a window is to its handler.
+fn span(window: &Window) -> Span {
+    let purpose = match window.base {
+        map::PROGRAM.. => Purpose::Program,
+        map::PACKETS.. => Purpose::Packet,
+        map::DATA.. => Purpose::Data,
+        base @ map::CONTEXTS.. if base.is_multiple_of(map::CONTEXT_STRIDE) => Purpose::Arguments,
+        map::CONTEXTS.. => Purpose::Stack,
+        _ => Purpose::State,
+    };
+    Span { start: window.base, length: window.len, purpose }
 }

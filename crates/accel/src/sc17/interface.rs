@@ -5,6 +5,7 @@ use sim::Time;
 use super::unit::{Unit, is_shared};
 use crate::accelerator::{Accelerator, Env, Event, InternalError};
 use crate::command::{CommandId, Reply};
+use crate::debug::Debugger;
 use crate::memory::{AllocationError, HpuMemory};
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
@@ -109,6 +110,15 @@ impl Accelerator for Unit {
             self.memories.write(address, data)?;
         }
         Ok(())
+    }
+
+    fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {
+        self.debugger = Some(debugger);
+        true
+    }
+
+    fn set_print_free(&mut self) {
+        self.print_cycles = 0;
     }
 
     fn set_profiling(&mut self) {

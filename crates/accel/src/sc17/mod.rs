@@ -8,10 +8,12 @@
 //! * `schedule`: decides which handler runs on which HPU, and for how long
 //! * `end`: how handlers end
 //! * `calls`: commands of handlers
+//! * `debug`: what a debugger sees and changes
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 
 mod calls;
 mod context;
+mod debug;
 mod end;
 mod hpus;
 mod interface;

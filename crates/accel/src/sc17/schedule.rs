@@ -1,11 +1,12 @@
 //! Decides which handler runs on which HPU, and for how long.
 
 use abi::device::map;
-use hpu::{Memory, Sharing, Thread, Window};
+use hpu::{Memory, Sharing, Stop, Thread, Window};
 
 use super::context::{Context, Wait};
 use super::unit::{Unit, words};
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
+use crate::debug::Halt;
 use crate::memory::HpuMemory;
 use crate::task::{Role, Task};
 
@@ -44,6 +45,9 @@ impl Unit {
         let stack_top = block + map::CONTEXT_STRIDE;
         let program = &loaded.program.device().program;
         let thread = Thread::new(program, task.handler.entry, stack_top, arguments.registers);
+        if let Some(debugger) = &mut self.debugger {
+            debugger.starts(u32::from(context), &task.handler.name);
+        }
         let window = |base, len, write, sharing| Window { base, len, offset: 0, write, sharing };
         let packet = task.packet.filter(|_| task.role() == Role::Payload);
         let packet = packet.map(|packet| window(packet.start, words(packet.length), true, Sharing::Input));
@@ -101,10 +105,33 @@ impl Unit {
 
     /// Runs a handler until it needs the unit, and schedules an event for that time.
     pub(super) fn run(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.run_after(context, 0, env)
+    }
+
+    /// Runs a handler after its call has kept the HPU busy for so many cycles.
+    pub(super) fn run_after(&mut self, context: u16, busy: u64, env: &mut dyn Env) -> Result<(), InternalError> {
+        let resident = self.resident(context)?;
+        let before = resident.thread.cycles();
+        resident.thread.take_cycles(busy);
+        let limit = (before + QUANTUM).min(self.config.watchdog_cycles);
+        let mut stop = self.execute(context, limit)?;
+        // A debugger looks at once, not at the time of the instruction: the order of events, and so the run, stays as it is.
+        while stop == Stop::Break {
+            self.halt(context, Halt::Asked);
+            stop = self.execute(context, limit)?;
+        }
+        let resident = self.resident(context)?;
+        resident.stop = Some(stop);
+        let (cycles, token) = (resident.thread.cycles(), resident.run);
+        let ran = self.clock.time(cycles - before);
+        env.schedule(env.now() + ran, Event { unit: u32::from(context), token });
+        Ok(())
+    }
+
+    /// Executes a handler's instructions until it needs the unit.
+    fn execute(&mut self, context: u16, limit: u64) -> Result<Stop, InternalError> {
         let loaded = self.program.as_mut().ok_or(InternalError::NoProgram)?;
         let resident = self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))?;
-        let before = resident.thread.cycles();
-        let limit = (before + QUANTUM).min(self.config.watchdog_cycles);
         if resident.layout != Some(self.memories.layout()) {
             resident.layout = Some(self.memories.locate(&mut resident.windows)?);
         }
@@ -112,12 +139,15 @@ impl Unit {
         let mut memory = Memory { arena, windows: &resident.windows, watched: &mut self.watched };
         let mut engine = loaded.program.engine();
         engine.swap_predictor(&mut loaded.predictor);
-        resident.stop = Some(engine.run(&mut resident.thread, &mut memory, limit));
+        let stop = match &mut self.debugger {
+            None => engine.run(&mut resident.thread, &mut memory, limit),
+            Some(debugger) => {
+                let mut stops = |pc| debugger.stops(u32::from(context), pc);
+                engine.run_stepwise(&mut resident.thread, &mut memory, limit, &mut stops)
+            }
+        };
         engine.swap_predictor(&mut loaded.predictor);
-        let ran = self.clock.time(resident.thread.cycles() - before);
-        let event = Event { unit: u32::from(context), token: resident.run };
-        env.schedule(env.now() + ran, event);
-        Ok(())
+        Ok(stop)
     }
 
     /// Removes a handler that waits from its HPU, if another is ready to run there.

@@ -11,6 +11,7 @@ use super::hpus::Hpus;
 use crate::accelerator::InternalError;
 use crate::command::CommandId;
 use crate::convention::Convention;
+use crate::debug::Debugger;
 use crate::handles::Handles;
 use crate::memory::{Allocator, Buffers, Memories, Pieces, Region};
 use crate::profile::Profile;
@@ -39,6 +40,9 @@ pub struct Unit {
     pub(super) handles: Handles,
     /// Number of handlers that have got a context.
     pub(super) runs: Run,
+    pub(super) debugger: Option<Box<dyn Debugger>>,
+    /// Cycles of a text that a handler prints.
+    pub(super) print_cycles: u64,
     profiling: bool,
     /// The counts of programs that are no longer loaded.
     profile: Profile,
@@ -68,6 +72,8 @@ impl Unit {
             tasks: VecDeque::new(),
             handles: Handles::default(),
             runs: 0,
+            debugger: None,
+            print_cycles: crate::PRINT_CYCLES,
             profiling: false,
             profile: Profile::new(),
         }

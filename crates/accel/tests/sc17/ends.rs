@@ -46,7 +46,11 @@ fn accesses_to_foreign_memory_are_faults() {
     let place = map::HPU_MEMORY + 0x1000; // the rig has 1024 bytes
     let load = error(&[], vec![lui(T0, place), lw(A0, T0, 4), RET]);
     assert_eq!((load.failure, load.detail), (Failure::Segv, u64::from(place) + 4));
-    let expected = format!("failed: load of 4 B at {:#010x} is not allowed (pc {:#010x})", place + 4, map::PROGRAM + 4);
+    let expected = format!(
+        "failed: load of 4 B at {:#010x} is not allowed (pc {:#010x}), 3076 B past the end of its HPU memory (1024 B)",
+        place + 4,
+        map::PROGRAM + 4
+    );
     assert_eq!(load.message, expected);
     let store = error(&[], vec![lui(T0, map::PROGRAM), sw(ZERO, T0, 0), RET]);
     assert_eq!((store.failure, store.detail), (Failure::Segv, u64::from(map::PROGRAM)));

@@ -113,6 +113,9 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
         // The host compiler has warned already.
         "-w",
         "-fstandalone-debug",
+        // Nothing unwinds on the card. With -g, the calls that led to a fault are found by .debug_frame instead.
+        "-fno-unwind-tables",
+        "-fno-asynchronous-unwind-tables",
         // printf is not replaced by simpler functions, so that messages name what the user wrote.
         "-fno-builtin-printf",
         "-fno-builtin-fprintf",

@@ -3,6 +3,7 @@
 
 mod compute;
 mod drops;
+mod gdb;
 mod links;
 mod provider;
 mod report;
@@ -29,6 +30,7 @@ use thiserror::Error;
 
 use crate::card::Card;
 use crate::failures;
+use crate::messages;
 use crate::noise;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
@@ -80,6 +82,12 @@ struct Options {
     /// Count executed instructions for each source line in the report (handlers compiled with -g)
     #[arg(long, requires = "json")]
     profile: bool,
+    /// Let gdb debug the handlers of a rank's card: stop at the first handler, or the first called HANDLER
+    #[arg(long, value_name = "RANK[:HANDLER]", value_parser = gdb::Place::parse)]
+    gdb: Option<gdb::Place>,
+    /// Let the texts that handlers print with spin_printf take no time on the card, instead of 100 cycles each
+    #[arg(long)]
+    print_free: bool,
     /// End the run after this many seconds of real time
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
@@ -169,6 +177,15 @@ enum RunError {
     Compute(#[from] compute::ComputeError),
     #[error("the sources of the libfabric provider (sdk/ofi) cannot be read: {0}")]
     Provider(io::Error),
+    #[error("--gdb: cannot open a port: {0}")]
+    Gdb(io::Error),
+    #[error("--gdb: there is no rank {rank}; the last is {last}")]
+    GdbRank { rank: usize, last: u32 },
+    #[error(
+        "--gdb: cards with accelerator.kind = \"pspin\" cannot be debugged; use a machine with accelerator.kind = \"sc17\", such \
+         as --machine sc17-int"
+    )]
+    NoGdb,
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
@@ -185,6 +202,8 @@ impl RunError {
             | RunError::Network(_)
             | RunError::Failure(_)
             | RunError::Card(_)
+            | RunError::GdbRank { .. }
+            | RunError::NoGdb
             | RunError::Compute(_) => 2,
             _ => 1,
         }
@@ -263,11 +282,23 @@ fn run(options: &Options) -> Result<u8, RunError> {
         None => Trace::off(),
     };
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
-    let warn = Box::new(|message: &str| progress::say(&format!("spinrun: warning: {message}")));
-    let mut world = World::new(machine, job, trace, warn)?;
+    let mut world = World::new(machine, job, trace, messages::listener("spinrun"))?;
     world.set_computation(computation);
     if options.profile {
         world.set_profiling();
+    }
+    if let Some(place) = &options.gdb {
+        let kind = world.machine().hpu.kind.clone();
+        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind).map_err(RunError::Gdb)?;
+        if place.rank >= options.n as usize {
+            return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
+        }
+        if !world.attach(place.rank, Box::new(gdb)) {
+            return Err(RunError::NoGdb);
+        }
+    }
+    if options.print_free {
+        world.set_print_free();
     }
     let noise = options.noise.noise();
     if let Some(noise) = &noise {

@@ -1,5 +1,6 @@
 //! `spincc` and `spinrun` together, on the programs of `tests/programs`: the results and times that programs see.
 
+mod debugging;
 mod determinism;
 mod drops;
 mod ends;

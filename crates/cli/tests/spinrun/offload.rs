@@ -204,7 +204,7 @@ fn a_handler_that_fails_ends_the_run() {
         rank 1 { append 8b to priority_list hh header arg2 8 mem 64 allowed any ct 0 tag 1 test 0 for 1 }";
     let (status, _, errors) = execute(text, Some(&program("errors")), &[]);
     assert_eq!(status, 1);
-    let words = "node 1: header handler 'header' failed: store of 4 B at 0x00000008 is not allowed";
+    let words = "rank 1: header handler 'header' failed: store of 4 B at 0x00000008 is not allowed";
     assert!(errors.contains(words) && errors.contains("errors.c:"), "{errors}");
 }
 

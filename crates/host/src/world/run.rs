@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abi::portals::ReturnCode;
 use cluster::{Death, Failures, HostTraffic, InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
-use nic::Stats;
+use nic::{Debugger, Stats};
 use sim::Time;
 use sim::noise::Noise;
 use sim::trace::Trace;
@@ -114,6 +114,16 @@ impl World {
         self.cluster.lost(losses)
     }
 
+    /// Attaches a debugger to the handlers of a rank's card. Returns whether cards of this machine can be debugged.
+    pub fn attach(&mut self, rank: usize, debugger: Box<dyn Debugger>) -> bool {
+        self.cluster.card(rank).attach(debugger)
+    }
+
+    /// Lets the texts that handlers print take no time on the cards.
+    pub fn set_print_free(&mut self) {
+        self.cluster.set_print_free();
+    }
+
     /// Counts from now on which source lines handlers run; [`World::card_stats`] then has the counts.
     pub fn set_profiling(&mut self) {
         self.cluster.set_profiling();
@@ -157,7 +167,7 @@ impl World {
 
     /// Messages that came up more than once, with their counts.
     pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.cluster.warnings().repeated()
+        self.cluster.messages().repeated_warnings()
     }
 
     /// Writes the timeline, if one was asked for.

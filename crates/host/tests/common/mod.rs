@@ -100,7 +100,7 @@ fn run_job(job: Job, settings: &[&str]) -> Run {
     let machine = machine::Machine::load("sc17-int", &[machines], &settings).unwrap();
     let warnings = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let heard = warnings.clone();
-    let warn = Box::new(move |message: &str| heard.borrow_mut().push(message.to_owned()));
+    let warn = Box::new(move |message: host::Message<'_>| heard.borrow_mut().push(format!("{message:?}")));
     let mut world = host::World::new(machine, job, sim::trace::Trace::off(), warn).unwrap();
     let end = world.run().unwrap();
     let (ends, warnings) = (world.rank_ends().collect(), warnings.take());

@@ -2,16 +2,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use object::elf::{ET_EXEC, PT_LOAD, STT_FUNC, STT_NOTYPE};
+use object::elf::{ET_EXEC, PT_LOAD, STT_FUNC, STT_NOTYPE, STT_OBJECT};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSymbol};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
 
 use super::error::ElfError;
 use super::lines::{Lines, Location};
 use crate::isa::{DeviceElf, Isa};
 use crate::map::{LoadMap, Region};
 
-struct Function {
+/// A function, a variable or a constant.
+struct Symbol {
     start: u32,
     end: u32,
     name: String,
@@ -29,8 +30,12 @@ pub struct Program {
     global_pointer: u32,
     entries: BTreeMap<String, u32>,
     /// Sorted by start.
-    functions: Vec<Function>,
+    functions: Vec<Symbol>,
     lines: Lines,
+    /// Information about the frames of functions.
+    frames: Vec<u8>,
+    /// Static data and constants, sorted by start.
+    objects: Vec<Symbol>,
 }
 
 impl Program {
@@ -65,6 +70,8 @@ impl Program {
             entries: BTreeMap::new(),
             functions: Vec::new(),
             lines: Lines::read(&file)?,
+            frames: section(&file, ".debug_frame")?,
+            objects: Vec::new(),
         };
         program.read_symbols(&file)?;
         Ok(program)
@@ -109,6 +116,27 @@ impl Program {
         (pc < function.end).then_some(&function.name)
     }
 
+    /// The last variable or constant that begins at `address` or before: its name, address and size in bytes.
+    pub fn object(&self, address: u32) -> Option<(&str, u32, u32)> {
+        let object = &self.objects[self.objects.partition_point(|o| o.start <= address).checked_sub(1)?];
+        Some((&object.name, object.start, object.end - object.start))
+    }
+
+    /// The functions that the instruction at `pc` is in ([`Lines::frames`]).
+    pub(super) fn frames(&self, pc: u32, function: &str) -> Vec<(String, Option<Location<'_>>)> {
+        self.lines.frames(pc, function)
+    }
+
+    /// Whether an address is in the program's code or constants.
+    pub(super) fn holds(&self, pc: u32) -> bool {
+        pc.checked_sub(self.region.base).is_some_and(|at| (at as usize) < self.code.len())
+    }
+
+    /// The section `.debug_frame`, empty when the program has none.
+    pub(super) fn debug_frame(&self) -> &[u8] {
+        &self.frames
+    }
+
     /// The encoding of the instruction at an address, in the low 16 bits for one of two bytes, and how many bytes of memory it
     /// accesses; `None` when the program has no instruction there.
     pub fn encoding(&self, pc: u32) -> Option<(u32, u32)> {
@@ -147,6 +175,10 @@ impl Program {
                 self.global_pointer = start;
             }
             let kind = symbol.elf_symbol().st_type();
+            if kind == STT_OBJECT && symbol.size() > 0 {
+                let end = start.saturating_add(symbol.size() as u32);
+                self.objects.push(Symbol { start, end, name: name.to_owned() });
+            }
             let in_code = start.checked_sub(self.region.base).is_some_and(|at| (at as usize) < self.code.len());
             // Assembly labels have no type; names that start with '$' or '.' are the assembler's own.
             if !in_code || name.is_empty() || name.starts_with(['$', '.']) || ![STT_FUNC, STT_NOTYPE].contains(&kind) {
@@ -155,9 +187,10 @@ impl Program {
             self.entries.insert(name.to_owned(), start);
             if kind == STT_FUNC {
                 let end = start.saturating_add(symbol.size() as u32);
-                self.functions.push(Function { start, end, name: name.to_owned() });
+                self.functions.push(Symbol { start, end, name: name.to_owned() });
             }
         }
+        self.objects.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
         self.functions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
         Ok(())
     }
@@ -169,6 +202,14 @@ struct Images {
     data: Vec<u8>,
     /// The addresses of the parts of `data`.
     data_parts: Vec<Range<u32>>,
+}
+
+/// The bytes of a section, none when there is no such section.
+fn section(file: &DeviceElf<'_>, name: &str) -> Result<Vec<u8>, ElfError> {
+    match file.section_by_name(name) {
+        Some(section) => Ok(section.uncompressed_data()?.into_owned()),
+        None => Ok(Vec::new()),
+    }
 }
 
 fn segments(file: &DeviceElf<'_>, map: &LoadMap) -> Result<Images, ElfError> {

@@ -27,6 +27,7 @@ struct Row {
 struct Inlined {
     start: u32,
     end: u32,
+    name: String,
     /// Index into the file names.
     file: u32,
     line: u32,
@@ -54,6 +55,27 @@ impl Lines {
         }
         let call = self.inlined.iter().rev().find(|call| (call.start..call.end).contains(&pc));
         call.and_then(|call| place(call.file, call.line)).or(Some(here))
+    }
+
+    /// The functions that the instruction at `pc` is in, innermost first, each with its place: the innermost one's is the
+    /// instruction's, the others' is where they call the one before. `function` is the one whose code has inlined the others.
+    /// Calls of the SDK are left out.
+    pub fn frames(&self, pc: u32, function: &str) -> Vec<(String, Option<Location<'_>>)> {
+        let mut calls: Vec<&Inlined> =
+            self.inlined.iter().filter(|call| (call.start..call.end).contains(&pc)).collect();
+        let row = self.rows.partition_point(|row| row.start <= pc).checked_sub(1).map(|row| &self.rows[row]);
+        let file = row.and_then(|row| self.files.get(row.file? as usize));
+        if file.is_some_and(|file| is_sdk(file)) {
+            calls.pop();
+        }
+        let mut frames = Vec::with_capacity(calls.len() + 1);
+        let mut place = self.at(pc);
+        for call in calls.into_iter().rev() {
+            frames.push((call.name.clone(), place));
+            place = self.files.get(call.file as usize).map(|file| Location { file, line: call.line });
+        }
+        frames.push((function.to_owned(), place));
+        frames
     }
 
     /// Reads the DWARF sections of a program.
@@ -90,10 +112,12 @@ impl Lines {
                 };
                 let (gimli::DW_TAG_inlined_subroutine, Some((file, line))) = (entry.tag(), call) else { continue };
                 let Some(file) = number(file, program.header())? else { continue };
+                let name = name_of_origin(&dwarf, &unit, entry)?;
                 let mut ranges = dwarf.die_ranges(&unit, entry)?;
                 while let Some(range) = ranges.next()? {
                     let (start, end) = (range.begin as u32, range.end as u32);
-                    inlined.push(Inlined { start, end, file, line: u32::try_from(line).unwrap_or(u32::MAX) });
+                    let line = u32::try_from(line).unwrap_or(u32::MAX);
+                    inlined.push(Inlined { start, end, name: name.clone(), file, line });
                 }
             }
             let mut lines = program.rows();
@@ -118,6 +142,25 @@ impl Lines {
         Ok(Lines { files, rows, inlined })
     }
 }
+
+/// The name of the function of which an entry is a copy.
+fn name_of_origin(
+    dwarf: &gimli::Dwarf<Slice<'_>>,
+    unit: &gimli::Unit<Slice<'_>>,
+    entry: &gimli::DebuggingInformationEntry<Slice<'_>>,
+) -> Result<String, gimli::Error> {
+    let Some(gimli::AttributeValue::UnitRef(origin)) = entry.attr_value(gimli::DW_AT_abstract_origin) else {
+        return Ok(UNNAMED.into());
+    };
+    let origin = unit.entry(origin)?;
+    match origin.attr_value(gimli::DW_AT_name) {
+        Some(name) => Ok(dwarf.attr_string(unit, name)?.to_string_lossy().into_owned()),
+        None => Ok(UNNAMED.into()),
+    }
+}
+
+/// A function without a name.
+const UNNAMED: &str = "?";
 
 /// Whether a file contains the SDK's handler calls (`spin/device.h` and what it includes), not a program's own code.
 fn is_sdk(file: &str) -> bool {

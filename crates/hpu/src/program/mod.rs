@@ -1,9 +1,11 @@
 //! Device programs.
 
+mod calls;
 mod elf;
 mod error;
 mod lines;
 
+pub use calls::Frame;
 pub use elf::Program;
 pub use error::ElfError;
 pub use lines::Location;

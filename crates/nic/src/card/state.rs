@@ -1,6 +1,7 @@
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
+use accel::Debugger;
 use machine::Machine;
 use sim::SerialResource;
 
@@ -50,6 +51,16 @@ impl Nic {
             let entries = interface.entries.iter().map(|(_, entry)| &*entry.region);
             entries.chain(interface.mds.iter().map(|(_, md)| &*md.region))
         })
+    }
+
+    /// Attaches a debugger to the handlers of this card. Returns whether its kind can be debugged.
+    pub fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {
+        self.spin.accelerator.attach(debugger)
+    }
+
+    /// Lets the texts that handlers print take no time on the card.
+    pub fn set_print_free(&mut self) {
+        self.spin.accelerator.set_print_free();
     }
 
     /// Counts from now on which source lines handlers run.

@@ -93,7 +93,8 @@ impl Pipeline {
         };
         if is_wanted && let Err(fault) = write.region.write(ports, write.offset, &write.data) {
             rx.fails(NiFail::Segv);
-            ports.warn(format!("{} at node {}: {fault}", rx.header.name(), self.portals.node));
+            let node = ports.name_of(self.portals.node);
+            ports.warn(format!("{} at {node}: {fault}", rx.header.name()));
         }
     }
 
@@ -169,7 +170,8 @@ impl Pipeline {
         });
         if let Err(fault) = result {
             rx.fail = NiFail::Segv;
-            ports.warn(format!("atomic at node {}: {fault}", self.portals.node));
+            let node = ports.name_of(self.portals.node);
+            ports.warn(format!("atomic at {node}: {fault}"));
         }
         (work.data, work.combined) = (old, true);
         ports.schedule(work.there, NicEvent::Atomic(Box::new(work)));

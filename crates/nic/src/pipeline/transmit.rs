@@ -175,7 +175,8 @@ impl Pipeline {
         } else if let Some((region, start)) = &message.from
             && let Err(fault) = region.read(ports, start.wrapping_add(offset), &mut data)
         {
-            ports.warn(format!("{} to node {}: {fault}", packet.header.name(), packet.header.target));
+            let target = ports.name_of(packet.header.target);
+            ports.warn(format!("{} to {target}: {fault}", packet.header.name()));
             self.local_fault(&mut packet, message.sent, NiFail::Segv);
         }
         packet.data = data;

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use accel::{Env, Event, Finished, HandlerSlice, Issued};
+use accel::{Env, Event, Finished, HandlerSlice, Issued, Printed};
 use sim::Time;
 
 use crate::event::NicEvent;
@@ -42,6 +42,10 @@ impl<P: Ports> Env for CardEnv<'_, P> {
 
     fn finished(&mut self, finished: Finished) {
         self.work.push_back(Work::Finished(finished));
+    }
+
+    fn print(&mut self, printed: Printed) {
+        self.ports.print(printed);
     }
 
     fn tracing(&self) -> bool {

@@ -174,8 +174,8 @@ impl Spin {
         pipeline: &mut Pipeline,
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
-        let (name, node) = (&task.handler.name, pipeline.portals.node);
-        ports.warn(format!("node {node}: {} handler '{name}' {}", task.role().name(), error.message));
+        let (name, node) = (&task.handler.name, ports.name_of(pipeline.portals.node));
+        ports.warn(format!("{node}: {} handler '{name}' {}", task.role().name(), error.message));
         self.stats_of(name).errors += 1;
         let message = rx.spin()?;
         match task.role() {

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use accel::Printed;
 use machine::Machine;
 use sim::{EventQueue, SerialResource, Time, TimePerByte};
 
@@ -220,8 +221,16 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         self.around.notified(self.now, self.node, notice);
     }
 
+    fn name_of(&self, node: u32) -> String {
+        format!("node {node}")
+    }
+
     fn warn(&mut self, message: String) {
         self.around.warned(self.now, self.node, message);
+    }
+
+    fn print(&mut self, printed: Printed) {
+        self.around.warned(printed.at, self.node, printed.text);
     }
 
     fn internal_error(&mut self, error: InternalError) {

@@ -4,7 +4,7 @@ use abi::device::err;
 
 use super::hpus::{Act, Flying, Hpus};
 use super::own::OwnMemory;
-use crate::accelerator::InternalError;
+use crate::accelerator::{InternalError, Printed};
 use crate::command::{Command, CommandId, Direction, Dma, Message, Place, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
 use crate::handles::{DmaHandle, Look, Progress};
@@ -32,8 +32,8 @@ impl Hpus {
         };
         let register = now + REGISTER;
         match request {
-            Ok(Request::Call(command)) => self.issue(id, now, call, command, false),
-            Ok(Request::Start(command)) => self.issue(id, now, call, command, true),
+            Ok(Request::Call(command)) => self.issue((id, now), call, (command, false), memory),
+            Ok(Request::Start(command)) => self.issue((id, now), call, (command, true), memory),
             Ok(Request::Test(handle)) => {
                 let result = match self.look(handle, id, now) {
                     None => err::INVALID,
@@ -68,9 +68,18 @@ impl Hpus {
             Ok(Request::HpuCount) => self.answer(id, register, self.config.hpus() as i32),
             // An HPU holds one task: there is no other one to run.
             Ok(Request::Yield) => self.answer(id, register, 0),
+            Ok(Request::Print(text)) => {
+                let hpu = self.gid(id);
+                let task = self.hpu(id).own.task;
+                if let Some(entry) = task.and_then(|task| self.environment.tasks.get(task)) {
+                    let (handler, at) = (entry.task.handler.name.clone(), self.environment.clock.time(now.0));
+                    self.environment.printed.push((now, Printed { hpu, handler, at, text }));
+                }
+                self.answer(id, register + self.environment.print_cycles, 0);
+            }
             Ok(Request::Abort(error)) => self.end(id, register, Outcome::Failed(error), TaskOutcome::Done),
             Err(Refusal::Result(result)) => self.answer(id, register, result),
-            Err(Refusal::Fault { what, detail }) => self.command_fault(id, now, &what, detail),
+            Err(Refusal::Fault { what, detail }) => self.command_fault((id, now), &what, detail, memory),
         }
     }
 
@@ -86,11 +95,17 @@ impl Hpus {
     }
 
     /// An HPU issues a command to the card.
-    fn issue(&mut self, id: HpuId, now: Cycle, call: Call, command: Command, has_handle: bool) {
+    fn issue(
+        &mut self,
+        (id, now): (HpuId, Cycle),
+        call: Call,
+        (command, has_handle): (Command, bool),
+        memory: &mut Arena,
+    ) {
         if let Command::HostAtomic(_) = command {
             let what = "issued an atomic operation on host memory, which PsPIN cards do not have; cards with \
                         accelerator.kind = \"sc17\" do, such as --machine sc17-int";
-            return self.command_fault(id, now, what, call.number);
+            return self.command_fault((id, now), what, call.number, memory);
         }
         self.hpu(id).own.issues = Some((call, command, has_handle));
         self.acts(id, now + self.config.commands.issue_cycles, Act::Issue);
@@ -189,7 +204,7 @@ impl Hpus {
             (Reply::Leaves(_), None) => self.answer(id, at, 0),
             // The network has no room: the command stays in the outbound engine, and its handler waits.
             (Reply::Queued | Reply::Blocked, None) => {}
-            (Reply::Fault { what, address }, _) => self.command_fault(id, now, &what, address),
+            (Reply::Fault { what, address }, _) => self.command_fault((id, now), &what, address, memory),
             _ => return Err(InternalError::UnexpectedReply(command.thread)),
         }
         Ok(())
@@ -243,7 +258,7 @@ impl Hpus {
         let place = memory.locate(common, 8).map(|(place, _)| place);
         let (Some(place), Some(bytes)) = (place.filter(|_| may), memory.write(common, 8)) else {
             let what = format!("asked for an atomic operation at {address:#x}");
-            return self.command_fault(id, now, &what, address);
+            return self.command_fault((id, now), &what, address, memory);
         };
         let mut before = [0; 8];
         before.copy_from_slice(bytes);
@@ -259,9 +274,9 @@ impl Hpus {
     }
 
     /// Ends a handler whose command addresses memory that is not its own, or does not exist.
-    pub(super) fn command_fault(&mut self, id: HpuId, now: Cycle, what: &str, detail: u32) {
+    pub(super) fn command_fault(&mut self, (id, now): (HpuId, Cycle), what: &str, detail: u32, memory: &mut Arena) {
         let pc = self.hpu(id).thread.command_pc();
-        let message = format!("{what}{}", self.place(pc));
+        let message = format!("{what}{}", self.place(id, pc, memory));
         let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
         let failure = her::Failure::Command { address: detail, size: 0 };
         self.end_badly(id, now, error, TaskOutcome::Faulted(failure));

@@ -10,6 +10,7 @@ use machine::Pspin as Config;
 use sim::Clock;
 
 use super::tasks::{Ended, Ran, Tasks};
+use crate::accelerator::Printed;
 use crate::command::{Command, CommandId};
 use crate::convention::{Call, Convention};
 use crate::handles::Handles;
@@ -81,6 +82,10 @@ pub struct Calls {
     pub(super) commands: u32,
     /// Commands that the card is done with from a cycle on.
     pub(super) done: Vec<(Cycle, Issued)>,
+    /// Texts that handlers have printed, until the unit hands them over.
+    pub(super) printed: Vec<(Cycle, Printed)>,
+    /// Cycles of a text that a handler prints.
+    pub(super) print_cycles: u64,
     /// Number of handlers that were started.
     pub(super) runs: u32,
 }
@@ -100,6 +105,8 @@ impl Hpus {
             flying: HashMap::new(),
             commands: 0,
             done: Vec::new(),
+            printed: Vec::new(),
+            print_cycles: crate::PRINT_CYCLES,
             runs: 0,
         };
         Hpus::without_program(config, environment)
@@ -108,7 +115,8 @@ impl Hpus {
     /// Takes over from HPUs whose program is unloaded what commands in flight refer to.
     pub fn succeed(&mut self, mut old: Hpus) {
         (0..old.config.hpus()).for_each(|gid| old.environment.handles.abandon(gid as u16));
-        let Calls { handles, runs, commands, .. } = old.environment;
+        let Calls { handles, runs, commands, print_cycles, .. } = old.environment;
+        self.environment.print_cycles = print_cycles;
         (self.environment.handles, self.environment.runs, self.environment.commands) = (handles, runs, commands);
     }
 
@@ -165,8 +173,8 @@ impl Hpus {
         self.acts(id, at, Act::Answer(result));
     }
 
-    /// The place of an instruction in the source.
-    pub(super) fn place(&self, pc: u32) -> String {
+    /// The source line of an instruction.
+    pub(super) fn line(&self, pc: u32) -> String {
         self.environment.program.as_ref().map_or_else(String::new, |card| card.suffix(pc))
     }
 

@@ -7,6 +7,7 @@ use super::queues::Queues;
 use super::{Card, Waiting, pad, slot_bytes, unit};
 use crate::accelerator::{Accelerator, Env, Event, InternalError};
 use crate::command::{CommandId, Reply};
+use crate::debug::Debugger;
 use crate::memory::{AllocationError, HpuMemory, OutsideMemory};
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
@@ -193,6 +194,14 @@ impl Accelerator for Card {
             self.write(address, data)?;
         }
         Ok(())
+    }
+
+    fn attach(&mut self, _: Box<dyn Debugger>) -> bool {
+        false
+    }
+
+    fn set_print_free(&mut self) {
+        self.unit.cores_mut().environment.print_cycles = 0;
     }
 
     fn set_profiling(&mut self) {}

@@ -5,8 +5,10 @@ use hpu::{Access, Fault, Thread};
 use machine::Pspin as Config;
 
 use super::hpus::{Act, Calls, Hpus, Own};
+use super::own::OwnMemory;
 use super::place::stack_bytes;
-use crate::convention::{Arguments, Call, Convention};
+use crate::convention::{Arguments, Call, Convention, HandlerMemory};
+use crate::fault::{self, Purpose};
 use crate::outcome::{Failure, HandlerError};
 use crate::pspin::core::{Environment, Span, Spans};
 use crate::pspin::cores::ClusterSide;
@@ -73,24 +75,45 @@ impl Hpus {
     }
 
     /// A handler has failed.
-    fn fail(&mut self, id: HpuId, fault: Fault) {
-        let stack_bytes = stack_bytes(&self.config);
-        let (bottom, _) = stack(&self.config, id);
+    fn fail(&mut self, id: HpuId, fault: Fault, memory: &mut Arena) {
         let hpu = self.hpu(id);
         let (pc, at) = (hpu.thread.pc(), Cycle(hpu.thread.cycles()));
         let detail = match fault {
             Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
             Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
         };
-        let below = matches!(fault, Fault::Load { .. } | Fault::Store { .. }) && detail < bottom;
-        let hint = if below && detail >= bottom - stack_bytes {
-            format!("; it needs more than {stack_bytes} bytes of stack (accelerator.stack_bytes)")
-        } else {
-            String::new()
-        };
-        let message = format!("failed: {fault}{}{hint}", self.place(pc));
+        let message = format!("failed: {fault}{}{}", self.missed(id, fault), self.place(id, pc, memory));
         let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
         self.end_badly(id, at, error, TaskOutcome::Faulted(her::Failure::Fault(fault)));
+    }
+
+    /// Which memory the access of a handler has missed.
+    fn missed(&self, id: HpuId, fault: Fault) -> String {
+        let (Some(hpu), Some(card)) = (self.get(id), &self.environment.program) else { return String::new() };
+        let task = hpu.own.task.and_then(|task| self.environment.tasks.peek(task));
+        let state = task.and_then(|entry| entry.task.handlers.state.as_ref()).map(|state| state.address);
+        let (bottom, block) = stack(&self.config, id);
+        let purpose = |start| match start {
+            map::PROGRAM => Purpose::Program,
+            map::DATA => Purpose::Data,
+            _ if start == bottom => Purpose::Stack,
+            _ if start == block => Purpose::Arguments,
+            _ if Some(start) == state => Purpose::State,
+            _ => Purpose::Packet,
+        };
+        let spans = hpu.spans.iter().map(|Span { range, .. }| fault::Span {
+            start: range.address,
+            length: range.size,
+            purpose: purpose(range.address),
+        });
+        fault::missed(fault, &spans.collect::<Vec<_>>(), &card.device().program)
+    }
+
+    /// The place of a handler's instruction in the source, and the calls that led there.
+    pub(super) fn place(&self, id: HpuId, pc: u32, memory: &mut Arena) -> String {
+        let (Some(hpu), Some(card)) = (self.get(id), &self.environment.program) else { return String::new() };
+        let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
+        fault::place(&card.device().program, &hpu.thread, pc, |address| own.word(address))
     }
 
     /// An HPU rings the doorbell.
@@ -146,8 +169,8 @@ impl Environment for Calls {
         hpus.end(id, at + 1_u64, outcome, TaskOutcome::Done);
     }
 
-    fn fail(hpus: &mut Hpus, id: HpuId, fault: Fault) {
-        hpus.fail(id, fault);
+    fn fail(hpus: &mut Hpus, id: HpuId, fault: Fault, memory: &mut Arena) {
+        hpus.fail(id, fault, memory);
     }
 
     fn task(hpus: &mut Hpus, id: HpuId, at: Cycle) {
@@ -178,7 +201,7 @@ impl Environment for Calls {
         let pc = hpus.hpu(id).thread.pc();
         let cycles = hpus.config.units.watchdog_cycles;
         let message =
-            format!("was killed after {cycles} cycles (accelerator.default_watchdog_cycles){}", hpus.place(pc));
+            format!("was killed after {cycles} cycles (accelerator.default_watchdog_cycles){}", hpus.line(pc));
         let error = HandlerError { failure: Failure::Timeout, message, detail: cycles };
         hpus.end_badly(id, at, error, TaskOutcome::TimedOut);
     }

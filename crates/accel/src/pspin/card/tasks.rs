@@ -70,6 +70,11 @@ impl Tasks {
         self.entries.get_mut(usize::try_from(number).ok()?)?.as_mut()
     }
 
+    /// The task with this number.
+    pub fn peek(&self, number: u64) -> Option<&Entry> {
+        self.entries.get(usize::try_from(number).ok()?)?.as_ref()
+    }
+
     /// Notes that the buffer of a packet is to be freed when the unit has done with it. Returns whether the unit has it.
     pub fn free_later(&mut self, packet: Packet) -> bool {
         let has_it = |entry: &&mut Entry| entry.task.packet.is_some_and(|other| other.buffer == packet.buffer);

@@ -41,7 +41,7 @@ pub trait Environment: Sized {
     fn returned(hpus: &mut Hpus<Self>, id: HpuId, value: u32);
 
     /// An instruction of an HPU's thread fails.
-    fn fail(hpus: &mut Hpus<Self>, id: HpuId, fault: Fault);
+    fn fail(hpus: &mut Hpus<Self>, id: HpuId, fault: Fault, memory: &mut Arena);
 
     /// The driver of an HPU has a task from cycle `at` on.
     fn task(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
@@ -197,7 +197,7 @@ impl<E: Environment> Hpus<E> {
             Pause::Until => self.at(id, at, Doing::Running),
             Pause::Call { number, argument } => E::call(self, id, number, argument),
             Pause::Return(value) => E::returned(self, id, value),
-            Pause::Fault(fault) => E::fail(self, id, fault),
+            Pause::Fault(fault) => E::fail(self, id, fault, memory),
         }
     }
 
@@ -224,7 +224,7 @@ impl<E: Environment> Hpus<E> {
         } else {
             let Some(stepper) = &mut self.stepper else { return };
             let Err(fault) = stepper.perform(&mut hpu.thread, &mut [], Window::default(), Stall::NONE) else { return };
-            return E::fail(self, id, fault);
+            return E::fail(self, id, fault, memory);
         };
     }
 
@@ -233,7 +233,7 @@ impl<E: Environment> Hpus<E> {
     fn perform(&mut self, id: HpuId, memory: &mut Arena, stall: Stall) {
         match self.perform_last(id, memory, stall) {
             Ok(()) => self.go_on(id, memory),
-            Err(fault) => E::fail(self, id, fault),
+            Err(fault) => E::fail(self, id, fault, memory),
         }
     }
 
@@ -249,7 +249,7 @@ impl<E: Environment> Hpus<E> {
 
     /// Executes the access of an HPU to a register with these bytes, which answers in cycle `at`. Returns the bytes afterwards;
     /// `None` when the instruction has failed.
-    pub(super) fn exchange(&mut self, id: HpuId, mut bytes: [u8; 8], at: u64) -> Option<[u8; 8]> {
+    pub(super) fn exchange(&mut self, id: HpuId, mut bytes: [u8; 8], at: u64, memory: &mut Arena) -> Option<[u8; 8]> {
         let stepper = self.stepper.as_mut()?;
         let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
         let window = Window { base: hpu.access.address, len: 8, write: true, ..Window::default() };
@@ -257,7 +257,7 @@ impl<E: Environment> Hpus<E> {
         match stepper.perform(&mut hpu.thread, &mut bytes, window, stall) {
             Ok(()) => Some(bytes),
             Err(fault) => {
-                E::fail(self, id, fault);
+                E::fail(self, id, fault, memory);
                 None
             }
         }
@@ -272,7 +272,7 @@ impl<E: Environment> Hpus<E> {
         let stall = at.saturating_sub(access.at + 1);
         match stepper.pass(thread, &cache.lines, access.address, bytes, stall, AHEAD) {
             Ok(pause) => self.come_to(id, pause, memory),
-            Err(fault) => E::fail(self, id, fault),
+            Err(fault) => E::fail(self, id, fault, memory),
         }
     }
 

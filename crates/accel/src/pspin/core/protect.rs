@@ -23,6 +23,11 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter()
+    }
+
     /// What the runtime may use when it boots: what an HPU may use at any time, and the content of handler memory.
     pub fn of_boot(stack: Range, program: &Program) -> Spans {
         let [static_data, handler_data] = program_data(program);

@@ -191,7 +191,7 @@ impl Hpus {
                 let common = |address| side.memory.common(id.cluster, address);
                 let Some(command) = device::command(own.command, most_direct, common) else {
                     let fault = Fault::Load { pc: hpu.thread.pc(), addr: hpu.access.address, len: hpu.access.bytes };
-                    return Published::fail(self, id, fault);
+                    return self.fail(id, fault);
                 };
                 let writes = matches!(command, Command::FromHost { .. });
                 if let Some(data) = command.local().filter(|data| !hpu.may_use(*data, writes, side.memory)) {
@@ -234,7 +234,7 @@ impl Hpus {
             return self.pass(id, bytes, now.0, side.memory);
         }
         let is_store = hpu.access.class == Class::Store;
-        let Some([a, b, c, d, ..]) = self.exchange(id, bytes, now.0) else { return };
+        let Some([a, b, c, d, ..]) = self.exchange(id, bytes, now.0, side.memory) else { return };
         if is_store {
             let value = u32::from_le_bytes([a, b, c, d]);
             let own = &mut self.hpu(id).own;
@@ -264,6 +264,20 @@ impl Hpus {
         } else {
             line.push(character);
         }
+    }
+
+    /// An instruction of a handler has failed.
+    fn fail(&mut self, id: HpuId, fault: Fault) {
+        let hpu = self.hpu(id);
+        let at = hpu.thread.cycles();
+        let seen = match fault {
+            Fault::Load { .. } | Fault::Store { .. } | Fault::Misaligned { .. } => hpu.access.at,
+            // What is no instruction leaves the execute stage a cycle later; what is no code is seen another cycle later.
+            Fault::Fetch { .. } => at + 1,
+            Fault::Illegal { word, .. } if !is_system(word) => at,
+            Fault::Illegal { .. } | Fault::Breakpoint { .. } => at - 1,
+        };
+        self.recover(id, at, seen, TaskOutcome::Faulted(Failure::Fault(fault)));
     }
 }
 
@@ -313,26 +327,17 @@ impl Environment for Published {
     /// The runtime has no environment to call.
     fn call(hpus: &mut Hpus, id: HpuId, _number: u32, _argument: u32) {
         let pc = hpus.hpu(id).thread.command_pc();
-        Published::fail(hpus, id, Fault::Illegal { pc, word: 0x0000_0073 });
+        hpus.fail(id, Fault::Illegal { pc, word: 0x0000_0073 });
     }
 
     /// The runtime never returns.
     fn returned(hpus: &mut Hpus, id: HpuId, _value: u32) {
         let pc = hpus.hpu(id).thread.pc();
-        Published::fail(hpus, id, Fault::Fetch { pc });
+        hpus.fail(id, Fault::Fetch { pc });
     }
 
-    fn fail(hpus: &mut Hpus, id: HpuId, fault: Fault) {
-        let hpu = hpus.hpu(id);
-        let at = hpu.thread.cycles();
-        let seen = match fault {
-            Fault::Load { .. } | Fault::Store { .. } | Fault::Misaligned { .. } => hpu.access.at,
-            // What is no instruction leaves the execute stage a cycle later; what is no code is seen another cycle later.
-            Fault::Fetch { .. } => at + 1,
-            Fault::Illegal { word, .. } if !is_system(word) => at,
-            Fault::Illegal { .. } | Fault::Breakpoint { .. } => at - 1,
-        };
-        hpus.recover(id, at, seen, TaskOutcome::Faulted(Failure::Fault(fault)));
+    fn fail(hpus: &mut Hpus, id: HpuId, fault: Fault, _: &mut Arena) {
+        hpus.fail(id, fault);
     }
 
     fn task(hpus: &mut Hpus, id: HpuId, at: Cycle) {

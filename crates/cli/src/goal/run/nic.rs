@@ -18,6 +18,7 @@ use sim::trace::Trace;
 use super::super::error::GoalError;
 use super::common::{Common, Eager, Network};
 use super::report::Report;
+use crate::messages;
 use crate::noise;
 use crate::units::json_ns;
 
@@ -53,7 +54,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let parameters = parameters(&machine, (eager, arguments.inject), noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
-        let mut world = World::new(schedule, machine, program, eager, trace)?;
+        let mut world = World::new(schedule, machine, program, eager, trace, messages::listener("spinkit goal"))?;
         world.set_inject(arguments.inject);
         world.report_progress(progress.clone());
         if let Some(noise) = &noise {

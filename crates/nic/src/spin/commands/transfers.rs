@@ -138,7 +138,8 @@ impl Spin {
                 Err(fault) => {
                     result = err::FAILED;
                     rx.fail = NiFail::Segv;
-                    ports.warn(format!("node {node}: DMA of a handler: {fault}"));
+                    let node = ports.name_of(node);
+                    ports.warn(format!("{node}: DMA of a handler: {fault}"));
                 }
             }
         }

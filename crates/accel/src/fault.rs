@@ -1,0 +1,127 @@
+//! What a failed handler is told about: which memory it has missed, and the calls that led there.
+
+use std::fmt::Write as _;
+
+use abi::device::map;
+use hpu::{Fault, Program, Thread};
+
+/// Memory that a handler may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Card address of the first byte.
+    pub start: u32,
+    /// Bytes.
+    pub length: u32,
+    /// What it is to the handler.
+    pub purpose: Purpose,
+}
+
+/// What memory is to a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its stack.
+    Stack,
+    /// Its arguments: the header of a message, or the description of a packet.
+    Arguments,
+    /// The data of its packet.
+    Packet,
+    /// The HPU memory of its entry.
+    State,
+    /// Static data of the program.
+    Data,
+    /// Code and constants of the program.
+    Program,
+}
+
+/// An address that is farther away from a piece of memory has nothing to do with it.
+const NEAR: u32 = 64 << 10;
+/// Addresses of members of a structure at address 0.
+const NULL: u32 = 4096;
+
+impl Span {
+    /// Whether an address belongs to memory of this kind; `None` for memory that is known by its name only.
+    fn name(&self, program: &Program) -> String {
+        let length = self.length;
+        match self.purpose {
+            Purpose::Stack => format!("its stack ({length} B)"),
+            Purpose::Arguments => "its arguments".into(),
+            Purpose::Packet => format!("its packet ({length} B)"),
+            Purpose::State => format!("its HPU memory ({length} B)"),
+            Purpose::Data | Purpose::Program => {
+                let object = program.object(self.start + length - 1);
+                let object = object.filter(|(_, start, _)| *start >= self.start);
+                let what = if self.purpose == Purpose::Data { "static data" } else { "program" };
+                object.map_or_else(
+                    || format!("the {what} ({length} B)"),
+                    |(name, _, bytes)| format!("'{name}' ({bytes} B), the last of the {what}"),
+                )
+            }
+        }
+    }
+}
+
+/// Says which memory an access has missed, as the continuation of a sentence; empty when nothing is known.
+pub fn missed(fault: Fault, spans: &[Span], program: &Program) -> String {
+    let (addr, len, writes) = match fault {
+        Fault::Load { addr, len, .. } => (addr, len, false),
+        Fault::Store { addr, len, .. } => (addr, len, true),
+        _ => return String::new(),
+    };
+    let end = |span: &Span| span.start + span.length;
+    let inside = |span: &&Span| addr >= span.start && addr < end(span);
+    if let Some(span) = spans.iter().find(inside) {
+        if addr.saturating_add(len) > end(span) {
+            return format!(", across the end of {}", span.name(program));
+        }
+        if writes && matches!(span.purpose, Purpose::Program | Purpose::Arguments) {
+            let constant = program.object(addr).filter(|(_, start, bytes)| addr - start < *bytes);
+            let name = constant.map_or_else(|| span.name(program), |(name, ..)| format!("'{name}'"));
+            return format!(", in {name}, which cannot be written");
+        }
+        return String::new();
+    }
+    if addr < NULL {
+        return ", by a null pointer".into();
+    }
+    // Below a stack there is nothing but what has overflowed; above there are the arguments of others.
+    let below = |span: &Span| span.start.checked_sub(addr);
+    let above = |span: &Span| addr.checked_sub(end(span)).filter(|_| span.purpose != Purpose::Stack);
+    let distance = |span: &Span| below(span).or_else(|| above(span)).filter(|distance| *distance < NEAR);
+    let Some(near) = spans.iter().filter(|span| distance(span).is_some()).min_by_key(|span| distance(span)) else {
+        return if is_card_memory(addr) { String::new() } else { ", where the card has no memory".into() };
+    };
+    let name = near.name(program);
+    match (near.purpose, below(near), above(near)) {
+        (Purpose::Stack, ..) => {
+            format!("; it needs more than {} bytes of stack (accelerator.stack_bytes)", near.length)
+        }
+        (_, Some(distance), _) => format!(", {distance} B before {name}"),
+        (_, None, Some(0)) => format!(", just past the end of {name}"),
+        (_, None, distance) => format!(", {} B past the end of {name}", distance.unwrap_or_default()),
+    }
+}
+
+fn is_card_memory(address: u32) -> bool {
+    (map::HPU_MEMORY..map::RETURN).contains(&address)
+}
+
+/// The place of the instruction at `pc` as the end of a message, and the calls that led there:
+/// ", FILE:LINE in inner, called by handler (FILE:LINE)". Tail calls leave no trace. Empty without debug information. `read` reads a word of the handler's memory.
+pub fn place(program: &Program, thread: &Thread, pc: u32, read: impl FnMut(u32) -> Option<u32>) -> String {
+    let frames = program.calls(thread, pc, read);
+    let Some((innermost, callers)) = frames.split_first() else { return String::new() };
+    let Some(place) = innermost.place else { return String::new() };
+    let mut text = format!(", {}:{} in {}", place.file, place.line, innermost.function);
+    let mut separator = ", called by";
+    for same in callers.chunk_by(|a, b| a == b) {
+        _ = write!(text, "{separator} {}", same[0].function);
+        separator = ",";
+        if let Some(place) = same[0].place {
+            _ = write!(text, " ({}:{})", place.file, place.line);
+        }
+        if same.len() > 1 {
+            _ = write!(text, " {} times", same.len());
+        }
+    }
+    text
+}

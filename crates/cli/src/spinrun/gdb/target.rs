@@ -1,0 +1,197 @@
+//! The stopped handlers of a card as gdb's remote protocol wants to see them: each is a thread.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use gdbstub::common::{Signal, Tid};
+use gdbstub::target::ext::base::BaseOps;
+use gdbstub::target::ext::base::multithread::{
+    MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume, MultiThreadResumeOps,
+    MultiThreadSingleStep, MultiThreadSingleStepOps,
+};
+use gdbstub::target::ext::breakpoints::{Breakpoints, BreakpointsOps, SwBreakpoint, SwBreakpointOps};
+use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
+use gdbstub::target::{Target, TargetError, TargetResult};
+use gdbstub_arch::riscv::Riscv32;
+use gdbstub_arch::riscv::reg::RiscvCoreRegs;
+use nic::{Halted, Resident};
+
+/// How far a handler goes before it stops again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// One instruction.
+    One,
+    /// To the first instruction outside of this range of addresses.
+    Out(u32, u32),
+}
+
+/// What gdb has set, and a copy of the card that it reads and changes while everything stands still.
+#[derive(Default)]
+pub struct Card {
+    pub breakpoints: BTreeSet<u32>,
+    /// The contexts whose handlers step; others run.
+    pub steps: BTreeMap<u32, Step>,
+    pub residents: Vec<Resident>,
+    memory: BTreeMap<u32, Vec<u8>>,
+    written: Vec<(u32, Vec<u8>)>,
+    changed: BTreeSet<u32>,
+}
+
+impl Card {
+    /// Copies what gdb may look at.
+    pub fn look(&mut self, card: &mut dyn Halted) {
+        (self.residents, self.memory) = (card.residents(), card.memory());
+    }
+
+    /// Hands over what gdb has changed.
+    pub fn apply(&mut self, card: &mut dyn Halted) {
+        for (address, bytes) in self.written.drain(..) {
+            card.write(address, &bytes);
+        }
+        for context in std::mem::take(&mut self.changed) {
+            if let Some(resident) = self.residents.iter().find(|resident| resident.context == context) {
+                card.set_registers(context, &resident.registers, resident.pc);
+            }
+        }
+    }
+
+    fn resident(&mut self, tid: Tid) -> TargetResult<&mut Resident, Card> {
+        let context = context(tid);
+        self.residents.iter_mut().find(|resident| resident.context == context).ok_or(TargetError::NonFatal)
+    }
+
+    /// The memory at `address` up to the end of the piece that it is in.
+    fn piece(&mut self, address: u32) -> Option<&mut [u8]> {
+        let (start, bytes) = self.memory.range_mut(..=address).next_back()?;
+        bytes.get_mut((address - start) as usize..).filter(|rest| !rest.is_empty())
+    }
+}
+
+/// The number of a context's thread; gdb has no thread 0.
+pub fn tid(context: u32) -> Tid {
+    Tid::new(context as usize + 1).unwrap_or(Tid::MIN)
+}
+
+fn context(tid: Tid) -> u32 {
+    tid.get() as u32 - 1
+}
+
+impl Target for Card {
+    type Arch = Riscv32;
+    type Error = Infallible;
+
+    fn base_ops(&mut self) -> BaseOps<'_, Riscv32, Infallible> {
+        BaseOps::MultiThread(self)
+    }
+
+    fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Card>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadBase for Card {
+    fn read_registers(&mut self, registers: &mut RiscvCoreRegs<u32>, tid: Tid) -> TargetResult<(), Card> {
+        let resident = self.resident(tid)?;
+        (registers.x, registers.pc) = (resident.registers, resident.pc);
+        Ok(())
+    }
+
+    fn write_registers(&mut self, registers: &RiscvCoreRegs<u32>, tid: Tid) -> TargetResult<(), Card> {
+        let resident = self.resident(tid)?;
+        (resident.registers, resident.pc) = (registers.x, registers.pc);
+        let context = resident.context;
+        self.changed.insert(context);
+        Ok(())
+    }
+
+    fn read_addrs(&mut self, start: u32, out: &mut [u8], _: Tid) -> TargetResult<usize, Card> {
+        let piece = self.piece(start).ok_or(TargetError::NonFatal)?;
+        let length = piece.len().min(out.len());
+        out[..length].copy_from_slice(&piece[..length]);
+        Ok(length)
+    }
+
+    fn write_addrs(&mut self, start: u32, bytes: &[u8], _: Tid) -> TargetResult<(), Card> {
+        let piece = self.piece(start).and_then(|piece| piece.get_mut(..bytes.len())).ok_or(TargetError::NonFatal)?;
+        piece.copy_from_slice(bytes);
+        self.written.push((start, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn list_active_threads(&mut self, is_active: &mut dyn FnMut(Tid)) -> Result<(), Infallible> {
+        self.residents.iter().for_each(|resident| is_active(tid(resident.context)));
+        Ok(())
+    }
+
+    fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Card>> {
+        Some(self)
+    }
+
+    fn support_thread_extra_info(&mut self) -> Option<ThreadExtraInfoOps<'_, Card>> {
+        Some(self)
+    }
+}
+
+impl ThreadExtraInfo for Card {
+    fn thread_extra_info(&self, tid: Tid, out: &mut [u8]) -> Result<usize, Infallible> {
+        let resident = self.residents.iter().find(|resident| resident.context == context(tid));
+        let text = resident.map_or_else(String::new, |resident| format!("HPU {} {}", resident.hpu, resident.handler));
+        let length = text.len().min(out.len());
+        out[..length].copy_from_slice(&text.as_bytes()[..length]);
+        Ok(length)
+    }
+}
+
+impl MultiThreadResume for Card {
+    fn resume(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn clear_resume_actions(&mut self) -> Result<(), Infallible> {
+        self.steps.clear();
+        Ok(())
+    }
+
+    fn set_resume_action_continue(&mut self, _: Tid, _: Option<Signal>) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn support_single_step(&mut self) -> Option<MultiThreadSingleStepOps<'_, Card>> {
+        Some(self)
+    }
+
+    fn support_range_step(&mut self) -> Option<MultiThreadRangeSteppingOps<'_, Card>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadSingleStep for Card {
+    fn set_resume_action_step(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Infallible> {
+        self.steps.insert(context(tid), Step::One);
+        Ok(())
+    }
+}
+
+impl MultiThreadRangeStepping for Card {
+    fn set_resume_action_range_step(&mut self, tid: Tid, start: u32, end: u32) -> Result<(), Infallible> {
+        self.steps.insert(context(tid), Step::Out(start, end));
+        Ok(())
+    }
+}
+
+impl Breakpoints for Card {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Card>> {
+        Some(self)
+    }
+}
+
+impl SwBreakpoint for Card {
+    fn add_sw_breakpoint(&mut self, address: u32, _: usize) -> TargetResult<bool, Card> {
+        self.breakpoints.insert(address);
+        Ok(true)
+    }
+
+    fn remove_sw_breakpoint(&mut self, address: u32, _: usize) -> TargetResult<bool, Card> {
+        Ok(self.breakpoints.remove(&address))
+    }
+}

@@ -1,0 +1,91 @@
+use std::collections::BTreeMap;
+
+use nic::Printed;
+use sim::Time;
+
+/// A message for the user.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// A warning.
+    Warning(&'a str),
+    /// A text that a handler has printed on the card of this node, which has a name: "rank 3".
+    Printed(&'a str, &'a Printed),
+}
+
+/// Receives each text that a handler prints, and each warning when it occurs for the first time.
+pub type Listener = Box<dyn FnMut(Message<'_>)>;
+
+/// Messages for the user. Messages that differ only in addresses count as one, which is passed on once and counted.
+pub struct Messages {
+    listener: Listener,
+    /// The first warning of each kind, and their number. The key is the message without addresses.
+    counted: BTreeMap<String, (String, u64)>,
+    first: Option<(Time, String)>,
+}
+
+impl Messages {
+    pub(crate) fn new(listener: Listener) -> Messages {
+        Messages { listener, counted: BTreeMap::new(), first: None }
+    }
+
+    pub(crate) fn warn(&mut self, now: Time, message: String) {
+        if self.first.is_none() {
+            self.first = Some((now, message.clone()));
+        }
+        let (_, count) = self.counted.entry(without_addresses(&message)).or_insert_with(|| {
+            (self.listener)(Message::Warning(&message));
+            (message, 0)
+        });
+        *count += 1;
+    }
+
+    pub(crate) fn print(&mut self, node: &str, printed: &Printed) {
+        (self.listener)(Message::Printed(node, printed));
+    }
+
+    /// The first warning of the run, and its time.
+    pub fn first_warning(&self) -> Option<&(Time, String)> {
+        self.first.as_ref()
+    }
+
+    /// Warnings that occurred more than once, with their counts.
+    pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.counted.values().filter(|(_, count)| *count > 1).map(|(text, count)| (text.as_str(), *count))
+    }
+}
+
+/// The message with the digits of its hexadecimal numbers removed.
+fn without_addresses(message: &str) -> String {
+    let mut parts = message.split("0x");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("0x");
+        text.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[test]
+    fn warnings_that_differ_in_addresses_are_passed_on_once_and_counted() {
+        let heard = Rc::new(RefCell::new(Vec::new()));
+        let log = heard.clone();
+        let mut messages = Messages::new(Box::new(move |message| match message {
+            Message::Warning(text) => log.borrow_mut().push(text.to_owned()),
+            Message::Printed(..) => unreachable!("nothing is printed"),
+        }));
+        assert_eq!(messages.first_warning(), None);
+        for (ns, message) in [(3, "fault at 0x1f, pc 0x20"), (4, "other"), (5, "fault at 0xABC, pc 0x0")] {
+            messages.warn(Time::from_ns(ns), message.to_owned());
+        }
+        assert_eq!(*heard.borrow(), ["fault at 0x1f, pc 0x20", "other"]);
+        assert_eq!(messages.repeated_warnings().collect::<Vec<_>>(), [("fault at 0x1f, pc 0x20", 2)]);
+        assert_eq!(messages.first_warning(), Some(&(Time::from_ns(3), "fault at 0x1f, pc 0x20".to_owned())));
+    }
+}

@@ -1,0 +1,68 @@
+//! The calls that have led to an instruction, by the call frame information of the compiler (`.debug_frame`).
+
+use std::collections::BTreeMap;
+
+use gimli::UnwindSection;
+
+use super::elf::Program;
+use super::lines::Location;
+use crate::thread::Thread;
+
+/// A function that a handler is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Its name; "?" for code that belongs to no function.
+    pub function: String,
+    /// Where it is: of the innermost function the instruction, of the others the call.
+    pub place: Option<Location<'a>>,
+}
+
+/// The longest list of calls. Recursion has more.
+const DEEPEST: usize = 24;
+
+impl Program {
+    /// The functions that a thread is in, the innermost first and the handler last, as far as the program has information about
+    /// frames; without any (no `-g`), only the innermost. `pc` is the address of the instruction, and `read` reads a word of the
+    /// thread's memory.
+    pub fn calls(&self, thread: &Thread, pc: u32, mut read: impl FnMut(u32) -> Option<u32>) -> Vec<Frame<'_>> {
+        let mut frames = Vec::new();
+        let mut registers: BTreeMap<u16, u32> =
+            (0..32_u8).map(|number| (u16::from(number), thread.register(number))).collect();
+        // A return address is the instruction behind the call.
+        let (mut pc, mut looked_up) = (pc, pc);
+        while frames.len() < DEEPEST && self.holds(pc) {
+            let function = self.function(looked_up).unwrap_or("?");
+            let inlined = self.frames(looked_up, function);
+            frames.extend(inlined.into_iter().map(|(function, place)| Frame { function, place }));
+            let Some(caller) = self.caller(looked_up, &mut registers, &mut read) else { break };
+            (pc, looked_up) = (caller, caller.wrapping_sub(1));
+        }
+        frames
+    }
+
+    /// Turns the registers of a function at `pc` into those of its caller. Returns the return address.
+    fn caller(
+        &self,
+        pc: u32,
+        registers: &mut BTreeMap<u16, u32>,
+        read: &mut impl FnMut(u32) -> Option<u32>,
+    ) -> Option<u32> {
+        let mut section = gimli::DebugFrame::new(self.debug_frame(), gimli::LittleEndian);
+        section.set_address_size(4);
+        let (bases, mut context) = (gimli::BaseAddresses::default(), gimli::UnwindContext::new());
+        let at = u64::from(pc);
+        let entry = section.fde_for_address(&bases, at, gimli::DebugFrame::cie_from_offset).ok()?;
+        let row = entry.unwind_info_for_address(&section, &bases, &mut context, at).ok()?;
+        let gimli::CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
+        let frame = registers.get(&register.0)?.wrapping_add(offset as u32);
+        let mut of_caller = registers.clone();
+        for (register, rule) in row.registers() {
+            if let gimli::RegisterRule::Offset(offset) = rule {
+                of_caller.insert(register.0, read(frame.wrapping_add(*offset as u32))?);
+            }
+        }
+        of_caller.insert(self.isa().convention().stack_pointer.into(), frame);
+        *registers = of_caller;
+        registers.get(&entry.cie().return_address_register().0).copied()
+    }
+}

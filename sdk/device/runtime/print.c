@@ -1,0 +1,16 @@
+/* spin_printf() gives the card the format and the place of the arguments, which the simulator formats. */
+#include <spin.h>
+#include <stdarg.h>
+
+_Static_assert(sizeof(va_list) == sizeof(uint32_t), "the arguments of a variadic function are an area of memory");
+
+int spin_printf(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    struct spin_print_cmd cmd;
+    cmd.format = spin_address(format);
+    cmd.arguments = spin_address(arguments);
+    int result = spin_command(SPIN_CMD_PRINT, spin_address(&cmd));
+    va_end(arguments);
+    return result;
+}
