@@ -37,7 +37,8 @@ LIBRARY = "libportals.so.4.3.0"
 COMMAND = """#!python
 from spinkit.cli import main
 
-main()
+if __name__ == "__main__":  # the workers of a local cluster import this file too
+    main()
 """
 
 Settings = dict[str, Any] | None

@@ -2,4 +2,5 @@
 
 from spinkit.cli import main
 
-main()
+if __name__ == "__main__":  # the workers of a local cluster import this module too
+    main()

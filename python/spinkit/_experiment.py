@@ -205,6 +205,8 @@ class Experiment:
     quick_values: tuple[float, ...]
     shared_run: bool
     """Whether series of one card share a run, which gets their arguments in order and prints in the same order."""
+    axes: tuple[str, ...]
+    """The parameters of the machine that vary in the experiment itself."""
     insensitive: Mapping[Perturbation, str]
     """The perturbations (`PERTURBATIONS`) that turn no claim, each with the reason."""
     variant: str = ""
@@ -337,6 +339,7 @@ def read(file: Path) -> Experiment:
         timeout_s=run.timeout_s,
         quick_values=quick_values,
         shared_run=run.shared_run,
+        axes=(*([sweep.axis] if sweep.of_machine else []), *(key for axis in table.axis for key in axis.set)),
         insensitive=run.insensitive,
     )
 

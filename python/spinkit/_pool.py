@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import Any, Protocol
 
 from spinkit import _cache, _machines, _pspin
 from spinkit._cache import Entry
@@ -21,24 +23,23 @@ from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
 from spinkit._machines import Machine
 from spinkit._programs import Program, Programs
+from spinkit._progress import Progress, Step
 from spinkit._run import Results, Run, Toolchain, judge, parse_json, read_points
+from spinkit._worker import REPORT, Done, Task, tools_digest
+from spinkit._worker import run as run_here
 
 _GRACE_S = 30
 """Additional time that spinrun has to end after its own --timeout."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """A finished step, for the progress display."""
+class Remote(Protocol):
+    """Runs commands on other computers."""
 
-    what: str
-    done: int
-    total: int
-    cached: bool
-    """Whether the result comes from the cache."""
+    def perform(self, task: Task) -> Done:
+        """Run one, and wait for its end; several threads may do so at a time."""
 
-
-Progress = Callable[[Step], None]
+    def cancel(self) -> None:
+        """End all that is running."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class Settings:
     quick: bool = False
     fresh: bool = False
     """Run everything, without using the cache."""
+    jobs: int | None = None
+    """Number of runs at the same time; if it is not given, the number of processors."""
+    retries: int = 0
+    """How often a run that failed is made again."""
+    remote: Remote | None = None
+    """What runs commands on a cluster; without, they run on this computer."""
 
 
 Describe = Callable[[str, tuple[str, ...]], Machine]
@@ -85,7 +92,7 @@ class Job:
         """A name for the run, which jobs share only if they are the same run."""
         name = f"{self.machine}.{self.series[0].name}.{'quick' if self.quick else 'all'}"
         varied = [*self._settings(self.series[0].set), *map(str, self.experiment.chosen or ())]
-        return (f"{name}.{_cache.digest([], varied)[:8]}" if varied else name).replace("/", "-")
+        return (f"{name}.{_cache.digest([], varied)[:16]}" if varied else name).replace("/", "-")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -202,6 +209,10 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
     ]
 
 
+class EndingError(SpinkitError):
+    """The command is ending; nothing more is run."""
+
+
 class Processes:
     """The processes that are running, so that an interrupt can end them all."""
 
@@ -214,7 +225,7 @@ class Processes:
         """Run a command; return its exit status, output and error output."""
         with self._lock:
             if self._closed:
-                raise SpinkitError("interrupted")
+                raise EndingError("interrupted")
             try:
                 process = subprocess.Popen(
                     command,
@@ -251,25 +262,31 @@ class _Pool:
 
     def __init__(self, settings: Settings, scratch: Path) -> None:
         tools = settings.tools
-        self._settings = settings
+        self.settings = settings
         self._scratch = scratch
-        self._tools_digest = _cache.digest([file for file in (tools.spinrun, tools.library) if file], [])
+        self._tools_digest = tools_digest(tools.spinrun, tools.library)
         self.processes = Processes()
         self._machines: dict[tuple[str, tuple[str, ...]], Machine] = {}
         self._programs = Programs(settings.home, settings.out, tools, settings.fresh, self.processes.execute)
 
+    def interrupt(self) -> None:
+        """End all that is running."""
+        self.processes.interrupt()
+        if self.settings.remote is not None:
+            self.settings.remote.cancel()
+
     def describe(self, machine: str, changes: tuple[str, ...]) -> Machine:
         """Describe a machine with changed parameters."""
         if (machine, changes) not in self._machines:
-            self._machines[machine, changes] = _machines.load(self._settings.machines, machine, changes)
+            self._machines[machine, changes] = _machines.load(self.settings.machines, machine, changes)
         return self._machines[machine, changes]
 
     def compile(self, experiment: Experiment) -> Program:
-        folder = self._settings.out / experiment.name
+        folder = self.settings.out / experiment.name
         folder.mkdir(exist_ok=True)
         if experiment.program.pspin is not None:
-            sdk = self._settings.home / "sdk"
-            builder = _pspin.Builder(self._settings.tools.pspin, sdk, folder, self.processes.execute)
+            sdk = self.settings.home / "sdk"
+            builder = _pspin.Builder(self.settings.tools.pspin, sdk, folder, self.processes.execute)
             return Program(folder, "", builder)
         if experiment.program.schedules:
             return self._make_schedules(experiment, folder)
@@ -277,29 +294,28 @@ class _Pool:
 
     def _make_schedules(self, experiment: Experiment, folder: Path) -> Program:
         files = []
-        wanted = experiment.values(self._settings.quick)
-        values, words_of = experiment.sweep.values, experiment.program.schedules
-        for value, words in zip(values, words_of * len(values) if len(words_of) == 1 else words_of, strict=True):
-            if value in wanted:
+        wanted = experiment.values(self.settings.quick)
+        # On an axis of the machine there is one schedule for all values.
+        for value, words in zip(experiment.sweep.values, experiment.program.schedules, strict=False):
+            if value in wanted or experiment.sweep.of_machine:
                 made = [word.replace("{folder}", str(experiment.folder)) for word in words.split()]
                 files.append(folder / f"schedule-{value}.bin")
                 self._goal([*made, "-o", str(files[-1])])
-        return Program(folder, _cache.digest([self._settings.tools.goal, *files], []))
+        return Program(folder, _cache.digest([self.settings.tools.goal, *files], []))
 
-    def _goal(self, words: list[str]) -> str:
-        status, output, errors = self.processes.execute([str(self._settings.tools.goal), *words], None)
+    def _goal(self, words: list[str]) -> None:
+        status, _, errors = self.processes.execute([str(self.settings.tools.goal), *words], None)
         if status != 0:
             raise SpinkitError(f"spinkit goal {words[0]} ended with status {status}\n{errors.strip()}".rstrip())
-        return output
 
     def run(self, job: Job, program: Program) -> tuple[Run, bool]:
         """Return the outcome of a job, and whether it comes from the cache."""
-        settings = self._settings
-        execute, words = self._way(job, program)
+        settings = self.settings
+        way, words = self._way(job, program)
         key = _cache.digest(self.describe(job.experiment.place(job.machine), ()).files, words)
         file = settings.out / job.experiment.name / "runs" / f"{job.name}.json"
         cached = None if settings.fresh else _cache.load(file, key)
-        found = cached or execute(job, program)
+        found = cached or way(job, program)
         points = read_points(job.experiment, job.machine, job.series, job.values, found.output)
         if cached is None:
             _cache.save(file, key, found)
@@ -333,16 +349,12 @@ class _Pool:
         lines = []
         for value in job.values:
             target = program.builder.get(job.handlers(value))
-            report = self._scratch / f"{experiment.name}.{job.name}.{value}.json"
-            command = [str(self._settings.tools.pspin), "run", str(target), "--json", str(report), *job.words_at(value)]
-            status, _, errors = self.processes.execute(command, experiment.timeout_s)
-            if status != 0:
-                what = f"spinkit pspin run ended with status {status} at {experiment.sweep.axis} = {value}"
-                raise SpinkitError(f"{what}\n{errors.strip()}".rstrip())
-            try:
-                told = parse_json(report.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise SpinkitError(f"the report of spinkit pspin run: {error}") from None
+            words: tuple[str | Path, ...] = ("run", target, "--json", REPORT, *job.words_at(value))
+            done = self._perform(self._task("spinkit-pspin", words, job, experiment.timeout_s), job, f".{value}")
+            if done.status != 0:
+                what = f"spinkit pspin run ended with status {done.status} at {experiment.sweep.axis} = {value}"
+                raise SpinkitError(f"{what}\n{done.errors.strip()}".rstrip())
+            told = _report(done, "the report of spinkit pspin run")
             if experiment.sweep.axis in told:
                 raise SpinkitError(f"sweep.axis: {experiment.sweep.axis} is a key of the report too")
             lines.append(json.dumps({experiment.sweep.axis: value, "data_ok": True} | told))
@@ -350,17 +362,25 @@ class _Pool:
 
     def _execute(self, job: Job, program: Program) -> Entry:
         limit = job.experiment.timeout_s
-        report = self._scratch / f"{job.experiment.name}.{job.name}.json"
-        strict = ["--fail-on-drop", "--fail-on-handler-error"]  # such a run measures something else
-        limits = ["--timeout", str(limit), "--json", str(report)]
-        command = [str(self._settings.tools.spinrun), *job.options, *strict, *limits]
-        status, output, errors = self.processes.execute([*command, str(program.file), *job.arguments], limit + _GRACE_S)
-        if status != 0:
-            raise SpinkitError(f"spinrun ended with status {status}\n{errors.strip()}".rstrip())
-        try:
-            return Entry(output, parse_json(report.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise SpinkitError(f"spinrun's report: {error}") from None
+        strict = ("--fail-on-drop", "--fail-on-handler-error")  # such a run measures something else
+        limits = ("--timeout", str(limit), "--json", REPORT)
+        words: tuple[str | Path, ...] = (*job.options, *strict, *limits, program.file, *job.arguments)
+        done = self._perform(self._task("spinrun", words, job, limit + _GRACE_S), job)
+        if done.status != 0:
+            raise SpinkitError(f"spinrun ended with status {done.status}\n{done.errors.strip()}".rstrip())
+        return Entry(done.output, _report(done, "spinrun's report"))
+
+    def _task(self, command: str, words: tuple[str | Path, ...], job: Job, timeout_s: float | None) -> Task:
+        return Task(command, words, self.describe(job.experiment.place(job.machine), ()).files, timeout_s)
+
+    def _perform(self, task: Task, job: Job, part: str = "") -> Done:
+        if self.settings.remote is not None:
+            return self.settings.remote.perform(task)
+        tools = self.settings.tools
+        command = {"spinrun": tools.spinrun, "spinkit-goal": tools.goal, "spinkit-pspin": tools.pspin}[task.command]
+        return run_here(
+            task, command, self._scratch / f"{job.experiment.name}.{job.name}{part}.json", self.processes.execute
+        )
 
     def _execute_schedules(self, job: Job, program: Program) -> Entry:
         """Run the schedule of each value; the lines have the form of a program's output."""
@@ -369,9 +389,22 @@ class _Pool:
         for value in job.values:
             place = experiment.place(job.machine)
             machine = ["--machine", place, *(word for change in job.changes for word in ("--set", change))]
-            words = ["run", str(program.file / f"schedule-{value}.bin"), *machine, *job.arguments]
+            schedule = program.file / f"schedule-{value if job.value is None else job.experiment.sweep.values[0]}.bin"
+            words: tuple[str | Path, ...] = (
+                "run",
+                schedule,
+                *machine,
+                *job.arguments,
+                "--progress",
+                "off",
+                "--json",
+                "-",
+            )
+            done = self._perform(self._task("spinkit-goal", words, job, None), job, f".{value}")
+            if done.status != 0:
+                raise SpinkitError(f"spinkit goal run ended with status {done.status}\n{done.errors.strip()}".rstrip())
             try:
-                told = parse_json(self._goal([*words, "--progress", "off", "--json", "-"]))
+                told = parse_json(done.output)
             except ValueError as error:
                 raise SpinkitError(f"spinkit goal run: {error}") from None
             line = {
@@ -396,18 +429,44 @@ def run_all(
     Runs that variants have in common are made once. What fails in an experiment, in any of its runs, is one error and
     does not end the others.
     """
+    with _opened(settings) as (pool, threads):
+        yield from _drive(experiments, settings.quick, pool, threads, progress)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[tuple[_Pool, ThreadPoolExecutor]]:
+    """Make a pool and its threads; if what uses them ends early, so does all that is running."""
     settings.out.mkdir(parents=True, exist_ok=True)
     with (
         TemporaryDirectory(prefix=".run-", dir=settings.out) as scratch,
-        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads,
+        ThreadPoolExecutor(settings.jobs or len(os.sched_getaffinity(0))) as threads,
     ):
         pool = _Pool(settings, Path(scratch))
         try:
-            yield from _drive(experiments, settings.quick, pool, threads, progress)
+            yield pool, threads
         except BaseException:
-            pool.processes.interrupt()
+            pool.interrupt()
             threads.shutdown(cancel_futures=True)
             raise
+
+
+Ended = tuple[Job, Run | SpinkitError]
+
+
+def run_points(points: Sequence[Experiment], settings: Settings, progress: Progress) -> Generator[Ended, None, None]:
+    """Run variants of one experiment; yield the outcome of each of their runs as soon as it is there.
+
+    Runs that variants have in common are made once, and yielded for each.
+    """
+    with _opened(settings) as (pool, threads):
+        wanted: dict[tuple[str, str], list[Job]] = {}
+        for point in points:
+            for job in jobs(point, settings.quick, pool.describe):
+                wanted.setdefault(job.key, []).append(job)
+        programs = {points[0].name: pool.compile(points[0])}
+        for job, outcome in _each([several[0] for several in wanted.values()], programs, pool, threads, progress):
+            for same in wanted[job.key]:
+                yield same, outcome
 
 
 def _drive(
@@ -430,21 +489,56 @@ def _drive(
         for job in several:
             wanted.setdefault(job.key, job)
         left.append((experiment, [job.key for job in several]))
-    # Runs with many ranks take longest. They start first, so that not everything waits for them at the end.
-    ordered = sorted(wanted.values(), key=lambda job: -job.ranks)
-    futures = {threads.submit(pool.run, job, programs[job.experiment.name]): job for job in ordered}
     done: dict[tuple[str, str], Run | SpinkitError] = {}
-    for future in as_completed(futures):
-        job = futures[future]
-        cached = False
-        try:
-            done[job.key], cached = future.result()
-        except SpinkitError as error:
-            done[job.key] = SpinkitError(f"{job.what}: {error}")
-        progress(Step(f"{job.experiment.name}: {job.what}", len(done), len(ordered), cached))
+    for job, outcome in _each(list(wanted.values()), programs, pool, threads, progress):
+        done[job.key] = outcome
         for one in [one for one in left if all(key in done for key in one[1])]:
             left = [other for other in left if other is not one]
             yield one[0], _outcome(one[0], quick, [done[key] for key in one[1]])
+
+
+def _each(
+    wanted: Sequence[Job],
+    programs: Mapping[str, Program],
+    pool: _Pool,
+    threads: ThreadPoolExecutor,
+    progress: Progress,
+) -> Iterator[tuple[Job, Run | SpinkitError]]:
+    """Make different runs; yield each as soon as it has ended."""
+    total = len(wanted)
+
+    def made(job: Job) -> tuple[Run, bool]:
+        for _ in range(pool.settings.retries):
+            try:
+                return pool.run(job, programs[job.experiment.name])
+            except EndingError:
+                raise
+            except SpinkitError as error:
+                progress(Step(f"{job.experiment.name}: {job.what}", 0, total, False, str(error)))
+        return pool.run(job, programs[job.experiment.name])
+
+    # Runs with many ranks take longest. They start first, so that not everything waits for them at the end.
+    futures = {threads.submit(made, job): job for job in sorted(wanted, key=lambda job: -job.ranks)}
+    for count, future in enumerate(as_completed(futures), 1):
+        job = futures[future]
+        outcome: Run | SpinkitError
+        cached = False
+        try:
+            outcome, cached = future.result()
+        except SpinkitError as error:
+            outcome = SpinkitError(f"{job.what}: {error}")
+        progress(Step(f"{job.experiment.name}: {job.what}", count, total, cached))
+        yield job, outcome
+
+
+def _report(done: Done, what: str) -> Any:
+    """Return the report of a command."""
+    if done.report is None:
+        raise SpinkitError(f"{what}: No such file or directory")
+    try:
+        return parse_json(done.report)
+    except ValueError as error:
+        raise SpinkitError(f"{what}: {error}") from None
 
 
 def _outcome(experiment: Experiment, quick: bool, ended: Sequence[Run | SpinkitError]) -> Results | SpinkitError:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
@@ -20,11 +20,12 @@ from spinkit._experiment import Experiment
 from spinkit._machines import Machine
 from spinkit._output import write_atomically
 from spinkit._plot import Picture
-from spinkit._pool import Outcome, Settings, Step
+from spinkit._pool import Outcome, Settings
+from spinkit._progress import steps
 from spinkit._results import to_json
 from spinkit._run import Results
 from spinkit._sensitivity import Tried
-from spinkit._text import console, print_block, progress_bar, styled, table_box
+from spinkit._text import console, print_block, styled, table_box
 
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
@@ -39,7 +40,7 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
     variants = [case.variant for several in cases.values() for case in several]
     ended: dict[int, Results | SpinkitError] = {}
     complete = {}
-    with _progress() as tell, closing(_pool.run_all([*experiments, *variants], settings, tell)) as outcomes:
+    with steps() as tell, closing(_pool.run_all([*experiments, *variants], settings, tell)) as outcomes:
         for one, outcome in outcomes:
             ended[id(one)] = outcome
             experiment = next(base for base in experiments if base.name == one.name)
@@ -62,20 +63,6 @@ def _together(
     return _shown.add(outcome, [(case, one) for case, one in shown if isinstance(one, Results)])
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[Step], None]]:
-    with progress_bar() as bar:
-        task = bar.add_task("compile", total=None)
-
-        def tell(step: Step) -> None:
-            bar.update(task, description=step.what, completed=step.done, total=step.total)
-            if not bar.console.is_terminal:
-                before = " (from the cache)" if step.cached else ""
-                bar.console.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
-
-        yield tell
-
-
 def vary(outcomes: Sequence[Outcome], settings: Settings) -> dict[str, list[Tried]]:
     """Change the assumed parameters of experiments one by one; write the files again, and `sensitivity.json`."""
     complete = {experiment.name: results for experiment, results in outcomes if isinstance(results, Results)}
@@ -85,7 +72,7 @@ def vary(outcomes: Sequence[Outcome], settings: Settings) -> dict[str, list[Trie
     }
     variants = [change.variant for several in changes.values() for change in several]
     ended = {}
-    with _progress() as tell, closing(_pool.run_all(variants, settings, tell)) as varied:
+    with steps() as tell, closing(_pool.run_all(variants, settings, tell)) as varied:
         for variant, outcome in varied:
             ended[variant.name, variant.variant] = outcome
     tried = {

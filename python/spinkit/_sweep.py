@@ -1,175 +1,180 @@
-"""Sweeps of PsPIN units (PsPIN §IV-B2, Fig. 8): clusters, HPUs, packet sizes and handler lengths."""
+"""`spinkit sweep`: runs an experiment at every combination of parameters, and writes one table of all points."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.table import Table
 
-from spinkit import _plot
+from spinkit import _cluster, _machines, _pool
+from spinkit._claims import inside
 from spinkit._errors import SpinkitError
-from spinkit._pool import Processes
-from spinkit._run import parse_json
-from spinkit._text import console, progress_bar, table_box
+from spinkit._experiment import Experiment
+from spinkit._grid import Axis, Point, points
+from spinkit._pool import Settings
+from spinkit._progress import steps
+from spinkit._run import Run
+from spinkit._text import console, print_block, table_box
+from spinkit._worker import tools_digest
+
+_LEAST_AT_ONCE = 64
+"""Runs that are given to a cluster at the same time, at least."""
+
+Row = dict[str, Any]
+"""One measured point: where and what was run, the parameters, and all numbers of the point."""
 
 
 @dataclass(frozen=True)
-class Grid:
-    """What is varied."""
+class Outcome:
+    """The outcome of a sweep."""
 
-    clusters: tuple[int, ...]
-    hpus: tuple[int, ...]
-    """HPUs of a cluster."""
-    sizes: tuple[int, ...]
-    """Bytes of packets."""
-    instructions: tuple[int, ...]
-    """Instructions of the handler: the macro X of its source."""
+    experiment: Experiment
+    axes: tuple[Axis, ...]
+    rows: tuple[Row, ...]
+    """In the order of points, machines, series and values."""
+    failures: tuple[str, ...]
+    """The runs that failed, and why."""
 
-
-@dataclass(frozen=True)
-class Point:
-    """One unit, one size of packets, one handler."""
-
-    clusters: int
-    hpus: int
-    size: int
-    instructions: int
+    @property
+    def wrong(self) -> list[Row]:
+        """The rows with wrong data."""
+        return [row for row in self.rows if not row["data_ok"]]
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """How the points are run."""
-
-    pspin: Path
-    """`spinkit-pspin`."""
-    source: Path
-    machine: str
-    settings: tuple[str, ...]
-    packets: int
-    """Packets of each run, in eight messages."""
-    hpu: str | None
-    includes: tuple[Path, ...]
-    engine: str
-    """What executes: model or rtl."""
-
-
-MESSAGES = 8
-"""Messages at the same time."""
-
-
-def run(sweep: Sweep, grid: Grid) -> dict[Point, Mapping[str, Any]]:
-    """Run all points; return their reports in the order of the grid."""
-    points = [Point(*values) for values in product(grid.clusters, grid.hpus, grid.sizes, grid.instructions)]
-    processes = Processes()
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool,
-        progress_bar() as bar,
-    ):
-        task = bar.add_task("compile", total=len(points))
-        try:
-            folder = Path(scratch)
-            built = {x: pool.submit(_compile, sweep, x, folder, processes) for x in grid.instructions}
-            program = {x: future.result() for x, future in built.items()}
-            futures = {pool.submit(_one, sweep, one, program[one.instructions], processes): one for one in points}
-            reports = {}
-            for future in as_completed(futures):
-                reports[futures[future]] = future.result()
-                bar.update(task, advance=1, description=_what(futures[future]))
-        except BaseException:
-            processes.interrupt()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return {point: reports[point] for point in points}
+def run(experiment: Experiment, axes: Sequence[Axis], settings: Settings, columns: Sequence[str] = ()) -> Outcome:
+    """Run an experiment at all points; `columns` are places in the report of a run that become columns."""
+    grid = points(axes)
+    _check(experiment, grid[0], settings)
+    variants = {
+        point: replace(experiment, variant=point.words, point=point.settings, claims=(), figures=()) for point in grid
+    }
+    numbers = {id(variant): number for number, variant in enumerate(variants.values())}
+    machines = experiment.machine_files
+    names = [series.name for series in experiment.series]
+    found: dict[tuple[int, int, int, float], list[Row]] = {}
+    failures = []
+    with steps() as tell, closing(_pool.run_points(list(variants.values()), settings, tell)) as ended:
+        for job, outcome in ended:
+            if isinstance(outcome, SpinkitError):
+                failures.append(str(outcome))
+                continue
+            number = numbers[id(job.experiment)]
+            place = (number, machines.index(job.machine), names.index(job.series[0].name), job.value or 0)
+            found[place] = _rows(experiment, grid[number], outcome, columns)
+    rows = tuple(row for place in sorted(found) for row in found[place])
+    # A run that several points have in common fails once.
+    return Outcome(experiment, tuple(axes), rows, tuple(dict.fromkeys(failures)))
 
 
-def _compile(sweep: Sweep, instructions: int, folder: Path, processes: Processes) -> Path:
-    program = folder / f"{instructions}.elf"
-    kind = ["--hpu", sweep.hpu] if sweep.hpu else []
-    includes = [word for include in sweep.includes for word in ("-I", str(include))]
-    words = ["cc", *kind, "-O3", f"-DX={instructions}", *includes, str(sweep.source), "-o", str(program)]
-    status, _, errors = processes.execute([str(sweep.pspin), *words], None)
-    if status != 0:
-        raise SpinkitError(f"{sweep.source} does not compile with -DX={instructions}:\n{errors.strip()}")
-    return program
+def run_anywhere(
+    experiment: Experiment,
+    axes: Sequence[Axis],
+    settings: Settings,
+    columns: Sequence[str] = (),
+    scheduler: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run an experiment at all points, on a cluster if a scheduler is named."""
+    if scheduler is None:
+        if options:
+            raise SpinkitError("--cluster-option has no meaning without --scheduler")
+        return run(experiment, axes, settings, columns)
+    tools = tools_digest(settings.tools.spinrun, settings.tools.library)
+    jobs = settings.jobs or len(os.sched_getaffinity(0))
+    with _cluster.connect(scheduler, jobs, options or {}, tools) as remote:
+        # More runs than there are workers now: further ones may come, and none should wait for its next run.
+        threads = max(2 * jobs, 2 * remote.workers, _LEAST_AT_ONCE)
+        return run(experiment, axes, replace(settings, jobs=threads, remote=remote), columns)
 
 
-def _one(sweep: Sweep, point: Point, program: Path, processes: Processes) -> Mapping[str, Any]:
-    unit = (f"accelerator.clusters={point.clusters}", f"accelerator.hpus_per_cluster={point.hpus}")
-    changes = [word for change in (*sweep.settings, *unit) for word in ("--set", change)]
-    load = ["--messages", str(MESSAGES), "--packets", str(-(-sweep.packets // MESSAGES)), "--size", str(point.size)]
-    unit_words = ["--machine", sweep.machine, *changes, "--engine", sweep.engine]
-    command = [str(sweep.pspin), "run", str(program), *unit_words, *load, "--json", "-"]
-    status, output, errors = processes.execute(command, None)
-    if status != 0:
-        raise SpinkitError(f"spinkit pspin run ended with status {status} at {point}\n{errors.strip()}")
-    report: Mapping[str, Any] = parse_json(output)
-    return report
+def problems(outcome: Outcome) -> str:
+    """Say which runs failed or have wrong data, and what helps."""
+    keys = [key for one in outcome.axes for key in one.keys]
+    lines = list(outcome.failures)
+    if lines:
+        again = "the same command makes only these runs again"
+        lines.append(f"{len(lines)} runs failed, and the table does not have them; {again}")
+    for row in outcome.wrong:
+        where = ", ".join(f"{key} = {row[key]}" for key in (*keys, outcome.experiment.sweep.axis))
+        lines.append(f"wrong data: {row['series']} on {row['machine']}, {where}")
+    return "\n".join(lines)
 
 
-def _what(point: Point) -> str:
-    return f"{point.clusters} x {point.hpus} HPUs, {point.size} B, {point.instructions} instructions"
+def _check(experiment: Experiment, first: Point, settings: Settings) -> None:
+    """Raise an error now for parameters that do not exist, or that vary in the experiment itself."""
+    for key in first.values:
+        if key in experiment.axes:
+            raise SpinkitError(f"{key} is an axis of {experiment.name} already")
+    for machine in experiment.machine_files:
+        _machines.load(settings.machines, experiment.place(machine), first.settings)
 
 
-def to_json(sweep: Sweep, reports: Mapping[Point, Mapping[str, Any]]) -> bytes:
-    """Return what was run, and the report of each point."""
-    points = [{**vars(point), "report": report} for point, report in reports.items()]
-    told: dict[str, Any] = {"source": sweep.source.name, "machine": sweep.machine, "set": list(sweep.settings)}
-    told.update(engine=sweep.engine, points=points)
-    return (json.dumps(told, indent=1) + "\n").encode()
+def _rows(experiment: Experiment, point: Point, run: Run, columns: Sequence[str]) -> list[Row]:
+    told = {column: inside(run.report, column) for column in columns}
+    for column, value in told.items():
+        if isinstance(value, Mapping | list):
+            raise SpinkitError(f"--column {column}: is no number or text in the report of a run")
+    rows = []
+    for one in run.points:
+        row: Row = {"machine": one.machine, "series": one.series.name, "nic": one.series.nic, "mode": one.series.mode}
+        row |= point.values | {experiment.sweep.axis: one.value, experiment.measure.key: one.measured}
+        row |= {key: value for key, value in one.line.items() if key not in row} | told
+        rows.append(row | {"data_ok": one.data_ok})
+    return rows
 
 
-def table(reports: Mapping[Point, Mapping[str, Any]]) -> Table:
-    """Return a row for each point."""
-    shown = Table(box=table_box(console()))
-    for name in ("clusters", "HPUs", "packet", "instructions", "Gbit/s", "Mpackets/s", "HPUs busy", "latency, mean"):
-        shown.add_column(name, justify="right")
-    for point, report in reports.items():
-        rates = report["throughput"]
-        shown.add_row(
-            str(point.clusters),
-            str(point.clusters * point.hpus),
-            f"{point.size} B",
-            str(point.instructions),
-            f"{rates['in_gbit_s']:.1f}",
-            f"{rates['packets_per_us']:.1f}",
-            f"{report['hpus']['mean_busy']:.1f}",
-            f"{report['request_ns']['mean']:.0f} ns",
-        )
+def to_json(rows: Sequence[Row]) -> bytes:
+    """Write a table as a list of objects, a line each, as `pandas.read_json` reads it."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+    return f"[\n{lines}\n]\n".encode()
+
+
+def to_parquet(rows: Sequence[Row]) -> bytes:
+    """Write a table as Parquet."""
+    content = io.BytesIO()
+    try:
+        import pandas as pd  # imported here because only tables need it
+
+        # The package that writes the file closes it.
+        content.close = lambda: None  # type: ignore[method-assign]
+        pd.DataFrame(rows).to_parquet(content, index=False)
+    except ImportError as error:
+        problem = f"{str(error).splitlines()[0]}: Parquet needs more packages: pip install 'spinkit[frames]'"
+        raise SpinkitError(problem) from None
+    return content.getvalue()
+
+
+def table(outcome: Outcome) -> Table:
+    """Return for each machine and series the least and the largest measured number, and where they are."""
+    measure, axis = outcome.experiment.measure, outcome.experiment.sweep.axis
+    shown = Table(title=measure.heading, title_justify="left", box=table_box(console()))
+    for name in ("machine", "series"):
+        shown.add_column(name)
+    for name in ("points", "least", "at", "largest", "at"):
+        shown.add_column(name, justify="left" if name == "at" else "right")
+    keys = [key for one in outcome.axes for key in one.keys] + [axis]
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in outcome.rows:
+        groups.setdefault((row["machine"], row["series"]), []).append(row)
+    labels = {series.name: series.label for series in outcome.experiment.series}
+    for (machine, series), rows in groups.items():
+        ends = [pick(rows, key=lambda row: measure.shown(row[measure.key])) for pick in (min, max)]
+        cells = [
+            cell
+            for row in ends
+            for cell in (measure.text(row[measure.key]), ", ".join(f"{key} = {row[key]}" for key in keys))
+        ]
+        shown.add_row(machine, labels[series], str(len(rows)), *cells)
     return shown
 
 
-def picture(sweep: Sweep, grid: Grid, reports: Mapping[Point, Mapping[str, Any]]) -> _plot.Picture:
-    """Draw throughput over the length of the handler: a panel for each unit, a curve for each size of packets."""
-    panels = [
-        _plot.Panel(
-            f"{clusters} x {hpus} HPUs",
-            [
-                _plot.Curve(
-                    _plot.byte_label(size),
-                    [reports[Point(clusters, hpus, size, x)]["throughput"]["in_gbit_s"] for x in grid.instructions],
-                    look,
-                )
-                for look, size in enumerate(grid.sizes)
-            ],
-        )
-        for hpus in grid.hpus
-        for clusters in grid.clusters
-    ]
-    title = f"Throughput of {sweep.machine} by clusters, HPUs and packet size"
-    labels = ("Instructions of the handler", "Throughput in Gbit/s")
-    return _plot.panels(title, *labels, grid.instructions, panels, len(grid.clusters))
-
-
-def sources(home: Path) -> tuple[Path, Sequence[Path]]:
-    """Return the source of the handler that is only instructions, and where its headers are."""
-    library = home / "sdk" / "handlers" / "pspin"
-    return library / "instructions" / "handlers" / "instructions.c", [library / "common"]
+def show(outcome: Outcome) -> None:
+    """Print the table."""
+    if outcome.rows:
+        print_block(console(), table(outcome))

@@ -16,6 +16,7 @@ from spinkit import __version__, _doctor, _experiment, _new, _paths
 from spinkit._claims import Verdict
 from spinkit._errors import SpinkitError
 from spinkit._output import check_writable, write_atomically
+from spinkit._pool import Settings
 from spinkit._prose import plain
 from spinkit._results import to_json
 from spinkit._run import Results, Toolchain
@@ -121,7 +122,6 @@ def reproduce(
     one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
     from spinkit import _reproduce, _timelines  # imported here because matplotlib takes a while to load
-    from spinkit._pool import Settings
 
     home = _paths.home()
     if everything == bool(names):
@@ -134,7 +134,7 @@ def reproduce(
     chosen = [_experiment.load(home, name) for name in named]
     if json_file is not None and (len(chosen) != 1 or has_timelines):
         raise click.UsageError("--json takes exactly one experiment")
-    settings = Settings(home, _tools(), _paths.command("spinkit-machines"), out, quick, fresh)
+    settings = _settings(out, quick, fresh)
     outcomes = _reproduce.run(chosen, settings)
     tried = _reproduce.vary(outcomes, settings) if sensitivity else {}
     problems = []
@@ -178,10 +178,97 @@ def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
     return outcome.unmet if check else []
 
 
+def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retries: int = 0) -> Settings:
+    machines = _paths.command("spinkit-machines")
+    return Settings(_paths.home(), _tools(), machines, out, quick, fresh, jobs, retries)
+
+
 def _tools() -> Toolchain:
     spinrun = _paths.command("spinrun")
     goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
     return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))
+
+
+@main.command(name="sweep")
+@click.argument("name")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    required=True,
+    metavar="KEY=VALUES",
+    help="A parameter of the machine and its values: 1,2,4 or 50:500:50 (from, to, step) or 1:64:x2 (from, to, "
+    "factor). Several parameters are combined; those that change together are KEY/KEY=VALUE/VALUE,…",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Number of runs at the same time, on a cluster of workers [default: number of processors].",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS|local|slurm|kubernetes",
+    help="Run on a Dask cluster: one that runs already, or one that is started with --jobs workers.",
+)
+@click.option(
+    "--cluster-option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument for the cluster that is started, such as queue=short for slurm or image=… for kubernetes.",
+)
+@click.option(
+    "--retries", type=click.IntRange(min=0), default=1, show_default=True, help="How often a failed run is made again."
+)
+@click.option("--quick", is_flag=True, help="Run only the quick_values of the experiment.")
+@click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
+@click.option("--column", "columns", multiple=True, help="A place in the report of a run, such as cards.1.dma_bytes.")
+@click.option("--json", "json_file", type=_FILE, help="Write the table to this file [default: OUT/NAME/sweep.json].")
+@click.option("--parquet", "parquet_file", type=_FILE, help="Also write the table to this file, as Parquet.")
+@click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Folder for results.")
+def sweep_experiment(
+    name: str,
+    settings: tuple[str, ...],
+    jobs: int | None,
+    scheduler: str | None,
+    options: tuple[str, ...],
+    retries: int,
+    quick: bool,
+    fresh: bool,
+    columns: tuple[str, ...],
+    json_file: Path | None,
+    parquet_file: Path | None,
+    out: Path,
+) -> None:
+    """Run the experiment NAME, one of ours or a folder, at every combination of parameters; write one table.
+
+    Finished runs are cached: after an interruption or a failure the same command goes on where it was. Claims are not
+    tested. docs/cluster.md tells how to use clusters.
+    """
+    from spinkit import _sweep
+    from spinkit._grid import parse
+
+    try:
+        axes = [parse(text) for text in settings]
+    except SpinkitError as error:
+        raise click.BadParameter(str(error), param_hint="'--set'") from None
+    given = {key: value for key, equals, value in (option.partition("=") for option in options) if equals}
+    if len(given) != len(options):
+        raise click.BadParameter("expected NAME=VALUE", param_hint="'--cluster-option'")
+    experiment = _experiment.load(_paths.home(), name)
+    outcome = _sweep.run_anywhere(
+        experiment, axes, _settings(out, quick, fresh, jobs, retries), columns, scheduler, given
+    )
+    file = json_file or out / experiment.name / "sweep.json"
+    write_atomically(file, _sweep.to_json(outcome.rows))
+    if parquet_file is not None:
+        write_atomically(parquet_file, _sweep.to_parquet(outcome.rows))
+    _sweep.show(outcome)
+    click.echo()
+    for written in filter(None, (file, parquet_file)):
+        click.echo(str(written))
+    if outcome.failures or outcome.wrong:
+        raise SpinkitError(_sweep.problems(outcome))
 
 
 @main.command()
@@ -426,14 +513,14 @@ def sweep(
 
     SOURCE is a C source that reads the macro X; without, its handler is X instructions of one cycle.
     """
-    from spinkit import _sweep
+    from spinkit import _pspin_sweep
     from spinkit._text import console
 
     if plot is not None and plot.suffix not in (".svg", ".png"):
         raise click.BadParameter(f"{plot} must end in .svg or .png", param_hint="'--plot'")
-    grid = _sweep.Grid(clusters, hpus, sizes, instructions)
-    own, includes = _sweep.sources(_paths.home())
-    what = _sweep.Sweep(
+    grid = _pspin_sweep.Grid(clusters, hpus, sizes, instructions)
+    own, includes = _pspin_sweep.sources(_paths.home())
+    what = _pspin_sweep.Sweep(
         _paths.command("spinkit-pspin"),
         source or own,
         machine,
@@ -443,12 +530,12 @@ def sweep(
         () if source else tuple(includes),
         engine,
     )
-    reports = _sweep.run(what, grid)
-    console().print(_sweep.table(reports))
+    reports = _pspin_sweep.run(what, grid)
+    console().print(_pspin_sweep.table(reports))
     if report is not None:
-        write_atomically(report, _sweep.to_json(what, reports))
+        write_atomically(report, _pspin_sweep.to_json(what, reports))
     if plot is not None:
-        drawn = _sweep.picture(what, grid, reports)
+        drawn = _pspin_sweep.picture(what, grid, reports)
         write_atomically(plot, drawn.svg if plot.suffix == ".svg" else drawn.png)
 
 

@@ -1,67 +1,171 @@
-"""`spinkit pspin sweep`: points, table, JSON, plot, and what is refused."""
+"""`spinkit sweep`: rows, what is run again, and what is refused; with tools that only print times (conftest.py)."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from spinkit import _paths
+from click.testing import CliRunner, Result
+from spinkit.cli import main
+
+from .conftest import TIMES, Program
+
+FILE = Path("out/ping-pong/sweep.json")
 
 
-def sweep(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(_paths.command("spinkit")), "pspin", "sweep", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+def sweep(*words: str) -> Result:
+    return CliRunner().invoke(main, ["sweep", "ping-pong", *words])
 
 
-def test_throughput_is_that_of_the_law(tmp_path: Path) -> None:
-    words = "--clusters 1,2 --hpus 4 --sizes 64 --instructions 40,90 --packets 2048 --json s.json --plot s.svg"
-    done = sweep(tmp_path, *words.split())
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 5
-    told = json.loads((tmp_path / "s.json").read_text())
-    points = {(one["clusters"], one["instructions"]): one["report"] for one in told["points"]}
-    assert set(points) == {(1, 40), (1, 90), (2, 40), (2, 90)}
-    for (clusters, instructions), report in points.items():
-        # Each HPU takes a packet in x + 10 cycles, and is taken for one more to begin the next.
-        law = clusters * 4 * 64 * 8 / (instructions + 11)
-        assert report["throughput"]["in_gbit_s"] == pytest.approx(law, rel=0.05)
-    assert (tmp_path / "s.svg").read_bytes().startswith(b"<?xml")
+def slower(of: dict[str, dict[str, list[int]]], by: int) -> dict[str, dict[str, list[int]]]:
+    """Return times with a later start."""
+    return {machine: {mode: [t[0] + by, *t[1:]] for mode, t in modes.items()} for machine, modes in of.items()}
 
 
-def test_a_source_gets_the_length_as_x(tmp_path: Path) -> None:
-    (tmp_path / "own.c").write_text(
-        "#include <handler.h>\n"
-        '__handler__ void own_ph(handler_args_t *args) { for (int i = 0; i < X; i++) asm volatile("nop"); }\n'
-        "void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {}\n"
+def test_rows_are_all_points_in_order(home: Path, program: Program) -> None:
+    changed = {
+        f"dma.L_ns={latency},nic.match_cam_ns={cam}": slower(TIMES, latency + cam)
+        for latency in (50, 60)
+        for cam in (1, 2)
+    }
+    program(changed=changed)
+    result = sweep("--quick", "--set", "dma.L_ns=50:60:10", "--set", "nic.match_cam_ns=1,2", "--parquet", "t.parquet")
+    assert result.exit_code == 0, result.output
+    rows = json.loads(FILE.read_text())
+    names = {"rdma": "rdma", "portals4": "triggered", "spin-store": "store", "spin-stream": "stream"}
+    expected = [
+        (machine, series, latency, cam, size)
+        for latency in (50, 60)
+        for cam in (1, 2)
+        for machine in ("sc17-int", "sc17-dis")
+        for series in names
+        for size in (8, 64, 4096, 8192, 262144)
+    ]
+    keys = ("machine", "series", "dma.L_ns", "nic.match_cam_ns", "bytes")
+    assert [tuple(row[key] for key in keys) for row in rows] == expected
+    assert rows[1] == {
+        "machine": "sc17-int",
+        "series": "rdma",
+        "nic": "rdma",
+        "mode": "rdma",
+        "dma.L_ns": 50,
+        "nic.match_cam_ns": 1,
+        "bytes": 64,
+        "half_rtt_ps": 1_000_000 + 20 * 64 + 51,
+        "data_ok": True,
+    }
+    assert [line.split()[0] for line in result.stderr.splitlines()] == [f"{n}/32" for n in range(1, 33)]
+    # The table on standard output names the ends: the discrete card's RDMA takes longest with the largest latency.
+    assert "dma.L_ns = 60, nic.match_cam_ns = 2, bytes = 262144" in result.stdout
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_parquet("t.parquet")
+    assert frame.to_dict("records") == rows
+    assert pandas.read_json(FILE).to_dict("records") == rows
+
+
+def test_cards_without_handlers_run_once_for_all_numbers_of_hpus(home: Path, program: Program) -> None:
+    program(changed={"accelerator.hpus=1": slower(TIMES, 7), "accelerator.hpus=2": slower(TIMES, 9)})
+    result = sweep("--quick", "--set", "accelerator.hpus=1,2", "--column", "handlers.pong.calls")
+    assert result.exit_code == 0, result.output
+    rows = json.loads(FILE.read_text())
+    found = {
+        (row["series"], row["accelerator.hpus"]): row
+        for row in rows
+        if (row["machine"], row["bytes"]) == ("sc17-int", 8)
+    }
+    assert {place: row["half_rtt_ps"] for place, row in found.items() if place[0] in ("rdma", "spin-stream")} == {
+        ("rdma", 1): 1_000_160,
+        ("rdma", 2): 1_000_160,
+        ("spin-stream", 1): 600_127,
+        ("spin-stream", 2): 600_129,
+    }
+    assert [found[series, 1]["handlers.pong.calls"] for series in ("rdma", "spin-store")] == [None, 4]
+    # Two series of cards without handlers, and two with, at two points, on two machines.
+    assert len(result.stderr.splitlines()) == 2 * (2 + 2 * 2)
+
+
+def test_what_is_swept_replaces_what_a_series_sets(home: Path, program: Program) -> None:
+    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    file.write_text(file.read_text().replace('mode = "stream"', 'mode = "stream"\nset = ["dma.L_ns=1"]', 1))
+    program(changed={"dma.L_ns=1,dma.L_ns=60": slower(TIMES, 3)})
+    assert sweep("--quick", "--set", "dma.L_ns=60").exit_code == 0
+    [row] = [
+        row
+        for row in json.loads(FILE.read_text())
+        if (row["series"], row["bytes"], row["machine"]) == ("spin-stream", 8, "sc17-int")
+    ]
+    assert row["half_rtt_ps"] == 600_123
+
+
+def test_a_failed_run_is_named_and_only_it_is_made_again(home: Path, program: Program, tmp_path: Path) -> None:
+    program(changed={"dma.L_ns=60": "refused"})
+    words = ("--quick", "--set", "dma.L_ns=50,60", "--jobs", "1")
+    result = sweep(*words)
+    assert result.exit_code == 1
+    assert (
+        "ping-pong: RDMA on sc17-int, dma.L_ns = 60 failed and is run again: spinrun ended with status 1"
+        in result.stderr
     )
-    words = "own.c --clusters 1 --hpus 1 --sizes 64 --instructions 1,200 --packets 64 --json s.json"
-    done = sweep(tmp_path, *words.split())
-    assert (done.returncode, done.stderr) == (0, "")
-    few, many = (
-        one["report"]["handler_cycles"]["payload"]["min"]
-        for one in json.loads((tmp_path / "s.json").read_text())["points"]
+    assert result.stderr.count("failed and is run again") == 8
+    assert (
+        "RDMA on sc17-int, dma.L_ns = 60: spinrun ended with status 1\nspinrun: error: dma.L_ns=60: refused"
+        in result.stderr
     )
-    assert many > few + 200
+    assert (
+        "8 runs failed, and the table does not have them; the same command makes only these runs again" in result.stderr
+    )
+    assert {row["dma.L_ns"] for row in json.loads(FILE.read_text())} == {50}
+    # The program is part of what a result depends on. Another one that fails once is given a second try.
+    (tmp_path / "once").touch()
+    program(once=str(tmp_path / "once"))
+    result = sweep(*words)
+    assert result.exit_code == 0, result.output
+    assert (
+        result.stderr.count("failed and is run again: spinrun ended with status 1\nspinrun: error: only this once") == 1
+    )
+    rows = FILE.read_bytes()
+    assert {row["dma.L_ns"] for row in json.loads(rows)} == {50, 60}
+    again = sweep(*words)
+    assert again.stderr.count("(from the cache)") == 16
+    assert FILE.read_bytes() == rows
+    # A further value runs only what is new.
+    assert sweep("--quick", "--set", "dma.L_ns=50,60,70").stderr.count("(from the cache)") == 16
+    (tmp_path / "once").touch()
+    assert sweep(*words, "--fresh", "--retries", "0").exit_code == 1
+
+
+def test_wrong_data_is_an_error_with_its_place(home: Path, program: Program) -> None:
+    program(fault={"data_ok": False}, fault_mode="store")
+    result = sweep("--quick", "--set", "dma.L_ns=50")
+    assert result.exit_code == 1
+    assert "wrong data: spin-store on sc17-dis, dma.L_ns = 50, bytes = 8" in result.stderr
+    assert len(json.loads(FILE.read_text())) == 40
 
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ("--clusters 1,x", 2, "'--clusters': must be whole numbers with commas between them, is 1,x"),
-        ("--hpus 0", 2, "'--hpus': must be at least 1, is 0"),
-        ("--sizes 64,64", 2, "'--sizes': a value occurs twice: 64,64"),
-        ("--sizes 64,65,66,67,68,69,70", 2, "'--sizes': at most 6 curves can be told apart, there are 7"),
-        ("--plot s.gif", 2, "'--plot': s.gif must end in .svg or .png"),
-        (
-            "--machine sc17-int --clusters 1 --hpus 1 --sizes 64 --instructions 0",
-            1,
-            'only accelerator.kind = "pspin" has it',
-        ),
+        (["--set", "dma.L_ns"], 2, "dma.L_ns: expected KEY=VALUES"),
+        (["--set", "dma.L_ns=1", "--set", "dma.L_ns=2"], 1, "dma.L_ns is an axis already"),
+        (["--set", "dma.l=1"], 1, "--set dma.l=1: unknown key"),
+        (["--set", "dma.L_ns=1", "--cluster-option", "x"], 2, "expected NAME=VALUE"),
+        (["--set", "dma.L_ns=1", "--cluster-option", "x=1"], 1, "--cluster-option has no meaning without --scheduler"),
+        (["--set", "dma.L_ns=1", "--quick", "--column", "handlers"], 1, "--column handlers: is no number or text"),
+        (["--set", "dma.L_ns=1", "--json", "/nowhere/x"], 1, "cannot write /nowhere/x"),
+        ([], 2, "Missing option '--set'"),
     ],
 )
-def test_what_cannot_be_swept_is_told(words: str, status: int, message: str, tmp_path: Path) -> None:
-    done = sweep(tmp_path, *words.split())
-    assert (done.returncode, done.stdout) == (status, "")
-    assert message in done.stderr
+def test_mistakes_are_told(home: Path, program: Program, words: list[str], status: int, message: str) -> None:
+    result = sweep(*words)
+    assert (result.exit_code, message in result.stderr) == (status, True), result.stderr
+
+
+def test_axes_of_the_experiment_cannot_be_swept(home: Path, program: Program) -> None:
+    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    axis = '[[axis]]\nset = { "dma.L_ns" = [1, 2] }\n\n[measure]'
+    text: Any = file.read_text().partition("# What the paper says")[0].replace("[measure]", axis)
+    file.write_text(text)
+    result = sweep("--set", "dma.L_ns=1")
+    assert "dma.L_ns is an axis of ping-pong already" in result.stderr
