@@ -3,9 +3,9 @@
 //
 // Beats come first, and never wait; then words of other clusters; then those of the HPUs. A word of another cluster that wants the bank
 // of the one before it lets an HPU go first that has waited for this bank: else 24 HPUs of other clusters that spin on a word take all
-// cycles of its bank. Of several HPUs that want the same bank, the first one gets it in an order that begins at a pointer. When some HPU
-// gets a bank and another one does not, the pointer moves behind the first of those that do. An atomic operation, which takes its bank for
-// two cycles, begins only if no beat comes in the second.
+// cycles of its bank. Of several HPUs that want the same bank, the first one gets it in an order that begins at a pointer, and the pointer
+// moves to the first one that got nothing. So whoever waits is passed by nobody once the pointer is there, and the pointer passes nobody
+// who waits (formal/prove_l1.sv). An atomic operation, which takes its bank for two cycles, begins only if no beat comes in the second.
 module pspin_l1
   import pspin_pkg::*;
 #(
@@ -134,9 +134,9 @@ module pspin_l1
 
   // HPUs, in the order that begins at the pointer.
   logic [Banks-1:0]    is_left;
-  logic [Hpus-1:0]     from_turn, has_lost, winners;
-  logic [HpuIndex-1:0] turn_q, winner;
-  logic                has_winner;
+  logic [Hpus-1:0]     from_turn, has_lost, lost_from_turn;
+  logic [HpuIndex-1:0] turn_q, first_lost;
+  logic                any_lost;
 
   assign is_left   = is_open & ~is_remote;
   assign from_turn = {Hpus{1'b1}} << turn_q;
@@ -152,8 +152,8 @@ module pspin_l1
     end
   end
 
-  assign has_lost = wants[Hpus-1:0] & ~hpu_gnt_o;
-  assign winners  = hpu_gnt_o & from_turn;
+  assign has_lost       = wants[Hpus-1:0] & ~hpu_gnt_o;
+  assign lost_from_turn = has_lost & from_turn;
 
   // What an HPU is owed: the bank that a word of another cluster uses, or has used while the HPU waited for it.
   logic [BankWidth-1:0] remote_bank;
@@ -169,10 +169,10 @@ module pspin_l1
 
   pspin_first #(
     .N(Hpus)
-  ) u_winner (
-    .bits_i (|winners ? winners : hpu_gnt_o),
-    .valid_o(has_winner),
-    .index_o(winner)
+  ) u_lost (
+    .bits_i (|lost_from_turn ? lost_from_turn : has_lost),
+    .valid_o(any_lost),
+    .index_o(first_lost)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -184,7 +184,7 @@ module pspin_l1
       owes_q  <= 1'b0;
     end else begin
       owes_q  <= owes_d;
-      if (has_winner && |has_lost) turn_q <= winner == HpuIndex'(Hpus - 1) ? '0 : winner + 1'b1;
+      if (any_lost) turn_q <= first_lost;
       asks_q  <= gnt & ~is_atomic;
       holds_q <= gnt & is_atomic;
       late_q  <= holds_q;

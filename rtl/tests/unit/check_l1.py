@@ -125,7 +125,7 @@ async def random_accesses(dut) -> None:
         later = banks_of(groups, next_write, next_read)
         assert not now & held
         order = [hpus, *((turn + step) % hpus for step in range(hpus))]
-        taken, winner, lost = {}, None, False
+        taken, first_lost = {}, None
         missed = set()  # the banks that HPUs want and do not get
         for index in order:
             asker = askers[index]
@@ -137,17 +137,16 @@ async def random_accesses(dut) -> None:
                 gave_way += bank not in held | now
                 continue
             if cannot_begin or bank in held | now or bank in taken:
-                lost |= index < hpus
+                first_lost = index if first_lost is None and index < hpus else first_lost
                 missed |= {bank} if index < hpus else set()
                 conflicts += 1
                 waits += bool(cannot_begin) and bank not in held | now
             else:
                 taken[bank] = index
-                winner = index if winner is None and index < hpus else winner
         granted = int(dut.hpu_gnt_o.value) | int(dut.remote_ready_o.value) << hpus
         assert granted == sum(1 << index for index in taken.values()), (cycle, bin(granted), taken)
-        if lost and winner is not None:
-            turn, moved = (winner + 1) % hpus, moved + 1
+        if first_lost is not None:
+            turn, moved = first_lost, moved + (first_lost != turn)
 
         # The bank that the PE interconnect uses or has used is that of HPUs next, if they have waited for it.
         used = owed if remote_held is None else remote_held
@@ -199,35 +198,62 @@ async def random_accesses(dut) -> None:
     assert len(kinds) > 18
 
 
+async def longest_store(bench: Bench, swap: int, others: int, cycles: int) -> int:
+    """Let HPU 0 store to bank 0 now and then, and return how many cycles that takes at most.
+
+    In each cycle, other clusters want to swap a word of this bank, and so do the HPUs in the set `swap`. Those in
+    the set `others` load from another bank whenever bank 0 is held.
+    """
+    dut = bench.dut
+    hpus, banks = int(dut.Hpus.value), int(dut.Banks.value)
+    swapped = WORD.pack(we=1, atop=0b100001, address=0x1B00_0000, be=0xF, wdata=1, expected_valid=0, expected=0)
+    stored = WORD.pack(we=1, atop=0, address=0x1B00_0000 + 4 * banks, be=0xF, wdata=2, expected_valid=0, expected=0)
+    loaded = WORD.pack(we=0, atop=0, address=0x1B00_0004, be=0xF, wdata=0, expected_valid=0, expected=0)
+    for index in range(hpus):
+        dut.hpu_i[index].value = stored if index == 0 else loaded if others >> index & 1 else swapped
+    dut.remote_i.value = swapped
+    dut.remote_valid_i.value = 1
+    dut.write_valid_i.value = dut.read_valid_i.value = 0
+    longest = waited = stores = remote = loads = 0
+    is_held = False
+    for _ in range(cycles):
+        wants = waited > 0 or bench.happens(0.2)
+        dut.hpu_valid_i.value = wants | swap | (others if is_held else 0)
+        await bench.read()
+        granted, taken = int(dut.hpu_gnt_o.value), int(dut.remote_ready_o.value)
+        is_held = bool(granted & swap or taken)
+        remote += taken
+        loads += bool(granted & others)
+        if wants:
+            waited += 1
+            longest = max(longest, waited)
+            if granted & 1:
+                waited, stores = 0, stores + 1
+        await bench.next()
+    # Other clusters have their half of the bank as well, and the other bank is there whenever somebody asks for it.
+    assert stores > cycles // 100, stores
+    assert remote > cycles // 5, remote
+    assert loads > cycles // 4 or not others, loads
+    return longest
+
+
 @cocotb.test()
 async def nobody_starves(dut) -> None:
     """However often other clusters and all but one HPU swap a word, that HPU stores to its bank after a turn of all.
 
     An atomic operation takes two cycles of the bank. Between two of HPUs there is one of another cluster.
     """
-    hpus, banks = int(dut.Hpus.value), int(dut.Banks.value)
-    bench = await start(dut)
-    swap = WORD.pack(we=1, atop=0b100001, address=0x1B00_0000, be=0xF, wdata=1, expected_valid=0, expected=0)
-    store = WORD.pack(we=1, atop=0, address=0x1B00_0000 + 4 * banks, be=0xF, wdata=2, expected_valid=0, expected=0)
-    for index in range(hpus):
-        dut.hpu_i[index].value = store if index == 0 else swap
-    dut.remote_i.value = swap
-    dut.remote_valid_i.value = 1
-    dut.write_valid_i.value = dut.read_valid_i.value = 0
-    longest = waited = stores = 0
-    remote = 0
-    for _ in range(2_000):
-        # The holder of the lock stores after some time; all others ask again at once.
-        wants = waited > 0 or bench.happens(0.2)
-        dut.hpu_valid_i.value = (1 << hpus) - 1 if wants else (1 << hpus) - 2
-        await bench.read()
-        remote += int(dut.remote_ready_o.value)
-        if wants:
-            waited += 1
-            if int(dut.hpu_gnt_o.value) & 1:
-                longest, waited, stores = max(longest, waited), 0, stores + 1
-        await bench.next()
-    assert stores > 20
+    hpus = int(dut.Hpus.value)
+    longest = await longest_store(await start(dut), (1 << hpus) - 2, 0, 2_000)
     assert hpus <= longest <= 4 * hpus, longest
-    # Other clusters have their half of the bank as well.
-    assert remote > 400
+
+
+@cocotb.test()
+async def another_bank_is_no_turn(dut) -> None:
+    """HPUs that use another bank while this one is held do not come before the HPU that waits for it."""
+    hpus = int(dut.Hpus.value)
+    bench = await start(dut)
+    for swap in (1 << index for index in range(1, hpus)):
+        longest = await longest_store(bench, swap, ((1 << hpus) - 2) & ~swap, 500)
+        assert longest <= 8, (longest, swap)
+        await bench.reset()

@@ -10,8 +10,8 @@
 /* Takes the lock if it is free. Returns whether it was. */
 static inline bool lock_try(uint32_t *lock) { return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0; }
 
-/* Turns of an empty loop between two looks at a lock. Each look takes two cycles of the memory's bank. When HPUs look all the time, and another
- * one uses other banks meanwhile, the HPU that holds the lock may never get to give it back (docs/pspin.md, "Who waits for a word"). */
+/* Turns of an empty loop between two looks at a lock. Each look takes two cycles of the memory's bank: HPUs that look all the time keep waiting
+ * the one that gives the lock back, for up to four cycles each (docs/pspin.md, "Who waits for a word"). */
 enum { LOCK_PAUSE = 64 };
 
 /* Waits until the lock is free, and takes it. */

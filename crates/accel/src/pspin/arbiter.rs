@@ -1,4 +1,4 @@
-//! Round-robin arbiters.
+//! Who is first of those that want the same.
 
 /// An arbiter among up to 64 requesters: the one that was granted last has the lowest priority next time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,39 @@ impl RoundRobin {
     pub fn grant(&mut self, requester: u32) {
         self.next = (requester as u8 + 1) % 64;
     }
+}
+
+/// The order in which up to 64 requesters get what they want, each one of several things. It begins at the first that got nothing, which
+/// nobody passes any more; and nobody is left behind who still waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Order {
+    first: u8,
+}
+
+impl Order {
+    /// The requesters in the set `requests`, in this order.
+    #[inline]
+    pub fn of(self, requests: u64) -> impl Iterator<Item = usize> {
+        let from_first = requests & (u64::MAX << self.first);
+        members(from_first).chain(members(requests ^ from_first))
+    }
+
+    /// Notes that a requester got nothing, the first one in this order.
+    #[inline]
+    pub fn begin_at(&mut self, lost: usize) {
+        self.first = lost as u8 % 64;
+    }
+}
+
+/// The members of a set, in the order of their numbers.
+#[inline]
+fn members(set: u64) -> impl Iterator<Item = usize> {
+    let mut left = set;
+    std::iter::from_fn(move || {
+        let member = (left != 0).then(|| left.trailing_zeros() as usize);
+        left &= left.wrapping_sub(1);
+        member
+    })
 }
 
 /// The first member of a set at or after `from`, or else the first of all.
@@ -52,6 +85,17 @@ mod tests {
         assert_eq!(arbiter.choice(0), None);
         arbiter.grant(63);
         assert_eq!(arbiter.choice(1 << 63 | 2), Some(1));
+    }
+
+    #[test]
+    fn an_order_begins_at_the_first_that_got_nothing() {
+        let mut order = Order::default();
+        assert_eq!(order.of(0b1010_0101).collect::<Vec<_>>(), [0, 2, 5, 7]);
+        order.begin_at(5);
+        assert_eq!(order.of(0b1010_0101).collect::<Vec<_>>(), [5, 7, 0, 2]);
+        order.begin_at(63);
+        assert_eq!(order.of(1 << 63 | 0b11).collect::<Vec<_>>(), [63, 0, 1]);
+        assert_eq!(order.of(0).next(), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::cache::Cache;
 use super::counters::CoreCounters;
 use super::hpu::Hpu;
+use crate::pspin::arbiter::Order;
 
 /// The HPUs of one cluster.
 pub struct Group<A, O> {
@@ -12,8 +13,8 @@ pub struct Group<A, O> {
     pub least: u64,
     pub hpus: Vec<Hpu<A, O>>,
     pub cache: Cache,
-    /// The HPU that asks first for a bank in the next cycle: the one behind the first that got a bank when not all did.
-    pub turn: usize,
+    /// The order in which HPUs ask for banks.
+    pub order: Order,
     pub counters: CoreCounters,
 }
 

@@ -12,6 +12,7 @@ use super::cache::Cache;
 use super::counters::CoreCounters;
 use super::group::Group;
 use super::hpu::{Doing, Hpu};
+use crate::pspin::arbiter::Order;
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::fabric::Remote;
@@ -88,7 +89,7 @@ impl<E: Environment> Hpus<E> {
             least: at,
             hpus: (0..count).map(|index| hpu(HpuId { cluster, hpu: index }, &mut stepper)).collect(),
             cache: Cache::new(&self.config, stepper.lines()),
-            turn: 0,
+            order: Order::default(),
             counters: CoreCounters::default(),
         };
         self.groups = (0..self.config.units.clusters as u16).map(group).collect();
@@ -356,29 +357,23 @@ impl<E: Environment> Cores for Hpus<E> {
         let group = &mut self.groups[index];
         group.cache.fill(at);
         // What one HPU does is no reason for another to act in the same cycle.
-        let (mut due, first) = (group.due(at), group.turn);
-        let (mut winner, mut has_loser) = (None, false);
-        while due != 0 {
-            let from_first = due & u64::MAX << first;
-            let hpu = (if from_first != 0 { from_first } else { due }).trailing_zeros() as usize;
-            due &= !(1 << hpu);
+        let mut first_lost = None;
+        for hpu in group.order.of(group.due(at)) {
             let id = HpuId { cluster, hpu: hpu as u16 };
             while self.groups[index].next[hpu] <= at {
                 let Doing::Local(offset) = self.groups[index].hpus[hpu].doing else {
                     self.act(id, now, side);
                     continue;
                 };
-                if self.compete(id, offset, now, side) {
-                    winner = winner.or(Some(hpu));
-                } else {
-                    has_loser = true;
+                if !self.compete(id, offset, now, side) {
+                    first_lost = first_lost.or(Some(hpu));
                 }
                 break;
             }
         }
         let group = &mut self.groups[index];
-        if let Some(winner) = winner.filter(|_| has_loser) {
-            group.turn = (winner + 1) % group.next.len();
+        if let Some(lost) = first_lost {
+            group.order.begin_at(lost);
         }
         group.settle();
     }

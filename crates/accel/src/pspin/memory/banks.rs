@@ -219,6 +219,7 @@ fn words(start: u32, banks: u32) -> impl Iterator<Item = (usize, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pspin::arbiter::Order;
     use crate::pspin::testing::unit;
 
     /// An L1 has a wide port for reading and one for writing; beats of both use different banks.
@@ -252,31 +253,56 @@ mod tests {
         assert!(!banks.take(Cycle(13), 0, false) && banks.take_remote(Cycle(15), 0, 4, false));
     }
 
+    /// Lets eight HPUs and those of other clusters use banks. HPU 0 stores to bank 0 again and again; `swaps` are the others that swap
+    /// its word in each cycle in which they can, and `loads` those that load a word of bank 1 whenever bank 0 is held. Returns for how
+    /// long a store took at most, and how many words other clusters have swapped.
+    fn compete(cycles: u64, swaps: u64, loads: u64) -> (u64, u32) {
+        let mut banks = Banks::new(&unit());
+        let mut order = Order::default();
+        let (mut remote, mut waited, mut longest) = (0, 0_u64, 0_u64);
+        // The cycle from which on an HPU asks again: an atomic operation is under way for two cycles.
+        let mut next = [Cycle(0); 8];
+        for cycle in (0..cycles).map(Cycle) {
+            remote += u32::from(banks.take_remote(cycle, 0, 4, true));
+            waited += 1;
+            let is_held = !banks.are_free(cycle, 0, 4);
+            let asks = (0..8).filter(|hpu| next[*hpu] <= cycle).fold(0, |asks, hpu| asks | 1 << hpu);
+            let mut first_lost = None;
+            for hpu in order.of(asks & (1 | swaps | if is_held { loads } else { 0 })) {
+                let (swaps, loads) = (swaps >> hpu & 1 != 0, loads >> hpu & 1 != 0);
+                if !banks.take(cycle, if loads { 4 } else { 0 }, swaps) {
+                    first_lost = first_lost.or(Some(hpu));
+                } else if swaps {
+                    next[hpu] = cycle + 2_u64;
+                } else if hpu == 0 {
+                    (longest, waited) = (longest.max(waited), 0);
+                }
+            }
+            if let Some(lost) = first_lost {
+                order.begin_at(lost);
+            }
+        }
+        (longest.max(waited), remote)
+    }
+
     /// Seven HPUs and 24 of other clusters swap a word again and again; one more HPU stores to its bank.
     #[test]
     fn nobody_starves_at_a_bank() {
         // Each HPU has a turn of two cycles, but for the store, and before it one of another cluster, two cycles as well.
         const TURNS: u64 = 8 * 4 - 1;
-        let mut banks = Banks::new(&unit());
-        let (mut turn, mut remote, mut waited, mut longest) = (0, 0, 0_u64, 0_u64);
-        for cycle in (0..64 * TURNS).map(Cycle) {
-            remote += u32::from(banks.take_remote(cycle, 0, 4, true));
-            waited += 1;
-            let (mut winner, mut has_loser) = (None, false);
-            for hpu in (0..8).map(|step| (turn + step) % 8) {
-                if banks.take(cycle, 0, hpu > 0) {
-                    winner = Some(hpu);
-                } else {
-                    has_loser = true;
-                }
-            }
-            if winner == Some(0) {
-                (longest, waited) = (longest.max(waited), 0);
-            }
-            if let Some(winner) = winner.filter(|_| has_loser) {
-                turn = (winner + 1) % 8;
-            }
+        assert_eq!(compete(64 * TURNS, 0b1111_1110, 0), (TURNS, 64 * 8));
+    }
+
+    /// While a bank is held, HPUs use another one in each cycle: this is no turn before the HPU that waits.
+    #[test]
+    fn nobody_starves_while_others_use_another_bank() {
+        // Before the store comes one swap of another cluster and one of an HPU, which takes another one of other clusters with it.
+        for (swaps, loads) in
+            [(0b10, 0b100), (0b100, 0b10), (0b1_0000, 0b1110_1110), (0b1000_0000, 0b10), (0b1000_1000, 0b0111_0110)]
+        {
+            let (longest, remote) = compete(10_000, swaps, loads);
+            assert!(longest < 4 * u64::from(swaps.count_ones() + 1), "{longest} cycles with {swaps:b} and {loads:b}");
+            assert!(remote > 1_000, "{remote} with {swaps:b} and {loads:b}");
         }
-        assert_eq!((longest, remote), (TURNS, 64 * 8));
     }
 }
