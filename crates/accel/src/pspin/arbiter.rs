@@ -1,4 +1,4 @@
-//! Who is first of those that want the same.
+//! Arbiters: who is first of those that want the same.
 
 /// An arbiter among up to 64 requesters: the one that was granted last has the lowest priority next time.
 #[derive(Clone, Copy, Debug, Default)]
