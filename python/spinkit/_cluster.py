@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from spinkit import _worker
-from spinkit._errors import SpinkitError
+from spinkit._errors import EndingError, SpinkitError
 from spinkit._worker import Done, Task
 
 NAMES = ("local", "slurm", "kubernetes")
@@ -40,7 +40,7 @@ class Cluster:
     def perform(self, task: Task) -> Done:
         """Run a command on some worker, and wait for its end."""
         if self._closed:
-            raise SpinkitError("interrupted")
+            raise EndingError("interrupted")
         # Not pure: the same command that failed is really run again.
         future = self._client.submit(_worker.perform, _worker.ship(task, self._tools), pure=False)
         try:
@@ -48,6 +48,8 @@ class Cluster:
         except SpinkitError:
             raise
         except Exception as error:
+            if self._closed:
+                raise EndingError("interrupted") from None
             # Whatever a worker or the connection to it may raise; the name of its class tells what it is.
             raise SpinkitError(f"on the cluster: {type(error).__name__}: {error}") from None
         finally:

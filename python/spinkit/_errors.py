@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class SpinkitError(Exception):
     """Something failed that the user can act on; the text names the thing and the place."""
+
+
+class EndingError(SpinkitError):
+    """The command is ending; nothing more is run."""

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from spinkit import _cache, _machines, _pspin
 from spinkit._cache import Entry
-from spinkit._errors import SpinkitError
+from spinkit._errors import EndingError, SpinkitError
 from spinkit._experiment import Experiment, Series
 from spinkit._machines import Machine
 from spinkit._programs import Program, Programs
@@ -207,10 +207,6 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
         for group in groups.values()
         for value in values
     ]
-
-
-class EndingError(SpinkitError):
-    """The command is ending; nothing more is run."""
 
 
 class Processes:

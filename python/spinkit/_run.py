@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
 
+from spinkit import _paths
 from spinkit._claims import Expected, Measured, Shown, Verdict, inside
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
@@ -26,6 +27,13 @@ class Toolchain:
     """`spinkit-pspin`."""
     library: Path | None = None
     """`libportals.so`; None if it was not found."""
+
+
+def toolchain() -> Toolchain:
+    """Return the commands that are installed, or say which is missing."""
+    spinrun = _paths.command("spinrun")
+    goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
+    return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,8 @@ def problems(outcome: Outcome) -> str:
     keys = [key for one in outcome.axes for key in one.keys]
     lines = list(outcome.failures)
     if lines:
-        again = "the same command makes only these runs again"
-        lines.append(f"{len(lines)} runs failed, and the table does not have them; {again}")
+        many = "1 run" if len(lines) == 1 else f"{len(lines)} runs"
+        lines.append(f"{many} failed; the table has all others, and the same command makes only what failed again")
     for row in outcome.wrong:
         where = ", ".join(f"{key} = {row[key]}" for key in (*keys, outcome.experiment.sweep.axis))
         lines.append(f"wrong data: {row['series']} on {row['machine']}, {where}")

@@ -19,7 +19,7 @@ from spinkit._output import check_writable, write_atomically
 from spinkit._pool import Settings
 from spinkit._prose import plain
 from spinkit._results import to_json
-from spinkit._run import Results, Toolchain
+from spinkit._run import Results, toolchain
 
 
 class _Group(click.Group):
@@ -168,7 +168,7 @@ def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
     from spinkit import _timelines
 
     try:
-        outcome = _timelines.run(home, _tools(), out)
+        outcome = _timelines.run(home, toolchain(), out)
     except SpinkitError as error:
         return [str(error)]
     _timelines.show(outcome)
@@ -180,13 +180,7 @@ def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
 
 def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retries: int = 0) -> Settings:
     machines = _paths.command("spinkit-machines")
-    return Settings(_paths.home(), _tools(), machines, out, quick, fresh, jobs, retries)
-
-
-def _tools() -> Toolchain:
-    spinrun = _paths.command("spinrun")
-    goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
-    return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))
+    return Settings(_paths.home(), toolchain(), machines, out, quick, fresh, jobs, retries)
 
 
 @main.command(name="sweep")
@@ -324,7 +318,7 @@ def bench(out: Path) -> None:
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     numbers = []
-    for number in _bench.measure(_paths.home(), _tools(), folder):
+    for number in _bench.measure(_paths.home(), toolchain(), folder):
         click.echo(str(number))
         numbers.append(number)
     _bench.write(numbers, out / "bench.json")
@@ -356,7 +350,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     if unknown:
         raise click.UsageError(f"no group {unknown[0]}; there are: {', '.join(there)}")
     chosen = [there[name] for name in dict.fromkeys(names) or there]
-    outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), _tools())
+    outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), toolchain())
     _conformance.show(outcomes)
     if json_file is not None:
         text = json.dumps(_conformance.report(outcomes), indent=1) + "\n"
@@ -418,7 +412,7 @@ def handlers() -> None:
     """Measure the costs of the library's handlers, and print the page sdk/handlers/README.md."""
     from spinkit import _handlers
 
-    click.echo(_handlers.page(_handlers.measure(_paths.home(), _tools())), nl=False)
+    click.echo(_handlers.page(_handlers.measure(_paths.home(), toolchain())), nl=False)
 
 
 @main.command(

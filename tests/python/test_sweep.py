@@ -113,9 +113,7 @@ def test_a_failed_run_is_named_and_only_it_is_made_again(home: Path, program: Pr
         "RDMA on sc17-int, dma.L_ns = 60: spinrun ended with status 1\nspinrun: error: dma.L_ns=60: refused"
         in result.stderr
     )
-    assert (
-        "8 runs failed, and the table does not have them; the same command makes only these runs again" in result.stderr
-    )
+    assert "8 runs failed; the table has all others, and the same command makes only what failed again" in result.stderr
     assert {row["dma.L_ns"] for row in json.loads(FILE.read_text())} == {50}
     # The program is part of what a result depends on. Another one that fails once is given a second try.
     (tmp_path / "once").touch()
