@@ -221,8 +221,8 @@ mod tests {
         // A value of 8 bytes begins at a multiple of 8: the second word is a gap.
         let mut bytes = words(&[1, 0xffff_ffff]);
         bytes.extend((-2_i64).to_le_bytes());
-        bytes.extend(words(&[3, 0x208]));
-        assert_eq!(print("%d %lld %*s\0xyz", &bytes).unwrap(), "1 -2 ");
+        bytes.extend(words(&[4, 0x20c]));
+        assert_eq!(print("%d %lld %*s\0xyz", &bytes).unwrap(), "1 -2  xyz");
         let text = "%*.*s;\0....value";
         assert_eq!(print(text, &words(&[6, 3, 0x20b])).unwrap(), "   val;");
     }

@@ -9,7 +9,7 @@ use abi::portals::Process;
 use accel::testing::code::program;
 use accel::{
     Accelerator, Env, Event, Finished, HandlerSet, HandlerSlice, HpuMemory, Input, Issued, MessageHeader, MessageId,
-    MessageKind, Outcome, Packet, Reply, Task,
+    MessageKind, Outcome, Packet, Printed, Reply, Task,
 };
 use machine::Machine;
 use sim::{EventQueue, Time};
@@ -24,6 +24,8 @@ pub struct World {
     /// Commands that the test has not taken.
     pub issued: Vec<Issued>,
     finished: Vec<Finished>,
+    /// The texts of handlers.
+    pub printed: Vec<Printed>,
     /// HPU, start and end in ps, and handler of each slice.
     pub slices: Vec<(u32, u64, u64, String)>,
 }
@@ -47,6 +49,10 @@ impl Env for World {
 
     fn finished(&mut self, finished: Finished) {
         self.finished.push(finished);
+    }
+
+    fn print(&mut self, printed: Printed) {
+        self.printed.push(printed);
     }
 
     fn tracing(&self) -> bool {
