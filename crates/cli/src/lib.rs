@@ -2,6 +2,7 @@
 
 mod card;
 mod clock;
+mod drops;
 mod failures;
 pub mod goal;
 pub mod machines;

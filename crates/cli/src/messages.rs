@@ -2,12 +2,17 @@
 
 use host::{Listener, Message};
 
+use crate::drops;
 use crate::progress;
 
-/// Prints the messages for the user of `command`: warnings, and what handlers print.
-pub fn listener(command: &'static str) -> Listener {
+/// Prints the messages for the user of `command`: warnings, what handlers print and, if asked, what is dropped.
+pub fn listener(command: &'static str, shows_drops: bool) -> Listener {
     Box::new(move |message| match message {
         Message::Warning(text) => progress::say(&format!("{command}: warning: {text}")),
+        Message::Dropped(reason, dropped) if shows_drops => {
+            progress::say(&format!("{command}: dropped: {}", drops::now(reason, dropped)));
+        }
+        Message::Dropped(..) => {}
         Message::Printed(node, printed) => {
             let place = format!("[{node} HPU {} {} {}]", printed.hpu, printed.handler, printed.at);
             let lines = printed.text.strip_suffix('\n').unwrap_or(&printed.text).split('\n');

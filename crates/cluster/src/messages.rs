@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use nic::Printed;
+use nic::{DropReason, Drops, Printed};
 use sim::Time;
 
 /// A message for the user.
@@ -8,11 +8,13 @@ use sim::Time;
 pub enum Message<'a> {
     /// A warning.
     Warning(&'a str),
+    /// A message was dropped, or a part of it. `messages` of the drops is 0 for a further part of a message.
+    Dropped(DropReason, &'a Drops),
     /// A text that a handler has printed on the card of this node, which has a name: "rank 3".
     Printed(&'a str, &'a Printed),
 }
 
-/// Receives each text that a handler prints, and each warning when it occurs for the first time.
+/// Receives each text that a handler prints, each drop, and each warning when it occurs for the first time.
 pub type Listener = Box<dyn FnMut(Message<'_>)>;
 
 /// Messages for the user. Messages that differ only in addresses count as one, which is passed on once and counted.
@@ -41,6 +43,10 @@ impl Messages {
 
     pub(crate) fn print(&mut self, node: &str, printed: &Printed) {
         (self.listener)(Message::Printed(node, printed));
+    }
+
+    pub(crate) fn dropped(&mut self, reason: DropReason, drops: &Drops) {
+        (self.listener)(Message::Dropped(reason, drops));
     }
 
     /// The first warning of the run, and its time.
@@ -78,7 +84,7 @@ mod tests {
         let log = heard.clone();
         let mut messages = Messages::new(Box::new(move |message| match message {
             Message::Warning(text) => log.borrow_mut().push(text.to_owned()),
-            Message::Printed(..) => unreachable!("nothing is printed"),
+            Message::Dropped(..) | Message::Printed(..) => unreachable!("nothing but warnings"),
         }));
         assert_eq!(messages.first_warning(), None);
         for (ns, message) in [(3, "fault at 0x1f, pc 0x20"), (4, "other"), (5, "fault at 0xABC, pc 0x0")] {

@@ -1,7 +1,9 @@
 use std::rc::Rc;
 
 use net::{Injection, Interconnect};
-use nic::{Departure, Header, MemoryFault, NicEvent, Notice, Packet, Ports, Printed, Slice, Timeline};
+use nic::{
+    Departure, DropReason, Drops, Header, MemoryFault, NicEvent, Notice, Packet, Ports, Printed, Slice, Timeline,
+};
 use sim::{EventQueue, SharedBandwidth, Time, TimePerByte};
 
 use crate::event::Event;
@@ -97,6 +99,10 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
 
     fn warn(&mut self, message: String) {
         self.messages.warn(self.now, message);
+    }
+
+    fn dropped(&mut self, reason: DropReason, drops: Drops) {
+        self.messages.dropped(reason, &drops);
     }
 
     fn print(&mut self, printed: Printed) {

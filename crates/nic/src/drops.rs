@@ -115,26 +115,34 @@ pub(crate) struct Part {
     pub bytes: u64,
 }
 
-/// Counts a part of a message as dropped.
-pub(crate) fn count(drops: &mut DropsByReason, reason: DropReason, header: &Header, part: Part, at: Time) {
-    let Body::Request(request) = header.body else { return };
-    let entry = drops.entry(reason).or_insert_with(|| Drops {
-        messages: 0,
-        packets: 0,
-        bytes: 0,
-        first: DroppedMessage {
-            at,
-            operation: header.name(),
-            source: header.source,
-            target: header.target,
-            pt_index: request.pt_index,
-            match_bits: request.match_bits,
-            length: request.length,
-        },
-    });
-    entry.messages += u64::from(part.is_first);
-    entry.packets += part.packets;
-    entry.bytes += part.bytes;
+/// Counts a part of a message as dropped. Returns this part alone; `None` for an answer, which no entry takes.
+pub(crate) fn count(
+    drops: &mut DropsByReason,
+    reason: DropReason,
+    header: &Header,
+    part: Part,
+    at: Time,
+) -> Option<Drops> {
+    let Body::Request(request) = header.body else { return None };
+    let first = DroppedMessage {
+        at,
+        operation: header.name(),
+        source: header.source,
+        target: header.target,
+        pt_index: request.pt_index,
+        match_bits: request.match_bits,
+        length: request.length,
+    };
+    let now = Drops { messages: u64::from(part.is_first), packets: part.packets, bytes: part.bytes, first };
+    drops
+        .entry(reason)
+        .and_modify(|all| {
+            all.messages += now.messages;
+            all.packets += now.packets;
+            all.bytes += now.bytes;
+        })
+        .or_insert_with(|| now.clone());
+    Some(now)
 }
 
 /// What all these cards dropped, by reason; the first message is that of the earliest time.

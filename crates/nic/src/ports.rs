@@ -4,6 +4,7 @@ use accel::Printed;
 use sim::{Time, TimePerByte};
 
 pub use crate::departure::Departure;
+use crate::drops::{DropReason, Drops};
 use crate::event::NicEvent;
 pub use crate::message::PacketId;
 use crate::message::{Header, Packet};
@@ -80,6 +81,8 @@ pub trait Ports {
     fn name_of(&self, node: u32) -> String;
     /// Tells the user about an error in a handler.
     fn warn(&mut self, message: String);
+    /// A message, or a part of it, was dropped: what and why, for a user who wants to see it as it happens.
+    fn dropped(&mut self, reason: DropReason, drops: Drops);
     /// Shows the user a text that a handler has printed.
     fn print(&mut self, printed: Printed);
     /// Ends the run: the card is in a state that cannot occur, which is a defect of the simulator.

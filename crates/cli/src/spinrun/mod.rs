@@ -2,7 +2,6 @@
 //! cards, handlers and time.
 
 mod compute;
-mod drops;
 mod gdb;
 mod links;
 mod provider;
@@ -29,6 +28,7 @@ use sim::trace::Trace;
 use thiserror::Error;
 
 use crate::card::Card;
+use crate::drops;
 use crate::failures;
 use crate::messages;
 use crate::noise;
@@ -100,6 +100,9 @@ struct Options {
     /// End with status 1 instead of 0 if a handler failed
     #[arg(long)]
     fail_on_handler_error: bool,
+    /// Say what is dropped as it happens, and why
+    #[arg(short, long)]
+    verbose: bool,
     /// Prefix each line of output with its rank
     #[arg(long)]
     tag_output: bool,
@@ -282,7 +285,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         None => Trace::off(),
     };
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
-    let mut world = World::new(machine, job, trace, messages::listener("spinrun"))?;
+    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose))?;
     world.set_computation(computation);
     if options.profile {
         world.set_profiling();
@@ -492,7 +495,7 @@ fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
         }
         End::Deadlock { at, waits } => {
             eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
-            for line in waits.iter().chain(lost) {
+            for line in merged(waits).iter().chain(lost) {
                 eprintln!("spinrun:   {line}");
             }
             1
@@ -515,6 +518,32 @@ fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
             TIMED_OUT
         }
     }
+}
+
+/// Returns the lines about ranks (the first about rank 0, and so on) with those that say the same merged into one.
+fn merged(waits: &[String]) -> Vec<String> {
+    let mut same: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (rank, wait) in waits.iter().enumerate() {
+        let what = wait.strip_prefix(&format!("rank {rank} ")).unwrap_or(wait);
+        match same.iter_mut().find(|(other, _)| *other == what) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => same.push((what, vec![rank])),
+        }
+    }
+    let lines = same.into_iter().map(|(what, ranks)| match *ranks {
+        [rank] => format!("rank {rank} {what}"),
+        _ => format!("each of ranks {} {what}", intervals(&ranks)),
+    });
+    lines.collect()
+}
+
+/// Returns numbers in ascending order as a list of intervals: "0, 2-5".
+fn intervals(numbers: &[usize]) -> String {
+    let list = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match *run {
+        [only] => only.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    list.collect::<Vec<_>>().join(", ")
 }
 
 fn signal_name(signal: i32) -> String {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sim::Time;
 use sim::noise::Noise;
 
-use super::drops::{self, DropReport};
+use crate::drops::{self, DropReport};
 use crate::failures;
 use crate::noise::describe;
 

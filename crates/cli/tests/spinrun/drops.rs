@@ -51,6 +51,18 @@ fn a_deadlock_report_names_lost_messages() {
 }
 
 #[test]
+fn drops_are_told_as_they_happen() {
+    let (run, report) = reported("-n 3 -v", &plain("drops"), "deadlock");
+    let (at, _) = split(report["drops"]["no_entry"].clone());
+    let told: Vec<_> = run.err.lines().filter(|line| line.starts_with("spinrun: dropped: ")).collect();
+    assert_eq!(told.len() as u64, report["drops"]["no_entry"]["packets"].as_u64().unwrap(), "{}", run.err);
+    // The first is the one of the report.
+    let first = sentence(at);
+    let first = first.split_once("the first was ").unwrap().1.split(" (").next().unwrap();
+    assert!(told[0].ends_with(&format!(" of {first}: no entry matched")), "{} {first}", told[0]);
+}
+
+#[test]
 fn runs_can_fail_because_of_lost_messages() {
     let run = spinrun("-n 3 --fail-on-drop", &plain("drops"), "well");
     run.ended(1, "drops: the run fails because messages were dropped (--fail-on-drop)\n");

@@ -292,7 +292,7 @@ impl Ranks for Processes {
 
 impl Processes {
     /// No event is left: either all ranks have ended, or none that is left ever will.
-    fn final_end(&self, cluster: &Cluster) -> End {
+    fn final_end(&self, cluster: &mut Cluster) -> End {
         if self.ranks.iter().all(|rank| rank.status.is_some()) {
             return End::Finished;
         }
@@ -301,7 +301,7 @@ impl Processes {
         End::Deadlock { at: self.releases.since().unwrap_or(cluster.now()), waits }
     }
 
-    fn describe_wait(&self, cluster: &Cluster, number: usize) -> String {
+    fn describe_wait(&self, cluster: &mut Cluster, number: usize) -> String {
         let rank = &self.ranks[number];
         match (&rank.status, rank.waits.iter().next().map(|(_, wait)| wait)) {
             (Some(_), _) => format!("rank {number} has ended"),
@@ -311,7 +311,7 @@ impl Processes {
                 format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
             }
             (None, Some(Wait::Idle { .. })) => format!("rank {number} polls for events that nothing will bring"),
-            (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe()),
+            (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe(cluster.card(number))),
             (None, None) => format!("rank {number} waits outside of the library"),
         }
     }

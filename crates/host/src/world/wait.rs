@@ -55,11 +55,14 @@ impl Wait {
     }
 
     /// Describes what the thread waits for, for the report of a deadlock.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, card: &mut Nic) -> String {
         let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
         match self {
             Wait::Counters { call, tests, .. } => {
-                let counters = list(&mut tests.iter().map(|(ct, test)| format!("counter {ct:#x} to reach {test}")));
+                let counters = list(&mut tests.iter().map(|(ct, test)| {
+                    let now = card.ct_value(*ct).map_or(String::new(), |now| format!(", which is {}", now.success));
+                    format!("counter {ct:#x} to reach {test}{now}")
+                }));
                 format!("{call} for {counters}")
             }
             Wait::Queues { call, queues, .. } => {

@@ -102,7 +102,7 @@ fn run_job(job: Job, settings: &[&str]) -> Run {
     let heard = warnings.clone();
     let warn = Box::new(move |message: host::Message<'_>| match message {
         host::Message::Warning(text) => heard.borrow_mut().push(text.to_owned()),
-        host::Message::Printed(..) => {}
+        host::Message::Dropped(..) | host::Message::Printed(..) => {}
     });
     let mut world = host::World::new(machine, job, sim::trace::Trace::off(), warn).unwrap();
     let end = world.run().unwrap();

@@ -35,7 +35,7 @@ impl Nic {
             {
                 self.spin.drop_waiting(*message);
             }
-            self.pipeline.count_dropped(DropReason::Closed, &rx.header, ports.now());
+            self.pipeline.count_dropped(DropReason::Closed, &rx.header, ports);
         }
         self.spin.end_handlers(&lost, ports)?;
         self.spin.free_all(index);

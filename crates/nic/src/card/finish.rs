@@ -162,7 +162,7 @@ impl Nic {
     /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
     fn undeliverable(&mut self, header: &Header, sent: Sent, ports: &mut impl Ports) -> Result {
         self.pipeline.stats.undeliverable += 1;
-        self.pipeline.count_dropped(DropReason::NoProcess, header, ports.now());
+        self.pipeline.count_dropped(DropReason::NoProcess, header, ports);
         let token = match (sent, header.body) {
             (Sent::Operation(token), _) => token,
             (_, Body::Request(Request { op: Some(token), .. })) => token,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use abi::portals::{List, NiFail};
 
 use super::state::Nic;
-use crate::drops::{self, DropReason, Part};
+use crate::drops::{DropReason, Part};
 use crate::event::{NicEvent, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Packet, Response};
 use crate::portals::InternalError;
@@ -39,7 +39,7 @@ impl Nic {
         let header = packet.header;
         self.pipeline.given_up.insert(header.id);
         self.pipeline.stats.undeliverable += 1;
-        self.pipeline.count_dropped(DropReason::Unreachable, &header, ports.now());
+        self.pipeline.count_dropped(DropReason::Unreachable, &header, ports);
         ports.give_up(header.clone());
         match header.body {
             Body::Request(request) => self.operation_fails(request.op, header.id, ports),
@@ -94,7 +94,7 @@ impl Nic {
         rx.answered = true;
         if bytes > 0 {
             let part = Part { is_first: true, packets: bytes.div_ceil(mtu), bytes };
-            drops::count(&mut self.pipeline.stats.drops, DropReason::Unreachable, &rx.header, part, ports.now());
+            self.pipeline.count_part(DropReason::Unreachable, &rx.header, part, ports);
             if rx.handlers().is_some() {
                 let from = rx.header.data_length() - bytes;
                 self.pipeline.drop_data(rx, None, from, bytes, ports)?;

@@ -7,7 +7,7 @@ use machine::MatchOverlaps;
 use sim::Time;
 
 use super::state::Nic;
-use crate::drops::{self, DropReason, Part};
+use crate::drops::{DropReason, Part};
 use crate::event::NicEvent;
 use crate::message::{Body, Header, MessageId, Packet, Request};
 use crate::pipeline::{Delivery, EarlyPackets, Lookup, RxMessage, Sink};
@@ -129,7 +129,7 @@ impl Nic {
             (_, false) => {
                 if let Some(reason) = reason {
                     let part = Part { is_first, packets: 1, bytes };
-                    drops::count(&mut self.pipeline.stats.drops, reason, &packet.header, part, ports.now());
+                    self.pipeline.count_part(reason, &packet.header, part, ports);
                 }
             }
             (Sink::Entry(_), true) => self.pipeline.act(rx, packet.offset, packet.data, ports)?,
@@ -168,7 +168,7 @@ impl Nic {
                     }
                     Err((fail, reason)) => {
                         rx.fail = fail;
-                        self.pipeline.count_dropped(reason, header, ports.now());
+                        self.pipeline.count_dropped(reason, header, ports);
                     }
                 }
             }
@@ -200,8 +200,7 @@ impl Nic {
                 self.pipeline.drop_data(rx, Some(DropReason::NoBuffer), offset, bytes, ports)?;
             } else {
                 let part = Part { is_first: number == 0, packets: 1, bytes };
-                let drops = &mut self.pipeline.stats.drops;
-                drops::count(drops, DropReason::NoBuffer, &rx.header, part, ports.now());
+                self.pipeline.count_part(DropReason::NoBuffer, &rx.header, part, ports);
             }
         }
         match rx.header.body {

@@ -10,6 +10,7 @@ use crate::drops::{self, DropReason, Part};
 use crate::event::{Leaving, Unread};
 use crate::message::{COUNT_BITS, Header, MessageId};
 use crate::portals::Portals;
+use crate::ports::Ports;
 use crate::stats::Stats;
 
 /// The pipelines of a card, and the Portals objects for which they work.
@@ -76,9 +77,16 @@ impl Pipeline {
     }
 
     /// Counts a message as dropped as a whole.
-    pub fn count_dropped(&mut self, reason: DropReason, header: &Header, at: Time) {
+    pub fn count_dropped(&mut self, reason: DropReason, header: &Header, ports: &mut impl Ports) {
         let bytes = header.data_length();
         let packets = bytes.div_ceil(u64::from(self.machine.network.mtu)).max(1);
-        drops::count(&mut self.stats.drops, reason, header, Part { is_first: true, packets, bytes }, at);
+        self.count_part(reason, header, Part { is_first: true, packets, bytes }, ports);
+    }
+
+    /// Counts a part of a message as dropped, and tells the user who wants to know.
+    pub fn count_part(&mut self, reason: DropReason, header: &Header, part: Part, ports: &mut impl Ports) {
+        if let Some(dropped) = drops::count(&mut self.stats.drops, reason, header, part, ports.now()) {
+            ports.dropped(reason, dropped);
+        }
     }
 }

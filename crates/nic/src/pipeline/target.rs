@@ -7,7 +7,7 @@ use abi::portals::{AckReq, List, NiFail};
 use super::dma::Operands;
 use super::rx::{RxMessage, Sink};
 use super::state::Pipeline;
-use crate::drops::{self, DropReason, Part};
+use crate::drops::{DropReason, Part};
 use crate::event::{AtomicWork, HostWrite, Initiator, NicEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
 use crate::portals::{InternalError, Placement};
@@ -269,7 +269,7 @@ impl Pipeline {
         let is_first = rx.spin()?.note_dropped(reason, offset, bytes, mlength);
         if let Some(reason) = reason {
             let part = Part { is_first, packets: 1, bytes };
-            drops::count(&mut self.stats.drops, reason, &rx.header, part, ports.now());
+            self.count_part(reason, &rx.header, part, ports);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use machine::Machine;
 use sim::{EventQueue, SerialResource, Time, TimePerByte};
 
 use crate::card::Nic;
+use crate::drops::{DropReason, Drops};
 use crate::event::NicEvent;
 use crate::message::{Header, Packet};
 use crate::portals::InternalError;
@@ -228,6 +229,8 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
     fn warn(&mut self, message: String) {
         self.around.warned(self.now, self.node, message);
     }
+
+    fn dropped(&mut self, _: DropReason, _: Drops) {}
 
     fn print(&mut self, printed: Printed) {
         self.around.warned(printed.at, self.node, printed.text);

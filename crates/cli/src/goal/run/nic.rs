@@ -54,7 +54,8 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let parameters = parameters(&machine, (eager, arguments.inject), noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
-        let mut world = World::new(schedule, machine, program, eager, trace, messages::listener("spinkit goal"))?;
+        let mut world =
+            World::new(schedule, machine, program, eager, trace, messages::listener("spinkit goal", false))?;
         world.set_inject(arguments.inject);
         world.report_progress(progress.clone());
         if let Some(noise) = &noise {

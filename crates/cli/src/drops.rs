@@ -1,8 +1,8 @@
-//! Messages that were not delivered, for warnings and for the report.
+//! Messages that were not delivered, for warnings and for reports.
 
 use std::collections::BTreeMap;
 
-use nic::{DropReason, Drops, DropsByReason};
+use nic::{DropReason, DroppedMessage, Drops, DropsByReason};
 use serde::Serialize;
 
 /// The parts of messages that were dropped for one reason.
@@ -62,18 +62,30 @@ pub fn sentences(drops: &DropsByReason, disabled: u64) -> Vec<String> {
 fn sentence(reason: DropReason, Drops { messages, packets, bytes, first }: &Drops) -> String {
     let (why, remedy) = explain(reason);
     format!(
-        "{why}: {} lost {} with {}; the first was a {} of {} from rank {} for portal table entry {} of rank {}, match bits \
-         {:#x}, at {} ({remedy})",
+        "{why}: {} lost {} with {}; the first was {} ({remedy})",
         count(*messages, "message"),
         count(*packets, "packet"),
         count(*bytes, "byte"),
-        first.operation,
-        count(first.length, "byte"),
-        first.source,
-        first.pt_index,
-        first.target,
-        first.match_bits,
-        first.at,
+        describe(first),
+    )
+}
+
+/// Describes what is dropped at this moment.
+pub fn now(reason: DropReason, Drops { packets, bytes, first, .. }: &Drops) -> String {
+    format!(
+        "{} with {} of {}: {}",
+        count(*packets, "packet"),
+        count(*bytes, "byte"),
+        describe(first),
+        explain(reason).0
+    )
+}
+
+fn describe(message: &DroppedMessage) -> String {
+    let DroppedMessage { at, operation, source, target, pt_index, match_bits, length } = message;
+    format!(
+        "a {operation} of {} from rank {source} for portal table entry {pt_index} of rank {target}, match bits {match_bits:#x}, at {at}",
+        count(*length, "byte"),
     )
 }
 
