@@ -6,7 +6,6 @@ import itertools
 import os
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from spinkit import _text
 from spinkit._errors import SpinkitError
 from spinkit._pool import Processes
 from spinkit._run import Toolchain
@@ -170,8 +170,7 @@ def _run(tools: Toolchain, processes: Processes, scratch: Path, case: Case) -> O
 
 def show(outcomes: Sequence[Outcome]) -> None:
     """Print a line for each group, then the first occurrence of each failure."""
-    terminal = sys.stdout.isatty()
-    console = Console(width=None if terminal else 160, highlight=False)
+    console = _text.console()
     table = Table("feature", "what", box=None, pad_edge=False)
     for title in ("passed", "failed", "skipped", "checks"):
         table.add_column(title, justify="right")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import frexp
 from typing import Any
 
 import matplotlib as mpl
@@ -14,9 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-# Okabe and Ito's palette is safe for every common colour blindness; markers and dashes repeat the distinction.
+# Okabe and Ito's palette is safe for every common colour blindness; markers and dashes repeat the distinction. The
+# further colours are darker and lighter ones of the same hues.
 _LOOKS = (
     ("#D55E00", "s", (0, ())),
     ("#E69F00", "^", (0, (6, 1.5))),
@@ -24,18 +25,35 @@ _LOOKS = (
     ("#0072B2", "o", (0, ())),
     ("#009E73", "v", (0, (1, 1))),
     ("#CC79A7", "P", (0, (5, 1, 1, 1))),
+    ("#8C3D00", "s", (0, (6, 1.5))),
+    ("#F0A576", "s", (0, (1, 1))),
+    ("#8F6300", "^", (0, (1, 1))),
+    ("#F3CE77", "^", (0, (3, 1.5))),
+    ("#003A5D", "o", (0, (6, 1.5))),
+    ("#66C2A5", "v", (0, ())),
+    ("#7B4B73", "P", (0, (3, 1.5))),
+    ("#6E7781", "X", (0, (2, 2))),
 )
+_FAMILIES = {"rdma": (0, 6, 7), "portals4": (1, 8, 9), "spin": (3, 2, 4, 5, 10, 11, 12), "none": (13,)}
+"""Looks of the curves of each kind of card: the first is that of its first mode, in all figures."""
+
 _SIZE = (6.2, 4.1)
 """Size in inches: two such figures fit side by side on a laptop without scaling, so text keeps its size."""
+
+_DPI = 100
+"""Pixels of an inch, before anything is scaled."""
 
 _INK = "#22272e"
 _FAINT = "#d9dee4"
 
-_TICKS = 9
-"""Most values of x that are all labelled; of more values every other power of two is."""
+_TICK_SIZE = 8.5
+"""Size of the labels of the x axis, in points."""
 
 _LINEAR = 50
-"""Largest ratio of two bars on a linear axis."""
+"""Largest ratio of two bars on a linear axis, unless the figure asks for one."""
+
+_NUMBERED = 26
+"""Most bars that have their numbers above them."""
 
 _SPREAD = 64
 """From this ratio of the last value of x to the second on, an axis that begins at 0 is linear only up to the second."""
@@ -78,7 +96,7 @@ class Curve:
     label: str
     values: Sequence[float]
     look: int
-    """Index of the colour, marker and dashes, from 0."""
+    """Index of the colour, marker and dashes, from 0; see `looks`."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +122,21 @@ class Picture:
 
     svg: bytes
     png: bytes
+
+
+def looks(kinds: Sequence[tuple[str, int]]) -> list[int]:
+    """Choose the looks of a figure's curves, each given by kind of card and number of the mode.
+
+    A mode of a card looks the same in all figures. Where it is drawn twice, the others look like their card's other
+    modes, or, when there is none left, grey, or like any that are not drawn.
+    """
+    chosen: list[int] = []
+    for card, mode in kinds:
+        family = _FAMILIES[card]
+        wanted = family[mode % len(family)]
+        free = (look for look in (wanted, *family, *_FAMILIES["none"], *range(len(_LOOKS))) if look not in chosen)
+        chosen.append(next(free, wanted))
+    return chosen
 
 
 def byte_label(size: float) -> str:
@@ -138,7 +171,7 @@ def lines(
     The x axis is linear if it begins at 0, at least up to its second value; the y axis is if `linear` says so.
     """
     with style():
-        figure = Canvas(figsize=_SIZE, layout="constrained")
+        figure = Canvas(figsize=_SIZE, dpi=_DPI, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, xs, curves)
@@ -147,24 +180,50 @@ def lines(
             axes.set_xscale("log")
         elif len(xs) > 1 and xs[1] * _SPREAD <= xs[-1]:
             axes.set_xscale("symlog", base=2, linthresh=xs[1])
-        powers = [frexp(x)[1] for x in xs]
-        thinned = [x for x, power in zip(xs, powers, strict=True) if power % 2 == powers[0] % 2]
-        axes.set_xticks(xs if len(xs) <= _TICKS else thinned)
+        write = byte_label if in_bytes else "{:g}".format
+        axes.set_xticks(_readable(axes, xs, write))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x) if in_bytes else f"{x:g}"))
-        axes.tick_params(axis="x", labelsize=8.5)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: write(x)))
+        axes.tick_params(axis="x", labelsize=_TICK_SIZE)
         if linear:
             axes.set_ylim(bottom=0)
         else:
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
+            axes.yaxis.set_major_locator(_log_ticks(*axes.get_ylim()))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
             axes.yaxis.set_minor_formatter(NullFormatter())
         zoomed = sum(x <= zoom_to for x in xs) if zoom_to else 0
-        axes.legend(loc="upper left" if zoomed > 1 else "best")
-        if zoomed > 1:
+        axes.legend(loc="upper left" if zoomed > 2 else "best")
+        if zoomed > 2:
             _inset(axes, xs[:zoomed], [replace(curve, values=curve.values[:zoomed]) for curve in curves])
         return render(figure)
+
+
+def _readable(axes: Axes, xs: Sequence[float], write: Callable[[float], str]) -> list[float]:
+    """Choose the values of x whose labels do not touch: the last, and of the others those that leave room."""
+
+    def ends(x: float) -> tuple[float, float]:
+        middle = float(axes.transData.transform((x, axes.get_ylim()[1]))[0])
+        width = (len(write(x)) + 1) * 0.6 * _TICK_SIZE * _DPI / 72
+        return middle - width / 2, middle + width / 2
+
+    chosen, right = [], float("-inf")
+    last = ends(xs[-1])[0]
+    for x in xs[:-1]:
+        begin, end = ends(x)
+        if begin >= right and end <= last:
+            chosen.append(x)
+            right = end
+    return [*chosen, xs[-1]]
+
+
+def _log_ticks(low: float, high: float) -> Locator:
+    """Choose numbers for a logarithmic axis: few on a long one, and enough on a short one."""
+    decades = math.log10(high / low)
+    if decades < 0.6:
+        return MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
+    subs = (1, 1.5, 2, 3, 5, 7) if decades < 1.3 else (1, 2, 5) if decades < 4 else (1,)
+    return LogLocator(base=10, subs=subs, numticks=20)
 
 
 def panels(
@@ -188,8 +247,11 @@ def panels(
         return render(figure)
 
 
-def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]) -> Picture:
-    """Draw a group of bars for each name, one for each curve."""
+def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve], linear: bool = False) -> Picture:
+    """Draw a group of bars for each name, one for each curve, with their numbers if there is room for them.
+
+    The axis is linear if `linear` says so, or the bars are not too different.
+    """
     with style():
         figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
@@ -198,9 +260,11 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         for place, curve in enumerate(curves):
             color, _, _ = _LOOKS[curve.look]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
-            axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
+            drawn = axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
+            if len(names) * len(curves) <= _NUMBERED:
+                axes.bar_label(drawn, [f"{value:.2g}" for value in curve.values], padding=1.5, fontsize=6.5)
         heights = [value for curve in curves for value in curve.values]
-        if 0 < _LINEAR * min(heights) < max(heights):
+        if not linear and 0 < _LINEAR * min(heights) < max(heights):
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes.set(title=title, ylabel=y_label)

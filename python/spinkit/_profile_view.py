@@ -59,7 +59,9 @@ def _spread(spread: Spread) -> str:
 
 
 def _hottest(handler: Handler, lines: int, box: Box | None) -> Table:
-    table = Table(title=f"{handler.name}: where its instructions are", title_justify="left", box=box, expand=True)
+    table = Table(
+        title=f"{handler.name}: where its instructions are", title_justify="left", box=box, expand=box is not None
+    )
     table.add_column("instructions", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("place", no_wrap=True)

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit import __version__, _plot, _sensitivity, _shown
 from spinkit._claims import Claim, Verdict
-from spinkit._experiment import MOST_CURVES, Experiment, Figure, Series, Sweep
+from spinkit._experiment import Experiment, Figure, Series, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Bar, Curve, Picture
 from spinkit._prose import code_spans
@@ -63,26 +63,29 @@ def claim_rows(results: Results) -> list[dict[str, Any]]:
     for verdict in results.verdicts:
         verdicts.setdefault(verdict.claim.name, []).append(verdict)
     shown = _shown.by_claim(results)
-    return [_claim_row(of_one, shown) for of_one in verdicts.values()]
+    return [_claim_row(results.experiment, of_one, shown) for of_one in verdicts.values()]
 
 
-def _claim_row(verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]) -> dict[str, Any]:
+def _claim_row(
+    experiment: Experiment, verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]
+) -> dict[str, Any]:
     claim = verdicts[0].claim
     return {
         "text": claim.text,
         "source": claim.source,
         "tested": claim.statement + _bounds(claim),
         "paper": "–" if claim.paper is None else claim.format(claim.paper),
-        "models": [_verdict_cells(verdict, shown.get((claim.name, verdict.model), [])) for verdict in verdicts],
+        "models": [
+            _verdict_cells(experiment, verdict, shown.get((claim.name, verdict.model), [])) for verdict in verdicts
+        ],
     }
 
 
-def _verdict_cells(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]:
+def _verdict_cells(experiment: Experiment, verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]:
     return {
         "model": verdict.model,
-        "at": verdict.worst.point,
-        "samples": verdict.samples,
-        "here": verdict.claim.format(verdict.worst.number),
+        "at": _where(experiment, verdict),
+        "here": _here(verdict),
         "ratio": "–" if verdict.ratio is None else f"{verdict.ratio:.2f}",
         "expected": _expected_bounds(verdict),
         "reason": verdict.reason,
@@ -90,6 +93,32 @@ def _verdict_cells(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str
         "kind": kind(verdict),
         "verdict": verdict.word,
     }
+
+
+def _here(verdict: Verdict) -> str:
+    """Write the number that stands for all, and whether all others are above or below it."""
+    numbers = [sample.number for sample in verdict.tested]
+    written = verdict.claim.format(verdict.worst.number)
+    if verdict.claim.format(min(numbers)) == verdict.claim.format(max(numbers)):
+        return written
+    if verdict.worst.number == min(numbers):
+        return f"at least {written}"
+    return f"at most {written}" if verdict.worst.number == max(numbers) else written
+
+
+def _where(experiment: Experiment, verdict: Verdict) -> str:
+    """Say in words where the number was measured, and for how many others it stands."""
+    worst = verdict.worst
+    place = experiment.machine(verdict.model, worst.machine)
+    if not verdict.claim.of_runs:
+        # What follows machine and value, such as another series.
+        about = worst.point.removeprefix(f"{worst.machine}, {worst.value}")
+        place = f"{place}, {label(experiment.sweep, worst.value)}{about}"
+    if verdict.samples == 1:
+        return place
+    if verdict.holds:
+        return f"{place}; of {verdict.samples} numbers it comes nearest to a bound"
+    return f"{place}; it stands for {verdict.failed or verdict.differing} of {verdict.samples} that differ"
 
 
 def _shown_cells(one: Demonstration) -> dict[str, str]:
@@ -131,7 +160,8 @@ def _picture(results: Results, figure: Figure) -> Picture:
     curves = curves_of(results, figure)
     heading = "Time saved [%]" if figure.below else figure.label or measure.heading
     if sweep.names:
-        return _plot.bars(figure.title, heading, [label(sweep, value) for value in values], curves)
+        names = [label(sweep, value) for value in values]
+        return _plot.bars(figure.title, heading, names, curves, linear=figure.linear or bool(figure.below))
     in_bytes = sweep.unit == "B"
     return _plot.lines(
         figure.title, sweep.label, heading, values, curves, figure.zoom_to, in_bytes=in_bytes, linear=figure.linear
@@ -164,10 +194,14 @@ def curves_of(results: Results, figure: Figure) -> list[Curve]:
 
 
 def _looks(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
-    """Give series with the same card and mode the same look in all figures, if the curves of each then differ."""
-    kinds = list(dict.fromkeys((series.nic, series.mode) for series in experiment.series))
-    looks = [kinds.index((series.nic, series.mode)) for series in shown]
-    return looks if len(set(looks)) == len(looks) and max(looks) < MOST_CURVES else range(len(shown))
+    """Give each series the look of its kind of card and mode, which is the same in all figures of all experiments."""
+    modes: dict[str, list[str]] = {}
+    for series in experiment.series:
+        of_card = modes.setdefault(series.nic, [])
+        if series.mode not in of_card:
+            # The modes beside "store" look the same in experiments without it.
+            of_card.insert(of_card.index("store") if "store" in of_card else len(of_card), series.mode)
+    return _plot.looks([(series.nic, modes[series.nic].index(series.mode)) for series in shown])
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
@@ -25,7 +26,7 @@ from spinkit._progress import steps
 from spinkit._results import to_json
 from spinkit._run import Results
 from spinkit._sensitivity import Tried
-from spinkit._text import console, print_block, styled, table_box
+from spinkit._text import PROSE, console, print_block, styled, table_box
 
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
@@ -187,20 +188,15 @@ def show(results: Results) -> None:
     if not experiment.claims:
         return
     table = Table(title="Paper and here", title_justify="left", box=box)
-    table.add_column("what the paper says")
+    table.add_column("what the paper says", max_width=None if out.is_terminal else PROSE)
     table.add_column("paper", justify="right", no_wrap=True)
     for model in experiment.models:
         table.add_column(f"here, {model}" if model else "here", justify="right", no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
+        table.add_column("verdict", no_wrap=not out.is_terminal)
+    notes = []
     for claim in _report.claim_rows(results):
-        why = [f"why: {cells['reason']}" for cells in claim["models"] if cells["reason"]]
-        shown = [
-            f"shown: {', '.join(filter(None, (cells['model'], one['machines'])))} {one['change']}: {one['numbers']}"
-            for cells in claim["models"]
-            for one in cells["shown"]
-        ]
         table.add_row(
-            styled("\n".join([f"{claim['text']} ({claim['source']})", *dict.fromkeys(why), *shown])),
+            styled(f"{claim['text']} ({claim['source']})"),
             claim["paper"],
             *(
                 cell
@@ -208,7 +204,21 @@ def show(results: Results) -> None:
                 for cell in (cells["here"], Text(cells["verdict"], style=_STYLES[cells["kind"]]))
             ),
         )
+        if any(cells["reason"] for cells in claim["models"]):
+            notes.append("\n".join([claim["text"], *_reasons(claim)]))
     print_block(out, table)
+    for note in notes:
+        print_block(out, styled(note))
+
+
+def _reasons(claim: Mapping[str, Any]) -> Iterator[str]:
+    """Say why a claim differs from the paper, and which runs show it."""
+    for cells in claim["models"]:
+        where = f" ({cells['model']})" if cells["model"] else ""
+        if cells["reason"]:
+            yield f"    why{where}: {cells['reason']}"
+        for one in cells["shown"]:
+            yield f"    shown{where}: a run on {one['machines']} {one['change']} gives {one['numbers']}"
 
 
 def show_sensitivity(tried: Sequence[Tried]) -> None:

@@ -245,7 +245,7 @@ def test_code_is_set_as_code(home: Path, program: Program) -> None:
     result = spinkit("reproduce", "ping-pong", "--quick")
     page = Path("out/ping-pong/index.html").read_text()
     assert "<p>Run <code>ping-pong\n&lt;8&gt;</code> &amp; see: ` alone. " in page
-    assert "<td>35 % lower <code>max(rtt)</code> than RDMA<div" in page
+    assert "<td>35 % lower <code>max(rtt)</code> than RDMA</td>" in page
     assert "35 % lower max(rtt) than RDMA (talk" in result.stdout
     program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}})
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")

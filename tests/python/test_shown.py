@@ -74,7 +74,9 @@ def test_only_the_points_of_the_claim_run_again(program: Program) -> None:
             "holds": True,
         }
     ]
-    assert "shown: sc17-dis with host.poll_ns = 0 and host.match_ns = 0: 40.0 %" in " ".join(result.stdout.split())
+    assert "shown: a run on sc17-dis with host.poll_ns = 0 and host.match_ns = 0 gives 40.0 %" in " ".join(
+        result.stdout.split()
+    )
     page = Path("out/ping-pong/index.html").read_text()
     assert "<code>host.match_ns = 0</code>" in page
     assert '<span class="holds">40.0 %</span>' in page

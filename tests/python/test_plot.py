@@ -1,0 +1,86 @@
+"""Figures: a mode of a card has one colour in all of them, and axes have ticks that can be read."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from spinkit import _experiment, _plot, _report
+
+from .conftest import CHECKOUT
+
+
+def colors(looks: list[int]) -> list[str]:
+    return [_plot._LOOKS[look][0] for look in looks]
+
+
+def test_cards_have_colours_of_their_own() -> None:
+    families = [{_plot._LOOKS[look][0] for look in looks} for looks in _plot._FAMILIES.values()]
+    assert sum(map(len, families)) == len(set.union(*families)) == len(_plot._LOOKS)
+
+
+def test_a_mode_has_its_colour_wherever_it_is_drawn() -> None:
+    all_three = colors(_plot.looks([("rdma", 0), ("portals4", 0), ("spin", 0)]))
+    assert all_three == ["#D55E00", "#E69F00", "#0072B2"]
+    assert colors(_plot.looks([("spin", 0)])) == all_three[2:]
+    assert colors(_plot.looks([("portals4", 0), ("spin", 1), ("spin", 0)]))[2] == all_three[2]
+
+
+def test_curves_of_a_figure_differ_and_stay_in_the_colours_of_their_card() -> None:
+    found = _plot.looks([("spin", 0)] * 6 + [("rdma", 0)])
+    assert len(set(found)) == 7
+    assert set(found[:6]) <= set(_plot._FAMILIES["spin"])
+    assert found[6] == _plot._FAMILIES["rdma"][0]
+    assert _plot.looks([("portals4", 0)] * 4)[3] in _plot._FAMILIES["none"]
+
+
+def test_streaming_has_one_colour_in_all_experiments() -> None:
+    seen = set()
+    for name in _experiment.available(CHECKOUT):
+        experiment = _experiment.load(CHECKOUT, name)
+        streams = [series for series in experiment.series if (series.nic, series.mode) == ("spin", "stream")]
+        for series in streams:
+            seen.add(_plot._LOOKS[_report._looks(experiment, [series])[0]][0])
+    assert seen == {"#0072B2"}
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.6), (0.9, 3.1), (1, 9), (0.2, 8), (3, 4000), (1e-3, 1e6)])
+def test_logarithmic_axes_have_enough_ticks_and_not_too_many(low: float, high: float) -> None:
+    ticks = [tick for tick in _plot._log_ticks(low, high).tick_values(low, high) if low <= tick <= high]
+    assert 4 <= len(ticks) <= 13, ticks
+
+
+def test_labels_that_would_touch_are_left_out() -> None:
+    figure = Figure(figsize=_plot._SIZE, dpi=_plot._DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    xs = [8, 64, 335, 345, 4096]
+    axes.plot(xs, xs)
+    axes.set_xscale("log")
+    assert _plot._readable(axes, xs, _plot.byte_label) == [8, 64, 335, 4096]
+    assert _plot._readable(axes, [8], _plot.byte_label) == [8]
+
+
+def verdict(numbers: list[float], worst: float) -> SimpleNamespace:
+    tested = tuple(SimpleNamespace(number=number) for number in numbers)
+    claim = SimpleNamespace(format=lambda number: f"{number:.1f}")
+    return SimpleNamespace(tested=tested, worst=SimpleNamespace(number=worst), claim=claim)
+
+
+def test_the_number_that_stands_for_many_says_whether_the_others_are_above_or_below() -> None:
+    assert _report._here(verdict([0.5, 2.0, 3.0], 0.5)) == "at least 0.5"  # type: ignore[arg-type]
+    assert _report._here(verdict([0.5, 2.0, 3.0], 3.0)) == "at most 3.0"  # type: ignore[arg-type]
+    assert _report._here(verdict([0.5, 2.0, 3.0], 2.0)) == "2.0"  # type: ignore[arg-type]
+    assert _report._here(verdict([2.0, 2.01], 2.0)) == "2.0"  # type: ignore[arg-type]
+
+
+def test_savings_are_drawn_on_a_linear_axis_with_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(_plot, "render", lambda figure: drawn.append(figure.axes[0]) or _plot.Picture(b"", b""))
+    curves = [_plot.Curve("a", [0.05, 4.0], 0), _plot.Curve("b", [1.0, 3.2], 1)]
+    for linear in (True, False):
+        _plot.bars("title", "saved", ["x", "y"], curves, linear=linear)
+    assert [axes.get_yscale() for axes in drawn] == ["linear", "log"]
+    assert {text.get_text() for text in drawn[0].texts} == {"0.05", "4", "1", "3.2"}
