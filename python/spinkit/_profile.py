@@ -14,6 +14,9 @@ from typing import Any
 from spinkit._errors import SpinkitError
 from spinkit._run import parse_json
 
+_STDERR = 2
+"""The descriptor of standard error."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -106,11 +109,12 @@ class Profile:
         return (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def run(spinrun: Path, options: Sequence[str], program: Sequence[str]) -> Profile:
-    """Run a program; its output goes to our standard output."""
+def run(spinrun: Path, options: Sequence[str], program: Sequence[str], to_stderr: bool) -> Profile:
+    """Run a program; its output goes to our standard output or error."""
     with TemporaryDirectory(prefix="spinkit-profile-") as folder:
         report = Path(folder) / "report.json"
-        done = subprocess.run([spinrun, "--profile", "--json", report, *options, *program], check=False)
+        command = [str(spinrun), "--profile", "--json", str(report), *options, *program]
+        done = subprocess.run(command, stdout=_STDERR if to_stderr else None, check=False)
         if done.returncode != 0:
             raise SpinkitError(f"spinrun ended with status {done.returncode}")
         return read(parse_json(report.read_text(encoding="utf-8")))

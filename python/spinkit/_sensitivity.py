@@ -16,6 +16,7 @@ from spinkit import __version__
 from spinkit._claims import Claim, Sample, Verdict
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment
+from spinkit._grid import typed
 from spinkit._machines import Machine, Parameter
 from spinkit._plot import Bar
 from spinkit._run import Results
@@ -158,8 +159,8 @@ def _tried(one: Tried) -> dict[str, Any]:
     assumed = parameter.assumed
     return {
         "parameter": parameter.key,
-        "value": parameter.value,
-        "changed_to": one.change.value,
+        "value": typed(parameter.value),
+        "changed_to": typed(one.change.value),
         "machines": list(one.change.machines),
         "unit": parameter.unit,
         "reason": assumed.reason if assumed else "",

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -45,12 +46,20 @@ def _end(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+_STANDARD_OUTPUT = Path("-")
+
+
 class _Report(click.Path):
-    """A file that a long run writes at its end; if it cannot be written, the error is reported at the beginning."""
+    """A file that a long run writes at its end; if it cannot be written, the error is reported at the beginning.
+
+    If it is standard output, everything else that the command prints goes to standard error.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         file = Path(str(super().convert(value, param, ctx)))
         check_writable(file)
+        if file == _STANDARD_OUTPUT and ctx is not None:
+            ctx.with_resource(redirect_stdout(sys.stderr))
         return file
 
 
@@ -145,7 +154,7 @@ def reproduce(
         written = _reproduce.files(outcome, out)
         if json_file is not None:
             write_atomically(json_file, to_json(outcome))
-            written.append(json_file)
+            written += [json_file] if json_file != _STANDARD_OUTPUT else []
         _reproduce.show(outcome)
         if sensitivity:
             written.append(out / experiment.name / "sensitivity.json")
@@ -259,8 +268,9 @@ def sweep_experiment(
         write_atomically(parquet_file, _sweep.to_parquet(outcome.rows))
     _sweep.show(outcome)
     click.echo()
-    for written in filter(None, (file, parquet_file)):
-        click.echo(str(written))
+    for written in (file, parquet_file):
+        if written not in (None, _STANDARD_OUTPUT):
+            click.echo(str(written))
     if outcome.failures or outcome.wrong:
         raise SpinkitError(_sweep.problems(outcome))
 
@@ -401,7 +411,7 @@ def profile(
     from spinkit import _profile, _profile_view
 
     options = ["-n", str(ranks), "--machine", machine, *(word for change in changes for word in ("--set", change))]
-    measured = _profile.run(_paths.command("spinrun"), options, program)
+    measured = _profile.run(_paths.command("spinrun"), options, program, json_file == _STANDARD_OUTPUT)
     if json_file is not None:
         write_atomically(json_file, measured.to_json())
     _profile_view.show(measured, lines)

@@ -118,7 +118,7 @@ def test_without_full_packets_the_mean_packet_counts() -> None:
     assert one.calls_per_s == 20e6
 
 
-def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("count.c").write_text(PROGRAM)
     subprocess.run([_paths.command("spincc"), "-g", "-O1", "count.c", "-o", "count"], check=True)
@@ -132,6 +132,14 @@ def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = {line["line"]: line["instructions"] for line in found["lines"]}
     assert (lines[5], lines[7]) == (6 * 5, 6 * 10 * 3)
     assert sum(lines.values()) == found["instructions"]
+    # The JSON is alone on standard output, also where the program prints.
+    capfd.readouterr()
+    Path("count.c").write_text(PROGRAM.replace("int main(void) {", 'int main(void) {\n    puts("here");', 1))
+    subprocess.run([_paths.command("spincc"), "-g", "-O1", "count.c", "-o", "count"], check=True)
+    assert CliRunner().invoke(main, ["profile", "-n", "2", "--json", "-", "./count"]).stdout == ""
+    printed = capfd.readouterr()
+    assert json.loads(printed.out)["handlers"][0]["calls"] == 6
+    assert printed.err.count("here\n") == 2
 
 
 def test_a_program_that_fails_has_no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

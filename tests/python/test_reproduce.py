@@ -56,6 +56,18 @@ def test_whole_experiment_holds_and_writes_everything(home: Path, program: Progr
     assert not list(Path("out").glob(".run-*"))
 
 
+@pytest.mark.parametrize("words", [["reproduce", "ping-pong"], ["sweep", "ping-pong", "--set", "dma.L_ns=50"]])
+def test_json_is_alone_on_standard_output(
+    home: Path, program: Program, words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = spinkit(*words, "--quick", "--json", "-")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "sPIN (stream)" in result.stderr
+    written = json.loads(capfd.readouterr().out)
+    assert len(written["points"] if isinstance(written, dict) else written) == 2 * 4 * 5
+    assert not Path("-").exists()
+
+
 def test_page_is_self_contained(home: Path, program: Program) -> None:
     assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 0
     page = Path("out/ping-pong/index.html").read_text()

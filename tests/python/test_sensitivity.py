@@ -48,9 +48,9 @@ def test_each_assumption_takes_its_other_values(home: Path, program: Program) ->
     written = json.loads(Path("out/ping-pong/sensitivity.json").read_text())
     changes = [(one["parameter"], one["value"], one["changed_to"], one["anchor"]) for one in written["changes"]]
     assert changes == [
-        ("accelerator.contexts", "4", "16", "§2"),
-        ("accelerator.put_blocks", "true", "false", None),
-        ("host.poll_ns", "51", "12", None),
+        ("accelerator.contexts", 4, 16, "§2"),
+        ("accelerator.put_blocks", True, False, None),
+        ("host.poll_ns", 51, 12, None),
     ]
     effects = [next(claim for claim in one["claims"] if claim["name"] == "latency") for one in written["changes"]]
     before = 1 - 600_120 / 1_000_160
