@@ -35,6 +35,16 @@ def label(sweep: Sweep, value: float) -> str:
     return _plot.byte_label(value) if sweep.unit == "B" else f"{value} {sweep.unit}".rstrip()
 
 
+_FEW_VALUES = 3
+"""Most values of which each is named."""
+
+
+def labels(sweep: Sweep, values: Sequence[float]) -> str:
+    """Name values of the sweep, or the first and the last of many."""
+    names = [label(sweep, value) for value in values]
+    return ", ".join(names) if len(names) <= _FEW_VALUES or sweep.names else f"{names[0]} to {names[-1]}"
+
+
 def time_tables(results: Results) -> list[TimeTable]:
     """Lay out all measured numbers; wrong data is marked."""
     experiment = results.experiment
@@ -63,17 +73,21 @@ def claim_rows(results: Results) -> list[dict[str, Any]]:
     for verdict in results.verdicts:
         verdicts.setdefault(verdict.claim.name, []).append(verdict)
     shown = _shown.by_claim(results)
-    return [_claim_row(results.experiment, of_one, shown) for of_one in verdicts.values()]
+    return [_claim_row(results, of_one, shown) for of_one in verdicts.values()]
 
 
 def _claim_row(
-    experiment: Experiment, verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]
+    results: Results, verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]
 ) -> dict[str, Any]:
-    claim = verdicts[0].claim
+    experiment, claim = results.experiment, verdicts[0].claim
+    # Those of this run: a quick one has fewer.
+    values = [] if claim.of_runs else claim.where(results.values)
+    at = f", at {labels(experiment.sweep, values)}" if values else ""
     return {
         "text": claim.text,
         "source": claim.source,
-        "tested": claim.statement + _bounds(claim),
+        "tested": claim.statement + _bounds(claim) + at,
+        "quick": f"quick run{at}" if results.quick and at else "",
         "paper": "–" if claim.paper is None else claim.format(claim.paper),
         "models": [
             _verdict_cells(experiment, verdict, shown.get((claim.name, verdict.model), [])) for verdict in verdicts

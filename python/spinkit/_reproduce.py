@@ -196,7 +196,7 @@ def show(results: Results) -> None:
     notes = []
     for claim in _report.claim_rows(results):
         table.add_row(
-            styled(f"{claim['text']} ({claim['source']})"),
+            styled("; ".join(filter(None, (f"{claim['text']} ({claim['source']})", claim["quick"])))),
             claim["paper"],
             *(
                 cell

@@ -26,7 +26,7 @@ from spinkit._claims import Claim, changes_in_words
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
 from spinkit._output import write_atomically
-from spinkit._report import label
+from spinkit._report import label, labels
 from spinkit._results import stated
 from spinkit._run import parse_json
 from spinkit._toml import read_text
@@ -265,14 +265,8 @@ def _cell(claim: Claim, verdict: Mapping[str, Any], machine: str, notes: dict[st
 
 
 def _sentence(experiment: Experiment, claim: Claim) -> str:
-    points = [] if claim.of_runs else [_points(experiment, claim)]
+    points = [] if claim.of_runs else [labels(experiment.sweep, claim.values)]
     return f"{claim.text}<br><sub>{' · '.join([claim.source, *points, f'`{claim.name}`'])}</sub>"
-
-
-def _points(experiment: Experiment, claim: Claim) -> str:
-    """Name the values of the sweep that a claim is about."""
-    names = [label(experiment.sweep, value) for value in claim.values]
-    return ", ".join(names) if len(names) <= 3 or experiment.sweep.names else f"{names[0]} to {names[-1]}"
 
 
 def _span(claim: Claim, numbers: Sequence[float]) -> str:

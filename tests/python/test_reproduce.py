@@ -69,12 +69,18 @@ def test_json_is_alone_on_standard_output(
 
 
 def test_page_is_self_contained(home: Path, program: Program) -> None:
-    assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 0
+    result = spinkit("reproduce", "ping-pong", "--quick")
+    assert result.exit_code == 0
     page = Path("out/ping-pong/index.html").read_text()
     assert page.count("data:image/svg+xml;base64,") == 2
     assert "http" not in page.replace("http://www.w3.org", "")
     for expected in ("35.0 %", "40.0 %", "1.14", "accelerator.put_blocks", ">18<", "25.0 (20–40)", "quick run"):
         assert expected in page
+    # Claims name the sizes of this run: the full one tests the modes of a single packet from 4 B to 4 KiB.
+    words = " ".join(result.stdout.split())
+    for sizes in ("at 8 B, 64 B, 4 KiB", "at 8 KiB, 256 KiB"):
+        assert sizes in page
+        assert f"quick run, {sizes}" in words
 
 
 def test_same_inputs_same_bytes(home: Path, program: Program) -> None:
