@@ -86,6 +86,8 @@ pub trait Env {
     fn finished(&mut self, finished: Finished);
     /// A handler shows a text to the user.
     fn print(&mut self, printed: Printed);
+    /// The sanitizer has found a mistake of a handler, in words.
+    fn found(&mut self, mistake: String);
     /// Whether slices are recorded.
     fn tracing(&self) -> bool;
     /// Adds a slice to the timeline.
@@ -194,6 +196,8 @@ pub trait Accelerator {
 
     /// Lets the texts that handlers print take no time on the card.
     fn set_print_free(&mut self);
+    /// Looks for data races of handlers from now on. Returns whether this kind of accelerator can.
+    fn sanitize(&mut self) -> bool;
     /// Attaches a debugger. Returns whether this kind of accelerator can be debugged.
     fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool;
     /// Counts, from now on, how often each instruction is executed.

@@ -101,6 +101,18 @@ pub fn missed(fault: Fault, spans: &[Span], program: &Program) -> String {
     }
 }
 
+/// Says where an address is in the memory of a handler, as the continuation of a sentence: ", 8 B into its HPU memory (64 B)".
+pub fn within(address: u32, spans: &[Span], program: &Program) -> String {
+    let Some(span) = spans.iter().find(|span| (span.start..span.start + span.length).contains(&address)) else {
+        return String::new();
+    };
+    let object = program.object(address).filter(|(_, start, bytes)| address - start < *bytes);
+    match object.filter(|_| span.purpose == Purpose::Data) {
+        Some((name, start, bytes)) => format!(", {} B into '{name}' ({bytes} B)", address - start),
+        None => format!(", {} B into {}", address - span.start, span.name(program)),
+    }
+}
+
 fn is_card_memory(address: u32) -> bool {
     (map::HPU_MEMORY..map::RETURN).contains(&address)
 }

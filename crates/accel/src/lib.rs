@@ -6,7 +6,7 @@
 //!
 //! * `accelerator`: both traits
 //! * `task`, `command`, `outcome`: the values that the two sides exchange
-//! * `debug`: the interface of debuggers
+//! * `debug`: the interface of debuggers; `sanitize`: finds data races of handlers
 //! * `fault`: what the user is told about a handler that has failed
 //! * `program`, `profile`: device programs, and the source lines of their instructions
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
@@ -28,6 +28,7 @@ mod outcome;
 mod profile;
 mod program;
 pub mod pspin;
+mod sanitize;
 pub mod sc17;
 mod task;
 #[doc(hidden)]

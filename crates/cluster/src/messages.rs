@@ -10,6 +10,8 @@ pub enum Message<'a> {
     Warning(&'a str),
     /// A message was dropped, or a part of it. `messages` of the drops is 0 for a further part of a message.
     Dropped(DropReason, &'a Drops),
+    /// A mistake of a handler that the sanitizer has found on the card of this node.
+    Found(&'a str, &'a str),
     /// A text that a handler has printed on the card of this node, which has a name: "rank 3".
     Printed(&'a str, &'a Printed),
 }
@@ -49,6 +51,10 @@ impl Messages {
         (self.listener)(Message::Dropped(reason, drops));
     }
 
+    pub(crate) fn found(&mut self, node: &str, mistake: &str) {
+        (self.listener)(Message::Found(node, mistake));
+    }
+
     /// The first warning of the run, and its time.
     pub fn first_warning(&self) -> Option<&(Time, String)> {
         self.first.as_ref()
@@ -84,7 +90,7 @@ mod tests {
         let log = heard.clone();
         let mut messages = Messages::new(Box::new(move |message| match message {
             Message::Warning(text) => log.borrow_mut().push(text.to_owned()),
-            Message::Dropped(..) | Message::Printed(..) => unreachable!("nothing but warnings"),
+            _ => unreachable!("nothing but warnings"),
         }));
         assert_eq!(messages.first_warning(), None);
         for (ns, message) in [(3, "fault at 0x1f, pc 0x20"), (4, "other"), (5, "fault at 0xABC, pc 0x0")] {

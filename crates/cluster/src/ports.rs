@@ -105,6 +105,10 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
         self.messages.dropped(reason, &drops);
     }
 
+    fn found(&mut self, mistake: String) {
+        self.messages.found(&self.name_of(self.node), &mistake);
+    }
+
     fn print(&mut self, printed: Printed) {
         self.messages.print(&self.name_of(self.node), &printed);
     }

@@ -355,6 +355,11 @@ impl<E> Cluster<E> {
         &self.messages
     }
 
+    /// Looks for data races of handlers. Returns whether cards of this machine can.
+    pub fn sanitize(&mut self) -> bool {
+        self.cards.iter_mut().all(Nic::sanitize)
+    }
+
     /// Lets the texts that handlers print take no time on the cards.
     pub fn set_print_free(&mut self) {
         self.cards.iter_mut().for_each(Nic::set_print_free);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machine::TimingKind;
 
 use crate::blocks::{Blocks, Cut};
-use crate::memory::{Memory, View};
+use crate::memory::{Memory, View, Watcher};
 use crate::op::{Class, Flow};
 use crate::predictor::Predictor;
 use crate::profile::{Profile, count};
@@ -67,26 +67,33 @@ impl Engine {
     /// the next call, at the simulated time of [`Thread::cycles`], runs it first. So such instructions of different
     /// HPUs happen in the order of simulated time.
     pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
-        self.run_with(thread, memory, max_cycles, Freely)
+        self.run_with::<false>(thread, memory, max_cycles, None)
     }
 
-    /// Does what [`Engine::run`] does, one instruction after the other, in the same cycles. `stops` is asked before each whether to
-    /// stop there ([`Stop::Break`]); the next call asks again.
+    /// Does what [`Engine::run`] does, one instruction after the other, in the same cycles. The watcher is asked before each whether
+    /// to stop there ([`Stop::Break`]); the next call asks again.
     pub fn run_stepwise(
         &mut self,
         thread: &mut Thread,
         memory: &mut Memory<'_>,
         max_cycles: u64,
-        stops: &mut dyn FnMut(u32) -> bool,
+        watcher: &mut dyn Watcher,
     ) -> Stop {
-        self.run_with(thread, memory, max_cycles, Stepwise(stops))
+        self.run_with::<true>(thread, memory, max_cycles, Some(watcher))
     }
 
-    fn run_with(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64, pace: impl Pace) -> Stop {
+    fn run_with<'a, const STEPS: bool>(
+        &mut self,
+        thread: &mut Thread,
+        memory: &'a mut Memory<'_>,
+        max_cycles: u64,
+        watcher: Option<&'a mut dyn Watcher>,
+    ) -> Stop {
         let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
         thread.attention.resume();
         let mut view = View::new(memory, thread.attention);
-        let stop = self.run_blocks(thread, &mut view, max_cycles, counts.as_mut(), pace);
+        view.watcher = watcher;
+        let stop = self.run_blocks::<STEPS>(thread, &mut view, max_cycles, counts.as_mut());
         thread.attention = view.attention;
         if let (Some(profile), Some(counts)) = (&mut self.profile, counts) {
             profile.give_back(thread.entry, counts);
@@ -95,18 +102,17 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn run_blocks<P: Pace>(
+    fn run_blocks<const STEPS: bool>(
         &mut self,
         thread: &mut Thread,
         view: &mut View<'_>,
         max_cycles: u64,
         mut counts: Option<&mut Vec<u64>>,
-        mut pace: P,
     ) -> Stop {
         self.memo.resume(&mut thread.pipeline);
         loop {
             let start = thread.state.pc;
-            let found = if P::STEPS || thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
+            let found = if STEPS || thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
             let Some(number) = found else { return self.left_program(thread) };
             if thread.state.cycles > max_cycles {
                 return Stop::Limit;
@@ -116,12 +122,15 @@ impl Engine {
                 thread.granted = true;
                 return Stop::Sync;
             }
-            if P::STEPS && pace.stops(start) {
-                return Stop::Break;
+            if STEPS {
+                view.orders = block.synchronises;
+                if view.watcher.as_mut().is_some_and(|watcher| watcher.stops(start)) {
+                    return Stop::Break;
+                }
             }
             view.granted = std::mem::take(&mut thread.granted);
             // The branch predictor knows branches by the blocks that they end.
-            let whole = if P::STEPS { self.whole(thread, view.granted, number) } else { number };
+            let whole = if STEPS { self.whole(thread, view.granted, number) } else { number };
             let block = self.blocks.block(number);
 
             let state = &mut thread.state;
@@ -252,36 +261,5 @@ impl Engine {
         state.cycles += u64::from(self.memo.partial(thread.pipeline, &ops));
 
         Stop::Fault(Fault::of(flow, pc, view.denied, self.blocks.encoding(pc, ops[at].length)))
-    }
-}
-
-/// How a thread runs.
-trait Pace {
-    /// Whether it runs instruction by instruction.
-    const STEPS: bool;
-
-    /// Whether it stops before the instruction at `pc`.
-    fn stops(&mut self, pc: u32) -> bool;
-}
-
-/// In blocks, until the card must decide something.
-struct Freely;
-
-impl Pace for Freely {
-    const STEPS: bool = false;
-
-    fn stops(&mut self, _: u32) -> bool {
-        false
-    }
-}
-
-/// Instruction by instruction, where a debugger may stop it.
-struct Stepwise<'a>(&'a mut dyn FnMut(u32) -> bool);
-
-impl Pace for Stepwise<'_> {
-    const STEPS: bool = true;
-
-    fn stops(&mut self, pc: u32) -> bool {
-        (self.0)(pc)
     }
 }

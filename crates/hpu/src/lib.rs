@@ -44,7 +44,7 @@ mod window;
 pub use engine::Engine;
 pub use interpreter::{Accessed, Interpreter, Retired};
 pub use map::{LoadMap, Region};
-pub use memory::Memory;
+pub use memory::{Memory, Watcher};
 pub use predictor::Predictor;
 pub use program::{ElfError, Frame, Location, Program};
 pub use stepper::{Access, Lines, Pause, Stall, Stepper};

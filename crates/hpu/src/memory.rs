@@ -30,6 +30,23 @@ pub struct View<'a> {
     pub(crate) synchronises: bool,
     /// Address and size in bytes of the access that failed.
     pub(crate) denied: (u32, u32),
+    /// Wants to know each access to shared memory.
+    pub(crate) watcher: Option<&'a mut dyn Watcher>,
+    /// Whether the instruction orders memory: an atomic operation, or an access next to a fence.
+    pub(crate) orders: bool,
+}
+
+/// Watches a thread that runs instruction by instruction
+/// ([`Engine::run_stepwise`](crate::Engine::run_stepwise)).
+pub trait Watcher {
+    /// Whether the thread stops before its instruction at `pc`.
+    fn stops(&mut self, pc: u32) -> bool;
+
+    /// Whether it wants to know accesses.
+    fn wants_accesses(&self) -> bool;
+
+    /// The instruction accesses memory that handlers share. `orders` says whether it is an atomic operation, or next to a fence.
+    fn accesses(&mut self, address: u32, bytes: u32, write: bool, orders: bool);
 }
 
 impl<'a> View<'a> {
@@ -44,6 +61,8 @@ impl<'a> View<'a> {
             granted: false,
             synchronises: false,
             denied: (0, 0),
+            watcher: None,
+            orders: false,
         }
     }
 
@@ -66,6 +85,8 @@ impl<'a> View<'a> {
             granted: false,
             synchronises: false,
             denied: (0, 0),
+            watcher: None,
+            orders: false,
         }
     }
 
@@ -102,6 +123,13 @@ impl<'a> View<'a> {
         let allowed = |w: &&Window| holds(w, address, len) && (w.write || !write);
         self.denied = (address, len as u32);
         let window = *self.windows.iter().filter(inside).find(allowed)?;
+        let is_watched = self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses());
+        if is_watched && window.sharing == Sharing::Shared {
+            self.shared(window, address, len as u32, write)?;
+            let orders = self.orders;
+            self.watcher.as_mut()?.accesses(address, len as u32, write, orders);
+            return Some(window);
+        }
         let known = match window.sharing {
             Sharing::Private => window,
             Sharing::Input => {

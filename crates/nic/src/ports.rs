@@ -83,6 +83,8 @@ pub trait Ports {
     fn warn(&mut self, message: String);
     /// A message, or a part of it, was dropped: what and why, for a user who wants to see it as it happens.
     fn dropped(&mut self, reason: DropReason, drops: Drops);
+    /// Tells the user of a mistake that the sanitizer has found.
+    fn found(&mut self, mistake: String);
     /// Shows the user a text that a handler has printed.
     fn print(&mut self, printed: Printed);
     /// Ends the run: the card is in a state that cannot occur, which is a defect of the simulator.

@@ -228,6 +228,11 @@ impl Unit {
         if !self.resident(context)?.owns(address, 8, write) || !address.is_multiple_of(8) {
             return Ok(None);
         }
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.switch(u32::from(context));
+            sanitizer.access(address, 4, write, true);
+            sanitizer.written(address, 8);
+        }
         let bytes = self.memories.slice(address, 8)?;
         let mut before = [0; 8];
         before.copy_from_slice(bytes);

@@ -1,10 +1,12 @@
 use std::rc::Rc;
 
+use abi::device::map;
 use hpu::{Stop, Thread, Window};
 use sim::Time;
 
 use crate::command::CommandId;
 use crate::convention::{Call, HandlerMemory};
+use crate::fault::{Purpose, Span};
 use crate::memory::{HpuMemory, Memories};
 use crate::task::Task;
 
@@ -64,6 +66,19 @@ impl Context {
 fn owns(windows: &[Window], address: u32, length: u32, write: bool) -> bool {
     let inside = |w: &Window| u64::from(address.wrapping_sub(w.base)) + u64::from(length) <= u64::from(w.len);
     length == 0 || windows.iter().any(|window| inside(window) && (window.write || !write))
+}
+
+/// What a window is to its handler.
+pub fn span(window: &Window) -> Span {
+    let purpose = match window.base {
+        map::PROGRAM.. => Purpose::Program,
+        map::PACKETS.. => Purpose::Packet,
+        map::DATA.. => Purpose::Data,
+        base @ map::CONTEXTS.. if base.is_multiple_of(map::CONTEXT_STRIDE) => Purpose::Arguments,
+        map::CONTEXTS.. => Purpose::Stack,
+        _ => Purpose::State,
+    };
+    Span { start: window.base, length: window.len, purpose }
 }
 
 /// The memory of a resident handler.

@@ -1,9 +1,14 @@
-//! What a debugger sees and changes while a handler is stopped.
+//! What a debugger sees and changes while a handler is stopped, and what the sanitizer has to say.
 
 use std::collections::BTreeMap;
 
+use super::context::{OwnMemory, span};
 use super::unit::Unit;
+use crate::accelerator::Env;
+use crate::convention::HandlerMemory;
 use crate::debug::{Halt, Halted, Resident};
+use crate::fault::{self, Span};
+use crate::sanitize::Finding;
 
 impl Unit {
     /// Lets the debugger, if there is one, look at a handler that has stopped.
@@ -11,6 +16,43 @@ impl Unit {
         if let Some(mut debugger) = self.debugger.take() {
             debugger.stopped(u32::from(context), halt, self);
             self.debugger = Some(debugger);
+        }
+    }
+}
+
+impl Unit {
+    /// Tells the user what the sanitizer has found.
+    pub(super) fn tell_findings(&mut self, env: &mut dyn Env) {
+        let found = self.sanitizer.as_mut().map(|sanitizer| sanitizer.take()).unwrap_or_default();
+        for (context, finding) in found {
+            let resident = self.contexts.get(context as usize).and_then(Option::as_deref);
+            let (Some(resident), Some(loaded)) = (resident, &self.program) else { continue };
+            let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };
+            let program = &loaded.program.device().program;
+            let mut place = |pc| fault::place(program, &resident.thread, pc, |address| memory.word(address));
+            let task = &resident.task;
+            let spans: Vec<Span> = resident.windows.iter().map(span).collect();
+            let what = |address| fault::within(address, &spans, program);
+            let access = |write| if write { "write" } else { "read" };
+            let (role, name) = (task.role().name(), &task.handler.name);
+            env.found(match finding {
+                Finding::Race { address, bytes, write, pc, earlier_writes, earlier_pc, earlier_role } => format!(
+                    "data race on {bytes} B at {address:#010x}{}: {} by {role} handler '{name}'{}; {} by a {} handler{}; nothing \
+                     orders them (PtlHandlerFAdd, PtlHandlerCAS and atomic operations do)",
+                    what(address),
+                    access(write),
+                    place(pc),
+                    access(earlier_writes),
+                    earlier_role.name(),
+                    loaded.program.suffix(earlier_pc),
+                ),
+                Finding::Unwritten { address, bytes, pc } => format!(
+                    "{role} handler '{name}' reads {bytes} B at {address:#010x}{} that nobody has written{}; they are 0 here, and \
+                     sPIN does not say so (App. B.2)",
+                    what(address),
+                    place(pc),
+                ),
+            });
         }
     }
 }

@@ -1,14 +1,13 @@
 //! How handlers end: they return, fail, are killed, or are withdrawn.
 
-use abi::device::map;
-use hpu::{Fault, Window};
+use hpu::Fault;
 
-use super::context::{Context, OwnMemory};
+use super::context::{Context, OwnMemory, span};
 use super::unit::Unit;
 use crate::accelerator::{Env, InternalError};
 use crate::convention::HandlerMemory;
 use crate::debug::Halt;
-use crate::fault::{self, Purpose, Span};
+use crate::fault::{self, Span};
 use crate::outcome::{Failure, Finished, HandlerError, Outcome, Usage};
 use crate::task::{MessageId, Task};
 
@@ -85,6 +84,9 @@ impl Unit {
     /// Removes a handler from its context.
     fn vacate(&mut self, context: u16) -> Result<Box<Context>, InternalError> {
         let resident = self.contexts[usize::from(context)].take().ok_or(InternalError::NoHandler(context))?;
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.ends(u32::from(context));
+        }
         if let Some(debugger) = &mut self.debugger {
             debugger.ended(u32::from(context));
         }
@@ -119,17 +121,4 @@ impl Unit {
         self.dispatch(env)?;
         Ok(withdrawn)
     }
-}
-
-/// What a window is to its handler.
-fn span(window: &Window) -> Span {
-    let purpose = match window.base {
-        map::PROGRAM.. => Purpose::Program,
-        map::PACKETS.. => Purpose::Packet,
-        map::DATA.. => Purpose::Data,
-        base @ map::CONTEXTS.. if base.is_multiple_of(map::CONTEXT_STRIDE) => Purpose::Arguments,
-        map::CONTEXTS.. => Purpose::Stack,
-        _ => Purpose::State,
-    };
-    Span { start: window.base, length: window.len, purpose }
 }

@@ -27,10 +27,16 @@ impl Accelerator for Unit {
     fn allocate(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError> {
         let memory = self.allocator.allocate(length)?;
         self.memories.clear(memory.address, memory.length)?;
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.allocated(memory.address, memory.length);
+        }
         Ok(memory)
     }
 
     fn initialise(&mut self, memory: &HpuMemory, state: &[u8]) -> Result<(), InternalError> {
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.written(memory.address, state.len() as u32);
+        }
         Ok(self.memories.write(memory.address, state)?)
     }
 
@@ -81,8 +87,11 @@ impl Accelerator for Unit {
         self.dispatch(env)
     }
 
-    /// Contexts belong to tasks, and nothing to messages.
-    fn message_ended(&mut self, _: MessageId, _: &mut dyn Env) -> Result<(), InternalError> {
+    /// Contexts belong to tasks; only the sanitizer remembers messages.
+    fn message_ended(&mut self, message: MessageId, _: &mut dyn Env) -> Result<(), InternalError> {
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.forget(message);
+        }
         Ok(())
     }
 
@@ -108,8 +117,16 @@ impl Accelerator for Unit {
         };
         if !orphan || is_shared(address) {
             self.memories.write(address, data)?;
+            if let Some(sanitizer) = &mut self.sanitizer {
+                sanitizer.written(address, data.len() as u32);
+            }
         }
         Ok(())
+    }
+
+    fn sanitize(&mut self) -> bool {
+        self.sanitizer = Some(Box::default());
+        true
     }
 
     fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {

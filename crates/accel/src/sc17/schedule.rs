@@ -1,12 +1,12 @@
 //! Decides which handler runs on which HPU, and for how long.
 
 use abi::device::map;
-use hpu::{Memory, Sharing, Stop, Thread, Window};
+use hpu::{Memory, Sharing, Stop, Thread, Watcher, Window};
 
 use super::context::{Context, Wait};
 use super::unit::{Unit, words};
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
-use crate::debug::Halt;
+use crate::debug::{Debugger, Halt};
 use crate::memory::HpuMemory;
 use crate::task::{Role, Task};
 
@@ -45,6 +45,9 @@ impl Unit {
         let stack_top = block + map::CONTEXT_STRIDE;
         let program = &loaded.program.device().program;
         let thread = Thread::new(program, task.handler.entry, stack_top, arguments.registers);
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.begins(u32::from(context), task.message, task.role());
+        }
         if let Some(debugger) = &mut self.debugger {
             debugger.starts(u32::from(context), &task.handler.name);
         }
@@ -120,6 +123,7 @@ impl Unit {
             self.halt(context, Halt::Asked);
             stop = self.execute(context, limit)?;
         }
+        self.tell_findings(env);
         let resident = self.resident(context)?;
         resident.stop = Some(stop);
         let (cycles, token) = (resident.thread.cycles(), resident.run);
@@ -139,11 +143,15 @@ impl Unit {
         let mut memory = Memory { arena, windows: &resident.windows, watched: &mut self.watched };
         let mut engine = loaded.program.engine();
         engine.swap_predictor(&mut loaded.predictor);
-        let stop = match &mut self.debugger {
-            None => engine.run(&mut resident.thread, &mut memory, limit),
-            Some(debugger) => {
-                let mut stops = |pc| debugger.stops(u32::from(context), pc);
+        let stop = match (&mut self.debugger, &mut self.sanitizer) {
+            (None, None) => engine.run(&mut resident.thread, &mut memory, limit),
+            (Some(debugger), _) => {
+                let mut stops = Stops { debugger: &mut **debugger, context: u32::from(context) };
                 engine.run_stepwise(&mut resident.thread, &mut memory, limit, &mut stops)
+            }
+            (None, Some(sanitizer)) => {
+                sanitizer.switch(u32::from(context));
+                engine.run_stepwise(&mut resident.thread, &mut memory, limit, &mut **sanitizer)
             }
         };
         engine.swap_predictor(&mut loaded.predictor);
@@ -199,4 +207,22 @@ impl Unit {
         hpu.running = None;
         Ok(())
     }
+}
+
+/// A debugger at one handler.
+struct Stops<'a> {
+    debugger: &'a mut dyn Debugger,
+    context: u32,
+}
+
+impl Watcher for Stops<'_> {
+    fn stops(&mut self, pc: u32) -> bool {
+        self.debugger.stops(self.context, pc)
+    }
+
+    fn wants_accesses(&self) -> bool {
+        false
+    }
+
+    fn accesses(&mut self, _: u32, _: u32, _: bool, _: bool) {}
 }

@@ -16,6 +16,7 @@ use crate::handles::Handles;
 use crate::memory::{Allocator, Buffers, Memories, Pieces, Region};
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
+use crate::sanitize::Sanitizer;
 use crate::task::{Packet, Task};
 
 /// Granularity of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
@@ -40,6 +41,7 @@ pub struct Unit {
     pub(super) handles: Handles,
     /// Number of handlers that have got a context.
     pub(super) runs: Run,
+    pub(super) sanitizer: Option<Box<Sanitizer>>,
     pub(super) debugger: Option<Box<dyn Debugger>>,
     /// Cycles of a text that a handler prints.
     pub(super) print_cycles: u64,
@@ -72,6 +74,7 @@ impl Unit {
             tasks: VecDeque::new(),
             handles: Handles::default(),
             runs: 0,
+            sanitizer: None,
             debugger: None,
             print_cycles: crate::PRINT_CYCLES,
             profiling: false,

@@ -51,6 +51,8 @@ impl Env for World {
         self.finished.push(finished);
     }
 
+    fn found(&mut self, _: String) {}
+
     fn print(&mut self, printed: Printed) {
         self.printed.push(printed);
     }

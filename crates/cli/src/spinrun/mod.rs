@@ -7,6 +7,7 @@ mod links;
 mod provider;
 mod report;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -14,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
@@ -85,6 +87,10 @@ struct Options {
     /// Let gdb debug the handlers of a rank's card: stop at the first handler, or the first called HANDLER
     #[arg(long, value_name = "RANK[:HANDLER]", value_parser = gdb::Place::parse)]
     gdb: Option<gdb::Place>,
+    /// Find data races of handlers on HPU memory and static data, and reads of HPU memory that nobody has written; the run ends with
+    /// status 1 instead of 0 if there are any
+    #[arg(long, conflicts_with = "gdb")]
+    sanitize: bool,
     /// Let the texts that handlers print with spin_printf take no time on the card, instead of 100 cycles each
     #[arg(long)]
     print_free: bool,
@@ -189,6 +195,11 @@ enum RunError {
          as --machine sc17-int"
     )]
     NoGdb,
+    #[error(
+        "--sanitize: handlers on cards with accelerator.kind = \"pspin\" cannot be watched; use a machine with accelerator.kind = \
+         \"sc17\", such as --machine sc17-int"
+    )]
+    NoSanitizer,
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
@@ -207,6 +218,7 @@ impl RunError {
             | RunError::Card(_)
             | RunError::GdbRank { .. }
             | RunError::NoGdb
+            | RunError::NoSanitizer
             | RunError::Compute(_) => 2,
             _ => 1,
         }
@@ -285,7 +297,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
         None => Trace::off(),
     };
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
-    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose))?;
+    let found = Rc::new(Cell::new(0));
+    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
     world.set_computation(computation);
     if options.profile {
         world.set_profiling();
@@ -299,6 +312,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
         if !world.attach(place.rank, Box::new(gdb)) {
             return Err(RunError::NoGdb);
         }
+    }
+    if options.sanitize && !world.sanitize() {
+        return Err(RunError::NoSanitizer);
     }
     if options.print_free {
         world.set_print_free();
@@ -354,7 +370,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }
     let status = match tell(&end, &lost, &options.program[0]) {
-        0 => judge(options, &lost, &cards),
+        0 => judge(options, &lost, &cards, found.get()),
         status => status,
     };
     if let Some((path, output)) = report {
@@ -381,7 +397,7 @@ fn tsc_hz() -> u64 {
 }
 
 /// Returns the exit status of a run whose ranks have all succeeded: 1 if it fails by an option.
-fn judge(options: &Options, lost: &[String], cards: &[Stats]) -> u8 {
+fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 {
     let program = options.program[0].to_string_lossy();
     let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
     let is_lossy = options.fail_on_drop && !lost.is_empty();
@@ -392,7 +408,10 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats]) -> u8 {
     if has_failed {
         eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} (--fail-on-handler-error)");
     }
-    u8::from(is_lossy || has_failed)
+    if found > 0 {
+        eprintln!("spinrun: {program}: the run fails because of what the sanitizer has found: {found} (--sanitize)");
+    }
+    u8::from(is_lossy || has_failed || found > 0)
 }
 
 /// Returns variables that lead programs to `libpmi.so` which load a PMI library at run time, as Open MPI 4 does for Flux. The

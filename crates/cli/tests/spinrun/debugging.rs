@@ -3,9 +3,16 @@
 use crate::harness::{Run, program, source, spinrun};
 
 fn debugging(options: &str, bytes: u32) -> Run {
-    let run = spinrun(&format!("-n 2 {options}"), &program("debugging"), &bytes.to_string());
+    let run = spinrun(&format!("-n 2 {options}"), &program("debugging"), &format!("{bytes} print"));
     assert_eq!(run.status, 0, "{}{}", run.out, run.err);
     run
+}
+
+/// The line of the program with a mark, as messages name it.
+fn line(mark: &str) -> String {
+    let mark = format!("/* {mark} */");
+    let number = source("debugging.c").lines().position(|line| line.contains(&mark)).unwrap() + 1;
+    format!("debugging.c:{number} in ")
 }
 
 /// The simulated time of the message's event in ps.
@@ -49,10 +56,10 @@ fn printing_takes_cycles_unless_it_is_free() {
 
 #[test]
 fn assertions_say_what_fails_and_where() {
-    let line = source("debugging.c").lines().position(|line| line.contains("/* check */")).unwrap() + 1;
+    let line = line("check");
     let run = debugging("", 6000);
     run.ended(0, "rank 1: payload handler 'pay' failed: assertion 'p->offset == 0' does not hold in check, ");
-    run.ended(0, &format!("debugging.c:{line}"));
+    run.ended(0, line.trim_end_matches(" in "));
     assert!(run.out.starts_with("HANDLER_FAIL at "), "{}", run.out);
 }
 
@@ -67,4 +74,38 @@ fn a_debugger_needs_a_rank_and_a_card_that_it_knows() {
     let run = debugging("--gdb 1:nobody", 1000);
     run.ended(0, "note: --gdb has stopped at no handler: none called 'nobody' ran on the card of rank 1");
     assert_eq!(time(&run), time(&debugging("", 1000)));
+}
+
+/// 6000 B are two packets, whose payload handlers run at the same time.
+fn sanitized(mode: &str) -> Run {
+    spinrun("-n 2 --sanitize", &program("debugging"), &format!("6000 {mode}"))
+}
+
+#[test]
+fn data_races_are_found_with_both_places() {
+    let run = sanitized("race");
+    run.ended(1, "spinrun: sanitizer: rank 1: data race on 4 B at 0x10000000, 0 B into its HPU memory (64 B): ");
+    run.ended(1, " by payload handler 'pay', ");
+    run.ended(1, " by a payload handler, ");
+    let place = line("race");
+    assert!(run.err.matches(place.trim_end_matches(" in ")).count() >= 2, "{place} {}", run.err);
+    run.ended(1, "; nothing orders them (PtlHandlerFAdd, PtlHandlerCAS and atomic operations do)");
+    run.ended(1, "debugging: the run fails because of what the sanitizer has found: ");
+    // The sanitizer changes no time, and a program without mistakes is left in peace.
+    let plain = spinrun("-n 2", &program("debugging"), "6000 race");
+    assert_eq!(time(&run), time(&plain));
+    for mode in ["lock", "print"] {
+        let run = sanitized(mode);
+        assert!(run.status == 0 && !run.err.contains("sanitizer"), "{mode}: {}", run.err);
+    }
+}
+
+#[test]
+fn memory_that_nobody_has_written_is_found() {
+    let run = sanitized("unwritten");
+    let what = "rank 1: payload handler 'pay' reads 4 B at 0x1000001c, 28 B into its HPU memory (64 B) that nobody has written, ";
+    run.ended(1, what);
+    run.ended(1, line("unwritten").trim_end_matches(" in "));
+    let fails = spinrun("-n 2 --sanitize --machine pspin-400g", &program("debugging"), "6000");
+    fails.ended(2, "--sanitize: handlers on cards with accelerator.kind = \"pspin\" cannot be watched");
 }

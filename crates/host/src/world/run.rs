@@ -119,6 +119,11 @@ impl World {
         self.cluster.card(rank).attach(debugger)
     }
 
+    /// Looks for data races of handlers. Returns whether cards of this machine can.
+    pub fn sanitize(&mut self) -> bool {
+        self.cluster.sanitize()
+    }
+
     /// Lets the texts that handlers print take no time on the cards.
     pub fn set_print_free(&mut self) {
         self.cluster.set_print_free();

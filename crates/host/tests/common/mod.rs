@@ -100,9 +100,10 @@ fn run_job(job: Job, settings: &[&str]) -> Run {
     let machine = machine::Machine::load("sc17-int", &[machines], &settings).unwrap();
     let warnings = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let heard = warnings.clone();
-    let warn = Box::new(move |message: host::Message<'_>| match message {
-        host::Message::Warning(text) => heard.borrow_mut().push(text.to_owned()),
-        host::Message::Dropped(..) | host::Message::Printed(..) => {}
+    let warn = Box::new(move |message: host::Message<'_>| {
+        if let host::Message::Warning(text) = message {
+            heard.borrow_mut().push(text.to_owned());
+        }
     });
     let mut world = host::World::new(machine, job, sim::trace::Trace::off(), warn).unwrap();
     let end = world.run().unwrap();

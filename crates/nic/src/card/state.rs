@@ -53,6 +53,11 @@ impl Nic {
         })
     }
 
+    /// Looks for data races of this card's handlers. Returns whether its kind can.
+    pub fn sanitize(&mut self) -> bool {
+        self.spin.accelerator.sanitize()
+    }
+
     /// Attaches a debugger to the handlers of this card. Returns whether its kind can be debugged.
     pub fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {
         self.spin.accelerator.attach(debugger)

@@ -44,6 +44,10 @@ impl<P: Ports> Env for CardEnv<'_, P> {
         self.work.push_back(Work::Finished(finished));
     }
 
+    fn found(&mut self, mistake: String) {
+        self.ports.found(mistake);
+    }
+
     fn print(&mut self, printed: Printed) {
         self.ports.print(printed);
     }

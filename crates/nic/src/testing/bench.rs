@@ -232,6 +232,8 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
 
     fn dropped(&mut self, _: DropReason, _: Drops) {}
 
+    fn found(&mut self, _: String) {}
+
     fn print(&mut self, printed: Printed) {
         self.around.warned(printed.at, self.node, printed.text);
     }

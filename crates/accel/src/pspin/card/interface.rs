@@ -196,6 +196,10 @@ impl Accelerator for Card {
         Ok(())
     }
 
+    fn sanitize(&mut self) -> bool {
+        false
+    }
+
     fn attach(&mut self, _: Box<dyn Debugger>) -> bool {
         false
     }

@@ -54,8 +54,14 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let parameters = parameters(&machine, (eager, arguments.inject), noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
-        let mut world =
-            World::new(schedule, machine, program, eager, trace, messages::listener("spinkit goal", false))?;
+        let mut world = World::new(
+            schedule,
+            machine,
+            program,
+            eager,
+            trace,
+            messages::listener("spinkit goal", false, Rc::default()),
+        )?;
         world.set_inject(arguments.inject);
         world.report_progress(progress.clone());
         if let Some(noise) = &noise {
