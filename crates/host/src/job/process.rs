@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -71,10 +72,27 @@ pub fn thread_has_ended(tid: u32) -> bool {
 
 /// Whether a thread waits for a reader of its output.
 fn prints(pid: u32, tid: u32) -> bool {
-    let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    let call = system_call(pid, tid);
+    matches!(call, Some((libc::SYS_write | libc::SYS_writev, first)) if matches!(&*first, "0x1" | "0x2"))
+}
+
+/// Whether a thread is blocked in a futex call.
+pub fn waits_for_futex(pid: u32, tid: u32) -> bool {
+    matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))
+}
+
+/// Returns the number and the first argument of the system call in which a thread is blocked.
+fn system_call(pid: u32, tid: u32) -> Option<(i64, String)> {
+    let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
     let mut words = call.split_whitespace();
-    let number = words.next().and_then(|number| number.parse::<i64>().ok());
-    matches!(number, Some(libc::SYS_write | libc::SYS_writev)) && matches!(words.next(), Some("0x1" | "0x2"))
+    Some((words.next()?.parse().ok()?, words.next()?.to_owned()))
+}
+
+/// Returns the number of threads of a process, or `None` when it has ended. One system call: the folder of a process's threads has as
+/// many links as it has entries, and two.
+pub fn thread_count(process: u32) -> Option<usize> {
+    let links = fs::metadata(format!("/proc/{process}/task")).ok()?.nlink();
+    usize::try_from(links.saturating_sub(2)).ok()
 }
 
 /// Returns the ids of the threads of a process, or `None` when it has ended.

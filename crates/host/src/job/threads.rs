@@ -3,7 +3,7 @@
 //! The behaviour of such a rank must not depend on how the machine schedules its threads. So it pauses only when each of
 //! them waits: in the library, stopped in a loop that polls, or blocked in the kernel.
 
-use super::process::{Activity, tasks};
+use super::process::{Activity, tasks, thread_count, waits_for_futex};
 use super::shared::Shared;
 use super::state::Job;
 use abi::mailbox::{SLOTS, state};
@@ -15,6 +15,19 @@ use std::time::Duration;
 pub const PERIOD: Duration = Duration::from_micros(50);
 /// For each blocked thread, by process and thread id, how often it had waited before.
 pub(super) type Census = BTreeMap<(u32, u32), u64>;
+
+/// Whether each thread of `process`, and of all processes that wait in calls, is seen asleep in a call that awaits its answer. As
+/// nothing but an answer, a signal or the end of its process wakes such a thread, they need not all be seen at the same time: this is
+/// the same as a [`census`] of them, and far cheaper.
+fn all_sleep_in_calls(shared: &Shared, rank: usize, process: u32) -> bool {
+    let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
+    let callers: Vec<(u32, u32, bool)> =
+        calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect();
+    let of = |pid: u32| callers.iter().filter(|(caller, ..)| *caller == pid).count();
+    let pids = callers.iter().map(|(pid, ..)| *pid).chain((process != 0).then_some(process));
+    pids.into_iter().all(|pid| thread_count(pid) == Some(of(pid)))
+        && callers.iter().all(|&(pid, tid, sleeps)| sleeps && waits_for_futex(pid, if tid == 0 { pid } else { tid }))
+}
 
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
 /// thread runs that does not look for the answer to its call, or while a process ends.
@@ -66,6 +79,9 @@ impl Job {
             return false;
         }
         let process = self.ranks[rank].caller_pid;
+        if all_sleep_in_calls(&self.shared, rank, process) {
+            return true;
+        }
         let before = census(&self.shared, rank, process);
         // No thread has run between the two lists, so all of them waited at the same time.
         before.is_some() && !self.release_changed(rank) && before == census(&self.shared, rank, process)
