@@ -361,12 +361,16 @@ SPIN_HANDLER_CALL unsigned int spin_num_hpus(void);
  *
  * assert() and abort() of the C library end the handler as FAIL; spinrun says which assertion failed, and where. */
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-#ifndef __SPIN_DEVICE__
-    static inline
+#ifdef __SPIN_DEVICE__
+__attribute__((format(printf, 1, 2))) int spin_printf(const char *format, ...);
+#else
+static inline __attribute__((unused, format(printf, 1, 2))) int spin_printf(const char *format, ...);
 #endif
-    __attribute__((unused, format(printf, 1, 2))) int spin_printf(const char *format, ...);
+#ifdef __cplusplus
+}
+#endif
 
 #ifdef __SPIN_DEVICE__
 #include <spin/device.h>
