@@ -15,6 +15,10 @@ pub mod spincc;
 pub mod spinrun;
 mod units;
 
+/// Cards and messages are many small pieces of memory that come and go.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Makes a panic of any thread end the process, with what it has to say, so that no other thread waits for that one. The profile
 /// cannot do it (`panic = "abort"`), because Cargo would compile every library once more for the tests.
 pub fn end_at_panic() {
