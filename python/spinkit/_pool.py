@@ -408,9 +408,7 @@ class _Pool:
                 experiment.measure.key: round(told["max_end_ns"] * 1000),
                 "data_ok": told["unreceived_messages"] == 0,
             }
-            # Values that depend on this computer, or are long, are not results.
-            left_out = ("cpu_seconds", "wall_seconds", "peak_memory_bytes", "end_ns", "unreceived_messages")
-            lines.append(json.dumps(line | {key: told[key] for key in told if key not in left_out}))
+            lines.append(json.dumps(line | _without(told, _NO_RESULTS)))
         return Entry("".join(f"{line}\n" for line in lines), {})
 
 
@@ -535,6 +533,25 @@ def _report(done: Done, what: str) -> Any:
         return parse_json(done.report)
     except ValueError as error:
         raise SpinkitError(f"{what}: {error}") from None
+
+
+_NO_RESULTS = frozenset(
+    {
+        "cpu_seconds",
+        "wall_seconds",
+        "peak_memory_bytes",
+        "packet_hops_per_cpu_second",
+        "end_ns",
+        "unreceived_messages",
+    }
+)
+"""Keys of the report of a schedule whose values depend on this computer, or are long."""
+
+
+def _without(table: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    """Return a table, and the tables in it, without some keys."""
+    kept = {key: value for key, value in table.items() if key not in keys}
+    return {key: _without(value, keys) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 def _outcome(experiment: Experiment, quick: bool, ended: Sequence[Run | SpinkitError]) -> Results | SpinkitError:

@@ -116,17 +116,23 @@ def _check(experiment: Experiment, first: Point, settings: Settings) -> None:
 
 
 def _rows(experiment: Experiment, point: Point, run: Run, columns: Sequence[str]) -> list[Row]:
-    told = {column: inside(run.report, column) for column in columns}
-    for column, value in told.items():
-        if isinstance(value, Mapping | list):
-            raise SpinkitError(f"--column {column}: is no number or text in the report of a run")
     rows = []
     for one in run.points:
+        # Handlers for PsPIN and schedules have a report for each value, which is the line of the point.
+        report = {**run.report, **one.line}
+        told = {column: inside(report, column) for column in columns}
         row: Row = {"machine": one.machine, "series": one.series.name, "nic": one.series.nic, "mode": one.series.mode}
         row |= point.values | {experiment.sweep.axis: one.value, experiment.measure.key: one.measured}
-        row |= {key: value for key, value in one.line.items() if key not in row} | told
+        row |= {key: value for key, value in one.line.items() if key not in row and not _is_nested(value)} | told
+        for column in columns:
+            if _is_nested(row[column]):
+                raise SpinkitError(f"--column {column}: is no number or text in the report of a run")
         rows.append(row | {"data_ok": one.data_ok})
     return rows
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, Mapping | list)
 
 
 def to_json(rows: Sequence[Row]) -> bytes:

@@ -42,7 +42,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "answers"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     made = distributed.LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, silence_logs=50)
     with made:
@@ -74,6 +74,52 @@ def test_nothing_is_lost_when_a_worker_is_killed(experiment: Path, cluster: Any)
     assert Path("here/answers/sweep.json").read_bytes() == Path("there/answers/sweep.json").read_bytes()
     again = CliRunner().invoke(main, ["sweep", "./answers", *POINTS, "--out", "there"])
     assert again.stderr.count("(from the cache)") == 12
+
+
+def test_schedules_run_on_clusters_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any) -> None:
+    """Their rows have the numbers of the report, but neither tables nor what depends on the computer."""
+    monkeypatch.chdir(tmp_path)
+    Path("tree").mkdir()
+    Path("tree/experiment.toml").write_text(
+        """
+title = "Broadcast"
+machines = ["sc17-int"]
+[program]
+schedules = ["gen bcast --ranks 4 --size 4096"]
+args = ["--model", "packet"]
+[sweep]
+axis = "network.wire_ns"
+label = "Wire"
+unit = "ns"
+values = [33.4, 133.4]
+[[series]]
+name = "tree"
+label = "Broadcast"
+mode = "tree"
+[measure]
+key = "time_ps"
+label = "Time"
+[run]
+timeout_s = 60
+"""
+    )
+    words = ["sweep", "./tree", "--set", "network.switch_ns=50,150", "--column", "network.packets"]
+    remote = ["--scheduler", cluster.scheduler_address, "--out", "there"]
+    for more in ([], remote):
+        result = CliRunner().invoke(main, [*words, *more])
+        assert result.exit_code == 0, result.output
+    rows = json.loads(Path("out/tree/sweep.json").read_text())
+    assert json.loads(Path("there/tree/sweep.json").read_text()) == rows
+    assert [(row["network.switch_ns"], row["network.wire_ns"], row["network.packets"]) for row in rows] == [
+        (50, 33.4, 3),
+        (50, 133.4, 3),
+        (150, 33.4, 3),
+        (150, 133.4, 3),
+    ]
+    # Two rounds of a tree, each over two wires of 100 ns more and one switch of 100 ns more.
+    times = [row["time_ps"] for row in rows]
+    assert [time - times[0] for time in times] == [0, 400_000, 200_000, 600_000]
+    assert not {"parameters", "network", "cpu_seconds"} & set(rows[0])
 
 
 def busy(client: Any) -> set[str]:
