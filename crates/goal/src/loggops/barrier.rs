@@ -1,15 +1,20 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::{hint, thread};
 
-/// Number of times that a thread looks before it yields its CPU.
-const LOOKS: u32 = 1 << 12;
+/// Number of times that a thread looks before it sleeps: about as long as it takes to wake one.
+const LOOKS: u32 = 1 << 10;
 
-/// A barrier for threads. They spin, as a window takes only microseconds, and to sleep and wake takes as long.
+/// A barrier for threads. They look for a while, as a window takes only microseconds, and to sleep and wake takes longer. Then they
+/// sleep: the thread that they wait for may be without a CPU, and must not lose the time of theirs.
 #[derive(Debug)]
 pub(super) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
+    sleepers: AtomicUsize,
+    bed: Mutex<()>,
+    bell: Condvar,
     is_broken: AtomicBool,
 }
 
@@ -19,13 +24,24 @@ pub(super) struct Member<'a>(&'a Barrier);
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
-        self.0.is_broken.fetch_or(thread::panicking(), Ordering::Relaxed);
+        if thread::panicking() {
+            self.0.is_broken.store(true, Ordering::SeqCst);
+            self.0.wake();
+        }
     }
 }
 
 impl Barrier {
     pub fn new(threads: usize) -> Barrier {
-        Barrier { threads, arrived: 0.into(), round: 0.into(), is_broken: false.into() }
+        Barrier {
+            threads,
+            arrived: 0.into(),
+            round: 0.into(),
+            sleepers: 0.into(),
+            bed: Mutex::new(()),
+            bell: Condvar::new(),
+            is_broken: false.into(),
+        }
     }
 
     pub fn member(&self) -> Member<'_> {
@@ -37,19 +53,37 @@ impl Barrier {
         let round = self.round.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round + 1, Ordering::Release);
+            // A thread that falls asleep has counted itself before it looks at the round for the last time.
+            self.round.store(round + 1, Ordering::SeqCst);
+            if self.sleepers.load(Ordering::SeqCst) > 0 {
+                self.wake();
+            }
             return;
         }
-        let mut looks = 0;
-        while self.round.load(Ordering::Acquire) == round {
-            assert!(!self.is_broken.load(Ordering::Relaxed), "another thread of the run has panicked");
-            looks += 1;
-            if looks < LOOKS {
-                hint::spin_loop();
-            } else {
-                thread::yield_now();
+        for _ in 0..LOOKS {
+            if self.is_over(round) {
+                return;
             }
+            hint::spin_loop();
         }
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let mut awake = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.is_over(round) {
+            awake = self.bell.wait(awake).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether all threads have arrived in a round.
+    fn is_over(&self, round: usize) -> bool {
+        assert!(!self.is_broken.load(Ordering::SeqCst), "another thread of the run has panicked");
+        self.round.load(Ordering::SeqCst) != round
+    }
+
+    fn wake(&self) {
+        // Between its last look and its sleep a thread has the lock.
+        drop(self.bed.lock());
+        self.bell.notify_all();
     }
 }
 
