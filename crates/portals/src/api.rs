@@ -7,6 +7,7 @@ use crate::session::{self, Session};
 use abi::mailbox::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Once;
 
 /// The number of times that a thread may read the time at no cost without another call in between. A thread that reads
 /// it more often waits for a time, so each further read takes [`LOOK_PS`].
@@ -49,7 +50,17 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
 
 /// Makes a call that needs `PtlInit`.
 fn perform_initialised(op: Op, arguments: &[&dyn Argument]) -> c_int {
-    if attachment::initialised() { perform(op, arguments) } else { ReturnCode::NoInit as c_int }
+    if attachment::initialised() { perform(op, arguments) } else { not_initialised(op) }
+}
+
+/// The answer outside of the library. Programs that do not look at it are told, once.
+#[cold]
+fn not_initialised(op: Op) -> c_int {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        eprintln!("libportals: {} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name());
+    });
+    ReturnCode::NoInit as c_int
 }
 
 api! {

@@ -92,6 +92,13 @@ fn a_call_of_a_child_forked_by_system_call_fails() {
 }
 
 #[test]
+fn a_call_outside_of_the_library_is_told_once() {
+    let told = "libportals: PtlEQAlloc before PtlInit, or after the last PtlFini, returns PTL_NO_INIT\n";
+    let run = ends("", "closed");
+    assert_eq!((run.status, run.err.as_str()), (0, told));
+}
+
+#[test]
 fn a_test_that_is_skipped_has_not_failed() {
     let run = ends("-n 2", "skip");
     assert_eq!((run.status, run.err.as_str()), (77, ""));

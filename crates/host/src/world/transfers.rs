@@ -150,7 +150,9 @@ impl Processes {
 pub fn handlers_refused(call: &str, code: ReturnCode, program: bool) -> String {
     let why = match (code, program) {
         (ReturnCode::Fail, _) => "handlers on a card without HPUs (--nic spin has)",
-        (_, false) => "handlers, but the program has no device code for this card (compile with spincc)",
+        (_, false) => {
+            "handlers, but the program has no device code for this card: spincc has not linked it, or has found no __handler function"
+        }
         (_, true) => {
             "a handler is not of this program, or its HPU memory, initial state or user header is out of range"
         }
