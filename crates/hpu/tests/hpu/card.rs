@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use abi::device::map;
 use hpu::isa::instruction_set;
-use hpu::{ElfError, Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thread, Watched, Window};
+use hpu::{
+    ElfError, Engine, LoadMap, Memory, Predictor, Program, Region, Sharing, Stop, Thread, Watched, Watcher, Window,
+};
 use machine::TimingKind;
 
 use crate::elf::image;
@@ -90,10 +92,11 @@ impl Card {
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// Runs a whole handler; instructions that synchronise run at once. An interpreter runs it too, and on an in-order core a
-    /// stepper; they must do the same.
+    /// Runs a whole handler; instructions that synchronise run at once. A debugger that stops here and there and an interpreter run it
+    /// too, and on an in-order core a stepper; they must do the same.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let (mut thread, before) = (self.thread(args), self.arena.clone());
+        let predictor = self.predictor();
         let stop = loop {
             match self.resume(&mut thread, 1_000_000) {
                 Stop::Sync => {}
@@ -101,12 +104,44 @@ impl Card {
             }
         };
         if stop != Stop::Limit {
+            if self.engine.profile().is_empty() {
+                self.debug(before.clone(), args, predictor, stop, &thread); // it would count once more
+            }
             interpreter::lockstep(self, before.clone(), args, stop, &thread);
         }
         if let Some(cycles) = self.in_order.filter(|_| stop != Stop::Limit) {
             stepper::lockstep(self, before, args, u64::from(cycles - 1), stop, &thread);
         }
         (stop, thread)
+    }
+
+    /// What the branch predictor knows.
+    fn predictor(&mut self) -> Predictor {
+        let mut predictor = Predictor::default();
+        self.engine.swap_predictor(&mut predictor);
+        let copy = predictor.clone();
+        self.engine.swap_predictor(&mut predictor);
+        copy
+    }
+
+    /// Runs the program once more, instruction by instruction, from this memory and branch predictor, with a stop before every third
+    /// instruction, and compares all that can be seen with the first run.
+    fn debug(&mut self, mut arena: Vec<u8>, args: [u32; 3], mut predictor: Predictor, stop: Stop, thread: &Thread) {
+        let (mut stepped, mut watched, mut debugger) = (self.thread(args), Watched::default(), EveryThird::default());
+        self.engine.swap_predictor(&mut predictor);
+        let stepped_stop = loop {
+            let mut memory = Memory { arena: &mut arena, windows: &self.windows, watched: &mut watched };
+            match self.engine.run_stepwise(&mut stepped, &mut memory, 1_000_000, &mut debugger) {
+                Stop::Sync | Stop::Break => {}
+                stop => break stop,
+            }
+        };
+        self.engine.swap_predictor(&mut predictor);
+        assert_eq!(stepped_stop, stop);
+        stepper::same(&stepped, thread);
+        assert!(arena == self.arena, "memory differs");
+        // An instruction that fails or gives a command was seen, too.
+        assert!(debugger.seen >= stepped.instructions(), "{} of {}", debugger.seen, stepped.instructions());
     }
 
     pub fn word(&self, offset: usize) -> u32 {
@@ -128,4 +163,29 @@ pub fn result(words: &[u32], args: [u32; 3]) -> u32 {
         Stop::Return(value) => value,
         stop => panic!("{stop:?}"),
     }
+}
+
+/// Stops a thread before every third instruction.
+#[derive(Default)]
+struct EveryThird {
+    /// Number of instructions.
+    seen: u64,
+    is_leaving: bool,
+}
+
+impl Watcher for EveryThird {
+    fn stops(&mut self, _: u32) -> bool {
+        if std::mem::take(&mut self.is_leaving) {
+            return false;
+        }
+        self.seen += 1;
+        self.is_leaving = self.seen.is_multiple_of(3);
+        self.is_leaving
+    }
+
+    fn wants_accesses(&self) -> bool {
+        true
+    }
+
+    fn accesses(&mut self, _: u32, _: u32, _: bool, _: bool) {}
 }

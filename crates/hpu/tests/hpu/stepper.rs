@@ -52,7 +52,8 @@ fn steps(stepper: &mut Stepper, thread: &mut Thread, arena: &mut [u8], windows: 
     }
 }
 
-fn same(stepped: &Thread, thread: &Thread) {
+/// Compares all that can be seen of two threads.
+pub fn same(stepped: &Thread, thread: &Thread) {
     let state = |thread: &Thread| {
         let words = (0..64).map(|r| u64::from(thread.register(r)));
         (words.chain((0..32).map(|r| thread.float_register(r))).collect::<Vec<_>>(), thread.pc(), thread.instructions())
