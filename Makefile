@@ -25,10 +25,11 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 build: cargo $(VENV)/.installed ## build everything; the commands are then in .venv/bin
-	@for command in spincc spinrun spinkit-goal spinkit-machines spinkit-pspin; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
+	@for command in spincc spinrun spinkit-goal spinkit-machines spinkit-manuals spinkit-pspin; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
 	@mkdir -p $(VENV)/lib/pkgconfig
 	@sed -e 's|@PREFIX@|$(CURDIR)|' -e 's|@INCLUDEDIR@|$${prefix}/sdk/include|' \
 	    -e "s|@LIBDIR@|$$(realpath $(TARGET))/release|" sdk/portals4.pc.in > $(VENV)/lib/pkgconfig/portals4.pc
+	@$(BIN)/python -m spinkit._manuals | $(BIN)/spinkit-manuals $(VENV)/share
 
 cargo:
 	cargo build $(CARGO_FLAGS) --exclude benches --exclude fuzzing
@@ -140,7 +141,8 @@ install: ## install for use outside this folder: make install PREFIX=DIR
 	python3 -m venv "$(PREFIX)"
 	"$(PREFIX)/bin/pip" install --quiet .
 	@cd "$(PREFIX)/lib" && ln -sf libportals.so.4.3.0 libportals.so.4 && ln -sf libportals.so.4 libportals.so
-	@echo "spincc, spinrun and spinkit are in $(PREFIX)/bin, portals4 for pkg-config in $(PREFIX)/lib/pkgconfig"
+	@"$(PREFIX)/bin/python" -m spinkit._manuals | "$(PREFIX)/bin/spinkit-manuals" "$(PREFIX)/share"
+	@echo "spincc, spinrun and spinkit are in $(PREFIX)/bin, man pages and completions in $(PREFIX)/share, portals4 for pkg-config in $(PREFIX)/lib/pkgconfig"
 
 clean: ## remove all that was made here
 	rm -rf $(VENV) .cache out target .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -51,7 +51,9 @@ def main() -> None:
     if broken:
         raise SystemExit("links that lead nowhere:\n  " + "\n  ".join(broken))
     built = sum(1 for _ in SITE.rglob("*.html"))
-    print(f"{SITE.relative_to(ROOT)}/index.html: {built} pages, {count} links checked")
+    site = SITE.relative_to(ROOT)
+    print(f"{site}/index.html: {built} pages, {count} links checked")
+    print(f"search needs a server: python3 -m http.server --directory {site}")
 
 
 def python() -> str:

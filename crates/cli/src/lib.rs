@@ -1,4 +1,4 @@
-//! The commands: `spincc`, `spinrun`, `spinkit goal`, `spinkit machines` and `spinkit pspin`.
+//! The commands: `spincc`, `spinrun`, `spinkit goal`, `spinkit machines` and `spinkit pspin`, and their man pages.
 
 mod card;
 mod clock;
@@ -6,6 +6,7 @@ mod drops;
 mod failures;
 pub mod goal;
 pub mod machines;
+pub mod manuals;
 mod messages;
 mod noise;
 mod progress;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use machine::{Assumption, Machine, MachineError, Plausible, Sourced};
 use output::Output;
 use serde::Serialize;
@@ -115,6 +115,11 @@ impl From<Sourced> for Description {
         let parameters = machine.describe().into_iter().map(&mut parameter).collect();
         Description { parameters, name: machine.name, description: machine.description, files }
     }
+}
+
+/// Describes the command line of `spinkit machines`.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// The command.

@@ -443,3 +443,42 @@ fn code_that_does_not_end_is_refused() {
     let messages = room.fails("-O2 -DRUNS_ON undefined.c -o @/onward", 1);
     assert!(messages.contains("function 'onward' does not end: it runs on into what is behind it"), "{messages}");
 }
+
+#[test]
+fn flags_for_editors_find_the_headers() {
+    let room = Room::new();
+    let flags = String::from_utf8(room.spincc("--cflags").stdout).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(flags.split_whitespace()).arg("-fsyntax-only").arg(sources().join("pingpong.c"));
+    assert!(compiler.status().unwrap().success(), "{flags}");
+}
+
+#[test]
+fn compile_commands_have_an_entry_for_each_source_and_keep_others() {
+    let room = Room::new();
+    let other = r#"{"directory": "/elsewhere", "file": "a.c", "command": "cc -c a.c", "output": "a.o"}"#;
+    std::fs::write(room.path("compile_commands.json"), format!("[{other}]")).unwrap();
+    let source = sources().join("pingpong.c").display().to_string();
+    let write = |line: &str| room.command(line).current_dir(room.0.path()).output().unwrap();
+    for flags in ["-DOLD", "-DNEW=1 -O2"] {
+        assert!(write(&format!("--compile-commands {flags} {source}")).status.success());
+    }
+    let text = std::fs::read_to_string(room.path("compile_commands.json")).unwrap();
+    let found: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(found.len(), 2, "{text}");
+    assert_eq!(found[0], serde_json::from_str::<serde_json::Value>(other).unwrap());
+    let words: Vec<&str> =
+        found[1]["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert!(words.contains(&"-DNEW=1") && !words.contains(&"-DOLD"), "{words:?}");
+    assert_eq!(words.last(), Some(&source.as_str()));
+    // The command compiles the source.
+    let mut compiler = Command::new(words[0]);
+    compiler.args(&words[1..]).args(["-o", "out.o"]).current_dir(room.0.path());
+    assert!(compiler.status().unwrap().success());
+    assert!(!room.path("a.out").exists(), "nothing is compiled");
+
+    std::fs::write(room.path("compile_commands.json"), "{").unwrap();
+    let done = write(&format!("--compile-commands {source}"));
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8(done.stderr).unwrap().contains("compile_commands.json"));
+}

@@ -66,6 +66,11 @@ enum Command {
     },
 }
 
+/// Describes the command line of `spinkit goal`.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
 /// Runs the command.
 pub fn main() -> ExitCode {
     let arguments = run::with_model_as_subcommand(std::env::args_os().collect());

@@ -20,7 +20,7 @@ mod words;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::sdk::Sdk;
 use crate::spincc::Error;
@@ -50,6 +50,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+}
+
+/// Describes the command line of `spinkit pspin`.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs `spinkit pspin` with these arguments. The exit status is 0, 1 when it fails, or 2 for a wrong command line.

@@ -10,6 +10,7 @@
 //! * [`image`]: the embedded image (`abi::device::image`)
 //! * [`link`]: the host link
 //! * `error`: why the command fails
+//! * `editor`: flags and `compile_commands.json` for editors
 //! * [`disassemble`]: a handler's instructions with their source lines
 
 pub mod bundle;
@@ -17,6 +18,7 @@ pub mod compile;
 pub mod device;
 pub mod disassemble;
 mod dwarf;
+mod editor;
 mod ends;
 mod error;
 pub mod image;
@@ -61,6 +63,9 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<()> {
         Action::Version => {
             return print(concat!("spincc ", env!("CARGO_PKG_VERSION"), "\n"));
         }
+        Action::Cflags => {
+            return print(&editor::cflags(&Tools::new(Sdk::find()?, false)?));
+        }
         Action::Run(options) => options,
     };
     if let Some(built) = inspected_program(&options)? {
@@ -68,6 +73,7 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<()> {
     }
     let tools = Tools::new(Sdk::find()?, options.verbose)?;
     match options.mode {
+        _ if options.compile_commands => editor::compile_commands(&tools, &options),
         Mode::HostOnly => tools.host_only(&options),
         Mode::Compile => compile::to_objects(&tools, &options),
         Mode::Link if options.inspects() => {

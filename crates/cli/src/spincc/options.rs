@@ -19,6 +19,9 @@ Options of spincc:
   --keep                   keep each device program as OUTPUT.KIND.elf
   --disassemble [HANDLER]  print the instructions of the handlers of a built program or of sources
   --layouts                print the layouts of the structures that these handlers use as JSON
+  --cflags                 print the flags with which a C compiler finds the headers of the SDK
+  --compile-commands       write compile_commands.json for clangd and other editors instead of compiling: how the
+                           sources are compiled for the host
   --verbose                print each command before it runs
   --version, --help
   -W[no-]spin-layout       warn when the layout of a structure differs between host and card (on by
@@ -42,6 +45,8 @@ pub enum Action {
     Help,
     /// `--version`
     Version,
+    /// `--cflags`
+    Cflags,
     /// A compilation, or the inspection of a program.
     Run(Box<Options>),
 }
@@ -108,6 +113,8 @@ pub struct Options {
     pub kinds: Option<Vec<String>>,
     /// `--keep`
     pub keep: bool,
+    /// `--compile-commands`
+    pub compile_commands: bool,
     /// `--verbose`
     pub verbose: bool,
     /// `--disassemble`, with the handler if one is named.
@@ -181,6 +188,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action> {
         match arg.as_str() {
             "--help" => return Ok(Action::Help),
             "--version" => return Ok(Action::Version),
+            "--cflags" => return Ok(Action::Cflags),
             _ => parser.argument(arg)?,
         }
     }
@@ -201,6 +209,7 @@ impl Parser {
             output: None,
             kinds: None,
             keep: false,
+            compile_commands: false,
             verbose: false,
             disassemble: None,
             layouts: false,
@@ -261,6 +270,7 @@ impl Parser {
                 self.options.disassemble = Some(attached.or(following));
             }
             "--keep" => self.options.keep = true,
+            "--compile-commands" => self.options.compile_commands = true,
             "--verbose" => self.options.verbose = true,
             "--layouts" => self.options.layouts = true,
             "-Wspin-layout" => self.options.layout_lint = Lint::Warn,

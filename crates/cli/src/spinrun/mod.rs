@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 use host::job::{Job, JobError, JobSpec};
 use host::mpi::Maker;
 use host::{End, World};
@@ -223,6 +223,11 @@ impl RunError {
             _ => 1,
         }
     }
+}
+
+/// Describes the command line of `spinrun`.
+pub fn command() -> clap::Command {
+    Options::command()
 }
 
 /// Runs the command `spinrun` with the arguments of this process.

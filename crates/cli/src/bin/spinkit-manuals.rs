@@ -1,0 +1,8 @@
+//! `spinkit-manuals`: writes man pages and completions of all commands.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::end_at_panic();
+    cli::manuals::main(std::env::args_os().skip(1))
+}
