@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::state::further_words;
 use crate::stop::{Fault, Stop};
 use crate::thread::Thread;
-use crate::timing::{Exit, Memo};
+use crate::timing::{Exit, Memo, SYSTEM};
 
 /// Runs the handlers of one program on one kind of core; the HPUs of a card share it. Several cards can share one
 /// engine if each has its own [`Predictor`].
@@ -133,10 +133,18 @@ impl Engine {
             let whole = if STEPS { self.whole(thread, view.granted, number) } else { number };
             let block = self.blocks.block(number);
 
+            let range = block.range();
+            let timed = &self.blocks.timed;
+            // A counter is read when its instruction begins to execute; a target that is split over two words does so a cycle later.
+            let late = if self.in_order && block.last == Class::System {
+                self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, || &timed[range.clone()]) - SYSTEM
+            } else {
+                0
+            };
             let state = &mut thread.state;
+            state.cycles += u64::from(late);
             state.pc = block.end;
             state.data_cycles = 0;
-            let range = block.range();
             let mut flow = Flow::Next;
             let left = self.blocks.ops[range.clone()].iter().position(|op| {
                 flow = (op.run)(state, view, op);
@@ -144,6 +152,7 @@ impl Engine {
             });
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
                 let at = left.unwrap_or_default();
+                state.cycles -= u64::from(late);
                 if std::mem::take(&mut view.synchronises) {
                     return self.pause(thread, view, start, at, counts);
                 }
@@ -163,8 +172,7 @@ impl Engine {
                 let mispredicted = self.predictor.mispredicts(whole, block.last, backward, taken, state.pc);
                 Exit { taken, mispredicted, ..Exit::NEXT }
             };
-            let timed = &self.blocks.timed;
-            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]));
+            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]) - late);
             if flow == Flow::Command {
                 thread.command = start;
                 let convention = thread.convention;

@@ -11,7 +11,7 @@ use crate::op::{Class, Flow, RegisterSet};
 use crate::program::Program;
 use crate::stop::Fault;
 use crate::thread::Thread;
-use crate::timing::{Exit, Memo, Timed, Wait};
+use crate::timing::{Exit, Memo, SYSTEM, Timed, Wait};
 use crate::watch::Watched;
 use crate::ways::{End, Registers, Start};
 use crate::window::Window;
@@ -150,7 +150,15 @@ impl Stepper {
                 return Pause::Line(if lines.contains(first) { last } else { first });
             }
 
+            let timed = || &self.blocks.timed[step.range()];
+            // A counter is read when its instruction begins to execute; a target that is split over two words does so a cycle later.
+            let late = if step.is_system {
+                self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed) - SYSTEM
+            } else {
+                0
+            };
             let state = &mut thread.state;
+            state.cycles += u64::from(late);
             state.pc = step.end;
             state.data_cycles = 0;
             let mut flow = Flow::Next;
@@ -173,10 +181,10 @@ impl Stepper {
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
                 let at = done + left.unwrap_or_default();
                 let denied = view.denied;
+                state.cycles -= u64::from(late);
                 return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
             }
             state.cycles += u64::from(state.data_cycles);
-            let timed = || &self.blocks.timed[step.range()];
             if let Some(access) = &step.access {
                 let cycles = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed);
                 state.cycles += u64::from(cycles - access.cycles);
@@ -201,7 +209,7 @@ impl Stepper {
             {
                 thread.executed_since = executed_since - 1;
             }
-            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
+            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed) - late);
             if flow == Flow::Command {
                 thread.command = start;
                 let convention = thread.convention;

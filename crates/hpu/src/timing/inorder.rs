@@ -44,7 +44,7 @@ impl InOrder {
             // The link is there before the target, so a return that is the target does not wait for it. See JUMP.
             Class::Jump | Class::JumpIndirect | Class::Return => (1, 1),
             // The instruction before it ends, and then the next one is decoded, which a fence has fetched again.
-            Class::System | Class::Fence => (4, 4),
+            Class::System | Class::Fence => (SYSTEM, SYSTEM),
             Class::LoopEnd => (0, 0),
             // A load and a store.
             Class::Atomic => (self.scratchpad + 1, self.scratchpad + 2),
@@ -57,6 +57,9 @@ impl InOrder {
         }
     }
 }
+
+/// Cycles from the one in which an instruction for control registers, or a fence, begins to execute to that in which the next one does.
+pub(crate) const SYSTEM: u32 = 4;
 
 /// Cycles from the one in which a jump is in decode, or a taken branch in the execute stage, to the one in which the target is in
 /// decode.

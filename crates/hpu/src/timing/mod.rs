@@ -7,6 +7,6 @@ mod memo;
 mod ooo;
 mod pipeline;
 
-pub(crate) use inorder::access_cycles;
+pub(crate) use inorder::{SYSTEM, access_cycles};
 pub(crate) use memo::{Memo, Position};
 pub(crate) use pipeline::{Exit, Timed, Wait};

@@ -105,6 +105,23 @@ fn a_split_target_takes_another_cycle() {
     assert_eq!(run(&[C_NOP, csrr(A1, 0xc02), NOP, RET]), 1 + 4 + 1 + RETURN);
 }
 
+/// The cycle counter is read when its instruction begins to execute, which takes three more cycles then.
+#[test]
+fn a_counter_that_is_the_target_of_a_jump_is_read_when_it_is_there() {
+    let run = |halves: &[u32]| {
+        let code: Vec<u8> =
+            halves.iter().flat_map(|w| w.to_le_bytes().into_iter().take(if w & 3 == 3 { 4 } else { 2 })).collect();
+        let thread = Card::of_bytes(&code, TimingKind::InOrder, 1).run([0; 3]).1;
+        (thread.register(10), thread.cycles())
+    };
+    const C_NOP: u32 = 0x0001;
+    assert_eq!(run(&[jal(0, 8), C_NOP, C_NOP, csrr(A0, 0xc00), RET]), (2, 2 + 4 + RETURN));
+    // The target is split over two words, and there a cycle later.
+    assert_eq!(run(&[jal(0, 6), C_NOP, csrr(A0, 0xc00), RET]), (3, 3 + 4 + RETURN));
+    // Not behind a jump.
+    assert_eq!(run(&[C_NOP, csrr(A0, 0xc00), RET]), (1, 1 + 4 + RETURN));
+}
+
 #[test]
 fn long_operations() {
     // The return is not directly behind them, where it would leave decode meanwhile.
