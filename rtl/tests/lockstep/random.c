@@ -7,11 +7,12 @@
  *     spinkit pspin lockstep rtl/tests/lockstep/random.c --handlers words
  *
  * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
- * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile. commands: packets, and
- * memory of the host. faults: each kind of failure, and handlers that never end. all: all of that but divisions and loads. */
+ * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile. counters: cycles, as
+ * handlers read them. commands: packets, and memory of the host. faults: each kind of failure, and handlers that never end. all: all of
+ * that but divisions, counters and loads. */
 #include <handler.h>
 
-enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32 };
+enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32, COUNTERS = 64 };
 
 /* Bytes of a place on the card and on the host, and of the sums before the first one. */
 #define PLACE 64u
@@ -85,6 +86,31 @@ static inline void divide(volatile uint32_t *word, uint32_t number, uint32_t cho
     *word = first ^ second;
 }
 
+/* Stores the cycles from one reading of their counter to the next, which is the target of a jump or behind a fence, and split over two
+ * words or not. */
+#define COUNT(to, before, between)                                                                                     \
+    do {                                                                                                               \
+        uint32_t from, until;                                                                                          \
+        __asm__ volatile(".balign 4\n" before "rdcycle %0\n" between "rdcycle %1"                                      \
+                         : "=&r"(from), "=&r"(until)                                                                   \
+                         : "r"(to), "r"(3)                                                                             \
+                         : "t3", "memory");                                                                            \
+        *(to) = until - from;                                                                                          \
+    } while (0)
+
+static inline void count_cycles(volatile uint32_t *word, uint32_t choice) {
+    switch (choice & 7) {
+    case 0: COUNT(word, "", "c.j 1f\n1:"); break;
+    case 1: COUNT(word, "c.nop\n", "c.j 1f\n1:"); break;
+    case 2: COUNT(word, "", "beq zero, zero, 1f\nc.nop\n1:"); break;
+    case 3: COUNT(word, "c.nop\n", "beq zero, zero, 1f\nc.nop\n1:"); break;
+    case 4: COUNT(word, "", "lw t3, (%2)\nc.j 1f\n1:"); break;
+    case 5: COUNT(word, "", "div t3, %3, %3\nc.j 1f\n1:"); break;
+    case 6: COUNT(word, "c.nop\n", "fence\n"); break;
+    default: COUNT(word, "", "fence\n"); break;
+    }
+}
+
 static inline __attribute__((always_inline)) void act(handler_args_t *args, uint32_t part, uint32_t kinds) {
     task_t *task = args->task;
     uint32_t size = task->pkt_mem_size, *packet = task->pkt_mem;
@@ -124,6 +150,9 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
     if (kinds & DIVISIONS)
         for (uint32_t i = 0; i <= count; i++)
             divide((volatile uint32_t *)(own + i * 4), number + i, choice + i * 0x9E3779B9u);
+    if (kinds & COUNTERS)
+        for (uint32_t i = 0; i <= count; i++)
+            count_cycles((volatile uint32_t *)((uint8_t *)sums[0] + place + i * 4), number + i);
     if (kinds & COPIES) {
         spin_dma_t copy;
         uint32_t bytes = size < PLACE / 2 ? size : PLACE / 2;
@@ -161,6 +190,7 @@ HANDLERS(all, WORDS | COPIES | COMMANDS | FAULTS)
 HANDLERS(loops, 0)
 HANDLERS(words, WORDS | LOADS)
 HANDLERS(divisions, DIVISIONS)
+HANDLERS(counters, COUNTERS)
 HANDLERS(copies, COPIES)
 HANDLERS(commands, COMMANDS)
 HANDLERS(faults, FAULTS)
