@@ -13,8 +13,7 @@ from spinkit import _experiment, _machines, _paths, _pool
 from spinkit._errors import SpinkitError
 from spinkit._experiment import PERTURBATIONS, Experiment, Perturbation, Series
 from spinkit._pool import Settings
-from spinkit._run import Results, judge
-from spinkit.cli import _tools
+from spinkit._run import Results, judge, toolchain
 
 from .conftest import CHECKOUT
 
@@ -90,7 +89,7 @@ Outcomes = dict[tuple[str, str], Results | SpinkitError]
 
 def run(experiments: Iterable[Experiment]) -> Outcomes:
     """Run all variants of experiments; the runs are kept in `out`, where those of `make reproduce-quick` are, too."""
-    settings = Settings(CHECKOUT, _tools(), _paths.command("spinkit-machines"), CHECKOUT / "out", quick=True)
+    settings = Settings(CHECKOUT, toolchain(), _paths.command("spinkit-machines"), CHECKOUT / "out", quick=True)
     several = [variant for experiment in experiments for variant in variants(experiment)]
     return {(one.name, one.variant): outcome for one, outcome in _pool.run_all(several, settings, lambda _: None)}
 
