@@ -55,12 +55,14 @@ class Session:
     def ask(self, packet: str) -> str:
         self.socket.sendall(f"${packet}#{sum(packet.encode()) % 256:02x}".encode())
         answer = b""
-        while not answer.endswith(b"#"):
-            answer += self.socket.recv(1).lstrip(b"+")
-        self.socket.recv(2)
+        while not re.search(rb"#..$", answer):
+            byte = self.socket.recv(1)
+            assert byte, "spinrun has closed the connection"
+            answer += byte
         self.socket.sendall(b"+")
+        text = answer.decode().lstrip("+")[1:-3]
         # "x*c" is x, and x again as often as c says.
-        return re.sub(r"(.)\*(.)", lambda run: run[1] * (ord(run[2]) - 28), answer[1:-1].decode())
+        return re.sub(r"(.)\*(.)", lambda run: run[1] * (ord(run[2]) - 28), text)
 
     def registers(self, thread: int) -> list[int]:
         assert self.ask(f"Hgp1.{thread}") == "OK"
