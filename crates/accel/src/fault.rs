@@ -122,8 +122,12 @@ fn is_card_memory(address: u32) -> bool {
 pub fn place(program: &Program, thread: &Thread, pc: u32, read: impl FnMut(u32) -> Option<u32>) -> String {
     let frames = program.calls(thread, pc, read);
     let Some((innermost, callers)) = frames.split_first() else { return String::new() };
-    let Some(place) = innermost.place else { return String::new() };
-    let mut text = format!(", {}:{} in {}", place.file, place.line, innermost.function);
+    let mut text = match innermost.place {
+        Some(place) => format!(", {}:{} in {}", place.file, place.line, innermost.function),
+        // The compiler has moved the instruction away from its line.
+        None if callers.is_empty() && innermost.function == "?" => return String::new(),
+        None => format!(", in {}", innermost.function),
+    };
     let mut separator = ", called by";
     for same in callers.chunk_by(|a, b| a == b) {
         _ = write!(text, "{separator} {}", same[0].function);

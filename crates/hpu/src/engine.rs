@@ -114,7 +114,9 @@ impl Engine {
             let start = thread.state.pc;
             let found = if STEPS || thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
             let Some(number) = found else { return self.left_program(thread) };
-            if thread.state.cycles > max_cycles {
+            // The limit is checked between the blocks that would run without stops.
+            let is_within = STEPS && thread.within.is_some_and(|(next, _)| next == start);
+            if thread.state.cycles > max_cycles && !is_within {
                 return Stop::Limit;
             }
             let block = self.blocks.block(number);
