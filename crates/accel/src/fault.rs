@@ -39,7 +39,7 @@ const NEAR: u32 = 64 << 10;
 const NULL: u32 = 4096;
 
 impl Span {
-    /// Whether an address belongs to memory of this kind; `None` for memory that is known by its name only.
+    /// Its name in a message: of what belongs to the program, the last variable or constant, if that is known.
     fn name(&self, program: &Program) -> String {
         let length = self.length;
         match self.purpose {
@@ -118,7 +118,8 @@ fn is_card_memory(address: u32) -> bool {
 }
 
 /// The place of the instruction at `pc` as the end of a message, and the calls that led there:
-/// ", FILE:LINE in inner, called by handler (FILE:LINE)". Tail calls leave no trace. Empty without debug information. `read` reads a word of the handler's memory.
+/// ", FILE:LINE in inner, called by handler (FILE:LINE)". Tail calls leave no trace. Empty when not even the function is known. `read`
+/// reads a word of the handler's memory.
 pub fn place(program: &Program, thread: &Thread, pc: u32, read: impl FnMut(u32) -> Option<u32>) -> String {
     let frames = program.calls(thread, pc, read);
     let Some((innermost, callers)) = frames.split_first() else { return String::new() };

@@ -170,7 +170,7 @@ impl Engine {
                 state.cycles += u64::from(state.data_cycles);
                 Exit { taken, ..Exit::NEXT }
             } else {
-                let backward = self.blocks.block(whole).backward;
+                let backward = if STEPS { self.blocks.block(whole).backward } else { block.backward };
                 let mispredicted = self.predictor.mispredicts(whole, block.last, backward, taken, state.pc);
                 Exit { taken, mispredicted, ..Exit::NEXT }
             };

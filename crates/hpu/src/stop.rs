@@ -88,6 +88,14 @@ impl Fault {
         }
     }
 
+    /// The address that it accessed, or else that of the instruction.
+    pub fn address(self) -> u32 {
+        match self {
+            Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
+            Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
+        }
+    }
+
     /// The fault of an instruction at `pc` that ended with `flow`. `denied` is the address and the size of the access
     /// that failed, `word` the encoding of the instruction.
     pub(crate) fn of(flow: Flow, pc: u32, (addr, len): (u32, u32), word: u32) -> Fault {

@@ -134,31 +134,29 @@ pub(crate) fn count(
         length: request.length,
     };
     let now = Drops { messages: u64::from(part.is_first), packets: part.packets, bytes: part.bytes, first };
-    drops
-        .entry(reason)
-        .and_modify(|all| {
-            all.messages += now.messages;
-            all.packets += now.packets;
-            all.bytes += now.bytes;
-        })
-        .or_insert_with(|| now.clone());
+    add(drops, reason, &now);
     Some(now)
+}
+
+/// Adds drops to those of the same reason, of which the earliest message stays the first.
+fn add(sum: &mut DropsByReason, reason: DropReason, drops: &Drops) {
+    sum.entry(reason)
+        .and_modify(|all| {
+            all.messages += drops.messages;
+            all.packets += drops.packets;
+            all.bytes += drops.bytes;
+            if drops.first.at < all.first.at {
+                all.first = drops.first.clone();
+            }
+        })
+        .or_insert_with(|| drops.clone());
 }
 
 /// What all these cards dropped, by reason; the first message is that of the earliest time.
 pub fn merge_drops<'a>(cards: impl IntoIterator<Item = &'a DropsByReason>) -> DropsByReason {
     let mut sum = DropsByReason::new();
     for (reason, drops) in cards.into_iter().flatten() {
-        sum.entry(*reason)
-            .and_modify(|all| {
-                all.messages += drops.messages;
-                all.packets += drops.packets;
-                all.bytes += drops.bytes;
-                if drops.first.at < all.first.at {
-                    all.first = drops.first.clone();
-                }
-            })
-            .or_insert_with(|| drops.clone());
+        add(&mut sum, *reason, drops);
     }
     sum
 }

@@ -22,10 +22,7 @@ impl Unit {
     /// Handles a fault of a handler.
     pub(super) fn faulted(&mut self, context: u16, fault: Fault, env: &mut dyn Env) -> Result<(), InternalError> {
         self.halt(context, Halt::Fault);
-        let detail = u64::from(match fault {
-            Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
-            Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
-        });
+        let detail = u64::from(fault.address());
         let pc = fault.pc();
         let message = format!("failed: {fault}{}{}", self.missed(context, fault), self.place(context, pc));
         self.end(context, Outcome::Failed(HandlerError { failure: Failure::Segv, message, detail }), env)

@@ -106,8 +106,7 @@ impl Program {
     /// SDK, which is inlined, that is the line at which the program calls it.
     pub fn line(&self, pc: u32) -> Option<Location<'_>> {
         // The line table also contains code that the linker has removed, at address 0.
-        self.code.get(pc.checked_sub(self.region.base)? as usize)?;
-        self.lines.at(pc)
+        if self.holds(pc) { self.lines.at(pc) } else { None }
     }
 
     /// Name of the function that contains `pc`.
@@ -179,7 +178,7 @@ impl Program {
                 let end = start.saturating_add(symbol.size() as u32);
                 self.objects.push(Symbol { start, end, name: name.to_owned() });
             }
-            let in_code = start.checked_sub(self.region.base).is_some_and(|at| (at as usize) < self.code.len());
+            let in_code = self.holds(start);
             // Assembly labels have no type; names that start with '$' or '.' are the assembler's own.
             if !in_code || name.is_empty() || name.starts_with(['$', '.']) || ![STT_FUNC, STT_NOTYPE].contains(&kind) {
                 continue;

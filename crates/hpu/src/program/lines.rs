@@ -47,7 +47,7 @@ impl Lines {
     /// The source line of the instruction at `pc`. The line of an inlined handler call of the SDK is the line at which
     /// the program calls it.
     pub fn at(&self, pc: u32) -> Option<Location<'_>> {
-        let row = &self.rows[self.rows.partition_point(|row| row.start <= pc).checked_sub(1)?];
+        let row = self.row(pc)?;
         let place = |file: u32, line: u32| self.files.get(file as usize).map(|file| Location { file, line });
         let here = place(row.file?, row.line)?;
         if !is_sdk(here.file) {
@@ -63,8 +63,7 @@ impl Lines {
     pub fn frames(&self, pc: u32, function: &str) -> Vec<(String, Option<Location<'_>>)> {
         let mut calls: Vec<&Inlined> =
             self.inlined.iter().filter(|call| (call.start..call.end).contains(&pc)).collect();
-        let row = self.rows.partition_point(|row| row.start <= pc).checked_sub(1).map(|row| &self.rows[row]);
-        let file = row.and_then(|row| self.files.get(row.file? as usize));
+        let file = self.row(pc).and_then(|row| self.files.get(row.file? as usize));
         if file.is_some_and(|file| is_sdk(file)) {
             calls.pop();
         }
@@ -76,6 +75,11 @@ impl Lines {
         }
         frames.push((function.to_owned(), place));
         frames
+    }
+
+    /// The row of the instruction at `pc`.
+    fn row(&self, pc: u32) -> Option<&Row> {
+        Some(&self.rows[self.rows.partition_point(|row| row.start <= pc).checked_sub(1)?])
     }
 
     /// Reads the DWARF sections of a program.

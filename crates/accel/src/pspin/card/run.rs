@@ -78,12 +78,8 @@ impl Hpus {
     fn fail(&mut self, id: HpuId, fault: Fault, memory: &mut Arena) {
         let hpu = self.hpu(id);
         let (pc, at) = (hpu.thread.pc(), Cycle(hpu.thread.cycles()));
-        let detail = match fault {
-            Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
-            Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
-        };
         let message = format!("failed: {fault}{}{}", self.missed(id, fault), self.place(id, pc, memory));
-        let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
+        let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(fault.address()) };
         self.end_badly(id, at, error, TaskOutcome::Faulted(her::Failure::Fault(fault)));
     }
 
