@@ -71,14 +71,23 @@ def test_the_commands_of_the_page_run(page: str, tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """What the section "Change it" says: a piece of a file, and what to write there; and the key of the time."""
+    """What the section "Change it" says: a piece of a file, and what to write there; and the keys of the results."""
 
     file: str
     old: str
     new: str
-    key: str = "time_ps"
+    keys: tuple[str, ...] = ("time_ps",)
 
 
+WRITE = """\
+    failures |=
+        PtlHandlerDMAToHostNB(p.base + sizeof *tag, tag->offset, p.length - sizeof *tag, PTL_ME_HOST_MEM, &written);
+"""
+COPIES = """\
+    failures |= ft_broadcast_forward(b, &p, b->farthest, child, false);
+    if (b->both)
+        failures |= ft_broadcast_forward(b, &p, b->farthest, 0, true);
+"""
 CHANGES = {
     "allreduce": Change("sdk/handlers/allreduce/allreduce.h", "ALLREDUCE_LEAST = 512", "ALLREDUCE_LEAST = 4096"),
     "bfs": Change("sdk/handlers/graph/graph.h", "(__atomic_load_n(word, __ATOMIC_RELAXED) & bit) == 0 &&", ""),
@@ -95,16 +104,26 @@ CHANGES = {
         "sdk/handlers/conditional-read/conditional_read.h", "CONDITIONAL_READ_AHEAD = 4", "CONDITIONAL_READ_AHEAD = 1"
     ),
     "switch-allreduce": Change("", "-DSWITCH_ALLREDUCE_TYPE=double", ""),
+    "ft-broadcast": Change("sdk/handlers/ft-broadcast/ft_broadcast.h", WRITE + COPIES, COPIES + WRITE),
+    "kvstore": Change(
+        "sdk/handlers/kvstore/table.h",
+        "replaces = place->link != 0 && place->link == (place->head & KV_LINK);",
+        "replaces = false;",
+        keys=("served", "cpu_ps", "p99_ps"),
+    ),
 }
+# Keys of results whose numbers are not in µs on a page.
+UNITS = {"served": 1.0, "cpu_ps": 1e3}
 
 
-def times(folder: Path, steps: list[list[str]], key: str) -> list[float]:
-    """Run the commands; return the times of the results, in µs."""
+def results(folder: Path, steps: list[list[str]], keys: tuple[str, ...]) -> list[float]:
+    """Run the commands; return these numbers of the results, in the units of the page."""
     found = []
     for command in steps:
         done = run(command, folder)
         assert done.returncode == 0, (command, done.stderr)
-        found += [json.loads(line)[key] / 1e6 for line in done.stdout.splitlines() if line.startswith("{")]
+        points = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        found += [point[key] / UNITS.get(key, 1e6) for point in points for key in keys]
     return found
 
 
@@ -116,14 +135,30 @@ def test_the_change_has_the_effect_that_the_page_says(page: str, tmp_path: Path)
     checkout(tmp_path)
     if change.file == "":
         plain = [[word for word in step if word != change.old] for step in steps]
-        before, after = (times(tmp_path, one, change.key) for one in (plain, steps))
+        before, after = (results(tmp_path, one, change.keys) for one in (plain, steps))
     else:
-        before = times(tmp_path, steps, change.key)
+        before = results(tmp_path, steps, change.keys)
         file = tmp_path / change.file
         assert change.old in file.read_text()
         file.write_text(file.read_text().replace(change.old, change.new, 1))
-        after = times(tmp_path, steps, change.key)
+        after = results(tmp_path, steps, change.keys)
     assert len(before) == len(after) > 0
     assert before != after
-    for time in (*before, *after):
-        assert any(f"{time:.{digits}f}" in text for digits in (1, 2, 3)), f"{time} is not on the page: {before} {after}"
+    for number in (*before, *after):
+        shown = [f"{number:.{digits}f}" for digits in (0, 1, 2, 3) if digits > 0 or number.is_integer()]
+        assert any(re.search(rf"\b{re.escape(one)}\b", text) for one in shown), f"{number}: {before} {after}"
+
+
+def test_without_its_second_look_transactions_are_lost_as_the_page_says(tmp_path: Path) -> None:
+    text = PAGES["transactions"].partition("## Change it")[2]
+    correct = "uint64_t bytes = has_committed && client->held_writes > 0 ? transaction_drain(host) : 0;"
+    replacement = re.search(r"^uint64_t bytes = 0;", text, re.MULTILINE)
+    assert replacement is not None
+    checkout(tmp_path)
+    file = tmp_path / "sdk" / "handlers" / "transactions" / "transactions.h"
+    assert file.read_text().count(correct) == 1
+    file.write_text(file.read_text().replace(correct, replacement[0]))
+    build, broken = (run(command, tmp_path) for command in commands(text))
+    assert (build.returncode, broken.returncode) == (0, 1), broken.stdout
+    [told] = re.findall(r"^rank \d+: not serializable: .*", broken.stderr, re.MULTILINE)
+    assert told in text
