@@ -321,7 +321,7 @@ class _Pool:
         """Return how a job is run, and what its outcome depends on besides the machine."""
         script = job.series[0].script
         if script is not None:
-            words = [_cache.digest([job.experiment.folder / script], []), *job.arguments]
+            words = [_digest_script(job.experiment.folder / script), *job.arguments]
             return self._execute_script, [*words, self._tools_digest, program.digest] if program.digest else words
         if program.builder is not None:
             handlers = [job.handlers(value) for value in job.values]
@@ -546,6 +546,12 @@ _NO_RESULTS = frozenset(
     }
 )
 """Keys of the report of a schedule whose values depend on this computer, or are long."""
+
+
+def _digest_script(script: Path) -> str:
+    """Return a digest of a script and of what it may read: the files beside it but the experiment's own."""
+    beside = sorted(file for file in script.parent.iterdir() if file.is_file() and file.name != "experiment.toml")
+    return _cache.digest([script, *beside], [file.name for file in beside])
 
 
 def _without(table: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
