@@ -10,6 +10,10 @@
 //! (by `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets `copy_result`,
 //! sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where `process_vm_readv` is not permitted.
 //!
+//! Calls whose answer is known are posted: the rank puts them into [`Slot::posts`] and goes on, up to [`Header::post_ahead`] of them.
+//! The simulator performs them, each at the time at which the one before is over, before the call that follows, and whenever the
+//! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`].
+//!
 //! The simulator does not trust ranks, which can write to the whole file at any time. It reads each word of a call
 //! once, and determines the calling process by itself. The size of the file is sealed.
 //!
@@ -20,7 +24,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5801;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5802;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -33,6 +37,12 @@ pub const DOORBELL_SLEEPS: u32 = 1;
 pub const DOORBELL_RING: u32 = 2;
 /// The maximum number of argument words of a call.
 pub const ARGS: usize = 20;
+/// The maximum number of posted calls of a thread.
+pub const POSTS: usize = 16;
+/// The maximum number of argument words of a posted call.
+pub const POST_ARGS: usize = 12;
+/// The maximum size in bytes of data that are copied when a call is posted.
+pub const PAYLOAD: usize = 64;
 
 /// Environment variables of a rank.
 pub mod env {
@@ -81,6 +91,10 @@ pub struct Header {
     /// Simulated time charged for a rank's own computation (`--compute measured:SCALE`): picoseconds for each
     /// microsecond of CPU time. 0 charges nothing.
     pub compute_scale_milli: AtomicU64,
+    /// How many calls a thread may post before it waits, at most [`POSTS`].
+    pub post_ahead: AtomicU32,
+    /// 1 while the simulator and the ranks share one CPU: who watches a word then only keeps the other from changing it.
+    pub together: AtomicU32,
 }
 
 /// The place for the calls of one thread.
@@ -112,6 +126,28 @@ pub struct Slot {
     pub copy_result: i32,
     /// The thread id of the caller, 0 if its process never had a second thread.
     pub tid: u32,
+    /// The number of calls that the thread has posted since its last answer.
+    pub posted: AtomicU32,
+    /// How many of them the simulator has taken over. Only the simulator writes it while the thread runs its own code.
+    pub taken: AtomicU32,
+    /// The posted calls.
+    pub posts: [Post; POSTS],
+}
+
+/// A posted call.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Post {
+    /// An [`Op`].
+    pub op: u32,
+    /// The number of bytes of `payload` that stand for the memory at `payload_addr`, which the rank may write again at once.
+    pub payload_len: u32,
+    /// Their address in the rank.
+    pub payload_addr: u64,
+    /// The arguments, as in [`Slot::args`].
+    pub args: [u64; POST_ARGS],
+    /// Data of the call that were copied.
+    pub payload: [u8; PAYLOAD],
 }
 
 /// Decides how long to spin on a word before sleeping, from how often spinning has succeeded before. A peer on another
@@ -205,6 +241,8 @@ ops! {
     SpinIdle = 15, SpinEqTake = 16,
     // A slice for the timeline: the address and length of its name, and its start in picoseconds.
     SpinShow = 17,
+    // Is answered when all posted calls are over.
+    SpinFlush = 18,
     // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
     SpinBarrier = 7, PmiBarrier = 9,
     // Device code: the address and length of an image (`device::image`), and the address of the first handler.

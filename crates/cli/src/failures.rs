@@ -47,6 +47,11 @@ pub struct Arguments {
 struct Losses(Vec<Loss>);
 
 impl Arguments {
+    /// Whether ranks or cards die.
+    pub fn kill(&self) -> bool {
+        !self.fail.is_empty() || !self.kill_card.is_empty()
+    }
+
     /// Returns what fails; `None` if nothing does.
     pub fn failures(&self) -> Option<Failures> {
         let dies = |victim| move |&(rank, at): &(u32, Time)| Death { rank, at, victim };

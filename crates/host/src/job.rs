@@ -17,8 +17,10 @@
 //! * `memory`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
 //! * `threads`: ranks with several threads
+//! * `affinity`, `moves`: the CPUs on which they run
 //! * `pauses`, `idle`: what runs next, and why it pauses
 
+mod affinity;
 mod busy_wait;
 mod call;
 mod doorbell;
@@ -29,6 +31,7 @@ mod idle;
 mod loops;
 mod memory;
 mod memory_loop;
+mod moves;
 mod output;
 mod pauses;
 mod pmi;
@@ -56,6 +59,8 @@ pub use memory_loop::{Place, Polling};
 pub use spec::{JobError, JobSpec};
 pub use state::Job;
 
+use abi::portals::ReturnCode;
+use affinity::Affinity;
 use bytemuck::AnyBitPattern;
 use output::Output;
 use pmi::Pmi;
@@ -86,7 +91,7 @@ impl Job {
             return Err(JobError::Ranks(spec.ranks));
         }
         spawn::raise_descriptor_limit();
-        let shared = Shared::new(spec.ranks, spec.compute_scale_milli)?;
+        let shared = Shared::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead())?;
         shared.watch_signals()?;
         Ok(Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
@@ -98,6 +103,7 @@ impl Job {
             asleep: Vec::new(),
             touched: BTreeSet::new(),
             card_write: false,
+            affinity: Affinity::new(spec.adapts_affinity),
             called: false,
             refused: None,
             unseen: None,
@@ -161,11 +167,27 @@ impl Job {
         self.ranks[rank].inside &= !(1 << caller.slot);
         self.mark_running(rank);
         self.shared.set_now(now);
-        match caller.slot {
-            PMI => self.pmi.leave_barrier(rank),
-            _ => self.shared.answer(caller, reply),
+        let posted = self.ranks[rank].posted.take_if(|(slot, _)| *slot == caller.slot);
+        match (posted, caller.slot) {
+            // The rank has gone on already; its next pause may be there.
+            (Some((_, op)), _) if reply.rc != ReturnCode::Ok as i32 => {
+                let message = format!(
+                    "{} was refused (return code {}) although one like it was accepted before; --post-ahead 0 returns the code",
+                    op.c_name(),
+                    reply.rc
+                );
+                return Pause::Refused { rank, message };
+            }
+            (Some(_), _) => self.ranks[rank].payload = None,
+            (None, PMI) => self.pmi.leave_barrier(rank),
+            (None, _) => self.shared.answer(caller, reply),
         }
         self.wait(rank)
+    }
+
+    /// Returns the number of calls that a rank has posted and the simulator has not handed out.
+    pub fn posts_left(&self, rank: usize) -> u32 {
+        self.shared.all_posts_left(rank)
     }
 
     /// Returns a rank, and what it has done that no correct program does. Call it after [`Job::poll`].

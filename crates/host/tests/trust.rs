@@ -26,7 +26,7 @@ fn compile(main: &str, ranks: usize) -> Program {
         #include <sys/mman.h>
         #include <sys/wait.h>
         #include <unistd.h>
-        enum {{ HEADER = {}, SLOT = {}, SLOTS = {SLOTS}, PID = {}, END = {} }};
+        enum {{ HEADER = {}, SLOT = {}, SLOTS = {SLOTS}, PID = {}, POSTED = {}, POSTS = {}, END = {} }};
         static char *file;
         static int fd;
         static void map_file(void) {{
@@ -46,6 +46,8 @@ fn compile(main: &str, ranks: usize) -> Program {
         mailbox::slot_offset(0, 0),
         size_of::<Slot>(),
         offset_of!(Slot, pid),
+        offset_of!(Slot, posted),
+        offset_of!(Slot, posts),
         mailbox::file_size(ranks),
     );
     compile_with(&(head + main), &["-Wno-unused"])
@@ -139,6 +141,38 @@ fn calls_that_do_not_exist_end_the_run() {
             assert_eq!(message, "its slot for calls holds call 999, which does not exist");
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn posted_calls_that_cannot_be_end_the_run() {
+    let program = compile(
+        r#"
+        int main(int argc, char **argv) {
+            open_interface();
+            map_file();
+            uint32_t *call = (uint32_t *)((char *)slot(0, 0) + POSTS);
+            call[0] = atoi(argv[1]);
+            *(uint32_t *)((char *)slot(0, 0) + POSTED) = atoi(argv[2]);
+            spin_barrier();
+            return 0;
+        }"#,
+        1,
+    );
+    let run = |call: &str, posted: &str| run(&program, 1, &[call.into(), posted.into()], Duration::from_secs(60));
+    let refused = |code| {
+        format!(
+            "PtlPut was refused (return code {code}) although one like it was accepted before; --post-ahead 0 returns the code"
+        )
+    };
+    let put = mailbox::Op::PtlPut as u32;
+    // A number of posted calls that cannot be counts as the largest; its first call is refused.
+    for (call, posted, message) in [
+        ("999", "1", "it has posted call 999, which does not exist".into()),
+        (&*put.to_string(), "1", refused(1)),
+        (&*put.to_string(), "4000000000", refused(1)),
+    ] {
+        assert_eq!(run(call, posted), End::BadProgram { rank: 0, message }, "{call} {posted}");
     }
 }
 

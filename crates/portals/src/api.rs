@@ -3,6 +3,7 @@
 use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};
 use crate::attachment;
 use crate::call::{self, Call};
+use crate::posting;
 use crate::session::{self, Session};
 use abi::mailbox::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
@@ -39,8 +40,15 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
             return rc as c_int;
         }
     }
+    if call.post() {
+        return ReturnCode::Ok as c_int;
+    }
+    let made = call.op().filter(|op| posting::is_of_interest(*op)).map(|op| (op, call.args()));
     let mut answer = call.perform();
     if answer.rc() == ReturnCode::Ok as c_int || answer.rc() == ReturnCode::EqDropped as c_int {
+        if let Some((op, args)) = made {
+            posting::learn(op, &args);
+        }
         for argument in arguments {
             argument.take(&mut answer);
         }
@@ -80,7 +88,6 @@ api! {
     PtlPTDisable(ni: Handle, index: u32);
     PtlPTEnable(ni: Handle, index: u32);
 
-    PtlMDBind(ni: Handle, md: In<Md>, handle: Out<Handle>);
     PtlMDRelease(md: Handle);
 
     PtlLEAppend(ni: Handle, index: u32, le: In<Le>, list: u8, user: Address, handle: Out<Handle>);
@@ -144,6 +151,21 @@ api! {
 }
 
 /// See `portals4.h`.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlMDBind(ni: Handle, md: In<Md>, handle: Out<Handle>) -> c_int {
+    let rc = perform_initialised(Op::PtlMDBind, &[&ni, &md, &handle]);
+    if rc == ReturnCode::Ok as c_int
+        && let (Some(md), Some(handle)) = (md.get(), handle.get())
+    {
+        posting::bind(handle, md);
+    }
+    rc
+}
+
+/// See `portals4.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlInit() -> c_int {
     attachment::init() as c_int
@@ -175,6 +197,7 @@ pub extern "C" fn spin_time_ps() -> u64 {
     if call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
         host_call(Op::SpinSleep, &[&LOOK_PS]);
     }
+    call::flush();
     Session::get().map_or(0, |session| session.now_ps().saturating_add(call::unanswered_ps(session)))
 }
 

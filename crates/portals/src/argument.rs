@@ -88,13 +88,17 @@ impl Argument for Address {
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
+impl<T: Pod> In<T> {
+    /// Returns the structure, unless the pointer is NULL.
+    pub fn get(&self) -> Option<T> {
+        // SAFETY: the caller passes a valid structure, as the header asks.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
+
 impl<T: Pod> Argument for In<T> {
     fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
-        if self.0.is_null() {
-            return Err(ReturnCode::ArgInvalid);
-        }
-        // SAFETY: the caller passes a valid structure, as the header asks.
-        call.data(&unsafe { self.0.read_unaligned() });
+        call.data(&self.get().ok_or(ReturnCode::ArgInvalid)?);
         Ok(())
     }
 }
@@ -136,6 +140,14 @@ impl<T> Out<T> {
     /// Makes an argument that writes to this place.
     pub fn new(place: *mut T) -> Out<T> {
         Out(place)
+    }
+}
+
+impl<T: Word> Out<T> {
+    /// Returns what is there after a call, unless the pointer is NULL.
+    pub fn get(&self) -> Option<T> {
+        // SAFETY: the caller passes a valid place, as the header asks, and the call has written it.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 }
 

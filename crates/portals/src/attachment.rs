@@ -1,6 +1,7 @@
 //! Whether the simulator knows this process: `PtlInit` and `PtlFini`, and the images of device programs.
 
 use crate::call::{self, Call};
+use crate::posting;
 use crate::session;
 use abi::mailbox::{self, Op};
 use abi::portals::ReturnCode;
@@ -56,6 +57,7 @@ pub fn fini() {
     let fewer = INITS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |inits| inits.checked_sub(1));
     if fewer == Ok(1) && std::mem::take(&mut attachment.attached) {
         send(Op::SpinDetach, &[]);
+        posting::learn(Op::SpinDetach, &[]);
     }
 }
 

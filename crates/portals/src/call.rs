@@ -1,8 +1,11 @@
 //! A call of the simulator through the calling thread's slot.
 
 use crate::output;
+use crate::posting;
 use crate::session::{self, Session};
-use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, env, state};
+use abi::mailbox::{
+    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, env, state,
+};
 use abi::portals::ReturnCode;
 use bytemuck::{AnyBitPattern, NoUninit};
 use rustix::io::Errno;
@@ -42,6 +45,7 @@ struct Lease;
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        flush();
         if let (Some(k), Some(session), false) = (SLOT.take(), Session::get(), session::forked()) {
             // SAFETY: the slot is mapped and this thread's.
             unsafe { (*session.slot(k)).state.store(state::FREE, Ordering::Release) };
@@ -141,6 +145,55 @@ impl Call {
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
 
+    /// Returns the function that is called.
+    pub fn op(&self) -> Option<Op> {
+        // SAFETY: as in `begin`.
+        Op::from_raw(unsafe { (*self.slot).op })
+    }
+
+    /// Returns the arguments so far.
+    pub fn args(&self) -> [u64; ARGS] {
+        // SAFETY: as in `begin`.
+        unsafe { (*self.slot).args }
+    }
+
+    /// Posts the call if it is known to be accepted, and there is room. Returns whether it did; if not, the call must be performed.
+    pub fn post(&mut self) -> bool {
+        // A process with several threads would need an order of their calls.
+        let limit = self.session.header().post_ahead.load(Ordering::Relaxed).min(POSTS as u32);
+        // SAFETY: mapped, and this thread's until the call is sent.
+        let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
+        // A thread that ends posts no more.
+        if posted >= limit || tid != 0 || LEASE.try_with(|_| ()).is_err() {
+            return false;
+        }
+        let (Some(op), args) = (self.op(), self.args()) else { return false };
+        let Some(copied) = posting::accepts(op, &args) else { return false };
+        let index = posted as usize;
+        let mut words = [0; POST_ARGS];
+        words.copy_from_slice(&args[..POST_ARGS]);
+        let (address, length) = copied.unwrap_or((0, 0));
+        // SAFETY: as above; the index is less than POSTS.
+        unsafe {
+            let post = (&raw mut (*self.slot).posts).cast::<Post>().add(index);
+            if length > 0 && !self.copy_payload(address, length, index) {
+                return false; // the simulator reports the address
+            }
+            (*post).op = op as u32;
+            (*post).args = words;
+            ((*post).payload_addr, (*post).payload_len) = (address, length as u32);
+            (*self.slot).posted.store(posted + 1, Ordering::Release);
+        }
+        true
+    }
+
+    /// Copies data of the call into its post. The kernel copies, as the address may be bad.
+    fn copy_payload(&self, address: u64, length: usize, index: usize) -> bool {
+        let (file, at) = self.session.payload(self.slot, index);
+        // SAFETY: the system call checks the address.
+        unsafe { libc::pwrite(file, address as *const _, length, at) == length as isize }
+    }
+
     /// Sends the call and waits for its answer. While it waits, it copies memory when the simulator asks for it.
     pub fn perform(self) -> Answer {
         // SAFETY: mapped for the life of the process, and an atomic.
@@ -148,7 +201,8 @@ impl Call {
         word.store(state::REQUEST, Ordering::Release);
         self.ring();
         let mut patience = PATIENCE.get();
-        let mut spins = patience.spins();
+        let spins_per_wait = if self.shares_cpu() { 0 } else { patience.spins() };
+        let mut spins = spins_per_wait;
         let mut slept = false;
         loop {
             let seen = word.load(Ordering::Acquire);
@@ -159,7 +213,7 @@ impl Call {
                     self.copy();
                     word.store(state::COPIED, Ordering::Release);
                     self.ring();
-                    spins = patience.spins();
+                    spins = spins_per_wait;
                 }
                 _ if spins > 0 => {
                     spins -= 1;
@@ -182,6 +236,10 @@ impl Call {
             ANSWERED_NS.set(cpu_ns());
         }
         Answer { slot: self.slot, words: 0, _busy: self.busy }
+    }
+
+    fn shares_cpu(&self) -> bool {
+        self.session.header().together.load(Ordering::Relaxed) != 0
     }
 
     fn ring(&self) {
@@ -250,6 +308,22 @@ impl Answer {
     }
 }
 
+/// Waits until the calls that this thread has posted are over. Does nothing in a signal handler that interrupts a call.
+pub fn flush() {
+    let Some((k, session)) = SLOT.get().zip(Session::get()) else { return };
+    if BUSY.get() || session::forked() {
+        return;
+    }
+    // SAFETY: mapped, and atomics.
+    let (posted, taken) = unsafe { (&(*session.slot(k)).posted, &(*session.slot(k)).taken) };
+    if posted.load(Ordering::Relaxed) == taken.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Ok(call) = Call::begin(Op::SpinFlush) {
+        call.perform();
+    }
+}
+
 /// Counts a read of the time. Returns the number of this thread's reads since its last call other than a sleep.
 pub fn looks_in_a_row() -> u32 {
     LOOKED.set(true);
@@ -294,6 +368,9 @@ fn claim(session: &Session) -> Option<usize> {
         let pid = owner.load(Ordering::Acquire);
         let taken = free || (pid != me && word.load(Ordering::Acquire) == state::RUNNING && ended(pid));
         if taken && owner.compare_exchange(pid, me, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if pid != me {
+                forget_posts(session, k);
+            }
             SLOT.set(Some(k));
             // While a thread ends, its thread-local values may be gone; the slot is then not given back.
             let _ = LEASE.try_with(|_| ());
@@ -301,6 +378,15 @@ fn claim(session: &Session) -> Option<usize> {
         }
     }
     None
+}
+
+/// Forgets what another process has posted.
+fn forget_posts(session: &Session, k: usize) {
+    // SAFETY: mapped, and atomics of a slot that is ours.
+    unsafe {
+        (*session.slot(k)).posted.store(0, Ordering::Relaxed);
+        (*session.slot(k)).taken.store(0, Ordering::Relaxed);
+    }
 }
 
 fn ended(pid: u32) -> bool {

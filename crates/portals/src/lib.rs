@@ -8,6 +8,7 @@
 //! * [`attachment`]: `PtlInit` and `PtlFini`, and the images of device programs
 //! * [`clock`]: the connection to `libsimclock.so`
 //! * [`call`]: one call through a thread's slot
+//! * [`posting`]: calls whose answer is known before they are made
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
 
@@ -17,4 +18,5 @@ mod attachment;
 mod call;
 mod clock;
 mod output;
+mod posting;
 mod session;

@@ -1,11 +1,12 @@
 //! The process's connection to the simulator: the job's shared memory, and whether this process may use it.
 
-use abi::mailbox::{self, Header, SLOTS, Slot, env};
+use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use rustix::fs::{Access, access};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -88,6 +89,13 @@ impl Session {
     /// The descriptor of the shared memory file, and the offset of this rank's bounce area in it, in bytes.
     pub fn bounce(&self) -> (RawFd, i64) {
         (self.file.as_raw_fd(), mailbox::bounce_offset(self.ranks, self.rank) as i64)
+    }
+
+    /// The descriptor of the shared memory file, and where in it the payload of a posted call of one of this rank's slots begins.
+    pub fn payload(&self, slot: *const Slot, index: usize) -> (RawFd, i64) {
+        let within = slot as usize - self.slots.as_ptr() as usize + offset_of!(Slot, posts);
+        let post = within + index * size_of::<Post>() + offset_of!(Post, payload);
+        (self.file.as_raw_fd(), (mailbox::slot_offset(self.rank, 0) + post) as i64)
     }
 
     /// Whether the simulator still runs. Its descriptors are closed when it ends, even while it is still a zombie.

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use abi::mailbox::POSTS;
 use clap::{CommandFactory, Parser, ValueEnum};
 use host::job::{Job, JobError, JobSpec};
 use host::mpi::Maker;
@@ -144,6 +145,25 @@ struct Options {
     /// Former name of --busy-wait-quantum
     #[arg(long, hide = true, value_name = "MS|off", value_parser = parse_quantum, conflicts_with = "busy_wait_quantum")]
     spin_quantum: Option<Quantum>,
+    /// CPUs of this computer that the simulator and the ranks use: `auto` moves them to one CPU while that is faster
+    #[arg(long, value_enum, default_value_t = BindTo::Auto)]
+    #[arg(
+        long_help = "CPUs of this computer that the simulator and the ranks use; results and times are the same.\n\n\
+        auto: they go to one CPU when handing over from one to the other is faster there, and leave it when another program \
+        needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
+    )]
+    bind_to: BindTo,
+    /// Number of puts, gets and atomic operations that a rank starts before it waits for the simulator, if it can know their
+    /// answer [default: 16, the most; 0 with --fail and --kill-card]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
+    #[arg(
+        long_help = "Number of puts, gets and atomic operations that a rank starts before it waits for the simulator, if it can know \
+        their answer [default: 16, the most; 0 with --fail and --kill-card].\n\n\
+        Their simulated times are the same whatever the number. But between two of them a program that looks at memory without a \
+        call sees what was there before the first, and a program that must not write a buffer yet, but does, may send what it \
+        has written. A call that finds something out, spin_time_ps among them, waits in any case."
+    )]
+    post_ahead: Option<u32>,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
@@ -162,6 +182,12 @@ enum Clock {
     Real,
     /// Simulated time
     Simulated,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BindTo {
+    Auto,
+    None,
 }
 
 #[derive(Debug, Error)]
@@ -285,6 +311,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
+        post_ahead: options.post_ahead.unwrap_or(if options.failures.kill() { 0 } else { POSTS as u32 }),
+        adapts_affinity: options.bind_to == BindTo::Auto,
         provider,
     })?;
     let computation = options.compute.computation(options.n as usize)?;

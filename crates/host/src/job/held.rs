@@ -51,7 +51,9 @@ impl Job {
         let overlaps = |place: Place| {
             place.address < address.saturating_add(length) && address < place.address.saturating_add(place.length)
         };
-        if self.polling(rank).is_some() && self.polled(rank).any(overlaps) {
+        // While a posted call is under way, the rank looks when that is over.
+        let polls = self.polling(rank).is_some() && self.ranks[rank].posted.is_none();
+        if polls && self.polled(rank).any(overlaps) {
             self.touched.insert(rank);
         }
     }

@@ -34,6 +34,11 @@ impl Job {
     /// # Errors
     /// [`MemoryFault`] when a byte is not mapped or not readable; `out` may then be partly written.
     pub fn read(&mut self, rank: usize, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        let copied = self.ranks[rank].payload.as_ref().and_then(|payload| payload.get(address, out.len()));
+        if let Some(bytes) = copied {
+            out.copy_from_slice(bytes);
+            return Ok(());
+        }
         let fault = MemoryFault { rank, address, length: out.len(), write: false };
         let mut done = 0;
         while done < out.len() {
@@ -101,6 +106,7 @@ impl Job {
         let copied = copy(pid);
         if matches!(copied.as_ref().map_err(io::Error::raw_os_error), Err(Some(libc::EPERM | libc::ENOSYS))) {
             self.serve_copies = true;
+            self.shared.end_posting();
             return None;
         }
         Some(copied.ok().filter(|&copied| copied > 0))
@@ -108,7 +114,8 @@ impl Job {
 
     /// Lets a waiting thread of the rank copy between the rank's memory and its bounce area.
     fn library_copy(&mut self, rank: usize, address: u64, length: usize, write: bool) -> Option<()> {
-        let slot = (0..SLOTS).find(|k| self.ranks[rank].inside & 1 << k != 0)?;
+        let waits = |k: usize| matches!(self.shared.activity(rank, k), state::REQUEST | state::COPIED);
+        let slot = (0..SLOTS).find(|&k| self.ranks[rank].inside & 1 << k != 0 && waits(k))?;
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
         self.shared.ask_copy(caller, address, length, write);
         loop {

@@ -16,7 +16,10 @@ impl Job {
     /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
     /// call is not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
-        let (slot, _) = self.first_request(rank)?;
+        if let Some(slot) = self.first_post(rank) {
+            return self.posted_call(Caller { rank: rank as u32, slot: slot as u32 });
+        }
+        let (slot, tid) = self.first_request(rank)?;
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
         if caller.slot == PMI {
             self.ranks[rank].inside |= 1 << PMI;
@@ -27,10 +30,36 @@ impl Job {
                 self.called = true;
                 self.ranks[rank].inside |= 1 << slot;
                 self.ranks[rank].caller_pid = pid;
+                if tid != 0 {
+                    self.note_threads();
+                }
                 Some(call)
             }
             Err(message) => {
                 self.shared.answer(caller, &Reply::new(ReturnCode::Fail));
+                self.refused.get_or_insert((rank, message));
+                None
+            }
+        }
+    }
+
+    /// Returns the slot whose next posted call is to be handed out. They are handed out one at a time.
+    fn first_post(&self, rank: usize) -> Option<usize> {
+        let Rank { inside, posted, .. } = &self.ranks[rank];
+        if posted.is_none() { self.shared.first_post(rank, *inside) } else { None }
+    }
+
+    /// Returns the next posted call of a slot that has one.
+    fn posted_call(&mut self, caller: Caller) -> Option<Call> {
+        let rank = caller.rank as usize;
+        match self.shared.take_post(caller, |pid| self.is_of_rank(rank, pid)) {
+            Ok((call, pid, payload)) => {
+                let state = &mut self.ranks[rank];
+                state.inside |= 1 << caller.slot;
+                (state.caller_pid, state.posted, state.payload) = (pid, Some((caller.slot, call.op)), Some(payload));
+                Some(call)
+            }
+            Err(message) => {
                 self.refused.get_or_insert((rank, message));
                 None
             }
@@ -67,6 +96,7 @@ impl Job {
     pub fn wait(&mut self, rank: usize) -> Pause {
         self.asleep.retain(|&other| other != rank);
         let mut period = threads::PERIOD;
+        let mut slept = false;
         loop {
             let seen = self.shared.doorbell();
             if let Some(signal) = signals::received() {
@@ -84,6 +114,7 @@ impl Job {
             }
             if let Some(pause) = pause {
                 self.drain(rank);
+                self.note_wait(slept);
                 return pause;
             }
             // A rank whose connection was closed may be killed by SIGPIPE; the reason for the closing is what the user needs.
@@ -110,14 +141,21 @@ impl Job {
             }
             let threads = self.has_threads(rank).then_some(period);
             period = (period * 2).min(Output::PERIOD);
+            slept = true;
             self.shared.sleep(seen, [left, look, output, threads].into_iter().flatten().min());
         }
     }
 
     /// Returns the pause of a rank if all its threads wait.
     fn rest(&mut self, rank: usize) -> Option<Pause> {
-        let alone = self.first_request(rank).is_some_and(|(_, tid)| tid == 0);
-        if !alone {
+        let alone = self.first_request(rank).filter(|&(_, tid)| tid == 0).map(|(slot, _)| slot as u32);
+        if let Some(slot) =
+            alone.filter(|&slot| self.first_post(rank).is_none() && self.shared.is_flush(rank, slot as usize))
+        {
+            self.shared.answer(Caller { rank: rank as u32, slot }, &Reply::new(ReturnCode::Ok));
+            return None;
+        }
+        if alone.is_none() {
             if !self.has_threads(rank) || !self.is_settled(rank) {
                 return None;
             }
@@ -125,14 +163,15 @@ impl Job {
             let before = std::mem::replace(&mut self.ranks[rank].silence.polling, polling);
             self.asleep.push(rank);
             // It is not decided here whether a loop that counts polls. Calls of other threads wait until it is.
-            if polling == Some(Polling::Counting) && before.is_none() {
+            let has_posted = self.first_post(rank).is_some();
+            if polling == Some(Polling::Counting) && before.is_none() && !has_posted {
                 return Some(Pause::Polls { rank });
             }
         }
         let call = self.pending(rank).map(Pause::Call);
         call.or_else(|| {
             let polls = self.polling(rank).is_some();
-            (!alone).then_some(if polls { Pause::Polls { rank } } else { Pause::Asleep { rank } })
+            alone.is_none().then_some(if polls { Pause::Polls { rank } } else { Pause::Asleep { rank } })
         })
     }
 

@@ -3,7 +3,7 @@
 use super::call::{Call, Caller, Reply};
 use super::signals;
 use super::spec::JobError;
-use abi::mailbox::{self, BOUNCE, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
+use abi::mailbox::{self, ARGS, BOUNCE, DOORBELL_SLEEPS, Header, Op, PAYLOAD, POST_ARGS, POSTS, Patience, Slot, state};
 use bytemuck::AnyBitPattern;
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -20,6 +20,25 @@ pub struct Shared {
     ranks: usize,
     file: File,
     patience: Patience,
+    /// Whether the ranks share one CPU with the simulator.
+    together: bool,
+}
+
+const _: () = assert!(PAYLOAD as u64 >= nic::api::MAX_VOLATILE_SIZE, "all volatile data are copied");
+
+/// Bytes that were copied when a call was posted; they stand for the memory at an address.
+pub struct Payload {
+    address: u64,
+    bytes: [u8; PAYLOAD],
+    length: usize,
+}
+
+impl Payload {
+    /// Returns the `length` bytes that stand for the memory at `address`, if they were all copied.
+    pub fn get(&self, address: u64, length: usize) -> Option<&[u8]> {
+        let start = usize::try_from(address.checked_sub(self.address)?).ok()?;
+        self.bytes[..self.length].get(start..start.checked_add(length)?)
+    }
 }
 
 impl Shared {
@@ -27,7 +46,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`JobError::System`] when the system gives no memory.
-    pub fn new(ranks: usize, compute_scale_milli: u64) -> Result<Shared, JobError> {
+    pub fn new(ranks: usize, compute_scale_milli: u64, post_ahead: u32) -> Result<Shared, JobError> {
         let length = mailbox::file_size(ranks);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create(c"spin-job", flags).map_err(JobError::system("make the job's shared memory"))?;
@@ -45,9 +64,11 @@ impl Shared {
                 doorbell: 0.into(),
                 now_ps: 0.into(),
                 compute_scale_milli: compute_scale_milli.into(),
+                post_ahead: post_ahead.into(),
+                together: 0.into(),
             });
         }
-        Ok(Shared { map, ranks, file, patience: Patience::new() })
+        Ok(Shared { map, ranks, file, patience: Patience::new(), together: false })
     }
 
     /// Makes signals to this process ring the doorbell.
@@ -107,7 +128,14 @@ impl Shared {
 
     /// Returns the caller's thread id if the slot holds a call.
     pub fn requested(&self, rank: usize, k: usize) -> Option<u32> {
-        (self.activity(rank, k) == state::REQUEST).then(|| self.tid(rank, k))
+        // A thread that has copied for a posted call still waits for the answer to its own.
+        matches!(self.activity(rank, k), state::REQUEST | state::COPIED).then(|| self.tid(rank, k))
+    }
+
+    /// Whether the call in a slot only asks for the end of the posted ones.
+    pub fn is_flush(&self, rank: usize, k: usize) -> bool {
+        // SAFETY: mapped; any value is valid.
+        unsafe { (&raw const (*self.slot(rank, k)).op).read_volatile() == Op::SpinFlush as u32 }
     }
 
     /// Returns the slot and the thread id of the rank's call that is handed out next. `inside` has a bit set for each slot
@@ -137,6 +165,56 @@ impl Shared {
         }
     }
 
+    /// Returns the first slot with a posted call that is not taken over, of those for which `inside` has no bit set.
+    pub fn first_post(&self, rank: usize, inside: u32) -> Option<usize> {
+        (0..mailbox::SLOTS).find(|&k| inside & 1 << k == 0 && self.posts_left(rank, k) > 0)
+    }
+
+    /// Returns the number of posted calls of a rank that are not taken over.
+    pub fn all_posts_left(&self, rank: usize) -> u32 {
+        (0..mailbox::SLOTS).map(|k| self.posts_left(rank, k)).sum()
+    }
+
+    fn posts_left(&self, rank: usize, k: usize) -> u32 {
+        let slot = self.slot(rank, k);
+        // SAFETY: mapped, and atomics.
+        let (posted, taken) = unsafe { (&(*slot).posted, &(*slot).taken) };
+        posted.load(Ordering::Acquire).min(POSTS as u32).saturating_sub(taken.load(Ordering::Relaxed))
+    }
+
+    /// Takes over the next posted call of a slot that has one, with the data that were copied for it.
+    ///
+    /// # Errors
+    /// As for [`Shared::call`].
+    pub fn take_post(
+        &self,
+        caller: Caller,
+        is_of_rank: impl FnOnce(u32) -> bool,
+    ) -> Result<(Call, u32, Payload), String> {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        // SAFETY: mapped; any value is valid, and each is read once.
+        let post = unsafe {
+            let index = (*slot).taken.fetch_add(1, Ordering::Relaxed) as usize % POSTS;
+            (&raw const (*slot).posts).cast::<mailbox::Post>().add(index).read_volatile()
+        };
+        let op =
+            Op::from_raw(post.op).ok_or_else(|| format!("it has posted call {}, which does not exist", post.op))?;
+        let pid = self.pid(caller.rank as usize, caller.slot as usize);
+        if !is_of_rank(pid) {
+            return Err(format!("its slot for calls names process {pid}, which is none of the rank's"));
+        }
+        let mut args = [0; ARGS];
+        args[..POST_ARGS].copy_from_slice(&post.args);
+        let length = (post.payload_len as usize).min(PAYLOAD);
+        let payload = Payload { address: post.payload_addr, bytes: post.payload, length };
+        Ok((Call { caller, op, elapsed_ns: 0, args }, pid, payload))
+    }
+
+    /// Has every further call of a rank wait for its answer.
+    pub fn end_posting(&mut self) {
+        self.header().post_ahead.store(0, Ordering::Relaxed);
+    }
+
     /// Returns a copy of the structure argument of a call.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
@@ -150,12 +228,20 @@ impl Shared {
         self.header().now_ps.store(now.as_ps(), Ordering::Relaxed);
     }
 
+    /// Tells the ranks whether they share one CPU with the simulator.
+    pub fn set_together(&mut self, together: bool) {
+        self.header().together.store(together.into(), Ordering::Relaxed);
+        self.together = together;
+    }
+
     /// Answers a call.
     pub fn answer(&mut self, caller: Caller, reply: &Reply) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         let bytes = reply.data.bytes();
         // SAFETY: as for `call`; a structure result fits into a slot.
         unsafe {
+            (*slot).posted.store(0, Ordering::Relaxed);
+            (*slot).taken.store(0, Ordering::Relaxed);
             (&raw mut (*slot).result).write_volatile(reply.rc);
             (&raw mut (*slot).out).write_volatile(reply.out);
             (&raw mut (*slot).data).cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -220,6 +306,9 @@ impl Shared {
 
     /// Watches the doorbell for a moment without sleeping. Returns whether it was rung.
     pub fn watch_doorbell(&mut self, seen: u32) -> bool {
+        if self.together {
+            return false;
+        }
         for _ in 0..self.patience.spins() {
             std::hint::spin_loop();
             if self.doorbell() != seen {

@@ -1,6 +1,7 @@
 //! The description of a job, and why it cannot run.
 
 use crate::mpi::Maker;
+use abi::mailbox::POSTS;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -33,11 +34,21 @@ pub struct JobSpec {
     /// How long a rank may make no call before its threads are inspected for loops that poll memory
     /// ([`Pause::Polls`](super::Pause::Polls)), in real time. `None` turns the inspection off.
     pub busy_wait_quantum: Option<Duration>,
+    /// Whether the simulator and the ranks go to one CPU when that is faster.
+    pub adapts_affinity: bool,
+    /// How many calls whose answer is known a thread may make before it waits for the simulator.
+    pub post_ahead: u32,
     /// Makes the libfabric provider, when the first rank has loaded an MPI that uses libfabric.
     pub provider: Option<Maker>,
 }
 
 impl JobSpec {
+    /// Returns how many calls a thread may post. The CPU time between calls is known only at a call that waits, and the library
+    /// copies memory only during such a call.
+    pub(super) fn post_ahead(&self) -> u32 {
+        if self.compute_scale_milli != 0 || self.serve_copies { 0 } else { self.post_ahead.min(POSTS as u32) }
+    }
+
     /// Returns the value that a variable of the ranks' environment has when they start, before their libraries are preloaded.
     pub(super) fn variable(&self, name: &str) -> Option<OsString> {
         let given = self.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());

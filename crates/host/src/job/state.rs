@@ -1,13 +1,15 @@
 //! The state of a job.
 
+use super::affinity::Affinity;
 use super::call::PMI;
 use super::family;
 use super::memory_loop::{Loop, Place, Polling};
 use super::output::Output;
 use super::pmi::Pmi;
-use super::shared::Shared;
+use super::shared::{Payload, Shared};
 use super::spec::JobSpec;
 use super::steps::StoppedThread;
+use abi::mailbox::Op;
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -30,6 +32,7 @@ pub struct Job {
     pub(super) touched: BTreeSet<usize>,
     /// Whether a card has written memory of its rank since that was last asked.
     pub(super) card_write: bool,
+    pub(super) affinity: Affinity,
     /// Whether any rank has called the library.
     pub(super) called: bool,
     /// A rank, and what it did that no correct program does, until that is reported.
@@ -59,6 +62,10 @@ pub(super) struct Rank {
     pub(super) caller_pid: u32,
     /// Bit k is set while the call in slot k was handed out and is not answered.
     pub(super) inside: u32,
+    /// The slot and the function of the posted call that was handed out last, until it is over.
+    pub(super) posted: Option<(u32, Op)>,
+    /// The data that were copied for it.
+    pub(super) payload: Option<Payload>,
     pub(super) silence: SilentPeriod,
     pub(super) history: PollingHistory,
     /// The threads that are stopped in loops that poll.

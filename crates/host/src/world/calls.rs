@@ -86,7 +86,7 @@ impl Processes {
                 self.note_sleep(cluster, rank);
                 after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))
             }
-            Op::SpinYield => done(Reply::new(ReturnCode::Ok)),
+            Op::SpinYield | Op::SpinFlush => done(Reply::new(ReturnCode::Ok)),
             Op::SpinShow => self.show(cluster, rank, [a.word(0), a.word(1), a.word(2)]),
             Op::SpinIdle => self.idle(cluster, call),
             Op::SpinBarrier => self.barrier(cluster, call.caller, BarrierKind::Spin),
@@ -231,6 +231,7 @@ fn uses_card(op: Op) -> bool {
             | Op::SpinHostCopy
             | Op::SpinSleep
             | Op::SpinYield
+            | Op::SpinFlush
             | Op::SpinIdle
             | Op::SpinShow
             | Op::SpinBarrier

@@ -64,6 +64,14 @@ impl Processes {
 
     pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
         self.releases.end();
+        let left = self.job.posts_left(rank);
+        if left > 0 && !self.ranks[rank].is_doomed {
+            let message = format!(
+                "it has ended without exit handlers or PtlFini, so its last calls ({left}) were not made; with --post-ahead 0 each \
+                 call is made before the program goes on"
+            );
+            self.warn(cluster, rank, &message);
+        }
         let state = &mut self.ranks[rank];
         state.status = Some(status);
         state.end = cluster.now();

@@ -48,7 +48,8 @@ pub fn compile_with(source: &str, options: &[&str]) -> Program {
 
 /// A specification of `ranks` processes of a program.
 pub fn spec(program: &Program, ranks: usize) -> JobSpec {
-    JobSpec { program: program.path.clone().into(), ranks, ..JobSpec::default() }
+    let program = program.path.clone().into();
+    JobSpec { program, ranks, adapts_affinity: true, post_ahead: 16, ..JobSpec::default() }
 }
 
 /// The code with which a pause says that a rank has exited.
