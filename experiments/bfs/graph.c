@@ -11,6 +11,7 @@
  *                   that of the host, which has room for graphs of any size; the card then remembers
  *   --cache N       bounds of 2^N vertices
  *   --filter yes    the sender leaves out updates that cannot change anything because it has sent a better one before
+ *   --look-ns N     time of a core to look up what it has sent to a vertex (filter); nothing, if not given
  *   --batch N       updates of a message; for handlers at most a packet
  *   --window N      messages from a rank to a card that may be unacknowledged (spin); if not given, so many that the packets of
  *                   all ranks fit into the card's packet buffer
@@ -41,7 +42,9 @@ enum kernel { BFS, SSSP, KERNELS };
 static const char *const kernels[KERNELS] = {"bfs", "sssp"};
 static const char usage[] =
     "graph --kernel bfs|sssp --mode rdma|atomic|spin --scales S,S,... [--filter yes|no] [--state card|host] "
-    "[--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] [--delta N] [--root N]";
+    "[--look-ns N] [--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] [--delta "
+    "N] "
+    "[--root N]";
 
 /* The two steps that end a round: everybody says how many messages it has sent (with rdma the last message says so), and then
  * what is left to do. */
@@ -71,7 +74,7 @@ static enum kernel kernel;
 static bool filter;
 static enum place { ON_CARD, IN_HOST } place; /* of the handlers' state */
 static const char *const places[] = {"card", "host"};
-static size_t batch, window_wanted, ring_updates, cores, edge_ns, update_ns, delta, root_number, cache_bits;
+static size_t batch, window_wanted, ring_updates, cores, edge_ns, update_ns, look_ns, delta, root_number, cache_bits;
 static uint32_t rank, ranks;
 static size_t message_updates, window; /* updates of a message; messages to a card that may be unacknowledged */
 
@@ -103,18 +106,18 @@ static uint32_t messages_made, messages_expected, sources_done; /* rdma, in this
 
 /* ---- What the CPU does ------------------------------------------------------------------------------------------- */
 
-static uint64_t edges_followed, updates_seen, bytes_read, bytes_written; /* that are not charged yet */
+static uint64_t edges_followed, updates_seen, looks, bytes_read, bytes_written; /* that are not charged yet */
 
 /* Charges the CPU for what was done since the last call. Its work overlaps with its accesses to memory. */
 static void charge(void) {
     uint64_t begin = spin_time_ps();
     if (bytes_read + bytes_written > 0)
         spin_host_memory(bytes_read, bytes_written);
-    uint64_t ns = (edges_followed * edge_ns + updates_seen * update_ns) / cores,
+    uint64_t ns = (edges_followed * edge_ns + updates_seen * update_ns + looks * look_ns) / cores,
              passed = (spin_time_ps() - begin) / 1000;
     if (ns > passed)
         spin_host_compute(ns - passed);
-    edges_followed = updates_seen = bytes_read = bytes_written = 0;
+    edges_followed = updates_seen = looks = bytes_read = bytes_written = 0;
 }
 
 static uint32_t distance_of(uint32_t vertex) { return vertices[vertex].distance; }
@@ -239,7 +242,6 @@ static void minimize(uint32_t to, uint32_t vertex, uint32_t distance, uint32_t p
     SEND(PtlAtomic(peer->md, (peer->filled - 1) * sizeof *word, sizeof *word, PTL_CT_ACK_REQ,
                    (ptl_process_t){.rank = to}, PT, UPDATES, vertex * sizeof *word, NULL, 0, PTL_MIN, PTL_UINT64_T));
     peer->messages++;
-    charge();
 }
 
 /* Follows the edges of an own vertex. */
@@ -255,6 +257,7 @@ static void follow(uint32_t vertex) {
             continue;
         }
         if (filter) {
+            looks++;
             if (best_sent[to] <= distance)
                 continue;
             best_sent[to] = distance;
@@ -270,6 +273,8 @@ static void follow(uint32_t vertex) {
         if (peer->filled - peer->flushed == message_updates)
             flush(owner, false);
     }
+    if (mode == ATOMIC)
+        charge();
 }
 
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
@@ -622,6 +627,7 @@ int main(int argc, char **argv) {
     cores = number_or(argc, argv, "--cores", "1");
     edge_ns = number_or(argc, argv, "--edge-ns", "2");
     update_ns = number_or(argc, argv, "--update-ns", "2");
+    look_ns = number_or(argc, argv, "--look-ns", "0");
     delta = number_or(argc, argv, "--delta", "64");
     ring_updates = number_or(argc, argv, "--ring", "0");
     root_number = number_or(argc, argv, "--root", "0");
