@@ -136,13 +136,16 @@ def test_the_state_may_be_in_host_memory(graph: Path, kernel: str, cache: int) -
 
 
 def test_senders_that_filter_may_be_charged_for_their_look_ups(graph: Path) -> None:
-    """Each of eight CPUs looks up about an eighth of the 7/8 of both ends of 4,096 edges that lead to other ranks."""
+    """Of both ends of 4,096 edges 7/8 lead to other ranks, and each of eight CPUs looks up an eighth of these on average.
+
+    A round takes as long as that CPU which looks up most.
+    """
     free, charged = (
         json.loads(search(graph, "bfs", "rdma", more=("--filter", "yes", "--look-ns", ns))) for ns in ("0", "100")
     )
     assert (free["data_ok"], charged["data_ok"], free["updates"]) == (True, True, charged["updates"])
     mean_ns = 100 * 2 * 4096 * 7 / 8 / RANKS
-    assert mean_ns * 0.9 < (charged["time_ps"] - free["time_ps"]) / 1000 < mean_ns * 2
+    assert mean_ns * 0.9 < (charged["time_ps"] - free["time_ps"]) / 1000 < mean_ns * 4
 
 
 def test_cards_without_atomics_in_host_memory_say_so(graph: Path) -> None:
