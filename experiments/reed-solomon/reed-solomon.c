@@ -179,7 +179,7 @@ static bool is_answered(ptl_handle_ct_t ct, ptl_size_t count, ptl_ct_event_t *co
     if (rc == PTL_FAIL)
         fail("the card of the client is dead");
     if (rc == PTL_CT_NONE_REACHED)
-        PtlCTGet(ct, counted);
+        CHECK(PtlCTGet(ct, counted));
     return counted->failure == 0 && counted->success >= count;
 }
 

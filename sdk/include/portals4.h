@@ -19,6 +19,21 @@
 extern "C" {
 #endif
 
+/* A program that does not look at the return code of such a function may wait for what it has never started, so its compiler warns,
+ * unless the code is cast to void. GCC has the attribute in every mode, but warns of it where extensions of C are not wanted. */
+#if (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L) || (defined(__cplusplus) && __cplusplus >= 201703L)
+#define PTL_CHECKED [[nodiscard]]
+#elif defined(__clang__)
+#define PTL_CHECKED __attribute__((warn_unused_result))
+#elif defined(__has_c_attribute) && !defined(__STRICT_ANSI__)
+#if __has_c_attribute(nodiscard)
+#define PTL_CHECKED [[nodiscard]]
+#endif
+#endif
+#ifndef PTL_CHECKED
+#define PTL_CHECKED
+#endif
+
 /* ---- Scalar types ------------------------------------------------------------------------------------------------ */
 
 typedef uint64_t ptl_size_t;          /* bytes, or a count */
@@ -396,7 +411,7 @@ typedef enum ptl_ct_type { PTL_CT_OPERATION = 0, PTL_CT_BYTE = 1 } ptl_ct_type_t
 
 /* Opens the library. It may be called several times; each call needs a PtlFini. Returns PTL_FAIL, with a message on
  * standard error, when the program was not started by spinrun. */
-int PtlInit(void);
+PTL_CHECKED int PtlInit(void);
 
 /* Undoes one PtlInit; the last one frees every object of the process. */
 void PtlFini(void);
@@ -409,34 +424,35 @@ void PtlAbort(void);
  *   desired  requested limits, or NULL; values out of range are clipped
  *   actual   receives the limits granted, or NULL
  * Errors: PTL_PID_IN_USE, PTL_NO_SPACE. */
-int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
-              ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
+PTL_CHECKED int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
+                          ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 
 /* Drops a reference; the last one frees the interface's objects. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 
 /* Reads a status register. */
-int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
+PTL_CHECKED int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 
 /* Returns the interface to which an object belongs. */
-int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
+PTL_CHECKED int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 
 /* Maps the ranks of a logical interface to processes: rank r is mapping[r] (nid and pid). The caller must be among
  * them. Errors: PTL_IGNORED when there is a map already. */
-int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
+PTL_CHECKED int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 
 /* Copies at most map_size entries of the map to mapping; *actual_map_size is the size of the map.
  * Errors: PTL_NO_SPACE when there is no map yet. */
-int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping, ptl_size_t *actual_map_size);
+PTL_CHECKED int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping,
+                          ptl_size_t *actual_map_size);
 
 /* Returns the user of this process. */
-int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
+PTL_CHECKED int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 
 /* Returns the id of this process: its rank on a logical interface, nid and pid on a physical one. */
-int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
+PTL_CHECKED int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
 /* Returns the nid and pid of this process, on every interface, also before PtlSetMap. */
-int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
+PTL_CHECKED int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
 /* Returns non-zero when both handles name the same object. It may be called before PtlInit. */
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
@@ -446,8 +462,8 @@ int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
 /* Allocates an entry; the event queue (or PTL_EQ_NONE) gets the events of the target side.
  * Errors: PTL_PT_FULL, PTL_PT_IN_USE, PTL_PT_EQ_NEEDED. */
-int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
-               ptl_pt_index_t *pt_index);
+PTL_CHECKED int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
+                           ptl_pt_index_t pt_index_req, ptl_pt_index_t *pt_index);
 
 /* Frees an entry. Errors: PTL_PT_IN_USE while list entries are attached. */
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
@@ -462,7 +478,7 @@ int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
  * */
 
 /* Describes memory for operations that this process starts. Errors: PTL_NO_SPACE. */
-int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
+PTL_CHECKED int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
 
 /* Frees a descriptor. Errors: PTL_IN_USE while operations use it. */
 int PtlMDRelease(ptl_handle_md_t md_handle);
@@ -472,10 +488,10 @@ int PtlMDRelease(ptl_handle_md_t md_handle);
 
 /* Appends an entry to a list of a portal table entry; on the priority list it first matches unexpected headers. Its
  * events contain user_ptr. Errors: PTL_NO_SPACE, PTL_LIST_TOO_LONG. */
-int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_list_t ptl_list,
-                void *user_ptr, ptl_handle_le_t *le_handle);
-int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
-                void *user_ptr, ptl_handle_me_t *me_handle);
+PTL_CHECKED int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_list_t ptl_list,
+                            void *user_ptr, ptl_handle_le_t *le_handle);
+PTL_CHECKED int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
+                            void *user_ptr, ptl_handle_me_t *me_handle);
 
 /* Removes an entry; no event follows. Errors: PTL_IN_USE while a message uses it or unexpected headers refer to it,
  * PTL_ARG_INVALID after it was unlinked automatically. */
@@ -484,41 +500,43 @@ int PtlMEUnlink(ptl_handle_me_t me_handle);
 
 /* Searches for unexpected headers that the entry would match, and reports the results as events. Does not link the
  * entry. */
-int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_search_op_t ptl_search_op,
-                void *user_ptr);
-int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_search_op_t ptl_search_op,
-                void *user_ptr);
+PTL_CHECKED int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
+                            ptl_search_op_t ptl_search_op, void *user_ptr);
+PTL_CHECKED int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
+                            ptl_search_op_t ptl_search_op, void *user_ptr);
 
 /* ---- Data movement (3.15) ------------------------------------------------------------------------------------------
  * */
 
 /* Sends length bytes at local_offset of the descriptor to the target. The buffer may be used again after SEND.
  * The events of this side contain user_ptr, those of the target hdr_data. */
-int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-           ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-           void *user_ptr, ptl_hdr_data_t hdr_data);
+PTL_CHECKED int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
+                       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                       ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
 
 /* Fetches length bytes of the target; REPLY says that they have arrived. */
-int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
-           ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
+PTL_CHECKED int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
+                       ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
 /* Combines the data with the target's memory item by item: target = target operation data. */
-int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-              ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-              void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
+PTL_CHECKED int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
+                          ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                          ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
+                          ptl_datatype_t datatype);
 
 /* As PtlAtomic; also writes the old values of the target to the memory of get_md_handle. */
-int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
-                   ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
-                   ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
-                   ptl_op_t operation, ptl_datatype_t datatype);
+PTL_CHECKED int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+                               ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+                               ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                               ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
+                               ptl_datatype_t datatype);
 
 /* Exchanges data with the target; PTL_CSWAP and the following operations do so under a condition on operand (one item;
  * may be NULL for PTL_SWAP). The old values are written to the memory of get_md_handle. */
-int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
-            ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
-            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
-            const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
+PTL_CHECKED int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
+                        ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id,
+                        ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                        ptl_hdr_data_t hdr_data, const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
 
 /* To be called at the target after atomics; afterwards the CPU may write the memory that they have accessed. */
 int PtlAtomicSync(void);
@@ -531,28 +549,28 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle);
  * */
 
 /* Makes a queue for at least count events. Errors: PTL_NO_SPACE. */
-int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
+PTL_CHECKED int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 
 /* Frees a queue and the events in it. */
 int PtlEQFree(ptl_handle_eq_t eq_handle);
 
 /* Removes the oldest event and copies it to *event. PTL_EQ_EMPTY: there is none. PTL_EQ_DROPPED: *event is valid, but
  * events before it are lost. */
-int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+PTL_CHECKED int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
 /* As PtlEQGet, but blocks until there is an event. Errors: PTL_ABORTED. */
-int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+PTL_CHECKED int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
 /* As PtlEQWait for size queues of one interface, and for at most timeout milliseconds (PTL_TIME_FOREVER: no limit);
  * *which is the index of the queue. PTL_EQ_EMPTY: the time-out has passed. Errors: PTL_ABORTED. */
-int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
-              unsigned int *which);
+PTL_CHECKED int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
+                          unsigned int *which);
 
 /* ---- Counting events (3.14) ----------------------------------------------------------------------------------------
  * */
 
 /* Makes a counting event with both counts 0. Errors: PTL_NO_SPACE. */
-int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
+PTL_CHECKED int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 
 /* Frees it; triggered operations that wait for it never happen. */
 int PtlCTFree(ptl_handle_ct_t ct_handle);
@@ -561,22 +579,22 @@ int PtlCTFree(ptl_handle_ct_t ct_handle);
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
 
 /* Reads both counts. */
-int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
+PTL_CHECKED int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
 
 /* Blocks until success >= test or failure != 0. Errors: PTL_ABORTED. */
-int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
+PTL_CHECKED int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
 
 /* As PtlCTWait for size counting events of one interface with one test each, and for at most timeout milliseconds;
  * *which is the index of the one that reached its test. PTL_CT_NONE_REACHED: the time-out has passed. Errors:
  * PTL_ABORTED. */
-int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size, ptl_time_t timeout,
-              ptl_ct_event_t *event, unsigned int *which);
+PTL_CHECKED int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
+                          ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);
 
 /* Sets both counts; may start triggered operations. */
-int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
+PTL_CHECKED int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
 
 /* Adds to one of the counts, the other field being 0; may start triggered operations. */
-int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
+PTL_CHECKED int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
 
 /* ---- Triggered operations (3.16) -----------------------------------------------------------------------------------
  * */
@@ -585,37 +603,41 @@ int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
  * reaches the threshold, or at once if it already has. Arguments are checked during the call; buffers are read when the
  * operation starts. Operations with the same threshold start in the order of their calls. Errors: those of the plain
  * call; PTL_NO_SPACE beyond max_triggered_ops. */
-int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-                    ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
-                    ptl_size_t threshold);
-int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
-                    ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-                    ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
-int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-                       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-                       ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
-                       ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
-int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
-                            ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id,
-                            ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                            void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
-                            ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
-int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
-                     ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
-                     ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
-                     const void *operand, ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
-                     ptl_size_t threshold);
-int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
-                      ptl_size_t threshold);
-int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
-                      ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                                ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                                ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                                ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                                ptl_size_t remote_offset, void *user_ptr, ptl_handle_ct_t trig_ct_handle,
+                                ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                                   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                                   ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                   ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+                                   ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+                                        ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+                                        ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                                        ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                        ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
+                                        ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+                                 ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+                                 ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                                 ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
+                                 ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
+                                 ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
+                                  ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
+                                  ptl_size_t threshold);
 
 /* Extensions of the reference implementation: a triggered append (*me_handle is valid at once) and unlink. */
-int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
-                         void *user_ptr, ptl_handle_me_t *me_handle, ptl_handle_ct_t trig_ct_handle,
-                         ptl_size_t threshold);
-int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
+                                     ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle,
+                                     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+PTL_CHECKED int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
 #ifdef __cplusplus
 }

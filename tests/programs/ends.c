@@ -28,6 +28,19 @@ static void deadlock(void) {
         CHECK(spin_barrier());
 }
 
+/* A put that is refused, which the program does not notice. */
+static void ignore(void) {
+    static char data[8];
+    ptl_handle_ct_t arrived;
+    ptl_ct_event_t count;
+    ptl_handle_md_t md = descriptor(data, sizeof data, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    CHECK(PtlCTAlloc(ni, &arrived));
+    spin_host_compute(1000);
+    for (int i = 0; i < 2; i++)
+        (void)PtlPut(md, 1, sizeof data, PTL_NO_ACK_REQ, to_rank(0), 0, 0, 0, NULL, 0);
+    CHECK(PtlCTWait(arrived, 1, &count));
+}
+
 static void *wait_for_ever(void *unused) {
     ptl_handle_ct_t ct;
     ptl_ct_event_t count;
@@ -51,7 +64,7 @@ static ptl_handle_ct_t waited_for;
 static void call_in_handler(int signal) {
     ptl_ct_event_t count;
     (void)signal;
-    PtlCTGet(waited_for, &count);
+    (void)PtlCTGet(waited_for, &count);
 }
 
 /* A signal comes for a thread that waits inside the library, and its handler calls the library, too. */
@@ -83,6 +96,8 @@ int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
     if (strcmp(how, "deadlock") == 0) {
         deadlock();
+    } else if (strcmp(how, "ignore") == 0) {
+        ignore();
     } else if (strcmp(how, "forever") == 0) {
         printf("rank %d runs\n", spin_rank());
         CHECK(spin_barrier());
@@ -98,8 +113,8 @@ int main(int argc, char **argv) {
     } else if (strcmp(how, "closed") == 0) {
         ptl_handle_eq_t eq;
         PtlFini();
-        PtlEQAlloc(ni, 1, &eq);
-        PtlEQAlloc(ni, 1, &eq);
+        (void)PtlEQAlloc(ni, 1, &eq);
+        (void)PtlEQAlloc(ni, 1, &eq);
         exit(0);
     } else if (strcmp(how, "skip") == 0) {
         exit(77);

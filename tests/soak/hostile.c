@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     }
     ptl_handle_ct_t ct;
     for (int i = 0; i < 4; i++)
-        PtlCTAlloc(ni, &ct);
+        (void)PtlCTAlloc(ni, &ct);
     spin_host_compute(1000);
     return 0;
 }

@@ -9,14 +9,16 @@ use crate::drops;
 use crate::progress;
 
 /// Prints the messages for the user of `command`: warnings, what handlers print, mistakes that the sanitizer has found, which it
-/// counts in `found`, and, if asked, what is dropped.
-pub fn listener(command: &'static str, shows_drops: bool, found: Rc<Cell<u64>>) -> Listener {
+/// counts in `found`, and, if it is verbose, what is dropped and
+/// what is refused.
+pub fn listener(command: &'static str, is_verbose: bool, found: Rc<Cell<u64>>) -> Listener {
     Box::new(move |message| match message {
         Message::Warning(text) => progress::say(&format!("{command}: warning: {text}")),
-        Message::Dropped(reason, dropped) if shows_drops => {
+        Message::Dropped(reason, dropped) if is_verbose => {
             progress::say(&format!("{command}: dropped: {}", drops::now(reason, dropped)));
         }
-        Message::Dropped(..) => {}
+        Message::Refused(text) if is_verbose => progress::say(&format!("{command}: refused: {text}")),
+        Message::Dropped(..) | Message::Refused(_) => {}
         Message::Found(node, mistake) => {
             found.set(found.get() + 1);
             progress::say(&format!("{command}: sanitizer: {node}: {mistake}"));

@@ -304,6 +304,13 @@ fn sources_of_the_host_alone() {
 }
 
 #[test]
+fn return_codes_that_nobody_looks_at() {
+    let warnings = Room::new().builds("-c ignored.c -o @/object.o");
+    assert_eq!(warnings.matches("ignoring return value of").count(), 1, "{warnings}");
+    assert!(warnings.contains("ignored.c:5:5: warning: ignoring return value of"), "{warnings}");
+}
+
+#[test]
 fn memory_functions_of_the_card() {
     let room = Room::new();
     let mut cc = Command::new("cc");

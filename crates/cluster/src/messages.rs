@@ -10,13 +10,15 @@ pub enum Message<'a> {
     Warning(&'a str),
     /// A message was dropped, or a part of it. `messages` of the drops is 0 for a further part of a message.
     Dropped(DropReason, &'a Drops),
+    /// A call of a rank was refused, for the first time with this return code.
+    Refused(&'a str),
     /// A mistake of a handler that the sanitizer has found on the card of this node.
     Found(&'a str, &'a str),
     /// A text that a handler has printed on the card of this node, which has a name: "rank 3".
     Printed(&'a str, &'a Printed),
 }
 
-/// Receives each text that a handler prints, each drop, and each warning when it occurs for the first time.
+/// Receives each text that a handler prints, each drop, and each warning and refusal when it occurs for the first time.
 pub type Listener = Box<dyn FnMut(Message<'_>)>;
 
 /// Messages for the user. Messages that differ only in addresses count as one, which is passed on once and counted.
@@ -49,6 +51,10 @@ impl Messages {
 
     pub(crate) fn dropped(&mut self, reason: DropReason, drops: &Drops) {
         (self.listener)(Message::Dropped(reason, drops));
+    }
+
+    pub(crate) fn refused(&mut self, text: &str) {
+        (self.listener)(Message::Refused(text));
     }
 
     pub(crate) fn found(&mut self, node: &str, mistake: &str) {

@@ -350,6 +350,11 @@ impl<E> Cluster<E> {
         self.messages.warn(self.now, message);
     }
 
+    /// Tells the user that a call was refused.
+    pub fn tell_refusal(&mut self, text: &str) {
+        self.messages.refused(text);
+    }
+
     /// The messages for the user.
     pub fn messages(&self) -> &Messages {
         &self.messages

@@ -107,7 +107,7 @@ struct Options {
     /// End with status 1 instead of 0 if a handler failed
     #[arg(long)]
     fail_on_handler_error: bool,
-    /// Say what is dropped as it happens, and why
+    /// Say what is dropped as it happens, and why, and which calls are refused for the first time
     #[arg(short, long)]
     verbose: bool,
     /// Prefix each line of output with its rank
@@ -402,7 +402,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if !matches!(end, End::Deadlock { .. }) {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }
-    let status = match tell(&end, &lost, &options.program[0]) {
+    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals()).collect();
+    let status = match tell(&end, &doubts, &options.program[0]) {
         0 => judge(options, &lost, &cards, found.get()),
         status => status,
     };
@@ -519,8 +520,9 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
     Ok(machine)
 }
 
-/// Prints why a run has failed and returns its exit status. Lost messages (`lost`) may be the cause of a deadlock.
-fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
+/// Prints why a run has failed and returns its exit status. Lost messages and refused calls (`doubts`) may be the
+/// cause of a deadlock.
+fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
     let program = program.to_string_lossy();
     match end {
         End::Finished => 0,
@@ -547,7 +549,7 @@ fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
         }
         End::Deadlock { at, waits } => {
             eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
-            for line in merged(waits).iter().chain(lost) {
+            for line in merged(waits).iter().chain(doubts) {
                 eprintln!("spinrun:   {line}");
             }
             1

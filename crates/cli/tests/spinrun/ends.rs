@@ -57,6 +57,16 @@ fn a_deadlock_names_what_every_rank_waits_for() {
 }
 
 #[test]
+fn a_deadlock_names_calls_that_were_refused() {
+    let run = ends("-n 2", "ignore");
+    run.ended(1, "spinrun:   PtlPut has returned PTL_ARG_INVALID, 4 times, first to rank 0 at 1000.000 ns\n");
+    assert!(!run.err.contains("refused: "));
+    let run = ends("-v -n 2", "ignore");
+    let told: Vec<_> = run.err.lines().filter(|line| line.contains("refused: ")).collect();
+    assert_eq!(told, ["spinrun: refused: PtlPut returns PTL_ARG_INVALID to rank 0 at 1000.000 ns"]);
+}
+
+#[test]
 fn crashes_name_rank_signal_and_time() {
     let (run, report) = reported("-n 3", &plain("ends"), "crash");
     run.ended(139, ": rank 1 was ended by signal 11 (SIGSEGV) at 2500.000 ns of simulated time\n");

@@ -38,6 +38,9 @@ impl Processes {
                     }
                     Ok(Step::Wait(wait, limit)) => self.wait(cluster, caller, wait, limit),
                     Err(code) => {
+                        if let Some(text) = self.refusals.note(rank, call.op, code, cluster.now()) {
+                            cluster.tell_refusal(&text);
+                        }
                         let delay = refusal_cost(cluster, rank, code);
                         answer(cluster, caller, delay, Reply::new(code));
                     }

@@ -9,6 +9,7 @@
 //! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep or poll
 //! * `attention`: what polls have found, and whether they could find more
 //! * `wait`: what threads inside the library wait for
+//! * `refusals`: calls that were refused
 //! * `memory`: the memory of the processes, as cards reach it
 //! * `processes`: the state of the ranks; threads that wait, and what lets them go on
 //! * `step`: what a call leads to; `end`, `error`: how a run ends
@@ -39,6 +40,7 @@ mod pauses;
 mod polling;
 mod processes;
 mod programs;
+mod refusals;
 mod run;
 mod step;
 mod switches;

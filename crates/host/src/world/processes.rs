@@ -14,6 +14,7 @@ use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
 use super::idle::{Idleness, Releases};
+use super::refusals::Refusals;
 use super::wait::{Wait, Waits};
 use crate::job::{Call, Caller, Job, Reply};
 
@@ -47,6 +48,7 @@ pub struct Processes {
     pub idleness: Idleness,
     pub releases: Releases,
     pub computation: Computation,
+    pub refusals: Refusals,
     /// How the run has ended, once it has.
     pub end: Option<End>,
     /// What is still to die, in the order of time.
@@ -66,6 +68,7 @@ impl Processes {
             idleness: Idleness::default(),
             releases: Releases::default(),
             computation: Computation::default(),
+            refusals: Refusals::default(),
             end: None,
             deaths: VecDeque::new(),
             looked_again_after: None,

@@ -175,6 +175,11 @@ impl World {
         self.cluster.messages().repeated_warnings()
     }
 
+    /// A sentence for each function that has refused a call, and its return code.
+    pub fn refusals(&self) -> impl Iterator<Item = String> {
+        self.processes.refusals.sentences()
+    }
+
     /// Writes the timeline, if one was asked for.
     ///
     /// # Errors
