@@ -66,7 +66,12 @@ class Session:
 
     def registers(self, thread: int) -> list[int]:
         assert self.ask(f"Hgp1.{thread}") == "OK"
-        return list(struct.unpack("<33I", bytes.fromhex(self.ask("g"))))
+        return list(struct.unpack("<33I", bytes.fromhex(self.ask("g")[: 33 * 8])))
+
+    def floats(self) -> tuple[float, ...]:
+        bits = self.ask("g")[33 * 8 :]
+        assert bits[32 * 16 :] == "x" * 3 * 8, "the values of the control registers are not known"
+        return struct.unpack("<32d", bytes.fromhex(bits[: 32 * 16]))
 
     def memory(self, address: int, length: int) -> bytes:
         return bytes.fromhex(self.ask(f"m{address:x},{length:x}"))
@@ -137,6 +142,15 @@ def test_breakpoints_steps_and_changes(session: Session, program: Path) -> None:
     assert status == 0
     assert out.startswith("OK at ")
     assert not session.symbols.exists()
+
+
+def test_floating_point_registers(session: Session) -> None:
+    assert 'name="fa0" bitsize="64" type="ieee_double" regnum="43"' in session.ask("qXfer:features:read:target.xml:0,4000")
+    integer, values = session.registers(1), tuple(number / 4 for number in range(32))
+    sent = struct.pack("<33I32d3I", *integer, *values, 0, 0, 0)
+    assert session.ask(f"G{sent.hex()}") == "OK"
+    session.ask("vCont;s:p1.1;c")  # the handler gets them, and they come back
+    assert session.floats() == values
 
 
 def test_simulated_time_stands_still(session: Session, program: Path) -> None:

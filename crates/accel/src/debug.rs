@@ -21,8 +21,17 @@ pub struct Resident {
     pub hpu: u32,
     /// Its name.
     pub handler: Rc<str>,
-    /// Its integer registers.
-    pub registers: [u32; 32],
+    /// Its registers.
+    pub registers: Registers,
+}
+
+/// The registers of a handler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// The integer registers, `x0` to `x31`.
+    pub integer: [u32; 32],
+    /// The bits of the floating-point registers, `f0` to `f31`; zeros where the processor has none.
+    pub float: [u64; 32],
     /// Address of its next instruction, or of the one that has failed.
     pub pc: u32,
 }
@@ -38,8 +47,8 @@ pub trait Halted {
     /// Writes memory of the card, if all of it exists.
     fn write(&mut self, address: u32, bytes: &[u8]);
 
-    /// Changes the registers and the next instruction of the handler in a context.
-    fn set_registers(&mut self, context: u32, registers: &[u32; 32], pc: u32);
+    /// Changes the registers of the handler in a context.
+    fn set_registers(&mut self, context: u32, registers: &Registers);
 }
 
 /// A debugger, which decides where handlers stop.

@@ -39,7 +39,7 @@ pub use command::{
     Command, CommandId, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Issued, Message, Place, Reply,
     Transfer,
 };
-pub use debug::{Debugger, Halt, Halted, Resident};
+pub use debug::{Debugger, Halt, Halted, Registers, Resident};
 pub use kind::{NotOnCards, check_card, counts_instructions, create, is_unused_on_cards, most_memory};
 pub use map::load_map;
 pub use memory::{AllocationError, HpuMemory};

@@ -126,4 +126,10 @@ impl Thread {
     pub fn float_register(&self, index: u8) -> u64 {
         self.state.wide(index)
     }
+
+    /// Writes the bits of the 64-bit register `index` of the instruction set's register file. RISC-V: `f0` to `f31`.
+    pub fn set_float_register(&mut self, index: u8, bits: u64) {
+        self.ways.forget();
+        self.state.set_wide(index, bits);
+    }
 }

@@ -27,8 +27,8 @@ pub mod testing;
 mod timeline;
 
 pub use accel::{
-    CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, NotOnCards, Printed, Profile, Resident,
-    SourcePlace, check_card, counts_instructions, is_unused_on_cards, load_map,
+    CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, NotOnCards, Printed, Profile, Registers,
+    Resident, SourcePlace, check_card, counts_instructions, is_unused_on_cards, load_map,
 };
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};

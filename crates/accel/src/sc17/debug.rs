@@ -6,7 +6,7 @@ use super::context::{OwnMemory, span};
 use super::unit::Unit;
 use crate::accelerator::Env;
 use crate::convention::HandlerMemory;
-use crate::debug::{Halt, Halted, Resident};
+use crate::debug::{Halt, Halted, Registers, Resident};
 use crate::fault::{self, Span};
 use crate::sanitize::Finding;
 
@@ -65,8 +65,11 @@ impl Halted for Unit {
             context: u32::from(context),
             hpu: self.hpus.of(context),
             handler: resident.task.handler.name.clone(),
-            registers: std::array::from_fn(|register| resident.thread.register(register as u8)),
-            pc: resident.thread.pc(),
+            registers: Registers {
+                integer: std::array::from_fn(|register| resident.thread.register(register as u8)),
+                float: std::array::from_fn(|register| resident.thread.float_register(register as u8)),
+                pc: resident.thread.pc(),
+            },
         });
         resident.collect()
     }
@@ -85,13 +88,16 @@ impl Halted for Unit {
         }
     }
 
-    fn set_registers(&mut self, context: u32, registers: &[u32; 32], pc: u32) {
+    fn set_registers(&mut self, context: u32, registers: &Registers) {
         let Some(resident) = self.contexts.get_mut(context as usize).and_then(Option::as_deref_mut) else { return };
-        for (register, value) in (1..32_u8).zip(&registers[1..]) {
+        for (register, value) in (1..32_u8).zip(&registers.integer[1..]) {
             resident.thread.set_register(register, *value);
         }
-        if resident.thread.pc() != pc {
-            resident.thread.set_pc(pc);
+        for (register, bits) in (0..32_u8).zip(&registers.float) {
+            resident.thread.set_float_register(register, *bits);
+        }
+        if resident.thread.pc() != registers.pc {
+            resident.thread.set_pc(registers.pc);
         }
     }
 }

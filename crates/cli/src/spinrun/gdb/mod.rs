@@ -3,6 +3,7 @@
 //! The handlers that are resident on the card are gdb's threads. While one is stopped, the whole simulation waits, so simulated time
 //! stands still, and a run with gdb takes the same simulated time as one without.
 
+mod registers;
 mod target;
 
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ impl Gdb {
             place,
             listener: TcpListener::bind(("127.0.0.1", 0))?,
             program: Program::of(program, kind)?,
-            card: Card::default(),
+            card: Card::new(registers::has_floats(kind)),
             machine: None,
             has_left: false,
             awaits_first: true,
@@ -197,7 +198,7 @@ impl Debugger for Gdb {
         }
         self.card.look(card);
         let Some(resident) = self.card.residents.iter().find(|resident| resident.context == context) else { return };
-        let (handler, pc) = (resident.handler.clone(), resident.pc);
+        let (handler, pc) = (resident.handler.clone(), resident.registers.pc);
         self.leaving.insert(context, pc);
         self.pending = None;
         if self.machine.is_none() {
@@ -216,7 +217,8 @@ impl Debugger for Gdb {
             Halt::Asked => signal(Signal::SIGTRAP),
         });
         self.card.apply(card);
-        let pc = self.card.residents.iter().find(|resident| resident.context == context).map_or(pc, |now| now.pc);
+        let pc =
+            self.card.residents.iter().find(|resident| resident.context == context).map_or(pc, |now| now.registers.pc);
         self.leaving.insert(context, pc);
     }
 

@@ -10,11 +10,14 @@ use gdbstub::target::ext::base::multithread::{
     MultiThreadSingleStep, MultiThreadSingleStepOps,
 };
 use gdbstub::target::ext::breakpoints::{Breakpoints, BreakpointsOps, SwBreakpoint, SwBreakpointOps};
+use gdbstub::target::ext::target_description_xml_override::{
+    TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
+};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
-use gdbstub_arch::riscv::Riscv32;
-use gdbstub_arch::riscv::reg::RiscvCoreRegs;
 use nic::{Halted, Resident};
+
+use super::registers::{self, Hpu, HpuRegisters};
 
 /// How far a handler goes before it stops again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +35,19 @@ pub struct Card {
     /// The contexts whose handlers step; others run.
     pub steps: BTreeMap<u32, Step>,
     pub residents: Vec<Resident>,
+    /// Whether the processors have floating-point registers.
+    has_floats: bool,
     memory: BTreeMap<u32, Vec<u8>>,
     written: Vec<(u32, Vec<u8>)>,
     changed: BTreeSet<u32>,
 }
 
 impl Card {
+    /// A card that nobody has looked at. `has_floats`: whether its processors have floating-point registers.
+    pub fn new(has_floats: bool) -> Card {
+        Card { has_floats, ..Card::default() }
+    }
+
     /// Copies what gdb may look at.
     pub fn look(&mut self, card: &mut dyn Halted) {
         (self.residents, self.memory) = (card.residents(), card.memory());
@@ -50,7 +60,7 @@ impl Card {
         }
         for context in std::mem::take(&mut self.changed) {
             if let Some(resident) = self.residents.iter().find(|resident| resident.context == context) {
-                card.set_registers(context, &resident.registers, resident.pc);
+                card.set_registers(context, &resident.registers);
             }
         }
     }
@@ -77,11 +87,15 @@ fn context(tid: Tid) -> u32 {
 }
 
 impl Target for Card {
-    type Arch = Riscv32;
+    type Arch = Hpu;
     type Error = Infallible;
 
-    fn base_ops(&mut self) -> BaseOps<'_, Riscv32, Infallible> {
+    fn base_ops(&mut self) -> BaseOps<'_, Hpu, Infallible> {
         BaseOps::MultiThread(self)
+    }
+
+    fn support_target_description_xml_override(&mut self) -> Option<TargetDescriptionXmlOverrideOps<'_, Card>> {
+        Some(self)
     }
 
     fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Card>> {
@@ -89,16 +103,35 @@ impl Target for Card {
     }
 }
 
+impl TargetDescriptionXmlOverride for Card {
+    fn target_description_xml(
+        &self,
+        annex: &[u8],
+        offset: u64,
+        length: usize,
+        out: &mut [u8],
+    ) -> TargetResult<usize, Card> {
+        if annex != b"target.xml" {
+            return Err(TargetError::NonFatal);
+        }
+        let text = registers::description(self.has_floats);
+        let rest = usize::try_from(offset).ok().and_then(|offset| text.as_bytes().get(offset..)).unwrap_or_default();
+        let length = rest.len().min(length).min(out.len());
+        out[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+}
+
 impl MultiThreadBase for Card {
-    fn read_registers(&mut self, registers: &mut RiscvCoreRegs<u32>, tid: Tid) -> TargetResult<(), Card> {
-        let resident = self.resident(tid)?;
-        (registers.x, registers.pc) = (resident.registers, resident.pc);
+    fn read_registers(&mut self, registers: &mut HpuRegisters, tid: Tid) -> TargetResult<(), Card> {
+        registers.has_floats = self.has_floats;
+        registers.all = self.resident(tid)?.registers.clone();
         Ok(())
     }
 
-    fn write_registers(&mut self, registers: &RiscvCoreRegs<u32>, tid: Tid) -> TargetResult<(), Card> {
+    fn write_registers(&mut self, registers: &HpuRegisters, tid: Tid) -> TargetResult<(), Card> {
         let resident = self.resident(tid)?;
-        (resident.registers, resident.pc) = (registers.x, registers.pc);
+        resident.registers = registers.all.clone();
         let context = resident.context;
         self.changed.insert(context);
         Ok(())
