@@ -145,7 +145,8 @@ def test_breakpoints_steps_and_changes(session: Session, program: Path) -> None:
 
 
 def test_floating_point_registers(session: Session) -> None:
-    assert 'name="fa0" bitsize="64" type="ieee_double" regnum="43"' in session.ask("qXfer:features:read:target.xml:0,4000")
+    description = session.ask("qXfer:features:read:target.xml:0,4000")
+    assert 'name="fa0" bitsize="64" type="ieee_double" regnum="43"' in description
     integer, values = session.registers(1), tuple(number / 4 for number in range(32))
     sent = struct.pack("<33I32d3I", *integer, *values, 0, 0, 0)
     assert session.ask(f"G{sent.hex()}") == "OK"

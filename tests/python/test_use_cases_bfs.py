@@ -136,7 +136,7 @@ def test_the_state_may_be_in_host_memory(graph: Path, kernel: str, cache: int) -
 
 
 def test_senders_that_filter_may_be_charged_for_their_look_ups(graph: Path) -> None:
-    """Of both ends of 4,096 edges 7/8 lead to other ranks, and each of eight CPUs looks up an eighth of these on average.
+    """Both ends of 4,096 edges lead to other ranks in 7 of 8 cases; each of eight CPUs looks up an eighth of these.
 
     A round takes as long as that CPU which looks up most.
     """
