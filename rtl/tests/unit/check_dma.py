@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cocotb
-from common import Bench, start
+from common import Bench, shorter, start
 from fabric_model import BEAT, HANDLER, L1, PACKET, SPAN, Bytes, Copy, Interconnect
 from sv_types import struct
 
@@ -171,8 +171,8 @@ def alignments(rng: Any) -> Iterator[tuple[int, int, int]]:
     """Return offsets of source and target, and sizes: all pairs of offsets, and all sizes up to 2,048."""
     pairs = [(source, target, rng.randrange(1, 200)) for source in range(BEAT) for target in range(BEAT)]
     sizes = [(rng.randrange(BEAT), rng.randrange(BEAT), size) for size in range(1, 2049)]
-    yield from rng.sample(pairs, 160)
-    yield from rng.sample(sizes, 40)
+    yield from rng.sample(pairs, shorter(160))
+    yield from rng.sample(sizes, shorter(40))
     yield from ((0, 0, 9000), (13, 0, 9000), (0, 63, 9000), (0, 0, 0), (7, 3, 0))
 
 
@@ -198,8 +198,8 @@ async def one_at_a_time(dut) -> None:
         assert world.now == expected + 1 or (origin == to and world.now > expected), hex(origin)
         done += 1
     await world.check()
-    assert done > 200
-    assert world.compared > done + 1000
+    assert done > shorter(200)
+    assert world.compared > done + shorter(1000)
 
 
 @cocotb.test()
@@ -211,7 +211,7 @@ async def all_at_once(dut) -> None:
     await world.fill()
     used: list[tuple[int, int]] = []
     sent = 0
-    while sent < 350:
+    while sent < shorter(350):
         for cluster in range(world.clusters):
             size = rng.choice([rng.randrange(1, 129), rng.randrange(1, 1600)])
             if len(world.packets[cluster]) + len(world.model.engines[cluster].queues[0]) < 20 and bench.happens(0.1):
@@ -242,7 +242,7 @@ async def all_at_once(dut) -> None:
                 world.writes.append((-(-target // BEAT) * BEAT, rng.randbytes(BEAT), rng.getrandbits(BEAT)))
         await world.cycle(0.5)
     await world.check()
-    assert world.compared > 1500
-    assert min(world.landed) > 50
-    assert world.model.moved > 800
-    assert world.model.passed > 10
+    assert world.compared > shorter(1500)
+    assert min(world.landed) > shorter(50)
+    assert world.model.moved > shorter(800)
+    assert world.model.passed > shorter(10)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cocotb
-from common import start
+from common import QUICK, shorter, start
 from sv_types import constants, enum, struct
 
 RESETS = 20
@@ -191,7 +191,7 @@ async def random_programs(dut) -> None:
     row_next: tuple[int, int] | None = None
     taken: list[int] = []  # places of commands that the command unit has
     seen: Counter[str] = Counter()
-    for cycle in range(30_000):
+    for cycle in range(shorter(30_000)):
         lively = cycle // 2000 % 3
         # What the others do.
         assigns = driver.idle and bench.happens(0.5)
@@ -467,8 +467,9 @@ async def random_programs(dut) -> None:
         }.items():  # fmt: skip
             seen[what] += happened
         await bench.next()
-    assert len(seen) == 15, seen
-    assert min(seen.values()) > 4, seen
+    # What is rare does not come in every quick run.
+    assert len(seen) >= (12 if QUICK else 15), seen
+    assert QUICK or min(seen.values()) > 4, seen
 
 
 def free(slots: list[Slot]) -> int | None:

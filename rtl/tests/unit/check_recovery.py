@@ -3,7 +3,7 @@
 from collections import Counter
 
 import cocotb
-from common import start
+from common import shorter, start
 from sv_types import enum, struct
 
 PARAMETERS = [{"TrapCycles": 20}, {"TrapCycles": 16}]
@@ -22,7 +22,7 @@ async def random_failures(dut) -> None:
     known_at = 0
     outcome = 0
     seen: Counter[str] = Counter()
-    for cycle in range(20_000):
+    for cycle in range(shorter(20_000)):
         enabled = bench.happens(0.998) if enabled else bench.happens(0.2)
         happens = {name: running and bench.happens(0.03) for name in ("traps", "denied", "misuse", "bites")}
         age, early, busy = rng.randrange(3), bench.happens(0.5), bench.happens(0.3)
@@ -91,4 +91,4 @@ async def random_failures(dut) -> None:
             running = True
         await bench.next()
     assert len(seen) == 8, seen
-    assert min(seen.values()) > 15, seen
+    assert min(seen.values()) > shorter(15), seen

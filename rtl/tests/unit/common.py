@@ -4,6 +4,7 @@ A cycle begins at the falling edge of the clock: inputs change there, and everyt
 is before the registers change. `check_fifo.py` shows the use.
 """
 
+import os
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,13 @@ from cocotb.triggers import FallingEdge, RisingEdge
 
 # What a stream carries: values by the names of its ports, or one value when there is one port.
 Item = int | dict[str, int]
+
+QUICK = bool(os.environ.get("QUICK"))
+
+
+def shorter(count: int) -> int:
+    """Return a quarter in a quick run: of the cycles of a long random test, and of what must have happened in them."""
+    return count // 4 if QUICK else count
 
 
 def leaves(handle: Any) -> Iterator[Any]:
