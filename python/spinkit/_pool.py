@@ -217,14 +217,15 @@ class Processes:
         self._lock = Lock()
         self._closed = False
 
-    def execute(self, command: list[str], timeout_s: float | None) -> tuple[int, str, str]:
-        """Run a command; return its exit status, output and error output."""
+    def execute(self, command: list[str], timeout_s: float | None, folder: Path | None = None) -> tuple[int, str, str]:
+        """Run a command, in a folder or the present one; return its exit status, output and error output."""
         with self._lock:
             if self._closed:
                 raise EndingError("interrupted")
             try:
                 process = subprocess.Popen(
                     command,
+                    cwd=folder,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

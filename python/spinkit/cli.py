@@ -369,6 +369,55 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
         sys.exit(1)
 
 
+@main.command("mpi-tests")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "-n", "ranks", type=click.IntRange(min=1), multiple=True, help="Ranks of mpi4py's tests; 1 to 4 if not given."
+)
+@click.option(
+    "--nic",
+    "nics",
+    multiple=True,
+    type=click.Choice(["portals4", "spin", "rdma"]),
+    default=("spin",),
+    show_default=True,
+    help="Kind of card; may be repeated.",
+)
+@click.option("--only", multiple=True, metavar="TEXT", help="Run only tests with TEXT in their name; may be repeated.")
+@click.option("--python", type=_FILE, default=Path(sys.executable), help="Python that has mpi4py and its MPI.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Jobs at the same time; the number of processors if not given."
+)
+@click.option(
+    "--timeout", "timeout_s", type=click.IntRange(min=1), default=600, show_default=True, help="Seconds for a job."
+)
+@click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
+def mpi_tests(
+    folder: Path,
+    ranks: tuple[int, ...],
+    nics: tuple[str, ...],
+    only: tuple[str, ...],
+    python: Path,
+    jobs: int | None,
+    timeout_s: int,
+    json_file: Path | None,
+) -> None:
+    """Run an MPI test suite under spinrun: mpi4py's source package, or MPICH's suite, compiled with its mpicc.
+
+    Exits with 1 when a test fails.
+    """
+    from spinkit import _mpi_suites
+
+    chosen = tuple(dict.fromkeys(nics))
+    suite = _mpi_suites.read(folder, tuple(dict.fromkeys(ranks)), chosen, python, timeout_s, only)
+    outcomes = _mpi_suites.run(suite, _paths.command("spinrun"), jobs)
+    _mpi_suites.show(outcomes)
+    if json_file is not None:
+        write_atomically(json_file, (json.dumps(_mpi_suites.report(outcomes), indent=1) + "\n").encode())
+    if any(outcome.status == "failed" for outcome in outcomes):
+        sys.exit(1)
+
+
 def _problems(results: Results, check: bool) -> list[str]:
     name = results.experiment.name
     wrong = [
