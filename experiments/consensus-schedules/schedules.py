@@ -1,8 +1,9 @@
 """Consensus under random failures: runs the program on many schedules, and checks what clients and hosts have seen.
 
-A schedule has replicas that die at random times, their cards or their processes; links that lose packets; and clients
-that pause at random. The log has room for 8, 32 or all commands, so that hosts take snapshots of it. The number of a
-schedule determines all of this. For each number of dead replicas a line with a JSON object is printed:
+A schedule has replicas that die at random times, their cards or their processes; links that lose packets; clients that
+work in bursts; and hosts that stop now and then, for so long that others replace a leader whose card is still at work.
+The log has room for 8, 32 or all commands, so that hosts take snapshots of it. The number of a schedule determines all
+of this. For each number of dead replicas a line with a JSON object is printed:
 
     dead        replicas that die
     schedules   runs
@@ -51,6 +52,11 @@ def slots(number: int) -> int:
     return (4096, 8, 32)[number % 3]
 
 
+def pauses(number: int) -> int:
+    """Return how long hosts stop at most in a schedule, in us: not, for as long as a message takes, or a leadership."""
+    return (0, 30, 1000, 8000)[number % 4]
+
+
 def disagreements(told: list[list[int]]) -> list[str]:
     """Return the slots for which hosts were told of different commands."""
     chosen: dict[int, tuple[int, int]] = {}
@@ -97,7 +103,7 @@ def run(options: argparse.Namespace, number: int, dead: int) -> dict[str, int]:
     command = [str(_paths.command("spinrun")), "-n", str(REPLICAS + CLIENTS), "--machine", options.machine]
     command += [*schedule(number, dead), options.program, "--mode", "spin", "--replicas", str(REPLICAS)]
     command += ["--requests", str(REQUESTS), "--until", str(UNTIL_MS), "--seed", str(number)]
-    command += ["--slots", str(slots(number))]
+    command += ["--slots", str(slots(number)), "--pauses", str(pauses(number))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\nended with status {done.returncode}\n{done.stdout}{done.stderr}")

@@ -11,12 +11,13 @@
  *                               from the first to the last answer to rank R
  *   --slots N                   the log has room for N commands, a power of two (default: 4,096). When it is full commands are refused;
  *                               with --until hosts take snapshots, so that slots are used again
- *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients pause at random,
- *                               and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
+ *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients work in bursts,
+ *                               pause at random, and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
  *                               value, expected, result, start_ps, end_ps], …]}, in which result and end are null if there was no
  *                               answer, and each replica {"replica", "terms", "lives", "chosen": [[term, slot, client, request], …],
  *                               "snapshots": [[slot, check], …]}: what its host was told while its card led, and the snapshots that
- *                               it has made or got. */
+ *                               it has made or got.
+ *   --pauses US                 with --until: now and then the host of a replica, not its card, stops for so long at most */
 #include "../common/common.h"
 #include <handlers/consensus/consensus.h>
 #include <inttypes.h>
@@ -27,15 +28,17 @@ enum { MOST_SLOTS = 4096, CHOICES = 16384, MAX_REQUESTS = 1000, KEYS = 3 };
 enum { HEARTBEAT_MS = 1, PATIENCE_MS = 1 };
 enum { MOST_TRIES = 20, WARM_UP = 2 };
 enum { GROUPS = 8 }; /* most numbers of clients that are measured */
+enum { BURST = 8 };  /* commands between two pauses of a client, and steps between two of a host, on average */
 
 enum mode { SPIN, RDMA, CPU, MODES };
 static const char *const modes[MODES] = {"spin", "rdma", "cpu"};
 static const char usage[] = "consensus --mode spin|rdma|cpu --replicas R --requests N (--clients C[,C...] | --until MS "
-                            "[--seed S]) [--slots N]";
+                            "[--seed S] [--pauses US]) [--slots N]";
 
 static uint32_t rank, replicas, requests, slots = MOST_SLOTS;
 static enum mode mode;
-static uint64_t deadline; /* when everybody ends */
+static uint64_t deadline;  /* when everybody ends */
+static uint64_t pauses_ns; /* of hosts, at most */
 static bool lives = true;
 
 /* Whether a call that needs the card has worked; it fails from the death of the card on. */
@@ -277,6 +280,12 @@ static bool are_whole(uint32_t set) {
     return true;
 }
 
+/* Stops once in `times` times, as a host that has other work: its card goes on meanwhile. */
+static void pause_once_in(unsigned times) {
+    if (pauses_ns > 0 && random_number() % times == 0)
+        spin_host_compute(random_number() % pauses_ns);
+}
+
 /* Has the own card lead, and propose again what the majority's logs have. Then sends heartbeats until a later term comes. */
 static void lead(uint32_t term, uint32_t set) {
     static struct consensus_command merged[MOST_SLOTS];
@@ -302,6 +311,7 @@ static void lead(uint32_t term, uint32_t set) {
         }
         spread_snapshot(chosen);
         wait_for(woken, counted + (slots + 3) / 4, HEARTBEAT_MS, &counted);
+        pause_once_in(BURST);
     }
 }
 
@@ -321,12 +331,16 @@ static void replicate(void) {
         if (spin_time_ps() - silent_since >= patience_ps) {
             uint32_t term = (told(&host->promised) / replicas + 1) * replicas + rank;
             uint32_t set = prepare(term);
-            if (set != 0 && fetch(set) && are_whole(set))
+            pause_once_in(2); /* between promises and logs an old leader may still be at work */
+            if (set != 0 && fetch(set) && are_whole(set)) {
+                pause_once_in(2);
                 lead(term, set);
+            }
             silent_since = spin_time_ps();
             patience_ps = 3000000000 + random_number() % 3000000000;
         } else {
             wait_for(woken, counted + 1, 1, &counted);
+            pause_once_in(BURST);
         }
     }
 }
@@ -402,7 +416,8 @@ static void use(void) {
         command.operation = CONSENSUS_READ + (uint32_t)(random_number() % 4);
         command.value = random_number() % 4;
         command.expected = random_number() % 4;
-        spin_host_compute(random_number() % 300000);
+        if (random_number() % BURST == 0) /* 150 us for each command on average */
+            spin_host_compute(random_number() % (300000 * BURST));
         struct outcome outcome = ask(command);
         printf("%s[%u,%u,%" PRIu64 ",%" PRIu64 ",", i > 1 ? "," : "", command.operation, command.key, command.value,
                command.expected);
@@ -598,7 +613,7 @@ static void measure(const char *list) {
 int main(int argc, char **argv) {
     const char *count = option(argc, argv, "--replicas", usage), *number = option(argc, argv, "--requests", usage);
     const char *until = argument(argc, argv, "--until"), *seed = option_or(argc, argv, "--seed", "1");
-    const char *room = option_or(argc, argv, "--slots", "4096");
+    const char *room = option_or(argc, argv, "--slots", "4096"), *pauses = option_or(argc, argv, "--pauses", "0");
     mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
     size_t value;
     start(RESULT, NULL);
@@ -614,6 +629,8 @@ int main(int argc, char **argv) {
     if (!next_number(&room, &value) || value < 1 || value > MOST_SLOTS || (value & (value - 1)) != 0)
         fail("--slots: expected a power of two, at most %d", MOST_SLOTS);
     slots = (uint32_t)value;
+    if (next_number(&pauses, &value))
+        pauses_ns = value * 1000;
     if (next_number(&seed, &value))
         random_state = value * 1000003 + rank;
     CHECK(PtlEQAlloc(ni, 4096, &events));

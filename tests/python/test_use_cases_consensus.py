@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -147,7 +149,56 @@ def test_schedules_are_safe(program: Path) -> None:
 
 @pytest.mark.parametrize("flag", ["-DQUORUM_OF_ONE", "-DCONSENSUS_NO_TERM_CHECK", "-DSNAPSHOT_WITHOUT_NUMBERS"])
 def test_broken_protocols_are_found(flag: str, tmp_path: Path) -> None:
-    [point] = schedules(compiled(tmp_path, flag), "--dead", "0", "--schedules", "4", "--first", "3")
+    [point] = schedules(compiled(tmp_path, flag), "--dead", "0", "--schedules", "4", "--first", "7")
+    assert point["violations"] > 0
+
+
+@pytest.mark.parametrize(
+    ("file", "correct", "broken", "dead", "first"),
+    [
+        # A card promises a term, but still takes commands of the term before.
+        (
+            "sdk/handlers/consensus/consensus.h",
+            "    consensus_learn(c, term);\n    promise.promised = c->host.promised;",
+            "    if (candidate == c->rank)\n        consensus_learn(c, term);\n    promise.promised = term;",
+            0,
+            7,
+        ),
+        # A card that leads uses slots again whose commands are not in its host's snapshot.
+        (
+            "sdk/handlers/consensus/consensus.h",
+            "if (c->next - c->host.base == c->slots)\n",
+            "if (false)\n",
+            1,
+            10,
+        ),
+        # A host that begins to lead reads its own log only.
+        (
+            "experiments/consensus/consensus.c",
+            "(set >> from & 1) && slot < promises",
+            "from == rank && slot < promises",
+            0,
+            3,
+        ),
+    ],
+)
+def test_errors_in_the_protocol_are_found(
+    file: str, correct: str, broken: str, dead: int, first: int, tmp_path: Path
+) -> None:
+    for folder in ("sdk", "experiments/common", "experiments/consensus"):
+        shutil.copytree(CHECKOUT / folder, tmp_path / folder)
+    text = (tmp_path / file).read_text()
+    assert text.count(correct) == 1
+    (tmp_path / file).write_text(text.replace(correct, broken))
+    command = [
+        _paths.command("spincc"),
+        "-O3",
+        tmp_path / "experiments/consensus/consensus.c",
+        "-o",
+        tmp_path / "program",
+    ]
+    subprocess.run(command, check=True, env=os.environ | {"SPINKIT_HOME": str(tmp_path)})
+    [point] = schedules(tmp_path / "program", "--dead", str(dead), "--schedules", "2", "--first", str(first))
     assert point["violations"] > 0
 
 
