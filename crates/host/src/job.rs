@@ -14,15 +14,17 @@
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
 //! * `spawn`, `process`, `family`: processes
 //! * `state`: the state of a job
-//! * `memory`, `remote`: the memory of ranks
+//! * `memory`, `delayed`, `batch`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
 //! * `threads`: ranks with several threads
 //! * `affinity`, `moves`: the CPUs on which they run
 //! * `pauses`, `idle`: what runs next, and why it pauses
 
 mod affinity;
+mod batch;
 mod busy_wait;
 mod call;
+mod delayed;
 mod doorbell;
 pub mod family;
 mod held;
@@ -61,6 +63,7 @@ pub use state::Job;
 
 use abi::portals::ReturnCode;
 use affinity::Affinity;
+use batch::Batch;
 use bytemuck::AnyBitPattern;
 use output::Output;
 use pmi::Pmi;
@@ -104,6 +107,7 @@ impl Job {
             touched: BTreeSet::new(),
             card_write: false,
             affinity: Affinity::new(spec.adapts_affinity),
+            batch: Batch::default(),
             called: false,
             refused: None,
             unseen: None,

@@ -23,6 +23,7 @@ impl Job {
 
     /// Takes note that threads of a rank run. Stopped threads stay stopped while the places that they poll do not change.
     pub(super) fn mark_running(&mut self, rank: usize) {
+        self.end_batch();
         self.touched.remove(&rank);
         self.asleep.retain(|&other| other != rank);
         self.ranks[rank].silence = SilentPeriod::default();

@@ -3,6 +3,7 @@
 //! The kernel copies between processes where it is permitted. Where it is not (containers without the capability,
 //! hardened kernels), the rank's own library does, in its thread that waits for an answer.
 
+use super::batch::Plan;
 use super::call::Caller;
 use super::state::{Job, Process};
 use super::{process, remote, signals};
@@ -34,6 +35,7 @@ impl Job {
     /// # Errors
     /// [`MemoryFault`] when a byte is not mapped or not readable; `out` may then be partly written.
     pub fn read(&mut self, rank: usize, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.write_batch();
         let copied = self.ranks[rank].payload.as_ref().and_then(|payload| payload.get(address, out.len()));
         if let Some(bytes) = copied {
             out.copy_from_slice(bytes);
@@ -62,6 +64,15 @@ impl Job {
     /// [`MemoryFault`] when a byte is not mapped or not writable; the bytes before it may have been written.
     pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
+        if self.batch.is_full(rank) {
+            self.write_batch();
+        }
+        let may_wait = self.sleeps_in_a_call(rank);
+        match if may_wait { self.batch.plan(rank, address, bytes) } else { Plan::AfterOthers } {
+            Plan::Kept => return Ok(()),
+            Plan::AfterOthers => self.write_batch(),
+            Plan::Now => {}
+        }
         let mut done = 0;
         while done < bytes.len() {
             let (rest, to) = (&bytes[done..], address.wrapping_add(done as u64));
@@ -74,6 +85,9 @@ impl Job {
                     length
                 }
             };
+        }
+        if may_wait {
+            self.batch.note(address, bytes.len());
         }
         self.note_write(rank, address, bytes.len() as u64);
         Ok(())

@@ -94,6 +94,7 @@ impl Job {
 
     /// Waits for the next pause of a rank that runs. Callers need it after [`Pause::Exited`] of another rank.
     pub fn wait(&mut self, rank: usize) -> Pause {
+        self.end_batch();
         self.asleep.retain(|&other| other != rank);
         let mut period = threads::PERIOD;
         let mut slept = false;

@@ -25,3 +25,18 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<usize> {
     let copied = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(copied).map_err(|_| io::Error::last_os_error())
 }
+
+/// Copies `bytes` to pieces of the memory of process `pid`, given by address and length, at most 1024 of them. Returns the number of
+/// bytes copied.
+///
+/// # Errors
+/// The system's error when the first byte cannot be written.
+pub fn write_pieces(pid: i32, pieces: &[(u64, usize)], bytes: &[u8]) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let piece = |&(address, length): &(u64, usize)| libc::iovec { iov_base: address as *mut _, iov_len: length };
+    let remote: Vec<libc::iovec> = pieces.iter().map(piece).collect();
+    // SAFETY: `bytes` is valid and only read; the kernel checks the other side.
+    let copied =
+        unsafe { libc::process_vm_writev(pid, &raw const local, 1, remote.as_ptr(), remote.len() as libc::c_ulong, 0) };
+    usize::try_from(copied).map_err(|_| io::Error::last_os_error())
+}

@@ -1,6 +1,7 @@
 //! The state of a job.
 
 use super::affinity::Affinity;
+use super::batch::Batch;
 use super::call::PMI;
 use super::family;
 use super::memory_loop::{Loop, Place, Polling};
@@ -33,6 +34,7 @@ pub struct Job {
     /// Whether a card has written memory of its rank since that was last asked.
     pub(super) card_write: bool,
     pub(super) affinity: Affinity,
+    pub(super) batch: Batch,
     /// Whether any rank has called the library.
     pub(super) called: bool,
     /// A rank, and what it did that no correct program does, until that is reported.

@@ -29,7 +29,7 @@ pub fn compile_with(source: &str, options: &[&str]) -> Program {
     std::fs::write(&file, source).unwrap();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/include");
     let status = Command::new("cc")
-        .args(["-std=gnu11", "-Wall", "-Werror", "-pthread"])
+        .args(["-std=gnu11", "-Wall", "-Werror", "-Wno-unused-result", "-pthread"])
         .args(options)
         .arg("-o")
         .args([&path, &file])

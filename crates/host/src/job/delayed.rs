@@ -1,0 +1,42 @@
+//! When writes of cards to the memory of ranks may wait, and when they are made.
+
+use super::process;
+use super::state::{Job, Rank};
+use abi::mailbox::SLOTS;
+
+impl Job {
+    /// Whether nothing but an answer, or a signal, lets a rank run: its only thread waits in a call, and the kernel copies.
+    pub(super) fn sleeps_in_a_call(&self, rank: usize) -> bool {
+        let Rank { inside, held, .. } = &self.ranks[rank];
+        let slot = inside.trailing_zeros() as usize;
+        !self.serve_copies
+            && inside.is_power_of_two()
+            && slot < SLOTS
+            && held.is_empty()
+            && self.shared.requested(rank, slot) == Some(0)
+    }
+
+    /// Makes the writes that wait.
+    pub(super) fn write_batch(&mut self) {
+        let Some(rank) = self.batch.rank() else { return };
+        let pid = self.ranks[rank].caller_pid;
+        let written = match i32::try_from(pid) {
+            Ok(pid) if self.is_of_rank(rank, pid as u32) => self.batch.write(pid),
+            _ => {
+                self.batch.forget();
+                Ok(()) // it has ended
+            }
+        };
+        // A rank that sleeps loses memory only by a signal handler, or if it is ended.
+        if let (Err(error), false) = (written, process::has_ended(pid)) {
+            let message = format!("memory that a card has written while it slept is gone: {error}");
+            self.refused.get_or_insert((rank, message));
+        }
+    }
+
+    /// A rank is about to run.
+    pub(super) fn end_batch(&mut self) {
+        self.write_batch();
+        self.batch.forget_pages();
+    }
+}
