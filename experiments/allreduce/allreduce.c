@@ -2,7 +2,7 @@
  *
  *   --mode spin|rdma|triggered    handlers on the cards add (the library's allreduce), CPUs do, or triggered atomic operations of the card
  *   --algorithm doubling|ring|tree|best
- *                                 `best` runs all three and prints the fastest; triggered operations have doubling only
+ *                                 `best` runs all three and prints the fastest
  *   --ranks P,P,…                 numbers of ranks up to that of the job; ranks beyond wait
  *   --bytes N,N,…                 size of the vectors
  * and perhaps
@@ -96,7 +96,7 @@ static void prepare_run(void) {
     run.hpu_bytes = 0;
     prepare_cpu(a, run.algorithm, run.source, run.sums, cores, mode == RDMA);
     if (mode == TRIGGERED)
-        prepare_triggered(a);
+        prepare_triggered(a, run.algorithm);
 }
 
 static void reduce(void) {
@@ -214,10 +214,6 @@ int main(int argc, char **argv) {
     skew = number_between(argc, argv, "--skew", "0", 0, 1000000000);
     seed = number_between(argc, argv, "--seed", "1", 0, UINT32_MAX);
     patience_ps = number_between(argc, argv, "--patience", "100", 1, 1000000) * 1000000000ull;
-    if (mode == TRIGGERED && algorithm != DOUBLING) {
-        fprintf(stderr, "--mode triggered: has --algorithm doubling only\n");
-        return 2;
-    }
     size_t ranks, bytes;
     for (const char *list = option(argc, argv, "--ranks", usage); next_number(&list, &ranks);)
         for (const char *sizes = option(argc, argv, "--bytes", usage); next_number(&sizes, &bytes);) {

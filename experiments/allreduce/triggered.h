@@ -1,25 +1,32 @@
-/* Recursive doubling by triggered atomic operations (Portals 4): the card adds in host memory, and sends what it has when both parts of
- * a step have come. An atomic operation is at most max_atomic_size bytes, so that a vector is as many independent chains.
+/* The three algorithms by triggered atomic operations (Portals 4): the card adds in host memory, and sends what it has when all parts
+ * of a step have come. An atomic operation is at most max_atomic_size bytes, so that a vector is as many independent chains.
  *
- * The sum of each step has a place of its own, to which this rank and its partner add. The host sets a place to zero, and sets up the
- * operations, before they are needed; neither costs time here. There are two sets of places, since partners may be one ahead. */
+ * Doubling: the sum of each step has a place of its own, to which this rank and its partner add. Ring and tree: there is one place,
+ * to which this rank and those before it add; the sum of all then goes to the other ranks by triggered puts. A chain of the ring
+ * begins at one rank and ends at the one before it; the chains are divided evenly among the ranks.
+ *
+ * The host sets a place to zero, and sets up the operations, before they are needed; neither costs time here. There are two sets of
+ * places, since others may be one ahead. */
 #ifndef EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 #define EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 
 #include "cpu.h"
 
-enum { ADDED = 1024 }; /* match bits, from here on: for each set, part and step */
-enum { CHAINS = 512 }; /* parts of a vector at most */
+enum { ADDED = 1024 };        /* match bits, from here on: for each set, part and step */
+enum { GATHERED = 1u << 30 }; /* and for each part, where the sum of all comes to (ring, tree) */
+enum { CHAINS = 512 };        /* parts of a vector at most */
 
 static struct triggered {
     unsigned char *places; /* two sets of a place for each step */
-    ptl_handle_md_t md;
+    ptl_handle_md_t md, sums_md;
     ptl_handle_ct_t *counts; /* for each set, part and step */
-    ptl_handle_ct_t sums;    /* parts of the sum that have come to a rank that is folded into its neighbour */
+    ptl_handle_ct_t sums;    /* doubling: parts of the sum that have come to a rank that is folded into its neighbour */
+    ptl_handle_ct_t *come;   /* ring, tree: for each part, sums that have come */
     ptl_handle_ct_t left;    /* operations whose data has left the places */
     ptl_size_t armed;        /* operations that the card does in an all-reduce */
     size_t part, parts;
     uint32_t steps;
+    enum algorithm algorithm;
 } triggered;
 
 static const ptl_datatype_t datatypes[] = {PTL_INT32_T, PTL_FLOAT, PTL_DOUBLE};
@@ -40,11 +47,61 @@ static ptl_match_bits_t bits_of(uint32_t set, uint32_t step, size_t part) {
     return ADDED + (set * triggered.parts + part) * triggered.steps + step;
 }
 
+/* The way of a part through ring or tree. */
+struct way {
+    uint32_t inputs; /* contributions to this rank's place, its own included; 0: it sends its own from the vector */
+    uint32_t up;     /* the rank to which the sum of these goes, or NOBODY: it is the sum of all */
+    uint32_t down, downs; /* the ranks to which this rank passes the sum of all on */
+    uint32_t before;      /* the rank that brings it the sum of all, or NOBODY */
+};
+
+static struct way way_of(const struct allreduce *a, size_t part) {
+    if (triggered.algorithm == TREE) {
+        uint32_t children = allreduce_children(a), parent = cpu.rank == 0 ? NOBODY : allreduce_parent(a);
+        return (struct way){.inputs = children > 0 ? children + 1 : 0,
+                            .up = parent,
+                            .down = allreduce_child(a),
+                            .downs = children,
+                            .before = parent};
+    }
+    uint32_t place = (cpu.rank + cpu.ranks - (uint32_t)(part % cpu.ranks)) % cpu.ranks, last = cpu.ranks - 1;
+    uint32_t next = (cpu.rank + 1) % cpu.ranks;
+    return (struct way){.inputs = place == 0 ? 0 : 2,
+                        .up = place == last ? NOBODY : next,
+                        .down = next,
+                        .downs = place + 2 == cpu.ranks ? 0 : 1,
+                        .before = place == last ? NOBODY : (cpu.rank + last) % cpu.ranks};
+}
+
+/* Sets up the operations of ring or tree. */
+static void arm_ways(const struct allreduce *a, uint32_t operation) {
+    uint32_t set = operation & 1, turn = operation / 2 + 1;
+    for (size_t part = 0; part < triggered.parts; part++) {
+        struct way way = way_of(a, part);
+        ptl_handle_ct_t added = *count_of(set, 0, part);
+        triggered.armed += (way.inputs > 0) + way.downs;
+        if (way.inputs > 0 && way.up != NOBODY)
+            CHECK(PtlTriggeredAtomic(triggered.md, place_of(set, 0, part), part_bytes(part), PTL_NO_ACK_REQ,
+                                     (ptl_process_t){.rank = way.up}, PT, bits_of(set, 0, part), 0, NULL, 0, PTL_SUM,
+                                     datatypes[type], added, (ptl_size_t)way.inputs * turn));
+        else if (way.inputs > 0) /* the sum of all */
+            CHECK(PtlTriggeredPut(triggered.md, place_of(set, 0, part), part_bytes(part), PTL_NO_ACK_REQ,
+                                  (ptl_process_t){.rank = cpu.rank}, PT, GATHERED + part, 0, NULL, 0, added,
+                                  (ptl_size_t)way.inputs * turn));
+        for (uint32_t i = 0; i < way.downs; i++)
+            CHECK(PtlTriggeredPut(triggered.sums_md, part * triggered.part, part_bytes(part), PTL_NO_ACK_REQ,
+                                  (ptl_process_t){.rank = way.down + i}, PT, GATHERED + part, 0, NULL, 0,
+                                  triggered.come[part], operation + 1));
+    }
+}
+
 /* Sets up what the card does in an all-reduce: before the one that precedes it, during which others may already send for this one. */
 static void arm(const struct allreduce *a, uint32_t operation) {
     uint32_t set = operation & 1, turn = operation / 2 + 1;
     memset(triggered.places + place_of(set, 0, 0), 0, triggered.steps * cpu.bytes);
     triggered.armed = 0;
+    if (triggered.algorithm != DOUBLING)
+        return arm_ways(a, operation);
     for (size_t part = 0; part < triggered.parts && !allreduce_is_folded(a); part++) {
         for (uint32_t step = 0; step < a->twos; step++) {
             /* The first place is not used by ranks without a neighbour that is folded into them: their host begins with step 1. */
@@ -67,10 +124,12 @@ static void arm(const struct allreduce *a, uint32_t operation) {
 }
 
 /* Appends the entries; `a` says who the partners are. */
-static void prepare_triggered(const struct allreduce *a) {
-    triggered.part = limits.max_atomic_size;
+static void prepare_triggered(const struct allreduce *a, enum algorithm algorithm) {
+    size_t share = algorithm == RING ? ((cpu.bytes + cpu.ranks - 1) / cpu.ranks + 7) & ~(size_t)7 : cpu.bytes;
+    triggered.algorithm = algorithm;
+    triggered.part = share < limits.max_atomic_size ? share : limits.max_atomic_size;
     triggered.parts = (cpu.bytes + triggered.part - 1) / triggered.part;
-    triggered.steps = a->twos + 1;
+    triggered.steps = algorithm == DOUBLING ? a->twos + 1 : 1;
     if (triggered.parts > CHAINS)
         fail("%zu bytes are more than %d atomic operations of %zu bytes", cpu.bytes, CHAINS, triggered.part);
     triggered.places = allocate(2 * triggered.steps * cpu.bytes);
@@ -88,6 +147,16 @@ static void prepare_triggered(const struct allreduce *a) {
                                         .ct_handle = *count_of(set, step, part),
                                         .hpu_memory = PTL_INVALID_HANDLE});
             }
+    for (size_t part = 0; part < triggered.parts && algorithm != DOUBLING; part++) {
+        if (part == 0)
+            triggered.come = allocate(triggered.parts * sizeof *triggered.come);
+        CHECK(PtlCTAlloc(ni, &triggered.come[part]));
+        append_entry(PT, GATHERED + part, cpu.sums + part * triggered.part, part_bytes(part),
+                     (ptl_me_t){.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+                                .ct_handle = triggered.come[part],
+                                .hpu_memory = PTL_INVALID_HANDLE});
+    }
+    triggered.sums_md = bind_memory(cpu.sums, cpu.bytes, PTL_MD_EVENT_CT_SEND, triggered.left);
     arm(a, 0);
     arm(a, 1);
     append_entry(PT, SUMS, cpu.sums, cpu.bytes,
@@ -125,6 +194,22 @@ static bool await_counter(ptl_handle_ct_t ct, ptl_size_t count) {
     return counted.failure == 0;
 }
 
+/* The rank for whose part of ring or tree this rank waits. */
+static uint32_t missing_on_the_way(const struct allreduce *a, size_t part, uint32_t set, uint32_t turn) {
+    struct way way = way_of(a, part);
+    ptl_ct_event_t counted;
+    CHECK(PtlCTGet(*count_of(set, 0, part), &counted));
+    if (counted.success >= (ptl_size_t)way.inputs * turn)
+        return way.before;
+    if (triggered.algorithm == RING)
+        return (cpu.rank + cpu.ranks - 1) % cpu.ranks;
+    /* The counter does not say whose part of the tree it lacks: the first child that does not answer. */
+    for (uint32_t i = 0; i < allreduce_children(a); i++)
+        if (ping(PT, PING, allreduce_child(a) + i) != PTL_NI_OK)
+            return allreduce_child(a) + i;
+    return allreduce_child(a);
+}
+
 /* Waits until the data of an all-reduce has left the places, and sets up the one after the next in them. */
 static void arm_next(const struct allreduce *a, uint32_t operation) {
     ptl_ct_event_t counted;
@@ -132,8 +217,22 @@ static void arm_next(const struct allreduce *a, uint32_t operation) {
     arm(a, operation + 2);
 }
 
+/* Does an all-reduce of ring or tree. */
+static void reduce_on_ways(const struct allreduce *a, uint32_t operation) {
+    uint32_t set = operation & 1, turn = operation / 2 + 1;
+    for (size_t part = 0; part < triggered.parts; part++) {
+        struct way way = way_of(a, part);
+        contribute(part, way.inputs > 0 ? cpu.rank : way.up, bits_of(set, 0, part));
+    }
+    for (size_t part = 0; part < triggered.parts; part++)
+        if (!await_counter(triggered.come[part], operation + 1))
+            give_up(missing_on_the_way(a, part, set, turn));
+}
+
 /* Does an all-reduce that is set up. */
 static void reduce_by_triggers(const struct allreduce *a, uint32_t operation) {
+    if (triggered.algorithm != DOUBLING)
+        return reduce_on_ways(a, operation);
     uint32_t set = operation & 1, turn = operation / 2 + 1, first = cpu.rank < 2 * a->folded ? 0 : 1;
     for (size_t part = 0; part < triggered.parts; part++) {
         if (!allreduce_has_folded(a))
