@@ -28,6 +28,23 @@ int main(int argc, char **argv) {
     return from_left != 10 + (rank + ranks - 1) % ranks;
 }
 """
+EXCHANGE = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+    enum { RANKS = 2, WORDS = 4, ROUNDS = 100 };
+    int rank, wrong = 0, counts[RANKS], places[RANKS], sent[RANKS * WORDS], got[RANKS * WORDS];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < RANKS; i++) { counts[i] = WORDS; places[i] = i * WORDS; }
+    for (int round = 0; round < ROUNDS && !wrong; round++) {
+        for (int i = 0; i < RANKS * WORDS; i++) { sent[i] = 1000 * rank + round; got[i] = -1; }
+        MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, MPI_COMM_WORLD);
+        for (int i = 0; i < RANKS * WORDS; i++) wrong |= got[i] != 1000 * (i / WORDS) + round;
+    }
+    MPI_Finalize();
+    return wrong;
+}
+"""
 OPEN_MPI = "links libmpi.so.40, an Open MPI without components for Portals 4 (mca_mtl_portals4.so)"
 
 
@@ -118,3 +135,14 @@ def test_an_open_mpi_with_components_for_portals_is_not_refused(program: Path, t
     (components / "mca_mtl_portals4.so").touch()
     done = spinrun("-n", 2, "-x", f"OMPI_MCA_mca_base_component_path=system:{components}", program)
     assert "Portals 4" not in done.stderr
+
+
+def test_jobs_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """A rank of MPICH sends messages to itself through shared memory, which MPICH names after the job."""
+    (tmp_path / "exchange.c").write_text(EXCHANGE)
+    subprocess.run([MPI / "mpich" / "bin" / "mpicc", tmp_path / "exchange.c", "-o", tmp_path / "exchange"], check=True)
+    assert spinrun("-n", 2, tmp_path / "exchange").returncode == 0  # the provider is there now
+    command = [_paths.command("spinrun"), "--timeout", "120", "-n", "2", tmp_path / "exchange"]
+    jobs = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    ends = [(job.communicate()[1], job.returncode) for job in jobs]
+    assert ends == [("", 0)] * 4

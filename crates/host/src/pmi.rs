@@ -5,8 +5,10 @@
 //! of lines, the number of unanswered lines, and the published data are limited.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The name of the only key-value space.
+/// The name of the only key-value space in every job. The answer to `get_my_kvsname` is another name, which no other job has.
 pub const SPACE: &str = "kvs_spin_0";
 /// The maximum size, in bytes, of lines without an answer, such as those of an `mcmd=spawn` without its `endcmd`.
 pub const UNANSWERED: usize = 1 << 20;
@@ -64,6 +66,20 @@ struct Published {
     pairs: Vec<(String, String)>,
 }
 
+/// The name of this job's space, which no other job has, also after it. MPICH names the shared memory of a rank after it, in which the
+/// rank sends messages to itself: jobs at the same time would write over each other's, and a job that was killed leaves its behind.
+fn own_space() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let begin = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        format!("kvs_spin_{:08x}_{begin:024x}", std::process::id()) // of one length: equal jobs have equal layouts
+    })
+}
+
+fn is_space(name: &str) -> bool {
+    name == SPACE || name == own_space()
+}
+
 impl Board {
     /// Makes the board of a job with this number of ranks.
     pub fn new(ranks: usize) -> Board {
@@ -85,14 +101,14 @@ impl Board {
                 let (name, key, value) = MAXES;
                 format!("cmd=maxes kvsname_max={name} keylen_max={key} vallen_max={value} rc=0")
             }
-            "get_my_kvsname" => format!("cmd=my_kvsname kvsname={SPACE} rc=0"),
+            "get_my_kvsname" => format!("cmd=my_kvsname kvsname={} rc=0", own_space()),
             "get_appnum" => "cmd=appnum appnum=0 rc=0".into(),
             "get_universe_size" => format!("cmd=universe_size size={} rc=0", self.ranks),
             "put" => match self.put(field("kvsname"), field("key"), field("value")) {
                 Ok(()) => "cmd=put_result rc=0 msg=success".into(),
                 Err(why) => format!("cmd=put_result rc=-1 msg={why}"),
             },
-            "get" if field("kvsname") != SPACE => "cmd=get_result rc=-1 msg=no_such_kvs value=unknown".into(),
+            "get" if !is_space(field("kvsname")) => "cmd=get_result rc=-1 msg=no_such_kvs value=unknown".into(),
             "get" => match self.keys.get(field("key")) {
                 Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
                 None => format!("cmd=get_result rc=-1 msg=key_{}_not_found value=unknown", field("key")),
@@ -128,7 +144,7 @@ impl Board {
 
     fn put(&mut self, space: &str, key: &str, value: &str) -> Result<(), &'static str> {
         match () {
-            () if space != SPACE => Err("no_such_kvs"),
+            () if !is_space(space) => Err("no_such_kvs"),
             () if key.is_empty() || key.len() > MAXES.1 => Err("bad_key_length"),
             () if value.len() > MAXES.2 => Err("value_too_long"),
             () => {

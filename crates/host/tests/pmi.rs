@@ -24,6 +24,7 @@ fn answers_are_those_of_the_protocol() {
             return 1;
         }
         int main(void) {
+            char own[100];
             pmi_init();
             if (pmi_env("PMI_RANK") != 0 || pmi_env("PMI_ID") != 0 || pmi_env("PMI_SIZE") != 1) return 1;
             if (pmi_env("PMI_SPAWNED") != 0) return 2;
@@ -32,7 +33,10 @@ fn answers_are_those_of_the_protocol() {
                 || wrong(pmi_ask("cmd=get_maxes\n"), "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024 rc=0")
                 || wrong(pmi_ask("cmd=get_appnum\n"), "cmd=appnum appnum=0 rc=0")
                 || wrong(pmi_ask("cmd=get_universe_size\n"), "cmd=universe_size size=1 rc=0")
-                || wrong(pmi_ask("cmd=get_my_kvsname\n"), "cmd=my_kvsname kvsname=kvs_spin_0 rc=0")
+                || sscanf(pmi_ask("cmd=get_my_kvsname\n"), "cmd=my_kvsname kvsname=%99s rc=0", own) != 1
+                || !strcmp(own, "kvs_spin_0")
+                || wrong(pmi_ask("cmd=get kvsname=%s key=PMI_process_mapping\n", own),
+                         "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))")
                 || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=PMI_process_mapping\n"),
                          "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))")
                 || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=a\n"),

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// The real time after which a rank without calls is inspected that was found polling at its last inspection.
 const EAGER: Duration = Duration::from_micros(500);
+/// How many times as long as an inspection has taken a rank computes at least until the next one.
+const REST: u32 = 10;
 /// The number of groups of loops that are remembered for each rank.
 const LOOPS: usize = 256;
 
@@ -39,14 +41,16 @@ impl Job {
         if !left.is_zero() {
             return Some(left);
         }
+        let begin = since.elapsed();
         let look = self.inspect(rank);
         let Rank { silence, history, .. } = &mut self.ranks[rank];
         match look {
             Finding::Polls => history.eager = true,
-            // The time between two inspections doubles, so that they do not slow down long computations.
+            // The time between two inspections doubles, and is long beside them, so that they do not slow down computations.
             Finding::Computes => {
                 history.eager = false;
-                silence.inspect_after = quantum.max(since.elapsed() * 2);
+                let now = since.elapsed();
+                silence.inspect_after = quantum.max(now * 2).max(now + (now - begin) * REST);
             }
             Finding::Disturbed => {}
         }

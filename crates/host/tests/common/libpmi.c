@@ -50,9 +50,11 @@ static void identity(void) {
     CHECK(number, 64);
     OK(PMI_KVS_Get_value_length_max(&number));
     CHECK(number, 1024);
-    CHECK(PMI_KVS_Get_my_name(space, 10), PMI_ERR_INVALID_LENGTH);
-    OK(PMI_KVS_Get_my_name(space, 11));
-    IS(space, "kvs_spin_0");
+    OK(PMI_KVS_Get_my_name(space, sizeof space));
+    CHECK(strncmp(space, "kvs_spin_", 9), 0);
+    CHECK(PMI_KVS_Get_my_name(value, (int)strlen(space)), PMI_ERR_INVALID_LENGTH);
+    OK(PMI_KVS_Get_my_name(value, (int)strlen(space) + 1));
+    IS(value, space);
     OK(PMI_Get_id(value, sizeof value));
     IS(value, space);
     OK(PMI_Get_kvs_domain_id(value, sizeof value));
