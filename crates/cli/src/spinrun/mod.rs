@@ -149,7 +149,7 @@ struct Options {
     #[arg(long, value_enum, default_value_t = BindTo::Auto)]
     #[arg(
         long_help = "CPUs of this computer that the simulator and the ranks use; results and times are the same.\n\n\
-        auto: they go to one CPU when handing over from one to the other is faster there, and leave it when another program \
+        auto: they go to one CPU while handing over from one to the other is faster there, and leave it when another program \
         needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
     )]
     bind_to: BindTo,

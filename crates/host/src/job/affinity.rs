@@ -1,9 +1,9 @@
 //! The CPUs on which the simulator and the ranks run.
 //!
 //! Only one of them runs at a time. On CPUs of their own they hand over fastest, as long as each side sees the other's answer while it
-//! still watches for it. Waking a sleeper on another CPU takes about ten times as long as on the same one. So once most waits have
-//! ended in sleep, all of them go to one CPU. They leave it when another program wants it, and now and then to see whether waits
-//! have become short.
+//! still watches for it. Waking a sleeper on another CPU takes ten times as long as on the same one, and a hundred times in a virtual
+//! machine whose CPU is idle. So once some waits have ended in sleep, all of them go to one CPU, and stay if that is no slower. They
+//! leave it when another program wants it, and now and then to see whether waits have become short.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
 use std::fs;
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 /// The number of waits after which the CPUs are chosen anew.
 const WAITS: u32 = 256;
-/// How long all stay on one CPU before waits are watched again: at first, and at most.
+/// The share of waits, as one over this number, that may end in sleep before one CPU is tried.
+const SLEPT: u32 = 8;
+/// How long all stay on one CPU, or do not try it, before waits are watched again: at first, and at most.
 const STAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(16));
 /// The shortest time over which it is measured how long the simulator has waited for its CPU.
 const MEASURED: Duration = Duration::from_millis(30);
@@ -27,6 +29,10 @@ pub struct Affinity {
     waits: u32,
     slept: u32,
     stay: Duration,
+    /// When the waits since the last choice have begun.
+    began: Instant,
+    /// Before this time one CPU is not tried.
+    not_before: Instant,
     bound: Option<Bound>,
 }
 
@@ -34,6 +40,8 @@ pub struct Affinity {
 struct Bound {
     cpu: usize,
     until: Instant,
+    /// How long the waits before took, until it is known that those on one CPU are not slower.
+    before: Option<Duration>,
     /// When the simulator's delay was last read, and the delay.
     measured: (Instant, Duration),
     /// The time until the next measurement. It doubles with each move, which may not have helped.
@@ -54,7 +62,8 @@ impl Affinity {
         let allowed = sched_getaffinity(None).ok().filter(|cpus| adapts && cpus.count() > 1);
         // Without this number it could not be seen that the CPU is another program's, too.
         let allowed = allowed.filter(|_| delay().is_some());
-        Affinity { allowed, waits: 0, slept: 0, stay: STAY.0, bound: None }
+        let now = Instant::now();
+        Affinity { allowed, waits: 0, slept: 0, stay: STAY.0, began: now, not_before: now, bound: None }
     }
 
     /// Takes note of a wait for a rank. Returns where all are to run if that changes.
@@ -65,20 +74,24 @@ impl Affinity {
         if self.waits < WAITS {
             return None;
         }
-        let most_slept = self.slept * 2 > self.waits;
+        let many_slept = self.slept * SLEPT > self.waits;
         (self.waits, self.slept) = (0, 0);
         let now = Instant::now();
+        let taken = now - std::mem::replace(&mut self.began, now);
         let Some(bound) = &mut self.bound else {
-            if !most_slept {
-                self.stay = STAY.0;
+            if !many_slept || now < self.not_before {
                 return None;
             }
             let cpu = sched_getcpu();
-            self.bound = Some(Bound { cpu, until: now + self.stay, measured: (now, delay()?), patience: MEASURED });
+            let (until, measured) = (now + self.stay, (now, delay()?));
+            self.bound = Some(Bound { cpu, until, before: Some(taken), measured, patience: MEASURED });
             self.stay = (self.stay * 2).min(STAY.1);
             return Some(Choice::On(cpu));
         };
-        if now >= bound.until {
+        let is_slower = bound.before.take().is_some_and(|before| taken > before);
+        if is_slower || now >= bound.until {
+            // Both ways are tried again, but not at once.
+            self.not_before = if is_slower { bound.until } else { now };
             self.bound = None;
             return Some(Choice::Anywhere);
         }
@@ -138,21 +151,35 @@ mod tests {
         assert_eq!(next(&set, 2), 2);
     }
 
+    /// Notes as many waits as are needed for a choice, and returns it: whether all go to one CPU.
+    fn choose(affinity: &mut Affinity, sleeps: impl Fn(u32) -> bool) -> Option<bool> {
+        let choices: Vec<bool> = (0..WAITS)
+            .filter_map(|wait| affinity.note(sleeps(wait)))
+            .map(|choice| matches!(choice, Choice::On(_)))
+            .collect();
+        assert!(choices.len() < 2);
+        choices.first().copied()
+    }
+
     #[test]
     fn waits_that_end_in_sleep_bring_all_to_one_cpu() {
         let mut affinity = Affinity::new(true);
         if affinity.allowed.is_none() {
             return; // one CPU
         }
-        let mut choices = |sleeps: &dyn Fn(u32) -> bool| -> Vec<bool> {
-            let choices = (0..WAITS).filter_map(|wait| affinity.note(sleeps(wait)));
-            choices.map(|choice| matches!(choice, Choice::On(_))).collect()
-        };
-        assert_eq!(choices(&|wait| wait % 2 == 0), []);
-        assert_eq!(choices(&|wait| wait % 4 != 0), [true]);
+        assert_eq!(choose(&mut affinity, |wait| wait % SLEPT == 0), None);
+        affinity.began -= Duration::from_secs(1); // slow
+        assert_eq!(choose(&mut affinity, |wait| wait % 4 == 0), Some(true));
+        assert_eq!(choose(&mut affinity, |_| true), None, "it is faster");
         affinity.bound.as_mut().unwrap().until = Instant::now();
-        let mut later = (0..WAITS).filter_map(|_| affinity.note(true));
-        assert!(matches!(later.next(), Some(Choice::Anywhere)) && later.next().is_none());
-        assert!(Affinity::new(false).note(true).is_none());
+        assert_eq!(choose(&mut affinity, |_| true), Some(false), "waits are watched again");
+        assert_eq!(choose(&mut affinity, |_| true), Some(true));
+        affinity.began -= Duration::from_secs(1);
+        assert_eq!(choose(&mut affinity, |_| true), Some(false), "it is slower");
+        assert_eq!(choose(&mut affinity, |_| true), None, "it is not tried again at once");
+        affinity.not_before = Instant::now();
+        assert_eq!(choose(&mut affinity, |_| true), Some(true));
+        let mut never = Affinity::new(false);
+        assert_eq!(choose(&mut never, |_| true), None);
     }
 }
