@@ -144,6 +144,22 @@ def test_breakpoints_steps_and_changes(session: Session, program: Path) -> None:
     assert not session.symbols.exists()
 
 
+def test_memory_is_watched_until_it_changes(session: Session) -> None:
+    [state] = {value for value in session.registers(1)[A1 : A1 + 1] if 0x1000_0000 <= value < 0x1000_1000}
+    assert session.ask("Z2,0,8").startswith("E"), "there is no memory"
+    assert session.ask(f"Z3,{state:x},8").startswith("E"), "reads are not watched"
+    assert session.ask(f"Z2,{state:x},8") == "OK"
+    assert f"watch:{state:x};" in session.ask("vCont;c")
+    assert session.memory(state, 8) == struct.pack("<Q", 1000)
+    assert session.ask(f"z2,{state:x},8") == "OK"
+    # gdb steps the only thread that it knows in this way.
+    before = session.registers(1)[PC]
+    assert session.ask("vCont;s:p1.1").startswith("T05thread:p01.01;")
+    assert session.registers(1)[PC] != before
+    assert session.ask("vCont;c") == "W00"
+    assert session.end()[0] == 0
+
+
 def test_floating_point_registers(session: Session) -> None:
     description = session.ask("qXfer:features:read:target.xml:0,4000")
     assert 'name="fa0" bitsize="64" type="ieee_double" regnum="43"' in description

@@ -8,7 +8,9 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use abi::mailbox::{self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, Op, SLOTS, Slot, state};
+use abi::mailbox::{
+    self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, Op, PAYLOAD, POST_ARGS, POSTS, Post, SLOTS, Slot, state,
+};
 use abi::portals::{CtEvent, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{Pod, bytes_of};
@@ -47,7 +49,7 @@ struct Mailbox {
 
 impl Mailbox {
     fn new() -> Mailbox {
-        let shared = Shared::new(RANKS, 0).expect("memory");
+        let shared = Shared::new(RANKS, 0, POSTS as u32).expect("memory");
         let path = format!("/proc/self/fd/{}", shared.fd());
         let file = OpenOptions::new().read(true).write(true).open(path).expect("the memory file");
         let copy = read(&file);
@@ -62,7 +64,16 @@ impl Mailbox {
         match input.int_in_range(0..=9)? {
             // A rank writes a word of a slot: a likely value, or any.
             0..=2 => {
-                let words = [0, 1, 2, offset_of!(Slot, elapsed_ns) / 4, offset_of!(Slot, tid) / 4];
+                let words = [
+                    0,
+                    1,
+                    2,
+                    offset_of!(Slot, elapsed_ns) / 4,
+                    offset_of!(Slot, tid) / 4,
+                    offset_of!(Slot, posted) / 4,
+                    offset_of!(Slot, taken) / 4,
+                    offset_of!(Slot, posts) / 4,
+                ];
                 let word = *input.choose(&words)?;
                 let value = match input.int_in_range(0..=4)? {
                     0 => state::REQUEST,
@@ -107,11 +118,50 @@ impl Mailbox {
         Ok(())
     }
 
+    /// Lets the simulator take over the next posted call of a rank, which it must refuse if it is invalid. Returns whether there was
+    /// one.
+    fn take_post(&mut self, rank: usize) -> bool {
+        let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
+        let left = |k: usize| {
+            word(k, offset_of!(Slot, posted)).min(POSTS as u32).saturating_sub(word(k, offset_of!(Slot, taken)))
+        };
+        let first = (0..SLOTS).find(|&k| self.inside[rank] & 1 << k == 0 && left(k) > 0);
+        assert_eq!(self.shared.first_post(rank, self.inside[rank]), first);
+        assert_eq!(self.shared.all_posts_left(rank), (0..SLOTS).map(left).sum());
+        let Some(k) = first else { return false };
+
+        let taken = word(k, offset_of!(Slot, taken));
+        let post = slot(rank, k) + offset_of!(Slot, posts) + taken as usize % POSTS * size_of::<Post>();
+        let pid = word(k, offset_of!(Slot, pid));
+        let op = Op::ALL.iter().copied().find(|&op| op as u32 == self.word(post));
+        let taking =
+            self.shared.take_post(Caller { rank: rank as u32, slot: k as u32 }, |pid| family::belongs(pid, PROCESS));
+        self.put(slot(rank, k) + offset_of!(Slot, taken), &(taken + 1).to_le_bytes());
+        match taking {
+            Ok((call, of, payload)) => {
+                assert_eq!((Some(call.op), of, pid), (op, PROCESS, PROCESS));
+                let args = call.args[..POST_ARGS].iter().flat_map(|word| word.to_le_bytes());
+                assert!(args.eq(self.at(post + offset_of!(Post, args), 8 * POST_ARGS).iter().copied()));
+                let length = (self.word(post + offset_of!(Post, payload_len)) as usize).min(PAYLOAD);
+                let address = self.at(post + offset_of!(Post, payload_addr), 8).try_into().expect("eight bytes");
+                let bytes = self.at(post + offset_of!(Post, payload), length);
+                assert_eq!(payload.get(u64::from_le_bytes(address), length), Some(bytes));
+                self.inside[rank] |= 1 << k;
+            }
+            Err(why) => assert!(op.is_none() || pid != PROCESS, "a posted call was refused: {why}"),
+        }
+        true
+    }
+
     /// Lets the simulator take the next call of a rank, which it must refuse if it is invalid.
     fn take_call(&mut self, rank: usize) {
+        if self.take_post(rank) {
+            return;
+        }
         let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
         let asks = |&k: &usize| {
-            self.inside[rank] & 1 << k == 0 && word(k, offset_of!(Slot, state)) & !state::SLEEPS == state::REQUEST
+            let state = word(k, offset_of!(Slot, state)) & !state::SLEEPS;
+            self.inside[rank] & 1 << k == 0 && [state::REQUEST, state::COPIED].contains(&state)
         };
         let tid = |k: usize| word(k, offset_of!(Slot, tid));
         let first = (0..SLOTS).filter(asks).map(|k| (tid(k), k)).min().map(|(tid, k)| (k, tid));
@@ -142,6 +192,8 @@ impl Mailbox {
         self.inside[caller.rank as usize] &= !(1 << caller.slot);
         let at = slot(caller.rank as usize, caller.slot as usize);
         assert!(reply.data.bytes().len() <= DATA);
+        self.put(at + offset_of!(Slot, posted), &[0; 4]);
+        self.put(at + offset_of!(Slot, taken), &[0; 4]);
         self.put(at + offset_of!(Slot, result), &reply.rc.to_le_bytes());
         self.put(at + offset_of!(Slot, out), &reply.out.map(u64::to_le_bytes).concat());
         self.put(at + offset_of!(Slot, data), reply.data.bytes());

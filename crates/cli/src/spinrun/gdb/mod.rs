@@ -16,6 +16,7 @@ use abi::device::image::{Image, SECTION};
 use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
+use gdbstub::target::ext::breakpoints::WatchKind;
 use nic::{Debugger, Halt, Halted};
 use object::{Object, ObjectSection};
 
@@ -143,6 +144,7 @@ impl Gdb {
         self.has_left = true;
         self.card.steps.clear();
         self.card.breakpoints.clear();
+        self.card.watched.clear();
     }
 
     /// Whether the handler in a context is to stop before its instruction at `pc`.
@@ -189,7 +191,8 @@ impl Debugger for Gdb {
         if self.instructions.is_multiple_of(PATIENCE) && self.is_interrupted() {
             self.pending = Some(context);
         }
-        self.wants(context, pc)
+        // What an instruction has written is seen before the next one.
+        !self.card.watched.is_empty() || self.wants(context, pc)
     }
 
     fn stopped(&mut self, context: u32, halt: Halt, card: &mut dyn Halted) {
@@ -200,6 +203,10 @@ impl Debugger for Gdb {
         let Some(resident) = self.card.residents.iter().find(|resident| resident.context == context) else { return };
         let (handler, pc) = (resident.handler.clone(), resident.registers.pc);
         self.leaving.insert(context, pc);
+        let changed = self.card.changed();
+        if halt == Halt::Asked && changed.is_none() && self.machine.is_some() && !self.wants(context, pc) {
+            return;
+        }
         self.pending = None;
         if self.machine.is_none() {
             let conversation = self.connect(&handler).map_err(|error| error.to_string()).and_then(|stream| {
@@ -213,6 +220,9 @@ impl Debugger for Gdb {
         let signal = |signal| MultiThreadStopReason::SignalWithThread { tid: tid(context), signal };
         self.talk(match halt {
             Halt::Fault => signal(Signal::SIGSEGV),
+            Halt::Asked if let Some(addr) = changed => {
+                MultiThreadStopReason::Watch { tid: tid(context), kind: WatchKind::Write, addr }
+            }
             Halt::Asked if self.card.breakpoints.contains(&pc) => MultiThreadStopReason::SwBreak(tid(context)),
             Halt::Asked => signal(Signal::SIGTRAP),
         });

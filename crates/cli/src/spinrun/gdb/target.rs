@@ -7,9 +7,11 @@ use gdbstub::common::{Signal, Tid};
 use gdbstub::target::ext::base::BaseOps;
 use gdbstub::target::ext::base::multithread::{
     MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume, MultiThreadResumeOps,
-    MultiThreadSingleStep, MultiThreadSingleStepOps,
+    MultiThreadSchedulerLocking, MultiThreadSchedulerLockingOps, MultiThreadSingleStep, MultiThreadSingleStepOps,
 };
-use gdbstub::target::ext::breakpoints::{Breakpoints, BreakpointsOps, SwBreakpoint, SwBreakpointOps};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+};
 use gdbstub::target::ext::target_description_xml_override::{
     TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
 };
@@ -32,6 +34,8 @@ pub enum Step {
 #[derive(Default)]
 pub struct Card {
     pub breakpoints: BTreeSet<u32>,
+    /// What was last seen in the memory that is watched for writes, by address and length.
+    pub watched: BTreeMap<(u32, u32), Vec<u8>>,
     /// The contexts whose handlers step; others run.
     pub steps: BTreeMap<u32, Step>,
     pub residents: Vec<Resident>,
@@ -63,6 +67,24 @@ impl Card {
                 card.set_registers(context, &resident.registers);
             }
         }
+    }
+
+    /// Returns the address of watched memory that has changed since this was last asked.
+    pub fn changed(&mut self) -> Option<u32> {
+        let places: Vec<(u32, u32)> = self.watched.keys().copied().collect();
+        let mut first = None;
+        for place in places {
+            let now = self.bytes(place);
+            if self.watched.insert(place, now.clone()) != Some(now) {
+                first.get_or_insert(place.0);
+            }
+        }
+        first
+    }
+
+    /// The bytes at an address, as far as there is memory.
+    fn bytes(&mut self, (address, length): (u32, u32)) -> Vec<u8> {
+        self.piece(address).map_or_else(Vec::new, |piece| piece[..piece.len().min(length as usize)].to_vec())
     }
 
     fn resident(&mut self, tid: Tid) -> TargetResult<&mut Resident, Card> {
@@ -196,6 +218,17 @@ impl MultiThreadResume for Card {
     fn support_range_step(&mut self) -> Option<MultiThreadRangeSteppingOps<'_, Card>> {
         Some(self)
     }
+
+    fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Card>> {
+        Some(self)
+    }
+}
+
+/// gdb asks for it when it steps the only thread that it knows. Other handlers go on all the same: they share the simulated time.
+impl MultiThreadSchedulerLocking for Card {
+    fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 impl MultiThreadSingleStep for Card {
@@ -215,6 +248,28 @@ impl MultiThreadRangeStepping for Card {
 impl Breakpoints for Card {
     fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Card>> {
         Some(self)
+    }
+
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Card>> {
+        Some(self)
+    }
+}
+
+impl HwWatchpoint for Card {
+    fn add_hw_watchpoint(&mut self, address: u32, length: u32, kind: WatchKind) -> TargetResult<bool, Card> {
+        if kind != WatchKind::Write {
+            return Ok(false); // only what changes memory is seen
+        }
+        let bytes = self.bytes((address, length));
+        let is_there = bytes.len() == length as usize;
+        if is_there {
+            self.watched.insert((address, length), bytes);
+        }
+        Ok(is_there)
+    }
+
+    fn remove_hw_watchpoint(&mut self, address: u32, length: u32, _: WatchKind) -> TargetResult<bool, Card> {
+        Ok(self.watched.remove(&(address, length)).is_some())
     }
 }
 
