@@ -18,6 +18,7 @@ fn exports_are_the_api() {
     let header = std::fs::read_to_string(header).unwrap();
     let declared: BTreeSet<String> = header
         .lines()
+        .map(|line| line.strip_prefix("PTL_CHECKED ").unwrap_or(line))
         .filter_map(|line| line.strip_prefix("int Ptl").or(line.strip_prefix("void Ptl")))
         .filter_map(|rest| Some(format!("Ptl{}", rest.split_once('(')?.0)))
         .collect();
