@@ -136,6 +136,7 @@ def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyte
     capfd.readouterr()
     Path("count.c").write_text(PROGRAM.replace("int main(void) {", 'int main(void) {\n    puts("here");', 1))
     subprocess.run([_paths.command("spincc"), "-g", "-O1", "count.c", "-o", "count"], check=True)
+    capfd.readouterr()
     assert CliRunner().invoke(main, ["profile", "-n", "2", "--json", "-", "./count"]).stdout == ""
     printed = capfd.readouterr()
     assert json.loads(printed.out)["handlers"][0]["calls"] == 6

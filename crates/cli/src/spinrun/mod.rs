@@ -153,17 +153,17 @@ struct Options {
         needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
     )]
     bind_to: BindTo,
-    /// Number of puts, gets and atomic operations that a rank starts before it waits for the simulator, if it can know their
-    /// answer [default: 16, the most; 0 with --fail and --kill-card]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
+    /// Number of puts, gets and atomic operations that a rank starts before it waits for the simulator, if it can know their answer
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
     #[arg(
         long_help = "Number of puts, gets and atomic operations that a rank starts before it waits for the simulator, if it can know \
-        their answer [default: 16, the most; 0 with --fail and --kill-card].\n\n\
-        Their simulated times are the same whatever the number. But between two of them a program that looks at memory without a \
-        call sees what was there before the first, and a program that must not write a buffer yet, but does, may send what it \
-        has written. A call that finds something out, spin_time_ps among them, waits in any case."
+        their answer.\n\n\
+        More of them (up to 16) are faster, and their simulated times are the same. But between two of them a program that looks at \
+        memory without a call sees what was there before the first, so that such programs may do something else, and a program that \
+        must not write a buffer yet, but does, may send what it has written. A call that finds something out, spin_time_ps among \
+        them, waits in any case."
     )]
-    post_ahead: Option<u32>,
+    post_ahead: u32,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
@@ -311,7 +311,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
-        post_ahead: options.post_ahead.unwrap_or(if options.failures.kill() { 0 } else { POSTS as u32 }),
+        // A rank that dies must not have started what it would have done later.
+        post_ahead: if options.failures.kill() { 0 } else { options.post_ahead },
         adapts_affinity: options.bind_to == BindTo::Auto,
         provider,
     })?;

@@ -13,8 +13,8 @@ fn often(times: u32, name: &str, options: &str, program: &Path, arguments: &str)
     let run = |number: u32| {
         let (json, trace) =
             (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
-        // Calls that wait for their answers, and processors that the kernel chooses, are slower, but nothing else.
-        let how = if number.is_multiple_of(2) { "--post-ahead 0 --bind-to none" } else { "" };
+        // Calls that do not wait for their answers, and processors that the kernel chooses, change nothing but the speed.
+        let how = if number.is_multiple_of(2) { "--post-ahead 16 --bind-to none" } else { "" };
         let options = format!("{options} {how} --json {} --trace {}", json.display(), trace.display());
         let out = spinrun(&options, program, arguments).ok();
         (out, std::fs::read(json).unwrap(), std::fs::read(trace).unwrap())
@@ -56,8 +56,8 @@ fn posted_calls() {
 #[test]
 fn posted_calls_that_are_not_made_are_told() {
     let words = "warning: rank 1: it has ended without exit handlers or PtlFini, so its last calls (3) were not made";
-    spinrun("-n 2", &plain("posting"), "leave").ended(0, words);
-    assert!(!spinrun("-n 2 --post-ahead 0", &plain("posting"), "leave").err.contains("not made"));
+    spinrun("-n 2 --post-ahead 16", &plain("posting"), "leave").ended(0, words);
+    assert!(!spinrun("-n 2", &plain("posting"), "leave").err.contains("not made"));
 }
 
 #[test]
