@@ -42,9 +42,8 @@ enum kernel { BFS, SSSP, KERNELS };
 static const char *const kernels[KERNELS] = {"bfs", "sssp"};
 static const char usage[] =
     "graph --kernel bfs|sssp --mode rdma|atomic|spin --scales S,S,... [--filter yes|no] [--state card|host] "
-    "[--look-ns N] [--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] [--delta "
-    "N] "
-    "[--root N]";
+    "[--look-ns N] [--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] "
+    "[--delta N] [--root N]";
 
 /* The two steps that end a round: everybody says how many messages it has sent (with rdma the last message says so), and then
  * what is left to do. */

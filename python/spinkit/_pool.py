@@ -552,7 +552,7 @@ _NO_RESULTS = frozenset(
 def _digest_script(script: Path) -> str:
     """Return a digest of a script and of what it may read: the files beside it but the experiment's own."""
     beside = sorted(file for file in script.parent.iterdir() if file.is_file() and file.name != "experiment.toml")
-    return _cache.digest([script, *beside], [file.name for file in beside])
+    return _cache.digest(beside, [script.name, *(file.name for file in beside)])
 
 
 def _without(table: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:

@@ -63,6 +63,8 @@ static void mix(void) {
     /* A wait for memory, which only a posted put changes: from the own card, and then from the other rank's. */
     for (unsigned int to = own, i = 1; i < 4; i++, to = i == 3 ? other : own) {
         kept = i;
+        if (to == other) /* which has found its own last one */
+            CHECK(spin_barrier());
         put(plain, sizeof kept, to, 1);
         while (table[1] != i)
             ;

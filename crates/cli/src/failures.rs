@@ -48,7 +48,7 @@ struct Losses(Vec<Loss>);
 
 impl Arguments {
     /// Whether ranks or cards die.
-    pub fn kill(&self) -> bool {
+    pub fn kills(&self) -> bool {
         !self.fail.is_empty() || !self.kill_card.is_empty()
     }
 

@@ -9,8 +9,8 @@ use crate::drops;
 use crate::progress;
 
 /// Prints the messages for the user of `command`: warnings, what handlers print, mistakes that the sanitizer has found, which it
-/// counts in `found`, and, if it is verbose, what is dropped and
-/// what is refused.
+/// counts in `found`, and, if it is verbose, what is dropped and what is
+/// refused.
 pub fn listener(command: &'static str, is_verbose: bool, found: Rc<Cell<u64>>) -> Listener {
     Box::new(move |message| match message {
         Message::Warning(text) => progress::say(&format!("{command}: warning: {text}")),

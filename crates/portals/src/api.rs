@@ -40,13 +40,13 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
             return rc as c_int;
         }
     }
-    if call.post() {
+    if call.post(op) {
         return ReturnCode::Ok as c_int;
     }
-    let made = call.op().filter(|op| posting::is_of_interest(*op)).map(|op| (op, call.args()));
+    let learned = (call.post_limit() > 0 && posting::is_of_interest(op)).then(|| call.args());
     let mut answer = call.perform();
     if answer.rc() == ReturnCode::Ok as c_int || answer.rc() == ReturnCode::EqDropped as c_int {
-        if let Some((op, args)) = made {
+        if let Some(args) = learned {
             posting::learn(op, &args);
         }
         for argument in arguments {

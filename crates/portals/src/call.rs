@@ -145,10 +145,9 @@ impl Call {
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
 
-    /// Returns the function that is called.
-    pub fn op(&self) -> Option<Op> {
-        // SAFETY: as in `begin`.
-        Op::from_raw(unsafe { (*self.slot).op })
+    /// Returns how many calls a thread may post.
+    pub fn post_limit(&self) -> u32 {
+        self.session.header().post_ahead.load(Ordering::Relaxed).min(POSTS as u32)
     }
 
     /// Returns the arguments so far.
@@ -158,16 +157,15 @@ impl Call {
     }
 
     /// Posts the call if it is known to be accepted, and there is room. Returns whether it did; if not, the call must be performed.
-    pub fn post(&mut self) -> bool {
-        // A process with several threads would need an order of their calls.
-        let limit = self.session.header().post_ahead.load(Ordering::Relaxed).min(POSTS as u32);
+    pub fn post(&mut self, op: Op) -> bool {
+        let limit = self.post_limit();
         // SAFETY: mapped, and this thread's until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
-        // A thread that ends posts no more.
+        // A process with several threads would need an order of their calls, and a thread that ends posts no more.
         if posted >= limit || tid != 0 || LEASE.try_with(|_| ()).is_err() {
             return false;
         }
-        let (Some(op), args) = (self.op(), self.args()) else { return false };
+        let args = self.args();
         let Some(copied) = posting::accepts(op, &args) else { return false };
         let index = posted as usize;
         let mut words = [0; POST_ARGS];

@@ -311,8 +311,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
-        // A rank that dies must not have started what it would have done later.
-        post_ahead: if options.failures.kill() { 0 } else { options.post_ahead },
+        post_ahead: post_ahead(options),
         adapts_affinity: options.bind_to == BindTo::Auto,
         provider,
     })?;
@@ -487,6 +486,16 @@ fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Opt
 fn progress_by_default(options: &Options) -> When {
     let is_apart = io::stderr().is_terminal() && !io::stdout().is_terminal() && !options.tag_output;
     if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
+}
+
+/// Returns the value of `--post-ahead`, or 0 after a notice where calls must wait: a rank that dies must not have started what it would
+/// have done later, and CPU time between calls is measured from one answer to the next.
+fn post_ahead(options: &Options) -> u32 {
+    let must_wait = options.failures.kills() || options.compute.scale() != 0;
+    if must_wait && options.post_ahead > 0 {
+        eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
+    }
+    if must_wait { 0 } else { options.post_ahead }
 }
 
 /// Returns the value of `--busy-wait-quantum`, or of its former name after a notice.

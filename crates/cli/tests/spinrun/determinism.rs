@@ -50,6 +50,8 @@ fn posted_calls() {
     }
     let few = spinrun("-n 2 --post-ahead 3", &plain("posting"), "mix").ok();
     assert_eq!(few, spinrun("-n 2", &plain("posting"), "mix").ok());
+    let measured = spinrun("-n 2 --post-ahead 16 --compute measured:1", &plain("posting"), "mix");
+    measured.ended(0, "note: --post-ahead has no effect with --fail, --kill-card and --compute\n");
     spinrun("-n 2 --post-ahead 17", &plain("posting"), "mix").ended(2, "17 is not in 0..=16");
 }
 

@@ -22,6 +22,8 @@ pub struct Shared {
     patience: Patience,
     /// Whether the ranks share one CPU with the simulator.
     together: bool,
+    /// Whether ranks may have posted calls.
+    posts: bool,
 }
 
 const _: () = assert!(PAYLOAD as u64 >= nic::api::MAX_VOLATILE_SIZE, "all volatile data are copied");
@@ -68,7 +70,7 @@ impl Shared {
                 together: 0.into(),
             });
         }
-        Ok(Shared { map, ranks, file, patience: Patience::new(), together: false })
+        Ok(Shared { map, ranks, file, patience: Patience::new(), together: false, posts: post_ahead > 0 })
     }
 
     /// Makes signals to this process ring the doorbell.
@@ -158,9 +160,14 @@ impl Shared {
             (op, (&raw const (*slot).elapsed_ns).read_volatile(), (&raw const (*slot).args).read_volatile())
         };
         let op = Op::from_raw(op).ok_or_else(|| format!("its slot for calls holds call {op}, which does not exist"))?;
+        Ok((Call { caller, op, elapsed_ns, args }, self.caller_pid(caller, is_of_rank)?))
+    }
+
+    /// Returns the id of the process that calls.
+    fn caller_pid(&self, caller: Caller, is_of_rank: impl FnOnce(u32) -> bool) -> Result<u32, String> {
         let pid = self.pid(caller.rank as usize, caller.slot as usize);
         match is_of_rank(pid) {
-            true => Ok((Call { caller, op, elapsed_ns, args }, pid)),
+            true => Ok(pid),
             false => Err(format!("its slot for calls names process {pid}, which is none of the rank's")),
         }
     }
@@ -176,6 +183,9 @@ impl Shared {
     }
 
     fn posts_left(&self, rank: usize, k: usize) -> u32 {
+        if !self.posts {
+            return 0;
+        }
         let slot = self.slot(rank, k);
         // SAFETY: mapped, and atomics.
         let (posted, taken) = unsafe { (&(*slot).posted, &(*slot).taken) };
@@ -199,10 +209,7 @@ impl Shared {
         };
         let op =
             Op::from_raw(post.op).ok_or_else(|| format!("it has posted call {}, which does not exist", post.op))?;
-        let pid = self.pid(caller.rank as usize, caller.slot as usize);
-        if !is_of_rank(pid) {
-            return Err(format!("its slot for calls names process {pid}, which is none of the rank's"));
-        }
+        let pid = self.caller_pid(caller, is_of_rank)?;
         let mut args = [0; ARGS];
         args[..POST_ARGS].copy_from_slice(&post.args);
         let length = (post.payload_len as usize).min(PAYLOAD);
@@ -240,8 +247,10 @@ impl Shared {
         let bytes = reply.data.bytes();
         // SAFETY: as for `call`; a structure result fits into a slot.
         unsafe {
-            (*slot).posted.store(0, Ordering::Relaxed);
-            (*slot).taken.store(0, Ordering::Relaxed);
+            if self.posts {
+                (*slot).posted.store(0, Ordering::Relaxed);
+                (*slot).taken.store(0, Ordering::Relaxed);
+            }
             (&raw mut (*slot).result).write_volatile(reply.rc);
             (&raw mut (*slot).out).write_volatile(reply.out);
             (&raw mut (*slot).data).cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());

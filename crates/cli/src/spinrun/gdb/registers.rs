@@ -3,7 +3,7 @@
 
 use gdbstub::arch::{Arch, Registers};
 
-/// The integer registers by their names in the calling convention, and the types that gdb shows them with.
+/// The integer and the floating-point registers by their names in the calling convention.
 const INTEGER: [&str; 32] = [
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "fp", "s1", "a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s2",
     "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
