@@ -62,6 +62,8 @@ class Card:
     """Messages that no card was there to take."""
     packets_lost: int
     packets_resent: int
+    packets_held: int
+    """Packets that waited in this card for one that was lost, or for their header packet."""
     packets_dropped: int
     """Packets for which there was no room."""
     flow_control: int

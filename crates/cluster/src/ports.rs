@@ -58,8 +58,12 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
         self.interconnect.transmit(self.node, target, departure, packet, &mut Outlet(self.queue));
     }
 
-    fn give_up(&mut self, header: Rc<Header>) {
-        self.queue.push(self.now, Event::Card(header.target, NicEvent::GivenUp(header)));
+    fn give_up(&mut self, header: Rc<Header>, place: u64) {
+        self.queue.push(self.now, Event::Card(header.target, NicEvent::GivenUp(header, place)));
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.interconnect.is_lossy()
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {

@@ -17,6 +17,7 @@ pub struct Interconnect<P> {
     ports: Vec<SerialResource>,
     model: Model<P>,
     losses: PathLosses,
+    is_lossy: bool,
     gap_per_byte: TimePerByte,
     /// The names of the switches with handlers, which are the last nodes.
     switches: Vec<String>,
@@ -55,6 +56,7 @@ impl<P> Interconnect<P> {
             switches,
             gap_per_byte: parameters.gap_per_byte,
             losses: PathLosses::default(),
+            is_lossy: false,
             model,
         })
     }
@@ -82,7 +84,13 @@ impl<P> Interconnect<P> {
             }
         }
         self.losses = PathLosses::new(losses, seed);
+        self.is_lossy = !losses.is_empty();
         Ok(())
+    }
+
+    /// Whether [`set_losses`](Interconnect::set_losses) has made it lose packets.
+    pub fn is_lossy(&self) -> bool {
+        self.is_lossy
     }
 
     /// How many packets each of the losses has taken that [`set_losses`](Interconnect::set_losses) was called with.

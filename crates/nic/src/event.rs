@@ -26,7 +26,7 @@ pub enum NicEvent {
     /// A packet that was lost is due again.
     Resend(Box<Packet>),
     /// The sender of a message to this card has given it up.
-    GivenUp(Rc<Header>),
+    GivenUp(Rc<Header>, u64),
     /// A card has not answered for so long that it is taken to be dead.
     PeerIsDead(u32),
     /// The last byte of a message has left.
@@ -168,6 +168,8 @@ pub struct Unread {
     pub offset: u64,
     /// When it departs.
     pub departure: Departure,
+    /// Its place ([`Packet::place`]).
+    pub place: u64,
 }
 
 /// Data on its way to host memory.

@@ -168,12 +168,14 @@ pub struct Packet {
     pub left: Time,
     /// How often it was lost.
     pub losses: u32,
+    /// Its place among the packets of requests from its card to its target, beginning with 1; 0 where packets need none.
+    pub place: u64,
 }
 
 impl Packet {
     /// A packet that is sent for the first time.
     pub fn new(header: Rc<Header>, offset: u64, data: Vec<u8>) -> Packet {
-        Packet { header, offset, data, left: Time::ZERO, losses: 0 }
+        Packet { header, offset, data, left: Time::ZERO, losses: 0, place: 0 }
     }
 
     /// For timelines.

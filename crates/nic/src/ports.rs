@@ -60,8 +60,11 @@ pub trait Ports {
     fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure>;
     /// Hands over a packet that departs, at `departure.start` at the latest.
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>);
-    /// Tells the target of a message that its sender has given it up: the target has waited for it as long.
-    fn give_up(&mut self, header: Rc<Header>);
+    /// Tells the target of a message that its sender has given it up, at the packet with this place: the target has waited for it as
+    /// long.
+    fn give_up(&mut self, header: Rc<Header>, place: u64);
+    /// Whether packets to other cards may be lost (`spinrun --drop`).
+    fn is_lossy(&self) -> bool;
     /// Reads host memory.
     ///
     /// # Errors

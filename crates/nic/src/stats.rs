@@ -35,7 +35,7 @@ pub struct Stats {
     /// Packets dropped because no HPU context and no packet buffer was free, or because they had overtaken their header
     /// packet and the card could hold no more of these.
     pub packets_dropped: u64,
-    /// Packets that had overtaken their header packet and were held until it came.
+    /// Packets that had overtaken their header packet, or one that was lost, and were held until it came.
     pub packets_held: u64,
     /// Most bytes of packets that were in the packet buffer at once.
     pub packet_buffer_peak: u64,

@@ -48,6 +48,32 @@ fn data_is_whole_after_losses_in_both_networks() {
     }
 }
 
+/// Messages behind one with a lost packet wait for it, so each is matched in its turn, on cards of all kinds. What is given up is passed over.
+#[test]
+fn messages_are_matched_in_the_order_in_which_they_were_sent() {
+    let order = |options: &str| {
+        let (run, report) = reported(options, &program("message_order"), "40");
+        assert_eq!(run.status, 0, "{options}: {}{}", run.out, run.err);
+        let sum = |name: &str| -> u64 {
+            report["cards"].as_array().unwrap().iter().map(|card| card[name].as_u64().unwrap()).sum()
+        };
+        (run.out, sum("packets_resent"), sum("packets_held"), sum("undeliverable"))
+    };
+    let whole = "source 1: 40 messages, 40 whole, first out of order 0\nsource 2: 40 messages, 40 whole, first out of order 0\n";
+    for network in ["latency", "fabric"] {
+        for kind in ["rdma", "portals4", "spin"] {
+            let options = format!("-n 3 --nic {kind} --set network.model={network}");
+            assert_eq!(order(&options), (whole.into(), 0, 0, 0), "{options}");
+            let (out, resent, held, given_up) = order(&format!("{options} --drop *:0.1"));
+            assert_eq!((out.as_str(), given_up), (whole, 0), "{options}");
+            assert!(resent > 10 && held > resent, "{options}: {resent} sent again, {held} held");
+        }
+    }
+    let (out, _, _, given_up) = order("-n 3 --drop *:0.3 --set network.retries=1");
+    assert!(given_up > 5 && !out.contains("40 whole"), "{out}");
+    assert_eq!(out.matches("first out of order 0\n").count(), 2, "{out}");
+}
+
 #[test]
 fn a_card_gives_up_after_its_retries() {
     let undeliverable = |retries: u64| {

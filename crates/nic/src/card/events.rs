@@ -30,7 +30,7 @@ impl Nic {
                 Ok(())
             }
             NicEvent::Resend(packet) => self.resend(*packet, ports),
-            NicEvent::GivenUp(header) => self.given_up(&header, ports),
+            NicEvent::GivenUp(header, place) => self.given_up(&header, place, ports),
             NicEvent::PeerIsDead(node) => self.peer_is_dead(node, ports),
             NicEvent::Departs(departure) => self.pipeline.departs(departure, ports),
             NicEvent::Sent(sent) => self.sent(sent, ports),

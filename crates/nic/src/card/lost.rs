@@ -3,7 +3,7 @@
 //! A card sends a lost packet again after `network.retransmit_ns`. After `network.retries` retries it gives the message up, and
 //! after the same time ([`machine::Network::patience`]) the other card, which has waited for it, gives it up too. Then both
 //! report `PTL_NI_UNDELIVERABLE` for what they know of it. A lost packet is never mistaken for one that has arrived, so no
-//! packet arrives twice.
+//! packet arrives twice. The module `order` keeps those behind it in order.
 
 use std::rc::Rc;
 
@@ -29,6 +29,9 @@ impl Nic {
     /// Sends a lost packet again, or gives its message up.
     pub(super) fn resend(&mut self, packet: Packet, ports: &mut impl Ports) -> Result {
         if self.pipeline.given_up.contains(&packet.header.id) {
+            if packet.place > 0 {
+                ports.give_up(packet.header, packet.place); // those behind it wait for this one, too
+            }
             return Ok(());
         }
         if packet.losses <= self.pipeline.machine.network.retries {
@@ -36,19 +39,19 @@ impl Nic {
             self.pipeline.inject(packet, Sent::Nothing, ports);
             return Ok(());
         }
-        let header = packet.header;
+        let (header, place) = (packet.header, packet.place);
         self.pipeline.given_up.insert(header.id);
         self.pipeline.stats.undeliverable += 1;
         self.pipeline.count_dropped(DropReason::Unreachable, &header, ports);
-        ports.give_up(header.clone());
+        ports.give_up(header.clone(), place);
         match header.body {
             Body::Request(request) => self.operation_fails(request.op, header.id, ports),
             Body::Response(_) => Ok(()),
         }
     }
 
-    /// The card that has sent a message has given it up. What has not arrived is lost.
-    pub(super) fn given_up(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Result {
+    /// The card that has sent a message has given it up, at the packet with this place. What has not arrived is lost.
+    pub(super) fn given_up(&mut self, header: &Rc<Header>, place: u64, ports: &mut impl Ports) -> Result {
         match header.body {
             // Nothing of the answer has come, so the operation does not end with it.
             Body::Response(response) if self.messages.live(header.id).is_err() => {
@@ -56,11 +59,16 @@ impl Nic {
             }
             Body::Response(_) | Body::Request(_) => {}
         }
-        self.abandon(header.id, ports)
+        self.abandon(header.id, ports)?;
+        if place > 0 {
+            self.orders.pass_over(header.source, place);
+        }
+        self.take_in_order(header.source, ports)
     }
 
     /// Another card has not answered for so long that this one takes it to be dead.
     pub(super) fn peer_is_dead(&mut self, node: u32, ports: &mut impl Ports) -> Result {
+        self.orders.end(node).try_for_each(|packet| self.take(packet, ports))?;
         let answered = self.messages.being_answered();
         for (token, message) in self.pipeline.portals.operations.unanswered_by(node) {
             if !answered.contains(&token) {

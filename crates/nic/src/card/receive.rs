@@ -23,8 +23,26 @@ struct Reception {
 }
 
 impl Nic {
-    /// The first byte of a packet is at the port. The port takes one packet at a time.
+    /// The first byte of a packet is at the port.
     pub(super) fn arrive(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
+        if packet.place == 0 {
+            return self.take(packet, ports);
+        }
+        let source = packet.header.source;
+        self.pipeline.stats.packets_held += u64::from(self.orders.come(packet));
+        self.take_in_order(source, ports)
+    }
+
+    /// Takes the packets of a card whose turn has come.
+    pub(super) fn take_in_order(&mut self, source: u32, ports: &mut impl Ports) -> Result<(), InternalError> {
+        while let Some(packet) = self.orders.next(source) {
+            self.take(packet, ports)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a packet. The port takes one at a time.
+    pub(super) fn take(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
         if self.messages.is_abandoned(id) {
             return Ok(());

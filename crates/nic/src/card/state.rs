@@ -5,6 +5,7 @@ use accel::Debugger;
 use machine::Machine;
 use sim::SerialResource;
 
+use super::order::Orders;
 use crate::pipeline::{Completion, Messages, Pipeline};
 use crate::portals::{InternalError, Portals, default_limits};
 use crate::ports::Ports;
@@ -22,6 +23,8 @@ pub struct Nic {
     pub(crate) spin: Spin,
     /// The receiving port.
     pub(super) rx: SerialResource,
+    /// The order of the requests that arrive.
+    pub(super) orders: Orders,
 }
 
 impl Nic {
@@ -35,6 +38,7 @@ impl Nic {
             pipeline: Pipeline::new(machine, portals),
             spin,
             rx: SerialResource::default(),
+            orders: Orders::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use machine::Machine;
@@ -37,6 +37,8 @@ pub struct Pipeline {
     pub(super) blocked: VecDeque<Leaving>,
     /// Messages of this card that it has given up, because their packets were lost again and again.
     pub given_up: HashSet<MessageId>,
+    /// For each target, the place of the last packet to it ([`crate::message::Packet::place`]).
+    pub(super) places: HashMap<u32, u64>,
     messages: u64,
 }
 
@@ -54,6 +56,7 @@ impl Pipeline {
             unread: VecDeque::new(),
             blocked: VecDeque::new(),
             given_up: HashSet::new(),
+            places: HashMap::new(),
             messages: 0,
             machine,
         }

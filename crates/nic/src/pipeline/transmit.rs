@@ -151,7 +151,7 @@ impl Pipeline {
             && let Some(next) = self.unread.pop_front()
         {
             let packet = self.read(&next.message, next.offset, ports);
-            transmit(packet, next.departure, ports);
+            transmit(packet, next.place, next.departure, ports);
         }
         if let Some(next) = self.unread.front() {
             ports.schedule(next.departure.start.saturating_sub(self.read_ahead()), NicEvent::Refill);
@@ -262,17 +262,18 @@ impl Pipeline {
             let packet = Some(PacketId { message: id, offset });
             ports.slice(Slice { track: Track::NicOut, start, end, name, packet, bytes: Some(bytes) });
         }
+        let place = self.place(&leaving.content, ports);
         match leaving.content {
-            Content::Packet(packet) => transmit(packet, departure, ports),
+            Content::Packet(packet) => transmit(packet, place, departure, ports),
             Content::Host(message, offset) if start > ports.now() + self.read_ahead() => {
                 if self.unread.is_empty() {
                     ports.schedule(start.saturating_sub(self.read_ahead()), NicEvent::Refill);
                 }
-                self.unread.push_back(Unread { message, offset, departure });
+                self.unread.push_back(Unread { message, offset, departure, place });
             }
             Content::Host(message, offset) => {
                 let packet = self.read(&message, offset, ports);
-                transmit(packet, departure, ports);
+                transmit(packet, place, departure, ports);
             }
         }
         if leaving.sent != Sent::Nothing {
@@ -281,6 +282,21 @@ impl Pipeline {
         if let Some(event) = leaving.then {
             ports.schedule(end, event);
         }
+    }
+
+    /// The place of a packet that leaves among those of requests to its target; a packet that is sent again has one.
+    fn place(&mut self, content: &Content, ports: &impl Ports) -> u64 {
+        let header = match content {
+            Content::Packet(packet) if packet.place > 0 => return packet.place,
+            Content::Packet(packet) => &packet.header,
+            Content::Host(message, _) => &message.header,
+        };
+        if !ports.is_lossy() || matches!(header.body, Body::Response(_)) {
+            return 0;
+        }
+        let last = self.places.entry(header.target).or_default();
+        *last += 1;
+        *last
     }
 
     /// A packet's header, the offset of its data in the message, and its bytes.
@@ -292,8 +308,8 @@ impl Pipeline {
     }
 }
 
-fn transmit(packet: Packet, departure: Departure, ports: &mut impl Ports) {
-    ports.transmit(departure, Box::new(Packet { left: departure.start, ..packet }));
+fn transmit(packet: Packet, place: u64, departure: Departure, ports: &mut impl Ports) {
+    ports.transmit(departure, Box::new(Packet { left: departure.start, place, ..packet }));
 }
 
 impl Sending {

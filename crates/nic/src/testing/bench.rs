@@ -202,8 +202,12 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         }
     }
 
-    fn give_up(&mut self, header: Rc<Header>) {
-        self.queue.push(self.now, (header.target as usize, NicEvent::GivenUp(header)));
+    fn give_up(&mut self, header: Rc<Header>, place: u64) {
+        self.queue.push(self.now, (header.target as usize, NicEvent::GivenUp(header, place)));
+    }
+
+    fn is_lossy(&self) -> bool {
+        false
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
