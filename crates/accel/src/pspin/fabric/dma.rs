@@ -110,8 +110,9 @@ struct Engine {
     landed: Vec<(TransferId, Cycle)>,
     /// All transfers of handlers before this one have landed.
     first: u32,
-    /// The cycle of the latest launch.
+    /// The cycle of the latest launch, and that in which a transfer of a handler has left its queue last.
     launched: Cycle,
+    left: Cycle,
 }
 
 /// The engines of all clusters.
@@ -150,6 +151,7 @@ impl DmaInterconnect {
             landed: Vec::new(),
             first: 1,
             launched: Cycle::NEVER,
+            left: Cycle::NEVER,
         };
         DmaInterconnect {
             engines: (0..unit.units.clusters).map(engine).collect(),
@@ -182,10 +184,12 @@ impl DmaInterconnect {
         self.push(cluster, now, 0, transfer);
     }
 
-    /// Starts a transfer of at least one byte for a handler. Returns `None` when the queue is full, or has taken one in this cycle.
+    /// Starts a transfer of at least one byte for a handler. Returns `None` when the queue was full at the end of the cycle before, or
+    /// has taken one in this cycle.
     pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> Option<TransferId> {
         let engine = &mut self.engines[usize::from(cluster)];
-        if engine.launched == now || engine.queues[1].transfers.len() >= self.queue {
+        let queued = engine.queues[1].transfers.len() + usize::from(engine.left == now);
+        if engine.launched == now || queued >= self.queue {
             return None;
         }
         engine.launched = now;
@@ -300,6 +304,9 @@ impl DmaInterconnect {
         if queue.left == 0 {
             let at = now + self.latency + queue.padding;
             queue.transfers.pop_front();
+            if index == 1 {
+                engine.left = now;
+            }
             self.begin(cluster as u16, index);
             self.land(cluster as usize, transfer.owner, now, at);
             landed(Landed { cluster: cluster as u16, transfer, at });
@@ -384,6 +391,21 @@ mod tests {
     fn a_beat_waits_for_the_banks_of_its_source() {
         let (beats, at) = copy(L1 + 4096, L1, 128, |now| now == 2 || now == 3);
         assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (4, Some(64), Some(64))], 4 + 10));
+    }
+
+    /// What leaves a full queue makes room in the next cycle.
+    #[test]
+    fn a_full_queue_takes_a_copy_in_the_cycle_after_one_has_left() {
+        let mut dma = DmaInterconnect::new(&unit());
+        let depth = unit().dma.queue as u64;
+        let copy = |dma: &mut DmaInterconnect, now| {
+            dma.copy(0, Cycle(now), Range { address: HANDLER, size: 64 }, L1).is_some()
+        };
+        assert!((0..depth).all(|now| copy(&mut dma, now)) && !copy(&mut dma, depth));
+        for (now, has_room) in [(depth + 1, false), (depth + 2, true)] {
+            dma.step(Cycle(now), |_| now == depth + 1, |_| {});
+            assert_eq!(copy(&mut dma, now), has_room, "cycle {now}");
+        }
     }
 
     /// Copies of two clusters to one L1 take turns; to two, they go at the same time. A cluster launches one in a cycle.
