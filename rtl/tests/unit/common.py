@@ -44,12 +44,12 @@ class Bench:
         self.rng = random.Random(cocotb.RANDOM_SEED)
 
     async def reset(self, cycles: int = 1) -> None:
-        """Reset the unit; the next cycle is number 0. All inputs are 0."""
+        """Reset the unit for whole cycles, begun within any; the next cycle is number 0. All inputs are 0."""
         for handle in self.dut:
             if handle._name.endswith("_i") and handle._name != "clk_i":
                 list(leaves(handle))
         self.dut.rst_ni.value = 0
-        for _ in range(cycles):
+        for _ in range(1 + cycles):
             await FallingEdge(self.dut.clk_i)
         for handle in self.dut:
             if handle._name.endswith("valid_o") and isinstance(handle, LogicObject | LogicArrayObject):
