@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -432,9 +433,14 @@ def run_all(
 def _opened(settings: Settings) -> Iterator[tuple[_Pool, ThreadPoolExecutor]]:
     """Make a pool and its threads; if what uses them ends early, so does all that is running."""
     settings.out.mkdir(parents=True, exist_ok=True)
+    processors = sorted(os.sched_getaffinity(0))
+    count = settings.jobs or len(processors)
+    # When each processor has runs of its own, simulator and ranks hand over on one: that takes a fraction of the time.
+    is_full = settings.remote is None and count >= len(processors)
+    places = cycle([{one} for one in processors] if is_full else [processors])
     with (
         TemporaryDirectory(prefix=".run-", dir=settings.out) as scratch,
-        ThreadPoolExecutor(settings.jobs or len(os.sched_getaffinity(0))) as threads,
+        ThreadPoolExecutor(count, initializer=lambda: os.sched_setaffinity(0, next(places))) as threads,
     ):
         pool = _Pool(settings, Path(scratch))
         try:

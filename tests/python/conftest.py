@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from spinkit import _paths
 from spinkit._run import Toolchain
 
-from .traced import Mpi
+from .traced import PROCESSORS, Mpi
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).parent / "fake_tools"
@@ -37,6 +38,13 @@ TIMES = {
 }
 
 Program = Callable[..., None]
+
+
+def pytest_configure() -> None:
+    """Give each process that runs tests a processor: its simulators and their ranks hand over quickly there."""
+    number, count = (os.environ.get(f"PYTEST_XDIST_WORKER{rest}", "") for rest in ("", "_COUNT"))
+    if number and int(count) >= len(PROCESSORS):
+        os.sched_setaffinity(0, {PROCESSORS[int(number.removeprefix("gw")) % len(PROCESSORS)]})
 
 
 @pytest.fixture
