@@ -44,29 +44,24 @@ if __name__ == "__main__":  # the workers of a local cluster import this file to
 Settings = dict[str, Any] | None
 
 
-def _cargo(*arguments: str) -> str:
-    return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+def _libraries() -> dict[str, Path]:
+    """Build the libraries of the workspace, and return their files by name.
+
+    All in one call, as `make build` makes them: a crate alone would have its dependencies built with other features.
+    """
+    select = ("--workspace", "--exclude", "benches", "--exclude", "fuzzing")
+    command = ["cargo", "build", "--release", "--locked", "--message-format=json-render-diagnostics", *select]
+    messages = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    artifacts = (json.loads(line) for line in messages.splitlines())
+    files = (Path(file) for artifact in artifacts for file in artifact.get("filenames", ()))
+    return {file.name: file for file in files if file.suffix in (".so", ".a")}
 
 
-def _artifact(package: str, kind: str) -> Path:
-    """Build a library of the workspace as a crate type, and return its file."""
-    select = ("-p", package, "--lib", "--crate-type", kind)
-    messages = _cargo("rustc", "--release", "--locked", "--message-format=json-render-diagnostics", *select)
-    artifacts = [json.loads(line) for line in messages.splitlines()]
-    files = [
-        Path(file)
-        for artifact in artifacts
-        if artifact["reason"] == "compiler-artifact" and Path(artifact["manifest_path"]).parent.name == package
-        for file in artifact["filenames"]
-    ]
-    return next(file for file in files if file.suffix in (".so", ".a"))
-
-
-def _link_portals(output: Path) -> None:
+def _link_portals(archive: Path, output: Path) -> None:
     """Link libportals.so with versioned symbols, which cargo cannot do."""
     versions = ROOT / "crates" / "portals" / "portals.map"
     options = ["-shared", "-o", str(output), f"-Wl,-soname,{SONAME}", f"-Wl,--version-script={versions}"]
-    whole = ["-Wl,--whole-archive", str(_artifact("portals", "staticlib")), "-Wl,--no-whole-archive"]
+    whole = ["-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive"]
     trim = ["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,defs"]
     system = ["-lgcc_s", "-lpthread", "-ldl", "-lm"]
     subprocess.run([os.environ.get("CC", "cc"), *options, *whole, *trim, *system], check=True)
@@ -81,9 +76,10 @@ def lay_out(prefix: Path) -> None:
     shutil.copytree(ROOT / "sdk" / "include", prefix / "include")
     libraries = prefix / "lib"
     (libraries / "pkgconfig").mkdir(parents=True)
-    for package in ("simclock", "pmi", "pspinsim"):
-        shutil.copy2(_artifact(package, "cdylib"), libraries)
-    _link_portals(libraries / LIBRARY)
+    built = _libraries()
+    for name in ("libsimclock.so", "libpmi.so", "libpspin.so"):
+        shutil.copy2(built[name], libraries)
+    _link_portals(built["libportals.a"], libraries / LIBRARY)
     for name in (SONAME, "libportals.so"):
         shutil.copy2(libraries / LIBRARY, libraries / name)
     # Relative, so that the prefix may be moved.
