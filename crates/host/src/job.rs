@@ -12,7 +12,7 @@
 //!
 //! * `spec`, `call`: what is run; calls, answers and pauses
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
-//! * `spawn`, `process`, `family`: processes
+//! * `spawn`, `launch`, `process`, `family`: processes
 //! * `state`: the state of a job
 //! * `memory`, `delayed`, `batch`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
@@ -29,6 +29,7 @@ mod doorbell;
 pub mod family;
 mod held;
 mod idle;
+mod launch;
 #[cfg(target_arch = "x86_64")]
 mod loops;
 mod memory;

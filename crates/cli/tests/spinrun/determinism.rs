@@ -74,7 +74,7 @@ fn threads_that_poll_beside_busy_processors() {
             });
         }
         let end = Over(&over);
-        often(6, "polling-threads", "-n 4", &plain("polling_threads"), "");
+        often(2, "polling-threads", "-n 4", &plain("polling_threads"), "");
         drop(end);
     });
 }

@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::{ChildStderr, ChildStdout};
 use std::time::Duration;
 
 /// The pipes of all ranks, and the destinations of their output.
@@ -38,10 +37,9 @@ impl Output {
     ///
     /// # Errors
     /// The system's error when they cannot be made non-blocking.
-    pub fn add(&mut self, rank: usize, out: Option<ChildStdout>, err: Option<ChildStderr>) -> io::Result<()> {
-        let sources = [out.map(OwnedFd::from), err.map(OwnedFd::from)];
+    pub fn add(&mut self, rank: usize, sources: [OwnedFd; 2]) -> io::Result<()> {
         for (pipe, source) in self.pipes[rank].iter_mut().zip(sources) {
-            *pipe = source.map(Pipe::new).transpose()?;
+            *pipe = Some(Pipe::new(source)?);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Starts the processes of ranks.
 
+use super::launch::launch;
 use super::output::Output;
 use super::pmi::Pmi;
 use super::shared::Shared;
@@ -7,10 +8,10 @@ use super::spec::{JobError, JobSpec};
 use abi::mailbox::env;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::process::Command;
 
 /// Variables that make the runtimes of common languages write output at once although it goes to a file or a pipe, so that
 /// nothing is lost when a rank crashes. The constructor of `libportals.so` does that for C.
@@ -24,9 +25,43 @@ pub fn spawn(
     pmi: &mut Pmi,
     output: Option<&mut Output>,
 ) -> Result<u32, JobError> {
+    let failed = |source| JobError::Spawn { program: spec.program.clone(), rank, source };
+    start(spec, rank, shared, pmi, output).map_err(failed)
+}
+
+fn start(spec: &JobSpec, rank: usize, shared: &Shared, pmi: &mut Pmi, output: Option<&mut Output>) -> io::Result<u32> {
     let simulator = std::process::id();
-    // A rank is not in the terminal's foreground group and must not read from it.
-    let forward = rank == 0 && io::stdin().is_terminal();
+    // The memory file is reached through the simulator, so its number is free in the rank: the same in all, and low
+    // enough for select(2).
+    let pmi_fd = shared.fd();
+    let mut command = command(spec, rank, simulator, shared);
+    let socket = pmi.connect(rank, &mut command, pmi_fd)?;
+    // Ctrl-C reaches the simulator alone, which then ends all ranks: they are not in the terminal's foreground group, and must not read
+    // from it.
+    let (input, to_rank) = match rank {
+        0 if io::stdin().is_terminal() => pipe().map(|(input, to_rank)| (Some(input), Some(to_rank)))?,
+        0 => (None, None),
+        _ => (Some(high(File::open("/dev/null")?.into())?), None),
+    };
+    let pipes = if output.is_some() { Some([pipe()?, pipe()?]) } else { None };
+    let [out, err] = match &pipes {
+        Some([(_, out), (_, err)]) => [Some(out.as_fd()), Some(err.as_fd())],
+        None => [None, None],
+    };
+    let prepare = || prepare(simulator, socket.as_raw_fd(), pmi_fd);
+    let id = launch(&command, [input.as_ref().map(AsFd::as_fd), out, err], &prepare)?;
+    if let (Some(output), Some(pipes)) = (output, pipes) {
+        output.add(rank, pipes.map(|(read, _)| read))?;
+    }
+    if let Some(to_rank) = to_rank {
+        // Ends with the terminal's input, or with an error once the rank no longer reads.
+        std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut File::from(to_rank)));
+    }
+    Ok(id)
+}
+
+/// Returns a rank's program with its arguments and variables.
+fn command(spec: &JobSpec, rank: usize, simulator: u32, shared: &Shared) -> Command {
     let mut command = Command::new(&spec.program);
     command
         .args(&spec.args)
@@ -35,36 +70,25 @@ pub fn spawn(
         .env(env::RANK, rank.to_string())
         .env(env::SIZE, spec.ranks.to_string())
         .env(env::SIM_PID, simulator.to_string())
-        .env(env::SIM_FD, shared.fd().to_string())
-        .stdin(match rank {
-            0 if forward => Stdio::piped(),
-            0 => Stdio::inherit(),
-            _ => Stdio::null(),
-        })
-        // Ctrl-C reaches the simulator alone, which then ends all ranks.
-        .process_group(0);
+        .env(env::SIM_FD, shared.fd().to_string());
     if !spec.preload.is_empty() {
         command.env("LD_PRELOAD", preload(spec));
     }
-    if output.is_some() {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Returns the ends of a new pipe, the one to read from first.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = io::pipe()?;
+    Ok((high(read.into())?, high(write.into())?))
+}
+
+/// Returns a descriptor that is not the number of a standard stream, which may have been closed.
+fn high(descriptor: OwnedFd) -> io::Result<OwnedFd> {
+    if descriptor.as_raw_fd() > libc::STDERR_FILENO {
+        return Ok(descriptor);
     }
-    let failed = |source| JobError::Spawn { program: spec.program.clone(), rank, source };
-    // The memory file is reached through the simulator, so its number is free in the rank: the same in all, and low
-    // enough for select(2).
-    let pmi_fd = shared.fd();
-    let socket = pmi.connect(rank, &mut command, pmi_fd).map_err(failed)?;
-    // SAFETY: only system calls between fork and exec.
-    unsafe { command.pre_exec(move || prepare(simulator, socket.as_raw_fd(), pmi_fd)) };
-    let mut child = command.spawn().map_err(failed)?;
-    if let Some(output) = output {
-        output.add(rank, child.stdout.take(), child.stderr.take()).map_err(failed)?;
-    }
-    if let (true, Some(mut pipe)) = (forward, child.stdin.take()) {
-        // Ends with the terminal's input, or with an error once the rank no longer reads.
-        std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut pipe));
-    }
-    Ok(child.id())
+    Ok(rustix::io::fcntl_dupfd_cloexec(descriptor, libc::STDERR_FILENO + 1)?)
 }
 
 /// Returns the value of `LD_PRELOAD`: the job's libraries, then those of its environment, or else those that are inherited.
@@ -75,12 +99,12 @@ fn preload(spec: &JobSpec) -> OsString {
 }
 
 /// Prepares the new process before it executes the program: it will end with the simulator, its addresses are the same in
-/// every run, and `socket` stays open as descriptor `pmi_fd`, also in programs that it starts. Between fork and exec it may
-/// neither allocate nor take a lock; the functions of rustix are plain system calls.
+/// every run, and `socket` stays open as descriptor `pmi_fd`, also in programs that it starts. It may neither allocate nor take a lock;
+/// the functions of rustix are plain system calls.
 fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // SAFETY: the descriptors are numbers, and no other thread of this new process could use them.
+    // SAFETY: the descriptors are numbers of this new process alone.
     if unsafe { libc::dup2(socket, pmi_fd) } == -1 {
         return Err(io::Error::last_os_error());
     }

@@ -1,0 +1,257 @@
+//! Starts a process without a copy of the simulator, which `fork` makes of its tables of pages: that took most of the time of a job with
+//! many ranks. The new process shares the memory until it executes its program, as with `posix_spawn`, which knows neither
+//! `prctl` nor `personality`.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::Command;
+use std::ptr;
+
+/// What the new process may use of its stack, in units of 16 bytes.
+const STACK: usize = 4096;
+
+/// Where programs are looked for without `PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Starts the program of a command, with its arguments and variables, in a process group of its own. Its standard streams are those of
+/// `streams`, or else this process's. `prepare` is called in the new process, and may do nothing but system calls: it shares
+/// this process's memory. Returns the process id.
+///
+/// # Errors
+/// The system's error when there can be no process, `prepare` fails, or the program cannot be executed.
+pub fn launch(
+    command: &Command,
+    streams: [Option<BorrowedFd<'_>>; 3],
+    prepare: &dyn Fn() -> io::Result<()>,
+) -> io::Result<u32> {
+    let image = Image::new(command)?;
+    let streams = streams.map(|stream| stream.map(|stream| stream.as_raw_fd()));
+    let mut child = Child { image: &image, streams, prepare, error: 0 };
+    let mut stack = vec![MaybeUninit::<u128>::uninit(); STACK];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: this thread stands still until the new process has executed its program or ended, so that `child`, what it refers to
+    // and the stack outlive their use, and nobody else uses them. Until then no handler of a signal runs in the new
+    // process.
+    let (pid, failure) = unsafe {
+        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let pid = libc::clone(run, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut child).cast());
+        let failure = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        (pid, failure)
+    };
+    match (pid, child.error) {
+        (-1, _) => Err(failure),
+        (_, 0) => Ok(pid as u32),
+        (_, error) => {
+            // SAFETY: it ends at once, and nobody else knows of it.
+            unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+            Err(io::Error::from_raw_os_error(error))
+        }
+    }
+}
+
+/// The new process before it executes its program.
+struct Child<'a> {
+    image: &'a Image,
+    streams: [Option<RawFd>; 3],
+    prepare: &'a dyn Fn() -> io::Result<()>,
+    /// Why it could not.
+    error: c_int,
+}
+
+/// The new process begins.
+extern "C" fn run(child: *mut c_void) -> c_int {
+    // SAFETY: `launch` has passed it, and stands still.
+    let child = unsafe { &mut *child.cast::<Child<'_>>() };
+    let Err(error) = child.execute();
+    child.error = error.raw_os_error().unwrap_or(libc::EIO);
+    // SAFETY: ends without running what the simulator has registered for its own end.
+    unsafe { libc::_exit(127) }
+}
+
+impl Child<'_> {
+    fn execute(&self) -> Result<std::convert::Infallible, io::Error> {
+        let checked = |result: c_int| if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) };
+        for (number, stream) in (0..).zip(self.streams) {
+            if let Some(stream) = stream {
+                // SAFETY: descriptors are numbers, and the table of them is this process's own.
+                checked(unsafe { libc::dup2(stream, number) })?;
+            }
+        }
+        // SAFETY: system calls that change this process alone. Rust ignores SIGPIPE in the simulator; other programs expect the
+        // default, and that no signal is blocked.
+        unsafe {
+            checked(libc::setpgid(0, 0))?;
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            let mut none = MaybeUninit::uninit();
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+        }
+        (self.prepare)()?;
+        Err(self.image.execute())
+    }
+}
+
+/// A program with its arguments and variables, as `execve` wants them.
+struct Image {
+    /// The files that may be the program, the first that there is.
+    files: Vec<CString>,
+    arguments: Strings,
+    /// Arguments for the shell, the second of which is the file: it runs scripts that do not say who does.
+    of_shell: Vec<*const c_char>,
+    variables: Strings,
+}
+
+/// Strings, and a list of them that ends with a null pointer.
+struct Strings {
+    _texts: Vec<CString>,
+    list: Vec<*const c_char>,
+}
+
+impl Strings {
+    fn new(texts: impl Iterator<Item = Vec<u8>>) -> io::Result<Strings> {
+        let texts = texts.map(CString::new).collect::<Result<Vec<_>, _>>()?;
+        let list = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        Ok(Strings { _texts: texts, list })
+    }
+}
+
+impl Image {
+    fn new(command: &Command) -> io::Result<Image> {
+        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => drop(variables.insert(name.into(), value.into())),
+                None => drop(variables.remove(name)),
+            }
+        }
+        let files = candidates(command.get_program(), variables.get(OsStr::new("PATH")));
+        let words = [command.get_program()].into_iter().chain(command.get_args());
+        let arguments = Strings::new(words.map(|word| word.as_bytes().to_vec()))?;
+        let of_shell =
+            [c"/bin/sh".as_ptr(), ptr::null()].into_iter().chain(arguments.list[1..].iter().copied()).collect();
+        let pairs = variables.into_iter().map(|(name, value)| [name, value].join(OsStr::new("=")).into_vec());
+        Ok(Image {
+            files: files.into_iter().map(CString::new).collect::<Result<_, _>>()?,
+            arguments,
+            of_shell,
+            variables: Strings::new(pairs)?,
+        })
+    }
+
+    /// Executes the program, as `execvp` does. Returns only if that fails.
+    fn execute(&self) -> io::Error {
+        let mut refused = None;
+        for file in &self.files {
+            // SAFETY: lists and texts outlive the call.
+            unsafe { libc::execve(file.as_ptr(), self.arguments.list.as_ptr(), self.variables.list.as_ptr()) };
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::ENOEXEC) => return self.execute_script(file.as_ptr()),
+                Some(libc::EACCES) => refused = Some(error),
+                Some(libc::ENOENT | libc::ENOTDIR) => {}
+                _ => return error,
+            }
+        }
+        refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    fn execute_script(&self, file: *const c_char) -> io::Error {
+        let list = self.of_shell.as_ptr().cast_mut();
+        // SAFETY: the list has two entries at least, only this process uses it, and lists and texts outlive the call.
+        unsafe {
+            *list.add(1) = file;
+            libc::execve(*list, list, self.variables.list.as_ptr());
+        }
+        io::Error::last_os_error()
+    }
+}
+
+/// Returns the files that may be a program: itself, or those of its name in the folders of `PATH`.
+fn candidates(program: &OsStr, path: Option<&OsString>) -> Vec<Vec<u8>> {
+    let program = program.as_bytes();
+    if program.contains(&b'/') {
+        return vec![program.to_vec()];
+    }
+    let path = path.map_or(DEFAULT_PATH.as_bytes(), |path| path.as_bytes());
+    let in_folder = |folder: &[u8]| match folder {
+        [] => program.to_vec(),
+        folder => [folder, program].join(&b'/'),
+    };
+    path.split(|byte| *byte == b':').map(in_folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// Runs a command, and returns its exit status and what it writes.
+    fn output(command: &Command, prepare: &dyn Fn() -> io::Result<()>) -> io::Result<(i32, String)> {
+        let (mut read, write) = io::pipe()?;
+        let pid = launch(command, [None, Some(write.as_fd()), None], prepare)?;
+        drop(write);
+        let mut text = String::new();
+        read.read_to_string(&mut text)?;
+        let mut status = 0;
+        // SAFETY: the process is ours, and `status` lives.
+        unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
+        Ok((libc::WEXITSTATUS(status), text))
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn arguments_variables_and_streams_are_those_of_the_command() {
+        let mut command = shell("echo $1 $NAME ${HOME-none}; exit 3");
+        command.args(["name", "one"]).env("NAME", "two").env_remove("HOME");
+        assert_eq!(output(&command, &|| Ok(())).unwrap(), (3, "one two none\n".into()));
+    }
+
+    #[test]
+    fn a_program_is_looked_for_as_in_a_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("spin-script");
+        std::fs::write(&file, "echo script $1").unwrap();
+        let path = format!("{}::/bin:/usr/bin", folder.path().display());
+        let run = |name: &OsStr| output(Command::new(name).arg("one").env("PATH", &path), &|| Ok(()));
+        let kind = |name: &OsStr| run(name).unwrap_err().kind();
+        assert_eq!(kind(OsStr::new("spin-script")), io::ErrorKind::PermissionDenied, "found, but no program");
+        assert_eq!(kind(OsStr::new("nowhere")), io::ErrorKind::NotFound);
+        assert_eq!(kind(folder.path().as_os_str()), io::ErrorKind::PermissionDenied);
+        let mut permissions = file.metadata().unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+        std::fs::set_permissions(&file, permissions).unwrap();
+        for name in [OsStr::new("spin-script"), file.as_os_str()] {
+            assert_eq!(run(name).unwrap(), (0, "script one\n".into()), "the shell runs what has no #!");
+        }
+    }
+
+    #[test]
+    fn what_fails_in_the_new_process_is_told_here() {
+        let refuses = || Err(io::Error::from_raw_os_error(libc::EPERM));
+        let error = output(&shell("true"), &refuses).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    }
+
+    #[test]
+    fn signals_are_as_programs_expect() {
+        let (_, text) = output(&shell("grep -E 'Sig(Blk|Ign)' /proc/self/status"), &|| Ok(())).unwrap();
+        let sets: Vec<u64> = text.lines().map(|line| u64::from_str_radix(&line[8..], 16).unwrap()).collect();
+        assert_eq!((sets[0], sets[1] >> (libc::SIGPIPE - 1) & 1), (0, 0), "blocked, and SIGPIPE ignored: {text}");
+        let pgid = shell("read -r _ _ _ _ group _ < /proc/$$/stat; test $group = $$");
+        assert_eq!(output(&pgid, &|| Ok(())).unwrap().0, 0, "a group of its own");
+    }
+}
