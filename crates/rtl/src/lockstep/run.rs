@@ -219,9 +219,12 @@ impl Lockstep<'_> {
 
     /// The packets that bring instructions into the caches: far apart, so that the order is the same on both sides.
     fn first(&self) -> Vec<Packet> {
-        let all = (0..self.contexts.len()).flat_map(|context| (0..FIRST).map(move |number| (context, number)));
+        let clusters = self.config.units.clusters as usize;
+        let all =
+            (0..self.contexts.len()).flat_map(|context| (0..FIRST * clusters).map(move |number| (context, number)));
         let packet = |(index, (context, number)): (usize, (usize, usize))| {
-            let mut random = Random::new(number as u64);
+            // The number of a message says which cluster gets it: the same packets for each.
+            let mut random = Random::new((number / clusters) as u64);
             let bytes = (0..FIRST_BYTES).map(|_| random.number() as u8).collect();
             let (at, message) = (index as u64 * APART, number as u32);
             Packet { at, bytes, message, is_last: true, transfer: FIRST_BYTES, context }
