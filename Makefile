@@ -39,13 +39,13 @@ $(VENV)/.packages: requirements.txt
 	    { echo "python3 cannot make virtual environments: apt-get install python3-venv" >&2; exit 1; }
 	rm -rf $(VENV)
 	python3 -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-deps -r requirements.txt
+	$(BIN)/pip install --quiet --no-deps --no-compile -r requirements.txt
 	touch $@
 
 # Two MPIs, for tests and experiments: they have commands of the same names, so each gets its own folder.
 $(VENV)/.mpi: requirements-mpi.txt $(VENV)/.packages
 	grep -v '^#' $< | while read -r package; do \
-	    $(BIN)/pip install --quiet --no-deps --prefix "$(VENV)/mpi/$${package%%==*}" "$$package"; done
+	    $(BIN)/pip install --quiet --no-deps --no-compile --prefix "$(VENV)/mpi/$${package%%==*}" "$$package"; done
 	touch $@
 
 # The package itself, in place: the environment then points to python/ and is never stale.

@@ -41,7 +41,11 @@ Program = Callable[..., None]
 
 
 def pytest_configure() -> None:
-    """Give each process that runs tests a processor: its simulators and their ranks hand over quickly there."""
+    """Share what compilers keep among all tests, and give each process that runs tests a processor.
+
+    A simulator and its ranks hand over quickly on one processor.
+    """
+    os.environ.setdefault("SPIN_CACHE", str(CHECKOUT / ".cache" / "zig"))
     number, count = (os.environ.get(f"PYTEST_XDIST_WORKER{rest}", "") for rest in ("", "_COUNT"))
     if number and int(count) >= len(PROCESSORS):
         os.sched_setaffinity(0, {PROCESSORS[int(number.removeprefix("gw")) % len(PROCESSORS)]})
