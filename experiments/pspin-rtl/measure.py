@@ -17,6 +17,7 @@ KEPT = ("packets", "latency_ns", "request_ns", "throughput", "handler_cycles", "
 
 def measure(experiment: dict[str, Any], series: dict[str, Any], size: int) -> dict[str, object]:
     """Run a series' program with packets of a size, and return its report."""
+    print(f"{series['name']}: {size} B", flush=True)
     program = HERE / experiment["program"]["pspin"].replace("{mode}", series["mode"])
     args = [arg.replace("{value}", str(size)) for arg in series["args"]]
     run = subprocess.run(

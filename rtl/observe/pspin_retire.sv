@@ -1,7 +1,7 @@
 // What the core completes, for comparison with the instruction-set simulator: bound into the core, simulation only. An instruction
 // is told when it leaves the decode stage, which it does in program order; one whose access is denied, or which is being executed
 // when the core is reset, is told too. Registers are told when they are written, in order for each of the two ports: results of the
-// execute stage when they leave it, and loads. Accesses are told when they are granted, in order, one for each word.
+// execute stage when they leave it, but those of control registers in their first cycle there, and loads. Accesses are told when they are granted, in order, one for each word.
 module pspin_retire (
   input logic        clk_i,
   input logic        rst_ni,
@@ -45,7 +45,7 @@ bind cv32e40p_core pspin_retire u_retire (
   .hart_i         (hart_id_i),
   .retires_i      (id_stage_i.minstret),
   .pc_i           (pc_id),
-  .alu_we_i       (regfile_alu_we_fw_power && ex_valid),
+  .alu_we_i       (regfile_alu_we_fw_power && (ex_valid || csr_access_ex)),
   .alu_register_i (regfile_alu_waddr_fw),
   .alu_value_i    (regfile_alu_wdata_fw),
   .load_we_i      (regfile_we_wb_power),

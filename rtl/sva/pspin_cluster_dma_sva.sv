@@ -39,12 +39,15 @@ module pspin_cluster_dma_sva
   OneWrite : assert property (!(own_write_valid && other_write_valid_i));
   OneRead : assert property (!(own_read_valid_q && other_read_valid_i));
   OtherBanks : assert property (!(wide_write_valid_o && wide_read_valid_o && meets));
+  ReadWaitsForUse : assert property (nhi_read_valid_i && !nhi_read_ready_o && !own_read_valid_q && !other_read_valid_i
+                                     |-> wide_write_valid_o && meets);
   OnePacketLands : assert property ((packet_timer_q >> 1 & packet_starts) == '0);
   OneCopyLands : assert property ((handler_timer_q >> 1 & handler_starts) == '0);
 
   BothQueues : cover property (beat_o[0].valid && beat_o[1].valid);
   WriteWaits : cover property (nhi_write_valid_i && !nhi_write_ready_o);
   ReadWaits : cover property (nhi_read_valid_i && !nhi_read_ready_o);
+  ReadOvertakes : cover property (nhi_write_valid_i && !nhi_write_ready_o && nhi_read_valid_i && nhi_read_ready_o);
   BothPorts : cover property (wide_write_valid_o && wide_read_valid_o);
 
 endmodule

@@ -320,12 +320,12 @@ module pspin_cluster_dma
   assign dma_read_address = own_read_valid_q ? own_address_q : other_read_address_i;
 
   assign nhi_write_ready_o = !dma_write_valid && !(dma_read_valid && same_group(dma_read_address, nhi_write_i.address));
-  assign nhi_read_ready_o  = !dma_read_valid
-                          && !(dma_write_valid && same_group(dma_write.address, nhi_read_address_i))
-                          && !(nhi_write_valid_i && same_group(nhi_write_i.address, nhi_read_address_i));
+  assign wide_write_valid_o = dma_write_valid || (nhi_write_valid_i && nhi_write_ready_o);
+  assign wide_write_o       = dma_write_valid ? dma_write : nhi_write_i;
 
-  assign wide_write_valid_o  = dma_write_valid || (nhi_write_valid_i && nhi_write_ready_o);
-  assign wide_write_o        = dma_write_valid ? dma_write : nhi_write_i;
+  // A write that waits keeps no read waiting.
+  assign nhi_read_ready_o = !dma_read_valid && !(wide_write_valid_o && same_group(wide_write_o.address, nhi_read_address_i));
+
   assign wide_read_valid_o   = dma_read_valid || (nhi_read_valid_i && nhi_read_ready_o);
   assign wide_read_address_o = dma_read_valid ? dma_read_address : nhi_read_address_i;
 

@@ -9,10 +9,10 @@
  * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
  * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile. counters: cycles, as
  * handlers read them. commands: packets, and memory of the host. faults: each kind of failure, and handlers that never end. all: all of
- * that but divisions, counters and loads. */
+ * that but divisions, counters, loads, and transfers in a row. */
 #include <handler.h>
 
-enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32, COUNTERS = 64 };
+enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32, COUNTERS = 64, BURSTS = 128 };
 
 /* Bytes of a place on the card and on the host, and of the sums before the first one. */
 #define PLACE 64u
@@ -99,7 +99,7 @@ static inline void divide(volatile uint32_t *word, uint32_t number, uint32_t cho
     } while (0)
 
 static inline void count_cycles(volatile uint32_t *word, uint32_t choice) {
-    switch (choice & 7) {
+    switch (choice & 15) {
     case 0: COUNT(word, "", "c.j 1f\n1:"); break;
     case 1: COUNT(word, "c.nop\n", "c.j 1f\n1:"); break;
     case 2: COUNT(word, "", "beq zero, zero, 1f\nc.nop\n1:"); break;
@@ -107,7 +107,15 @@ static inline void count_cycles(volatile uint32_t *word, uint32_t choice) {
     case 4: COUNT(word, "", "lw t3, (%2)\nc.j 1f\n1:"); break;
     case 5: COUNT(word, "", "div t3, %3, %3\nc.j 1f\n1:"); break;
     case 6: COUNT(word, "c.nop\n", "fence\n"); break;
-    default: COUNT(word, "", "fence\n"); break;
+    case 7: COUNT(word, "", "fence\n"); break;
+    case 8: COUNT(word, "", "lw t3, (%2)\n"); break;
+    case 9: COUNT(word, "", "sw %3, (%2)\n"); break;
+    case 10: COUNT(word, "c.nop\n", "sw %3, 1(%2)\n"); break;
+    case 11: COUNT(word, "", "amoadd.w t3, %3, (%2)\n"); break;
+    case 12: COUNT(word, "", "amoadd.w t3, %3, (%2)\nc.j 1f\n1:"); break;
+    case 13: COUNT(word, "c.nop\n", "amoadd.w t3, %3, (%2)\nc.j 1f\n1:"); break;
+    case 14: COUNT(word, "", "amoadd.w t3, %3, (%2)\nc.j 1f\n1: add t3, %2, %3\n"); break;
+    default: COUNT(word, "", "amoadd.w t3, %3, (%2)\nc.j 1f\n1: fence\n"); break;
     }
 }
 
@@ -152,11 +160,14 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
             divide((volatile uint32_t *)(own + i * 4), number + i, choice + i * 0x9E3779B9u);
     if (kinds & COUNTERS)
         for (uint32_t i = 0; i <= count; i++)
-            count_cycles((volatile uint32_t *)((uint8_t *)sums[0] + place + i * 4), number + i);
+            count_cycles((volatile uint32_t *)((uint8_t *)sums[i >> 1 & 1] + place + i * 4), number + i);
     if (kinds & COPIES) {
         spin_dma_t copy;
         uint32_t bytes = size < PLACE / 2 ? size : PLACE / 2;
         spin_dma(choice >> 21 & 1 ? task->pkt_mem : task->l2_pkt_mem, own + (choice >> 22 & 15), bytes, 0, 0, &copy);
+        /* Several in a row: HPUs launch in the same cycle, and the queue of the engine fills up. */
+        for (uint32_t more = (kinds & BURSTS) && choice >> 30 == 0 ? choice >> 17 & 7 : 0; more; more--)
+            spin_dma(task->l2_pkt_mem, own + (choice >> 22 & 15), bytes, 0, 0, &copy);
         if (choice >> 26 & 1)
             spin_dma_wait(copy);
     }
@@ -191,6 +202,6 @@ HANDLERS(loops, 0)
 HANDLERS(words, WORDS | LOADS)
 HANDLERS(divisions, DIVISIONS)
 HANDLERS(counters, COUNTERS)
-HANDLERS(copies, COPIES)
+HANDLERS(copies, COPIES | BURSTS)
 HANDLERS(commands, COMMANDS)
 HANDLERS(faults, FAULTS)

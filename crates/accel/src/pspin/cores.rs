@@ -137,9 +137,13 @@ impl<O: Observer> ClusterSide<'_, O> {
         issued
     }
 
-    /// An HPU starts a copy of at least one byte between memories that its handler may use, by the DMA engine of its cluster.
-    /// Returns `None` when the engine's queue is full: the HPU tries again in a later cycle.
-    pub fn copy(&mut self, now: Cycle, from: Range, to: u32) -> Option<TransferId> {
+    /// The HPU whose copy the DMA engine of the cluster takes in this cycle, of those in the set `hpus`; `None` when its queue is full.
+    pub fn choose_launch(&mut self, now: Cycle, hpus: u64) -> Option<u32> {
+        self.dma.choose_launch(self.cluster.index(), now, hpus)
+    }
+
+    /// The chosen HPU starts a copy of at least one byte between memories that its handler may use.
+    pub fn copy(&mut self, now: Cycle, from: Range, to: u32) -> TransferId {
         self.dma.copy(self.cluster.index(), now, from, to)
     }
 

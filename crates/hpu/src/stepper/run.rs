@@ -151,20 +151,22 @@ impl Stepper {
             }
 
             let timed = || &self.blocks.timed[step.range()];
-            // A counter is read when its instruction begins to execute; a target that is split over two words does so a cycle later.
+            let executed_since = std::mem::take(&mut thread.executed_since);
+            // A counter is read when its instruction comes to the execute stage, where it may wait for the answer to an access; a target
+            // that is split over two words does so a cycle later.
             let late = if step.is_system {
-                self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed) - SYSTEM
+                let begins = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed) - SYSTEM;
+                i64::from(begins) - executed_since as i64
             } else {
                 0
             };
             let state = &mut thread.state;
-            state.cycles += u64::from(late);
+            state.cycles = state.cycles.wrapping_add_signed(late);
             state.pc = step.end;
             state.data_cycles = 0;
             let mut flow = Flow::Next;
             let ops = &self.blocks.ops[step.first as usize..step.before_access as usize];
             // A division that waits in the execute stage for the answer to an access divides meanwhile.
-            let executed_since = std::mem::take(&mut thread.executed_since);
             let mut done = 0;
             if step.divides && executed_since > DIVISION && !needs_access(&self.steps, &self.blocks, thread.block, step)
             {
@@ -181,7 +183,7 @@ impl Stepper {
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
                 let at = done + left.unwrap_or_default();
                 let denied = view.denied;
-                state.cycles -= u64::from(late);
+                state.cycles = state.cycles.wrapping_sub_signed(late);
                 return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
             }
             state.cycles += u64::from(state.data_cycles);
@@ -209,7 +211,8 @@ impl Stepper {
             {
                 thread.executed_since = executed_since - 1;
             }
-            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed) - late);
+            let cycles = i64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
+            state.cycles = state.cycles.wrapping_add_signed(cycles - late);
             if flow == Flow::Command {
                 thread.command = start;
                 let convention = thread.convention;

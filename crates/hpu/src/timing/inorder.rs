@@ -16,6 +16,9 @@ pub(super) struct State {
     pending: Vec<(u8, u32)>,
     /// The next instruction is the target of a jump. If it is split over two words, its fetch takes another cycle.
     redirected: bool,
+    /// It has come to decode while the jump waits in the execute stage for the answer to an access: a second word comes to decode when
+    /// that is there.
+    second_waits: bool,
     /// Cycles that the next instruction has waited in decode, because one before it has waited for its memory. A jump leaves
     /// decode for its target at once.
     decoded_since: u32,
@@ -85,14 +88,15 @@ impl Pipeline for InOrder {
         let mut now = START;
         let mut decoded = START - 1 - state.decoded_since;
         let mut early = state.executed_since;
-        let mut redirected = state.redirected;
+        let (mut redirected, mut second_waits) = (state.redirected, state.second_waits);
         let last = ops.iter().rposition(|op| op.class != Class::LoopEnd);
         for (position, op) in ops.iter().enumerate().filter(|(_, op)| op.class != Class::LoopEnd) {
             if redirected && op.split {
-                decoded += 1;
+                decoded = decoded.max(if second_waits { now - 1 } else { 0 }) + 1;
                 now = now.max(decoded + 1);
                 early = early.min(now - (decoded + 1));
             }
+            second_waits = false;
             let is_taken = exit.taken && Some(position) == last;
             let (cost, latency) = self.cost(op.class);
             let operands = op.sources.iter().map(|register| ready[usize::from(register)]).max().unwrap_or_default();
@@ -113,6 +117,7 @@ impl Pipeline for InOrder {
                 Class::Jump | Class::JumpIndirect | Class::Return => {
                     let target = decoded.max(operands) + JUMP;
                     redirected = is_taken;
+                    second_waits = early > 0 && target <= enters;
                     decoded = if target > enters { target.max(open) } else { enters };
                     ends
                 }
@@ -143,7 +148,7 @@ impl Pipeline for InOrder {
         }
         (now, ready) = wait(now, ready, u32::from(exit.wait.grant) + u32::from(exit.wait.answer));
         early += u32::from(exit.wait.answer);
-        state.redirected = redirected;
+        (state.redirected, state.second_waits) = (redirected, second_waits);
         // More cycles that have passed since both change nothing.
         let both = early.saturating_sub(EARLIEST / 2);
         state.executed_since = early - both;

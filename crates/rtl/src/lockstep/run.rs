@@ -181,6 +181,8 @@ impl Lockstep<'_> {
             self.packets(&mut model, begin, &self.first(), "model", &mut Numbers::new())?;
             std::mem::take(hardware.unit().observer());
             std::mem::take(model.unit().observer());
+            self.clear(hardware.unit());
+            self.clear(model.unit());
         }
         let begin = after(&mut hardware, &mut model);
         let (seed, held, held_data) = (u64::from(self.seed), self.held, self.held_data);
@@ -215,6 +217,15 @@ impl Lockstep<'_> {
             system.host().register(context.tenant, context.descriptor, 64 + context.host.size);
         }
         if system.boot(Cycle(MOST_BOOT)) { Ok(()) } else { Err(LockstepError::Boot(name)) }
+    }
+
+    /// Clears what handlers have written: a counter of cycles shows the misses that are not compared.
+    fn clear(&self, unit: &mut impl Unit) {
+        for context in &self.contexts {
+            for Range { address, size } in context.scratchpads.iter().chain([&context.handler_memory]) {
+                unit.load(*address, &vec![0; *size as usize]);
+            }
+        }
     }
 
     /// The packets that bring instructions into the caches: far apart, so that the order is the same on both sides.

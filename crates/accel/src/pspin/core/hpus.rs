@@ -35,6 +35,9 @@ pub trait Environment: Sized {
     /// An HPU does something in cycle `now`.
     fn act<O: Observer>(hpus: &mut Hpus<Self>, id: HpuId, act: Self::Act, now: Cycle, side: &mut ClusterSide<'_, O>);
 
+    /// All HPUs of a cluster have done what they do in cycle `now`, some of which only one may do.
+    fn settle<O: Observer>(hpus: &mut Hpus<Self>, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>);
+
     /// The thread of an HPU calls its environment.
     fn call(hpus: &mut Hpus<Self>, id: HpuId, number: u32, argument: u32);
 
@@ -371,6 +374,7 @@ impl<E: Environment> Cores for Hpus<E> {
                 break;
             }
         }
+        E::settle(self, cluster, now, side);
         let group = &mut self.groups[index];
         if let Some(lost) = first_lost {
             group.order.begin_at(lost);

@@ -36,6 +36,8 @@ pub struct Published {
     runtime: Runtime,
     /// What HPUs have printed: complete lines.
     output: Vec<(HpuId, Vec<u8>)>,
+    /// The HPUs that launch a transfer in this cycle, of the cluster that is acting.
+    launching: u64,
 }
 
 /// What an HPU does with the registers of its driver.
@@ -77,6 +79,12 @@ pub struct Registers {
 }
 
 impl Registers {
+    /// Source and destination of the next transfer.
+    fn ranges<O: Observer>(&self, id: HpuId, side: &ClusterSide<'_, O>) -> [Range; 2] {
+        let [from, to, size] = self.transfer;
+        [from, to].map(|address| Range { address: side.memory.common(id.cluster, address), size })
+    }
+
     /// Whether all transfers are done that the HPU has launched. A handler ends after them: a later one may have its memory.
     fn has_landed<O: Observer>(&mut self, now: Cycle, side: &ClusterSide<'_, O>) -> bool {
         while self.transfers.front().is_some_and(|transfer| side.is_copied(now, *transfer)) {
@@ -114,7 +122,7 @@ pub type Hpus = hpus::Hpus<Published>;
 impl Hpus {
     /// HPUs that start in cycle 0 to execute the runtime that is part of `program`.
     pub fn new(config: Rc<Config>, program: Arc<Program>, runtime: Runtime) -> Hpus {
-        let environment = Published { program: program.clone(), runtime, output: Vec::new() };
+        let environment = Published { program: program.clone(), runtime, output: Vec::new(), launching: 0 };
         let mut hpus = Hpus::without_program(config.clone(), environment);
         hpus.load(program.clone(), 0, |id, stepper| {
             let mut thread = thread(&config, &program, id, runtime.boot);
@@ -203,18 +211,13 @@ impl Hpus {
                 word(number)
             }
             Register::Launch => {
-                let [from, to, size] = own.transfer;
-                let range = |address| Range { address: side.memory.common(id.cluster, address), size };
-                let (from, to) = (range(from), range(to));
+                let [from, to] = own.ranges(id, side);
                 // No DMA engine reaches program memory, which a handler may only read.
                 if let Some(range) = [from, to].into_iter().find(|range| !hpu.may_use(*range, true, side.memory)) {
                     return self.misuse(id, now, range);
                 }
-                let Some(transfer) = side.copy(now, from, to.address) else { return self.again(id, now.0 + 1) };
-                let own = &mut hpu.own;
-                own.transfers.push_back(transfer);
-                own.launched = own.launched.wrapping_add(1);
-                word(own.launched)
+                self.environment.launching |= 1 << id.hpu;
+                return self.hold(id, Act::Reach(register));
             }
             Register::Landed => {
                 own.has_landed(now, side);
@@ -254,6 +257,19 @@ impl Hpus {
             }
         }
         self.go_on(id, side.memory);
+    }
+
+    /// The DMA engine takes the transfer of an HPU.
+    fn launch<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        let hpu = self.hpu(id);
+        let own = &mut hpu.own;
+        let [from, to] = own.ranges(id, side);
+        own.transfers.push_back(side.copy(now, from, to.address));
+        own.launched = own.launched.wrapping_add(1);
+        let bytes = (u64::from(own.launched) >> (8 * (hpu.access.address & 3))).to_le_bytes();
+        if self.exchange(id, bytes, now.0, side.memory).is_some() {
+            self.go_on(id, side.memory);
+        }
     }
 
     fn print(&mut self, id: HpuId, character: u8) {
@@ -321,6 +337,22 @@ impl Environment for Published {
                 hpus.begin(id, now.0, thread);
                 hpus.go_on(id, side.memory);
             }
+        }
+    }
+
+    /// The DMA engine of the cluster takes one transfer in a cycle; the other HPUs try again.
+    fn settle<O: Observer>(hpus: &mut Hpus, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        let mut launching = std::mem::take(&mut hpus.environment.launching);
+        if launching == 0 {
+            return;
+        }
+        if let Some(chosen) = side.choose_launch(now, launching) {
+            launching &= !(1 << chosen);
+            hpus.launch(HpuId { cluster, hpu: chosen as u16 }, now, side);
+        }
+        while launching != 0 {
+            hpus.again(HpuId { cluster, hpu: launching.trailing_zeros() as u16 }, now.0 + 1);
+            launching &= launching - 1;
         }
     }
 

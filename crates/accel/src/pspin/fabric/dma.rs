@@ -110,8 +110,9 @@ struct Engine {
     landed: Vec<(TransferId, Cycle)>,
     /// All transfers of handlers before this one have landed.
     first: u32,
-    /// The cycle of the latest launch, and that in which a transfer of a handler has left its queue last.
-    launched: Cycle,
+    /// Among HPUs that launch a transfer in the same cycle.
+    launches: RoundRobin,
+    /// When a transfer of a handler has left its queue last.
     left: Cycle,
 }
 
@@ -150,7 +151,7 @@ impl DmaInterconnect {
             last: 0,
             landed: Vec::new(),
             first: 1,
-            launched: Cycle::NEVER,
+            launches: RoundRobin::default(),
             left: Cycle::NEVER,
         };
         DmaInterconnect {
@@ -184,19 +185,23 @@ impl DmaInterconnect {
         self.push(cluster, now, 0, transfer);
     }
 
-    /// Starts a transfer of at least one byte for a handler. Returns `None` when the queue was full at the end of the cycle before, or
-    /// has taken one in this cycle.
-    pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> Option<TransferId> {
+    /// The HPU of a cluster whose transfer is taken in cycle `now`, of those in the set `hpus` that launch one; `None` when the queue was
+    /// full at the end of the cycle before.
+    pub fn choose_launch(&mut self, cluster: u16, now: Cycle, hpus: u64) -> Option<u32> {
         let engine = &mut self.engines[usize::from(cluster)];
         let queued = engine.queues[1].transfers.len() + usize::from(engine.left == now);
-        if engine.launched == now || queued >= self.queue {
-            return None;
-        }
-        engine.launched = now;
+        let chosen = engine.launches.choice(hpus).filter(|_| queued < self.queue)?;
+        engine.launches.grant(chosen);
+        Some(chosen)
+    }
+
+    /// Starts a transfer of at least one byte for a handler, whose HPU was chosen.
+    pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> TransferId {
+        let engine = &mut self.engines[usize::from(cluster)];
         engine.last = engine.last.wrapping_add(1);
         let id = TransferId(engine.last);
         self.push(cluster, now, 1, Transfer { owner: Owner::Handler(id), from, to });
-        Some(id)
+        id
     }
 
     /// Whether a handler's transfer is done in cycle `now`.
@@ -261,11 +266,11 @@ impl DmaInterconnect {
     pub fn step(&mut self, now: Cycle, mut moves: impl FnMut(Beat) -> bool, mut landed: impl FnMut(Landed)) {
         self.from = now + 1_u64;
         let (mut taken, mut waiting) = (Taken::default(), self.packets | self.handlers);
+        // Packets alone all need the same channel.
+        let only_packets = self.handlers == 0;
         let mut first = None;
         while let Some(cluster) = self.arbiter.choice(waiting) {
             waiting &= !(1 << cluster);
-            // Packets alone all need the same channel.
-            let only_packets = self.handlers == 0;
             let index = if only_packets { Some(0) } else { self.choose(cluster as usize, &taken) };
             let Some(index) = index else { continue };
             let queue = &self.engines[cluster as usize].queues[index];
@@ -350,7 +355,7 @@ mod tests {
     /// and when the copy has landed. A beat does not move in cycles in which the source is taken.
     fn copy(from: u32, to: u32, size: u32, is_taken: impl Fn(u64) -> bool) -> (Vec<Moved>, u64) {
         let mut dma = DmaInterconnect::new(&unit());
-        dma.copy(0, Cycle(0), Range { address: from, size }, to).unwrap();
+        dma.copy(0, Cycle(0), Range { address: from, size }, to);
         let (mut beats, mut at) = (Vec::new(), 0);
         for now in 1..100 {
             let moves = |beat: Beat| {
@@ -393,31 +398,50 @@ mod tests {
         assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (4, Some(64), Some(64))], 4 + 10));
     }
 
-    /// What leaves a full queue makes room in the next cycle.
+    /// The HPUs of a cluster launch in turn, one in a cycle, and none while the queue is full, to which what leaves it makes room in
+    /// the next cycle. A turn that nobody had is not over.
     #[test]
-    fn a_full_queue_takes_a_copy_in_the_cycle_after_one_has_left() {
-        let mut dma = DmaInterconnect::new(&unit());
-        let depth = unit().dma.queue as u64;
-        let copy = |dma: &mut DmaInterconnect, now| {
-            dma.copy(0, Cycle(now), Range { address: HANDLER, size: 64 }, L1).is_some()
+    fn hpus_launch_in_turn() {
+        let (unit, from) = (unit(), Range { address: HANDLER, size: 64 });
+        let mut dma = DmaInterconnect::new(&unit);
+        let launch = |dma: &mut DmaInterconnect, now: u64, hpus| {
+            dma.choose_launch(1, Cycle(now), hpus).inspect(|_| _ = dma.copy(1, Cycle(now), from, L1))
         };
-        assert!((0..depth).all(|now| copy(&mut dma, now)) && !copy(&mut dma, depth));
-        for (now, has_room) in [(depth + 1, false), (depth + 2, true)] {
-            dma.step(Cycle(now), |_| now == depth + 1, |_| {});
-            assert_eq!(copy(&mut dma, now), has_room, "cycle {now}");
+        let chosen = [0b1011, 0b1011, 0b1011, 0b1011, 0b0100].map(|hpus| launch(&mut dma, 0, hpus));
+        assert_eq!(chosen, [Some(0), Some(1), Some(3), Some(0), Some(2)]);
+        assert_eq!(dma.choose_launch(0, Cycle(0), 0b1000), Some(3), "another cluster has turns of its own");
+        for _ in 5..unit.dma.queue {
+            assert_eq!(launch(&mut dma, 0, 0b0100), Some(2));
+        }
+        for (now, launched) in [(1, None), (2, None), (3, Some(3))] {
+            dma.step(Cycle(now), |_| now == 2, |_| {});
+            assert_eq!(launch(&mut dma, now, 0b1001), launched, "cycle {now}");
         }
     }
 
-    /// Copies of two clusters to one L1 take turns; to two, they go at the same time. A cluster launches one in a cycle.
+    /// In one cycle, packets and copies share the channels of L2: that of a copy is not free for a packet when it was the last copy.
+    #[test]
+    fn a_channel_has_one_beat_in_a_cycle() {
+        let mut dma = DmaInterconnect::new(&unit());
+        let packet = Range { address: Arena::start(Place::Packet), size: 64 };
+        dma.copy(0, Cycle(0), packet, HANDLER);
+        dma.start(1, Cycle(0), Transfer { owner: Owner::Packet(0), from: packet, to: L1 + Pspin::L1_SPAN });
+        let mut landed = Vec::new();
+        for now in 1..4 {
+            dma.step(Cycle(now), |_| true, |transfer| landed.push((now, transfer.cluster)));
+        }
+        assert_eq!(landed, [(1, 0), (2, 1)]);
+    }
+
+    /// Copies of two clusters to one L1 take turns; to two, they go at the same time.
     #[test]
     fn an_l1_takes_a_beat_a_cycle() {
         for (other, last) in [(L1 + 4096, 4), (L1 + Pspin::L1_SPAN, 2)] {
             let mut dma = DmaInterconnect::new(&unit());
             let own = |cluster: u32| Range { address: L1 + (2 + cluster) * Pspin::L1_SPAN, size: 128 };
-            assert!(dma.copy(2, Cycle(0), own(0), L1).is_some() && dma.copy(2, Cycle(0), own(0), L1).is_none());
-            assert!(
-                dma.copy(3, Cycle(0), own(1), other).is_some() && dma.copy(2, Cycle(1), own(0), L1 + 512).is_some()
-            );
+            for (cluster, to) in [(2, L1), (3, other), (2, L1 + 512)] {
+                dma.copy(cluster, Cycle(0), own(u32::from(cluster) - 2), to);
+            }
             let mut beats = Vec::new();
             for now in 1..100 {
                 dma.step(
