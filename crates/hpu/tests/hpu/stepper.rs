@@ -123,7 +123,10 @@ struct Core {
 
 impl Core {
     fn new(words: &[u32]) -> Core {
-        let card = Card::new(words);
+        Core::of(Card::new(words))
+    }
+
+    fn of(card: Card) -> Core {
         let stepper = Stepper::new(card.program.clone(), 32);
         let lines = Lines::all(stepper.lines());
         Core { thread: card.thread([0; 3]), program: card.program, stepper, lines, data: [0; 16] }
@@ -167,9 +170,8 @@ fn an_access_waits_for_its_memory_and_its_user_for_the_access() {
     assert_eq!((core.thread.cycles(), core.thread.instructions()), (15, 5));
 }
 
-/// Cycles from the last access of a program to its return, when the access is late.
-fn behind(words: &[u32], stall: Stall) -> u64 {
-    let mut core = Core::new(&[&[DATA_A5][..], words, &[RET]].concat());
+/// A thread that has returned, all of whose accesses are late.
+fn returned(mut core: Core, stall: Stall) -> Thread {
     loop {
         match core.run() {
             Pause::Access(access) => {
@@ -177,10 +179,15 @@ fn behind(words: &[u32], stall: Stall) -> u64 {
                 core.stepper.perform(&mut core.thread, &mut core.data, window, stall).unwrap();
                 assert!(access.at < core.thread.cycles());
             }
-            Pause::Return(_) => return core.thread.cycles() - 1,
+            Pause::Return(_) => return core.thread,
             pause => panic!("{pause:?}"),
         }
     }
+}
+
+/// Cycles from the last access of a program to its return, when the access is late.
+fn behind(words: &[u32], stall: Stall) -> u64 {
+    returned(Core::new(&[&[DATA_A5][..], words, &[RET]].concat()), stall).cycles() - 1
 }
 
 /// A jump in decode has left for its target. One in the execute stage has, too, but its target does not come into decode before the
@@ -207,6 +214,46 @@ fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
         assert_eq!(behind(&[lw(A1, A5, 0), addi(A2, A1, 1)], Stall::answer(late)), 1 + late + 1 + 1 + 2);
     }
     assert_eq!(behind(&[store, NOP], Stall::NONE), 1 + 1 + 2);
+}
+
+/// Its instruction is in the execute stage while the access before it waits for its answer, and begins only then.
+#[test]
+fn a_counter_is_read_before_the_answer() {
+    for late in [0, 1, 2, 7, 30] {
+        for access in [sw(A1, A5, 0), lw(A1, A5, 0)] {
+            let run = |stall, words: &[u32]| {
+                let words = [&[DATA_A5, access], words, &[csrr(A0, 0xc00), NOP, RET]].concat();
+                let thread = returned(Core::new(&words), stall);
+                (thread.register(10), thread.cycles())
+            };
+            let late_end = 2 + late + 4 + 1 + 2;
+            assert_eq!(run(Stall::answer(late), &[]), (2, late_end));
+            assert_eq!(run(Stall::grant(late), &[]), (2 + late as u32, late_end));
+            // Another instruction waits in the execute stage.
+            assert_eq!(run(Stall::answer(late), &[NOP]), (3 + late as u32, late_end + 1));
+        }
+    }
+}
+
+/// The answer to an atomic operation takes two cycles, in the second of which the jump behind it keeps the execute stage, so decode takes
+/// nothing: a target that has come in the first one has its second word after that.
+#[test]
+fn the_second_word_of_a_target_waits_for_the_execute_stage() {
+    const C_NOP: u32 = 0x0001;
+    let run = |grant, halves: &[u32]| {
+        // lui, amoadd.w a1, a2, (a5)
+        let words = [&[DATA_A5, 0x00c7_a5af], halves, &[RET]].concat();
+        let code: Vec<u8> =
+            words.iter().flat_map(|w| w.to_le_bytes().into_iter().take(if w & 3 == 3 { 4 } else { 2 })).collect();
+        returned(Core::of(Card::of_bytes(&code, TimingKind::InOrder, 1)), Stall::grant(grant)).cycles()
+    };
+    let begin = 1;
+    for (grant, late) in [(0, 0), (1, 0), (2, 1), (9, 8)] {
+        // The target is in the execute stage three cycles after the operation was taken, or a cycle later when the jump has left decode
+        // for it only then.
+        assert_eq!(run(grant, &[jal(0, 8), C_NOP, C_NOP, NOP]), begin + late + 4 + 1 + 2, "{grant}");
+        assert_eq!(run(grant, &[jal(0, 6), C_NOP, NOP]), begin + late + 5 + 1 + 2, "{grant}");
+    }
 }
 
 /// A division of 3 + 31 cycles by 1: those that it has divided before the answer are not missing behind it, but one always is.

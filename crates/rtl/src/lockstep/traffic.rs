@@ -91,23 +91,28 @@ impl Traffic {
         let mut open: Vec<Open> = Vec::new();
         // Messages without a last packet. Another packet with the same number would be theirs if it came before they are given up.
         // The next message of their queue waits in the NIC until then; it comes when no other message is open, so that none is
-        // given up whose packets come late.
+        // given up whose packets come late. `alone` is such a message, which is next.
         let mut waits: [Option<u32>; QUEUES as usize] = Default::default();
+        let mut alone = None;
         let (mut at, mut packets) = (0, Vec::new());
         while packets.len() < count || !open.is_empty() {
             if open.len() < OPEN && packets.len() < count {
-                let message = random.below(NUMBERS) as u32;
+                let message = alone.unwrap_or_else(|| random.below(NUMBERS) as u32);
                 // The NIC lets other packets pass one that waits for the queue of another message. A queue has one open message here,
                 // so that the NIC has the requests in the order of the packets on both sides, whatever the time of feedback.
                 let queue = message % QUEUES;
-                let may_come = waits[queue as usize].is_none_or(|other| other != message && open.is_empty());
-                if may_come && open.iter().all(|other| other.message % QUEUES != queue) {
+                let before = waits[queue as usize];
+                alone = before.filter(|before| *before != message && !open.is_empty()).map(|_| message);
+                if alone.is_none()
+                    && before != Some(message)
+                    && open.iter().all(|other| other.message % QUEUES != queue)
+                {
                     let (left, context) = (1 + random.below(LONGEST), random.below(contexts as u64) as usize);
                     let is_broken = broken > 0 && random.below(16) < broken;
                     waits[queue as usize] = is_broken.then_some(message);
                     open.push(Open { message, left, context, is_broken });
                 }
-                if open.is_empty() || random.below(2) == 0 {
+                if open.is_empty() || alone.is_none() && random.below(2) == 0 {
                     continue;
                 }
             }

@@ -159,8 +159,8 @@ type Named = (&'static str, fn(&Tiny) -> Result);
 pub const RUNS: [Named; 16] = [
     ("mixes", |tiny| tiny.random(&["empty", "empty"], 1..=1, 600, Times::Exact)),
     ("loops", |tiny| tiny.random(&["loops"], 1..=2, 200, Times::Exact)),
-    ("copies", |tiny| tiny.random(&["copies"], 1..=1, 1_000, Times::Loaded)),
-    ("commands", |tiny| tiny.random(&["commands"], 1..=1, 1_000, Times::Loaded)),
+    ("copies", |tiny| tiny.random(&["copies"], 1..=1, 1_000, Times::Exact)),
+    ("commands", |tiny| tiny.random(&["commands"], 1..=1, 1_000, Times::Exact)),
     ("faults", |tiny| tiny.random(&["faults"], 1..=1, 1_000, Times::Loaded)),
     // Messages without a last packet, and others behind them that wait for their queues.
     ("broken", |tiny| {
@@ -272,9 +272,9 @@ fn a_thousand_packets_of_eight_messages() {
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn random_packets() {
     let tiny = Tiny::new();
-    all(["loops", "words", "divisions"], |name| {
-        let compared = tiny.random(&[name, name], 10..=39, 200, Times::Exact)?;
-        assert!(compared.packets >= 6_000 && compared.events > 6 * compared.packets, "{name}: {compared:?}");
+    all(["loops", "words", "divisions", "counters", "copies", "commands"], |name| {
+        let compared = tiny.random(&[name, name], 10..=24, 200, Times::Exact)?;
+        assert!(compared.packets >= 3_000 && compared.events > 6 * compared.packets, "{name}: {compared:?}");
         Ok(compared)
     });
 }
@@ -284,7 +284,7 @@ fn random_packets() {
 fn loaded_packet_by_packet() {
     let tiny = Tiny::new();
     // The last ones do not fit into the instruction cache together.
-    all(["loops", "words", "copies", "commands", "faults", "all", "loops copies commands faults"], |names| {
+    all(["loops", "words", "faults", "all", "loops copies commands faults"], |names| {
         let names: Vec<&str> = names.split(' ').collect();
         tiny.random(&names, 52..=53, 3_000, Times::Loaded)
     });
