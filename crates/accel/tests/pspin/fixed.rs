@@ -80,6 +80,7 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
     }
 
     fn act<O: Observer>(&mut self, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        let mut launching = 0;
         for index in 0..self.hpus[usize::from(cluster)].len() {
             let hpu = &mut self.hpus[usize::from(cluster)][index];
             if hpu.at > now {
@@ -113,11 +114,9 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
                             }
                             is_done
                         }
-                        Act::Copy(from, to) => {
+                        Act::Copy(..) => {
                             hpu.at = now + 1_u64;
-                            if let Some(id) = side.copy(now, from, to) {
-                                hpu.next = Next::Copied(number, id);
-                            }
+                            launching |= 1 << index;
                             continue;
                         }
                         Act::Fail(outcome) => {
@@ -141,6 +140,16 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
                         (hpu.next, hpu.ready) = (Next::Load, now + LOOP);
                     }
                 }
+            }
+        }
+        let chosen = if launching > 0 { side.choose_launch(now, launching) } else { None };
+        if let Some(index) = chosen.map(|index| index as usize) {
+            let (acts, _) = &self.running[usize::from(cluster)][index];
+            let hpu = &mut self.hpus[usize::from(cluster)][index];
+            if let Next::Act(number) = hpu.next
+                && let Act::Copy(from, to) = acts[number]
+            {
+                hpu.next = Next::Copied(number, side.copy(now, from, to));
             }
         }
     }

@@ -183,7 +183,7 @@ impl Stepper {
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
                 let at = done + left.unwrap_or_default();
                 let denied = view.denied;
-                state.cycles = state.cycles.wrapping_sub_signed(late);
+                state.cycles = state.cycles.wrapping_add_signed(-late);
                 return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
             }
             state.cycles += u64::from(state.data_cycles);
