@@ -1,7 +1,8 @@
 // What the core completes, for comparison with the instruction-set simulator: bound into the core, simulation only. An instruction
 // is told when it leaves the decode stage, which it does in program order; one whose access is denied, or which is being executed
 // when the core is reset, is told too. Registers are told when they are written, in order for each of the two ports: results of the
-// execute stage when they leave it, but those of control registers in their first cycle there, and loads. Accesses are told when they are granted, in order, one for each word.
+// execute stage when they leave it, but those of control registers in their first cycle there, and loads. Accesses are told when they
+// are granted, in order, one for each word.
 module pspin_retire (
   input logic        clk_i,
   input logic        rst_ni,

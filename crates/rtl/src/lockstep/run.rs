@@ -223,7 +223,7 @@ impl Lockstep<'_> {
     fn clear(&self, unit: &mut impl Unit) {
         for context in &self.contexts {
             for Range { address, size } in context.scratchpads.iter().chain([&context.handler_memory]) {
-                unit.load(*address, &vec![0; *size as usize]);
+                assert!(unit.load(*address, &vec![0; *size as usize]), "a context has memory of the unit");
             }
         }
     }

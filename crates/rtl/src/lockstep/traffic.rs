@@ -102,7 +102,8 @@ impl Traffic {
                 // so that the NIC has the requests in the order of the packets on both sides, whatever the time of feedback.
                 let queue = message % QUEUES;
                 let before = waits[queue as usize];
-                alone = before.filter(|before| *before != message && !open.is_empty()).map(|_| message);
+                let comes_alone = before.is_some_and(|before| before != message);
+                alone = (comes_alone && !open.is_empty()).then_some(message);
                 if alone.is_none()
                     && before != Some(message)
                     && open.iter().all(|other| other.message % QUEUES != queue)

@@ -152,9 +152,6 @@ impl Environment for Calls {
         }
     }
 
-    /// Handlers of P4sPIN share nothing of a cluster.
-    fn settle<O: Observer>(_: &mut Hpus, _: u16, _: Cycle, _: &mut ClusterSide<'_, O>) {}
-
     fn call(hpus: &mut Hpus, id: HpuId, number: u32, argument: u32) {
         let at = Cycle(hpus.hpu(id).thread.cycles());
         hpus.acts(id, at, Act::Calling(Call { number, argument }));

@@ -35,8 +35,9 @@ pub trait Environment: Sized {
     /// An HPU does something in cycle `now`.
     fn act<O: Observer>(hpus: &mut Hpus<Self>, id: HpuId, act: Self::Act, now: Cycle, side: &mut ClusterSide<'_, O>);
 
-    /// All HPUs of a cluster have done what they do in cycle `now`, some of which only one may do.
-    fn settle<O: Observer>(hpus: &mut Hpus<Self>, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>);
+    /// All HPUs of a cluster have done what they do in cycle `now`, some of which only one may do. Without such things there is nothing
+    /// to settle.
+    fn settle<O: Observer>(_hpus: &mut Hpus<Self>, _cluster: u16, _now: Cycle, _side: &mut ClusterSide<'_, O>) {}
 
     /// The thread of an HPU calls its environment.
     fn call(hpus: &mut Hpus<Self>, id: HpuId, number: u32, argument: u32);

@@ -78,6 +78,11 @@ pub struct Registers {
     line: Vec<u8>,
 }
 
+/// What a load of some bytes of a register gets: those at its address.
+fn part(value: u64, address: u32) -> [u8; 8] {
+    (value >> (8 * (address & 3))).to_le_bytes()
+}
+
 impl Registers {
     /// Source and destination of the next transfer.
     fn ranges<O: Observer>(&self, id: HpuId, side: &ClusterSide<'_, O>) -> [Range; 2] {
@@ -228,10 +233,9 @@ impl Hpus {
             Register::Command(index) => word(own.command[usize::from(index)]),
             Register::Wait | Register::Output | Register::Error | Register::Terminate => [0; 8],
         };
-        // A load of some bytes gets those at its address.
         let bytes = match register {
             Register::Task(_) => bytes,
-            _ => (u64::from_le_bytes(bytes) >> (8 * (hpu.access.address & 3))).to_le_bytes(),
+            _ => part(u64::from_le_bytes(bytes), hpu.access.address),
         };
         if let Register::Function | Register::Doorbell = register {
             return self.pass(id, bytes, now.0, side.memory);
@@ -266,7 +270,7 @@ impl Hpus {
         let [from, to] = own.ranges(id, side);
         own.transfers.push_back(side.copy(now, from, to.address));
         own.launched = own.launched.wrapping_add(1);
-        let bytes = (u64::from(own.launched) >> (8 * (hpu.access.address & 3))).to_le_bytes();
+        let bytes = part(own.launched.into(), hpu.access.address);
         if self.exchange(id, bytes, now.0, side.memory).is_some() {
             self.go_on(id, side.memory);
         }
