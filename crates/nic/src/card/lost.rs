@@ -60,9 +60,7 @@ impl Nic {
             Body::Response(_) | Body::Request(_) => {}
         }
         self.abandon(header.id, ports)?;
-        if place > 0 {
-            self.orders.pass_over(header.source, place);
-        }
+        self.orders.pass_over(header.source, place);
         self.take_in_order(header.source, ports)
     }
 

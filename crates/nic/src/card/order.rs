@@ -30,7 +30,7 @@ impl Orders {
         waits
     }
 
-    /// Takes note that the packet with this place will not come.
+    /// Takes note that the packet with this place will not come. A packet without a place, which is 0, keeps none waiting.
     pub fn pass_over(&mut self, source: u32, place: u64) {
         let order = self.0.entry(source).or_default();
         if place > order.seen {
