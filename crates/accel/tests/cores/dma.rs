@@ -88,6 +88,55 @@ fn a_full_queue_holds_the_launch() {
     assert_eq!([2, 3, 5].map(launches), [2, 3, 5].map(|count| 4 + 11 + 1 + 10 + 16 * count));
 }
 
+/// Eight HPUs of each of two clusters launch a transfer in the same cycle: a cluster takes one in each cycle, in turn, and the other
+/// cluster does, too.
+#[test]
+fn a_cluster_launches_one_transfer_in_a_cycle() {
+    const T2: u32 = 7;
+    const T3: u32 = 28;
+    // rd = cycle; rd = rs << bits; rd = rs >> bits
+    let cycle = |rd| immediate(0x73, 2, rd, ZERO, 0xC00 - 0x1000);
+    let left = |rd, rs, bits| immediate(0x13, 1, rd, rs, bits);
+    let right = |rd, rs, bits| immediate(0x13, 5, rd, rs, bits);
+    let handler = [
+        // t3 = handler memory + 32 * cluster + 4 * HPU
+        li(T3, MEMORY).to_vec(),
+        vec![lw(T0, A0, 8), left(T0, T0, 5), add(T3, T3, T0), lw(T0, A0, 12), left(T0, T0, 2), add(T3, T3, T0)],
+        says(MEMORY, L1 + SCRATCHPAD, 64),
+        // do t0 = ~cycle & 2047; while (t0 >= 16), t0 being the cycles that are missing to a multiple of 2,048
+        vec![
+            cycle(T0),
+            immediate(0x13, 4, T0, T0, -1),
+            immediate(0x13, 7, T0, T0, 2047),
+            right(T1, T0, 4),
+            bnez(T1, -4),
+        ],
+        // t2 = pc; goto t2 + 4 * (4 + 16 - t0): as many cycles pass behind the jump
+        vec![
+            0x17 | T2 << 7,
+            left(T0, T0, 2),
+            0x4000_0000 | add(T2, T2, T0),
+            immediate(0x67, 0, ZERO, T2, 4 * (4 + 16)),
+        ],
+        vec![NOP; 16],
+        vec![lw(A4, A2, LAUNCH), addi(A4, A4, 0), cycle(T0), sw(T0, T3, 0), RET],
+    ]
+    .concat();
+    let mut rig = Rig::on(machine("pspin-400g", &["accelerator.clusters=2"]), &handler);
+    // Each cluster gets the instructions into its cache; then all have started long before the next multiple of 2,048.
+    (0..2).for_each(|message| _ = rig.submit_as(message, &[0; 64]));
+    rig.wait(4_096);
+    rig.wait(2_048 + 64 - rig.unit.now().0 % 2_048);
+    let known = rig.nic.feedback.len();
+    (16..32).for_each(|message| _ = rig.submit_as(message, &[0; 64]));
+    rig.wait(4_096);
+    assert_eq!((known, rig.nic.feedback.len()), (2, 18));
+    let launched: Vec<u32> = (0..16).map(|hpu| rig.word(MEMORY + 4 * hpu)).collect();
+    // The first HPU of each has launched one before, so the turn is at the second.
+    let expected: Vec<u32> = (0..16).map(|hpu| launched[1] + (hpu + 7) % 8).collect();
+    assert_eq!(launched, expected);
+}
+
 /// The packet, handler memory, scratchpads of all clusters, the stack; and only to the byte.
 #[test]
 fn a_transfer_stays_in_the_memory_of_its_handler() {
