@@ -82,6 +82,10 @@ pub struct Simulation {
     functions: Functions,
     ports: HashMap<String, Port>,
     memories: Vec<Memory>,
+    /// The input at whose edges the design takes its other inputs, where it has one.
+    load: Option<Port>,
+    /// Whether inputs have changed since they settled.
+    has_changed: bool,
     failure: Option<String>,
     /// Last, so that it is closed after everything that points into it.
     _library: Library,
@@ -89,6 +93,8 @@ pub struct Simulation {
 
 /// The scope of the ports of the top module.
 const TOP: &str = "TOP.TOP";
+/// The input that lets a design take the others.
+const LOAD: &str = "load_i";
 /// The name of the variable that memories keep their rows in.
 const ROWS: &str = "rows";
 
@@ -127,6 +133,8 @@ impl Simulation {
             functions,
             ports: HashMap::new(),
             memories: Vec::new(),
+            load: None,
+            has_changed: true,
             failure: None,
             _library: library,
         };
@@ -141,6 +149,7 @@ impl Simulation {
             // SAFETY: the array has `count` values and lives as long as the simulation.
             simulation.add(unsafe { &*values.add(index) });
         }
+        simulation.load = simulation.ports.remove(LOAD);
         Ok(simulation)
     }
 
@@ -197,7 +206,11 @@ impl Simulation {
     pub fn set_bytes(&mut self, port: Port, value: &[u8]) {
         let bytes = port.bytes.min(value.len());
         // SAFETY: as for reading.
-        unsafe { std::slice::from_raw_parts_mut(port.data.as_ptr(), bytes) }.copy_from_slice(&value[..bytes]);
+        let known = unsafe { std::slice::from_raw_parts_mut(port.data.as_ptr(), bytes) };
+        if known != &value[..bytes] {
+            known.copy_from_slice(&value[..bytes]);
+            self.has_changed = true;
+        }
     }
 
     /// The memories of the design.
@@ -214,6 +227,10 @@ impl Simulation {
 
     /// Lets changed inputs reach what depends on them within the cycle.
     pub fn settle(&mut self) {
+        if let Some(load) = self.load.filter(|_| std::mem::take(&mut self.has_changed)) {
+            self.set(load, 1 - self.get(load));
+            self.has_changed = false;
+        }
         self.call(self.functions.settle);
     }
 

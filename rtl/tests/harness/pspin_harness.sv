@@ -4,6 +4,7 @@ module pspin_harness
 (
   input  logic         clk_i,
   input  logic         rst_ni,
+  input  logic         load_i,
 
   // Requests, and feedback.
   input  logic         her_valid_i,
@@ -98,26 +99,70 @@ module pspin_harness
   assign send_flow_o         = send_command.flow;
   assign send_user_o         = send_command.user;
 
+  // What the unit sees of the inputs: they change at the edges of load_i, so what depends on them is evaluated once for all that have
+  // changed, and not at all in a cycle in which none has. What depends on ports is evaluated at each edge of the clock.
+  logic her_valid_q, her_eom_q, feedback_ready_q, write_valid_q, send_ready_q, host_write_ready_q,
+        host_written_valid_q, host_written_refused_q, host_read_ready_q, host_data_valid_q, host_data_last_q,
+        host_data_refused_q, ctrl_valid_q, ctrl_we_q;
+  logic [1:0] host_written_id_q, host_data_id_q;
+  logic [7:0] her_context_q;
+  logic [15:0] her_size_q, her_transfer_q, ctrl_address_q;
+  logic [31:0] her_message_q, her_flow_q, her_address_q, her_user_q, write_address_q, ctrl_wdata_q;
+  logic [63:0] write_strobe_q;
+  logic [511:0] write_data_q, host_data_q;
+
+  always_ff @(edge load_i) begin
+    her_valid_q            <= her_valid_i;
+    her_message_q          <= her_message_i;
+    her_flow_q             <= her_flow_i;
+    her_eom_q              <= her_eom_i;
+    her_address_q          <= her_address_i;
+    her_size_q             <= her_size_i;
+    her_transfer_q         <= her_transfer_i;
+    her_context_q          <= her_context_i;
+    her_user_q             <= her_user_i;
+    feedback_ready_q       <= feedback_ready_i;
+    write_valid_q          <= write_valid_i;
+    write_address_q        <= write_address_i;
+    write_strobe_q         <= write_strobe_i;
+    write_data_q           <= write_data_i;
+    send_ready_q           <= send_ready_i;
+    host_write_ready_q     <= host_write_ready_i;
+    host_written_valid_q   <= host_written_valid_i;
+    host_written_id_q      <= host_written_id_i;
+    host_written_refused_q <= host_written_refused_i;
+    host_read_ready_q      <= host_read_ready_i;
+    host_data_valid_q      <= host_data_valid_i;
+    host_data_q            <= host_data_i;
+    host_data_last_q       <= host_data_last_i;
+    host_data_id_q         <= host_data_id_i;
+    host_data_refused_q    <= host_data_refused_i;
+    ctrl_valid_q           <= ctrl_valid_i;
+    ctrl_we_q              <= ctrl_we_i;
+    ctrl_address_q         <= ctrl_address_i;
+    ctrl_wdata_q           <= ctrl_wdata_i;
+  end
+
   pspin_unit u_unit (
     .clk_i,
     .rst_ni,
-    .her_valid_i,
+    .her_valid_i          (her_valid_q),
     .her_ready_o,
     .her_i                ('{
-        message:           her_message_i,
-        flow:              her_flow_i,
-        eom:               her_eom_i,
-        address:           her_address_i,
-        size:              her_size_i,
-        transfer:          her_transfer_i,
-        execution_context: her_context_i,
-        user:              her_user_i}),
+        message:           her_message_q,
+        flow:              her_flow_q,
+        eom:               her_eom_q,
+        address:           her_address_q,
+        size:              her_size_q,
+        transfer:          her_transfer_q,
+        execution_context: her_context_q,
+        user:              her_user_q}),
     .feedback_valid_o,
-    .feedback_ready_i,
+    .feedback_ready_i     (feedback_ready_q),
     .feedback_o           (feedback),
-    .write_valid_i,
+    .write_valid_i        (write_valid_q),
     .write_ready_o,
-    .write_i              ('{address: write_address_i, strobe: write_strobe_i, wdata: write_data_i}),
+    .write_i              ('{address: write_address_q, strobe: write_strobe_q, wdata: write_data_q}),
     .write_missing_o      (),
     .read_valid_i         (1'b0),
     .read_ready_o         (),
@@ -126,14 +171,14 @@ module pspin_harness
     .read_data_o          (),
     .read_missing_o       (),
     .send_valid_o,
-    .send_ready_i,
+    .send_ready_i         (send_ready_q),
     .send_command_o       (send_command),
     .send_data_o,
     .send_bytes_o,
     .send_first_o         (),
     .send_last_o,
     .host_write_valid_o,
-    .host_write_ready_i,
+    .host_write_ready_i   (host_write_ready_q),
     .host_write_address_o,
     .host_write_size_o    (),
     .host_write_data_o,
@@ -143,25 +188,25 @@ module pspin_harness
     .host_write_id_o,
     .host_write_context_o,
     .host_write_own_o,
-    .host_written_valid_i,
-    .host_written_id_i,
-    .host_written_refused_i,
+    .host_written_valid_i (host_written_valid_q),
+    .host_written_id_i    (host_written_id_q),
+    .host_written_refused_i(host_written_refused_q),
     .host_read_valid_o,
-    .host_read_ready_i,
+    .host_read_ready_i    (host_read_ready_q),
     .host_read_address_o,
     .host_read_size_o,
     .host_read_id_o,
     .host_read_context_o,
-    .host_data_valid_i,
+    .host_data_valid_i    (host_data_valid_q),
     .host_data_ready_o,
-    .host_data_i,
-    .host_data_last_i,
-    .host_data_id_i,
-    .host_data_refused_i,
-    .ctrl_valid_i,
-    .ctrl_we_i,
-    .ctrl_address_i,
-    .ctrl_wdata_i,
+    .host_data_i          (host_data_q),
+    .host_data_last_i     (host_data_last_q),
+    .host_data_id_i       (host_data_id_q),
+    .host_data_refused_i  (host_data_refused_q),
+    .ctrl_valid_i         (ctrl_valid_q),
+    .ctrl_we_i            (ctrl_we_q),
+    .ctrl_address_i       (ctrl_address_q),
+    .ctrl_wdata_i         (ctrl_wdata_q),
     .ctrl_rvalid_o,
     .ctrl_rdata_o,
     .irq_o                (),
