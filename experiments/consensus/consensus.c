@@ -230,6 +230,12 @@ static void keep_later(const struct consensus_snapshot *from) {
     keep(&snapshot);
 }
 
+/* Stops once in `times` times, as a host that has other work: its card goes on meanwhile. */
+static void pause_once_in(unsigned times) {
+    if (pauses_ns > 0 && random_number() % times == 0)
+        spin_host_compute(random_number() % pauses_ns);
+}
+
 /* The leader's host carries out what is chosen, when that is a quarter of its log, and sends all replicas the snapshot. It sends
  * it with every sign of life, because messages may be lost. */
 static void spread_snapshot(uint32_t chosen) {
@@ -240,6 +246,7 @@ static void spread_snapshot(uint32_t chosen) {
             consensus_execute(&next, &record_of(memory, next.slot)->command);
         next.check = consensus_check(&next);
         keep(&next);
+        pause_once_in(BURST); /* its card uses slots again of which the other hosts have no snapshot yet */
     }
     for (uint32_t to = 0; to < replicas && next.slot > 0; to++)
         if (to != rank)
@@ -278,12 +285,6 @@ static bool are_whole(uint32_t set) {
             log_of(from)->snapshot.check != consensus_check(&log_of(from)->snapshot))
             return false;
     return true;
-}
-
-/* Stops once in `times` times, as a host that has other work: its card goes on meanwhile. */
-static void pause_once_in(unsigned times) {
-    if (pauses_ns > 0 && random_number() % times == 0)
-        spin_host_compute(random_number() % pauses_ns);
 }
 
 /* Has the own card lead, and propose again what the majority's logs have. Then sends heartbeats until a later term comes. */

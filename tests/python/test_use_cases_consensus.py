@@ -172,6 +172,14 @@ def test_broken_protocols_are_found(flag: str, tmp_path: Path) -> None:
             1,
             10,
         ),
+        # A card takes a command for a slot whose place another command has that its host's snapshot has not.
+        (
+            "sdk/handlers/consensus/consensus.h",
+            "    if (m->slot >= c->host.base + c->slots)\n        return 0;\n",
+            "",
+            1,
+            22,
+        ),
         # A host that begins to lead reads its own log only.
         (
             "experiments/consensus/consensus.c",
@@ -200,6 +208,73 @@ def test_errors_in_the_protocol_are_found(
     subprocess.run(command, check=True, env=os.environ | {"SPINKIT_HOME": str(tmp_path)})
     [point] = schedules(tmp_path / "program", "--dead", str(dead), "--schedules", "2", "--first", str(first))
     assert point["violations"] > 0
+
+
+CARD = """\
+command of term 1 for slot 0: kind 3, term 1, slot 0;
+for slot 4, whose place slot 0 has:
+the host's snapshot has slot 0:
+again for slot 4: kind 3, term 1, slot 4;
+for slot 5, whose place slot 1 may have:
+promise term 3:
+command of term 1 for slot 1: kind 4, term 3, slot 0;
+lead in term 3:
+propose slot 1: kind 2, term 3, slot 1;
+promise term 6:
+lead in term 6:
+propose another command: kind 2, term 6, slot 1;
+vote of term 3 for slot 1:
+vote of term 6 for slot 1: command 3 is answered;
+place 0: slot 4, term 1
+place 1: slot 1, term 6
+place 2: slot 0, term 0
+place 3: slot 0, term 0
+chosen: 2, promised: 6
+"""
+
+
+def message_of(tmp_path: Path, correct: str = "", broken: str = "", *options: str) -> str:
+    """Return what tests/programs/consensus_card.c prints, with a changed protocol."""
+    for folder in ("sdk", "experiments/common", "tests/programs"):
+        shutil.copytree(CHECKOUT / folder, tmp_path / folder)
+    header = tmp_path / "sdk/handlers/consensus/consensus.h"
+    text = header.read_text()
+    assert correct == "" or text.count(correct) == 1
+    header.write_text(text.replace(correct, broken) if correct else text)
+    program = tmp_path / "program"
+    command = [_paths.command("spincc"), "-O2", "-Wall", "-Wextra", "-Werror"]
+    command += [tmp_path / "tests/programs/consensus_card.c", "-o", program]
+    subprocess.run(command, check=True, env=os.environ | {"SPINKIT_HOME": str(tmp_path)})
+    done = subprocess.run([_paths.command("spinrun"), "-n", "3", *options, program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "pspin-400g"])
+def test_a_card_takes_no_message_that_comes_too_late(machine: str, tmp_path: Path) -> None:
+    """A vote of an old term would have to be under way for two leaderships, which hosts that wait for 3 ms do not let
+    happen, since a message lives for less than a fifth of a millisecond. So no schedule shows what the card does with
+    it. Here it is sent."""
+    assert message_of(tmp_path, "", "", "--machine", machine) == CARD
+
+
+@pytest.mark.parametrize(
+    ("correct", "broken", "line"),
+    [
+        ("c->leading == m->term ? consensus_count", "c->leading != 0 ? consensus_count", "vote of term 3 for slot 1:"),
+        (
+            "if (m->slot >= c->host.base + c->slots)\n        return 0;\n",
+            "",
+            "for slot 4, whose place slot 0 has:",
+        ),
+        ("return term >= c->host.promised;", "return term > 0;", "command of term 1 for slot 1: kind 4"),
+    ],
+)
+def test_a_card_that_takes_such_messages_is_found(correct: str, broken: str, line: str, tmp_path: Path) -> None:
+    """The first wrong line is that of the message."""
+    lines = zip(CARD.splitlines(), message_of(tmp_path, correct, broken).splitlines(), strict=True)
+    right, wrong = next((right, wrong) for right, wrong in lines if right != wrong)
+    assert right.startswith(line), wrong
 
 
 def test_the_checker_of_histories(checker: ModuleType) -> None:
