@@ -50,7 +50,7 @@ def test_any_two_of_six_nodes_are_rebuilt(program: Path, machine: str, mode: str
     ]
 
 
-@pytest.mark.parametrize(("data", "parities", "sets"), [(1, 1, 2), (4, 1, 5), (6, 3, 84), (2, 4, 15)])
+@pytest.mark.parametrize(("data", "parities", "sets"), [(1, 1, 2), (4, 1, 5), (6, 3, 84), (2, 4, 15), (15, 4, 3876)])
 def test_other_numbers_of_nodes(program: Path, data: int, parities: int, sets: int) -> None:
     arguments = ["--data", str(data), "--parities", str(parities), "--bytes", str(64 * data)]
     done = run(program, "spin", ["-n", str(1 + data + parities)], arguments)
@@ -90,6 +90,14 @@ def test_an_incomplete_write_is_told(program: Path, mode: str, failure: str, nod
     done = run(program, mode, ["-n", "7", failure, f"{node}@1us"], ["--bytes", "65536"])
     assert (done.returncode, done.stdout) == (1, "")
     assert "a node is dead, or messages were lost; the write or rebuild is incomplete" in done.stderr
+
+
+@pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
+def test_cpus_of_nodes_do_not_wait_for_a_dead_client(program: Path, failure: str) -> None:
+    done = run(program, "rdma", ["-n", "7", failure, "0@2us"], ["--bytes", "65536"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.search(r"rank [1-6]: nothing has come for 1000 ms: the client is dead", done.stderr), done.stderr
+    assert "deadlock" not in done.stderr
 
 
 @pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
