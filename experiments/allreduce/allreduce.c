@@ -176,10 +176,10 @@ static uint64_t measure(uint32_t ranks, uint32_t bytes, enum algorithm algorithm
     CHECK(spin_barrier());
     uint64_t bits = last.bits;
     if (rank > 0 && rank < ranks)
-        CHECK(PtlAtomic(last_md, 0, sizeof last, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, PT, RESULTS, 0, NULL, 0,
-                        PTL_MAX, PTL_UINT64_T));
+        check_card(PtlAtomic(last_md, 0, sizeof last, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, PT, RESULTS, 0, NULL,
+                             0, PTL_MAX, PTL_UINT64_T));
     if (rank == 0) {
-        await_count(told, ranks - 1);
+        await_reports(told, ranks - 1, patience_ps);
         if (last.bits != bits || last.not_bits != ~bits)
             fail("ranks have different sums");
     }

@@ -184,10 +184,10 @@ static void measure(uint32_t ranks) {
     CHECK(spin_barrier());
     if (rank > 0 && rank < ranks)
         for (size_t at = 0; at < sizeof times; at += 8 * (size_t)8)
-            CHECK(PtlAtomic(times_md, at, sizeof times - at < 64 ? sizeof times - at : 64, PTL_NO_ACK_REQ,
-                            (ptl_process_t){.rank = 0}, PT, RESULTS, at, NULL, 0, PTL_MAX, PTL_UINT64_T));
+            check_card(PtlAtomic(times_md, at, sizeof times - at < 64 ? sizeof times - at : 64, PTL_NO_ACK_REQ,
+                                 (ptl_process_t){.rank = 0}, PT, RESULTS, at, NULL, 0, PTL_MAX, PTL_UINT64_T));
     if (rank == 0) {
-        await_count(told, (ptl_size_t)(ranks - 1) * ((sizeof times + 63) / 64));
+        await_reports(told, (ptl_size_t)(ranks - 1) * ((sizeof times + 63) / 64), patience_ps);
         for (uint32_t i = 0; i < row; i++)
             if (times.entered[i] > ~times.not_left[i])
                 fail("a rank has left barrier %u at %llu ps, before another one entered it at %llu ps", i,

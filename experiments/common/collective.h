@@ -36,6 +36,16 @@ static inline void check_card(int rc) {
     CHECK(rc);
 }
 
+/* Waits for what the other ranks report at the end: `count` messages, of which a rank that dies before sends none. */
+static inline void await_reports(ptl_handle_ct_t ct, ptl_size_t count, uint64_t patience_ps) {
+    ptl_ct_event_t counted;
+    unsigned which;
+    int rc = PtlCTPoll(&ct, &count, 1, (ptl_time_t)(patience_ps / 1000000000), &counted, &which);
+    if (rc == PTL_CT_NONE_REACHED || (rc == PTL_OK && counted.failure != 0))
+        fail("the results of some ranks are lost: they have died before they sent them");
+    check_card(rc);
+}
+
 /* Whether a rank answers an empty message: PTL_NI_OK, or why not. */
 static inline int ping(ptl_pt_index_t pt, ptl_match_bits_t bits, uint32_t rank) {
     ptl_md_t md = {.options = PTL_MD_EVENT_SEND_DISABLE, .ct_handle = PTL_CT_NONE};
