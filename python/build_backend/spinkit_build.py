@@ -77,7 +77,7 @@ def lay_out(prefix: Path) -> None:
     libraries = prefix / "lib"
     (libraries / "pkgconfig").mkdir(parents=True)
     built = _libraries()
-    for name in ("libsimclock.so", "libpmi.so", "libpspin.so"):
+    for name in ("libsimclock.so", "libsimpmix.so", "libpmi.so", "libpspin.so"):
         shutil.copy2(built[name], libraries)
     _link_portals(built["libportals.a"], libraries / LIBRARY)
     for name in (SONAME, "libportals.so"):

@@ -1,8 +1,9 @@
-"""MPI programs under spinrun: those of MPICH run, and those that cannot use the card are refused before they hang."""
+"""MPI programs under spinrun: MPICH and Open MPI run, and what cannot use the card is refused before it hangs."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from spinkit import _paths
 
 MPI = Path(sys.prefix) / "mpi"
+SOURCES = Path(__file__).resolve().parents[1] / "mpi"
 SOURCE = """
 #include <mpi.h>
 #include <stdio.h>
@@ -45,7 +47,12 @@ int main(int argc, char **argv) {
     return wrong;
 }
 """
-OPEN_MPI = "links libmpi.so.40, an Open MPI without components for Portals 4 (mca_mtl_portals4.so)"
+CARDS = ["rdma", "portals4", "spin"]
+TOLD = {
+    "windows": "windows: 4 ranks, sum 46",
+    "threads": "threads: 3 on each of 4 ranks",
+    "files": "files: 80000 bytes",
+}
 
 
 def spinrun(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -65,12 +72,17 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder / "program"
 
 
-def test_mpich_runs_by_libfabric_and_open_mpi_without_portals_is_refused(program: Path) -> None:
+@pytest.fixture(scope="module", params=["mpich", "openmpi"])
+def features(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the program that uses windows, threads and files."""
+    compiled = tmp_path_factory.mktemp(request.param) / "features"
+    source = SOURCES / "features.c"
+    subprocess.run([MPI / request.param / "bin" / "mpicc", source, "-pthread", "-o", compiled], check=True)
+    return compiled
+
+
+def test_mpis_run_by_libfabric(program: Path) -> None:
     done = spinrun("-n", 4, program)
-    if program.parent.name == "openmpi":
-        assert done.returncode == 1
-        assert done.stderr.startswith(f"spinrun: error: {program} {OPEN_MPI}")
-        return
     assert (done.returncode, done.stdout) == (0, "46 of 4\n"), done.stderr
     # The provider is there now, and a single rank needs it, too.
     alone = spinrun("-n", 1, program)
@@ -128,13 +140,83 @@ def test_ranks_that_run_as_separate_copies_cause_a_warning() -> None:
     assert spinrun("-n", 1, "/bin/true").stderr == ""
 
 
-@pytest.mark.parametrize("program", ["openmpi"], indirect=True)
-def test_an_open_mpi_with_components_for_portals_is_not_refused(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("nic", CARDS)
+@pytest.mark.parametrize("what", TOLD)
+def test_windows_threads_and_files_work_on_each_card(features: Path, nic: str, what: str, tmp_path: Path) -> None:
+    done = spinrun("-n", 4, "--nic", nic, "--clock", "simulated", features, what, tmp_path / "data")
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[0]) == (0, "", TOLD[what])
+
+
+@pytest.mark.parametrize("nic", CARDS)
+def test_runs_of_an_mpi_are_equal_to_the_byte(features: Path, nic: str, tmp_path: Path) -> None:
+    def run(report: Path) -> tuple[str, bytes]:
+        done = spinrun("-n", 4, "--nic", nic, "--clock", "simulated", "--json", report, features, "windows")
+        return done.stdout, report.read_bytes()
+
+    first, second = run(tmp_path / "first"), run(tmp_path / "second")
+    assert first == second
+    told, time, unit = first[0].split("\n")[0], *first[0].split("\n")[1].split()
+    assert (told, unit) == (TOLD["windows"], "us")
+    assert 0 < float(time) < 1000  # simulated time, not this computer's
+
+
+def test_processes_cannot_be_spawned(features: Path) -> None:
+    done = spinrun("-n", 2, features, "spawn")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "spawn: refused")
+    why = "it cannot spawn processes: a simulated job has a fixed number of ranks"
+    assert sorted(done.stderr.splitlines()) == [f"spinrun: warning: rank {rank}: {why}" for rank in range(2)]
+
+
+def test_an_mpi_that_aborts_or_crashes_ends_the_job(features: Path, tmp_path: Path) -> None:
+    done = spinrun("-n", 3, features, "abort", TMPDIR=str(tmp_path))
+    assert done.returncode == 7
+    assert f"spinrun: {features}: rank 1 exited with status 7 at " in done.stderr
+    done = spinrun("-n", 3, features, "crash", TMPDIR=str(tmp_path))
+    assert done.returncode == 128 + signal.SIGABRT
+    assert f"spinrun: {features}: rank 1 was ended by signal 6 (SIGABRT) at " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interpreter_may_load_open_mpi() -> None:
+    library = MPI / "openmpi" / "lib" / "openmpi" / "libpmix.so.2"
+    done = spinrun("-n", 3, sys.executable, SOURCES / "pmix_values.py", library)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, [f"{rank} of 3" for rank in range(3)]), (
+        done.stderr
+    )
+    library = MPI / "openmpi" / "lib" / "libmpi.so.40"
+    script = f"""
+import ctypes
+mpi, mine, sum = ctypes.CDLL({str(library)!r}), ctypes.c_int(5), ctypes.c_int()
+assert mpi.MPI_Init(None, None) == 0
+names = ("ompi_mpi_comm_world", "ompi_mpi_int", "ompi_mpi_op_sum")
+world, number, add = (ctypes.byref(ctypes.c_char.in_dll(mpi, name)) for name in names)
+assert mpi.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(sum), 1, number, add, world) == 0
+print(sum.value)
+mpi.MPI_Finalize()
+"""
+    done = spinrun("-n", 3, sys.executable, "-c", script)
+    assert (done.returncode, done.stdout) == (0, "15\n" * 3), done.stderr
+
+
+def test_an_open_mpi_that_cannot_use_the_card_is_refused(tmp_path: Path) -> None:
+    """Version 4 needs its components for Portals 4."""
+    cc, rpath = ["cc", "-x", "c"], f"-Wl,-rpath,{tmp_path}"
+    for name in ("libopen-pal.so.40", "libmpi.so.40"):
+        subprocess.run([*cc, "-shared", f"-Wl,-soname,{name}", "-o", tmp_path / name, "/dev/null"], check=True)
+    program = tmp_path / "program"
+    libraries = ["-Wl,--no-as-needed", tmp_path / "libmpi.so.40", tmp_path / "libopen-pal.so.40", rpath]
+    subprocess.run(
+        [*cc, "-", "-x", "none", *libraries, "-o", program], input="int main(void) { return 0; }", text=True, check=True
+    )
+    done = spinrun("-n", 2, program)
+    why = "links libmpi.so.40, an Open MPI without components for Portals 4 (mca_mtl_portals4.so)"
+    assert (done.returncode, done.stderr.partition(":")[0]) == (1, "spinrun")
+    assert done.stderr.startswith(f"spinrun: error: {program} {why}: its ranks would not find each other")
     components = tmp_path / "components"
     components.mkdir()
     (components / "mca_mtl_portals4.so").touch()
     done = spinrun("-n", 2, "-x", f"OMPI_MCA_mca_base_component_path=system:{components}", program)
-    assert "Portals 4" not in done.stderr
+    assert (done.returncode, "Portals 4" in done.stderr) == (0, False)
 
 
 def test_jobs_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:

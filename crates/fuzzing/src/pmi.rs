@@ -68,7 +68,7 @@ fn hear(talk: &mut Talk, board: &mut Board, bytes: &[u8], answers: &mut Vec<Answ
         ends = ends.checked_sub(1).expect("a line is given for each end of a line");
         assert!(!line.contains('\n'), "{line:?} is one line");
         let answer = talk.answer(&line, board)?;
-        if let Answer::Line(text) = &answer {
+        if let Answer::Line(text) | Answer::Refused(text, _) = &answer {
             assert!(text.starts_with("cmd=") && !text.contains('\n'), "{text:?} is one line");
             assert!(text.len() <= ANSWER, "an answer of {} bytes", text.len());
         }

@@ -200,6 +200,11 @@ impl Job {
         self.refused.take()
     }
 
+    /// Returns the ranks to which PMI has refused something, and why, once.
+    pub fn pmi_refusals(&mut self) -> Vec<(usize, &'static str)> {
+        self.pmi.refusals()
+    }
+
     /// Returns the structure argument of a call that is not answered.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         self.shared.data(caller)

@@ -1,6 +1,7 @@
 //! Determines from the libraries of a program which MPI it uses, and whether that MPI can use the simulated card.
 //!
-//! An MPI can use the card by libfabric, for which there is a provider (`sdk/ofi`), or by Portals 4. Any other does not fail
+//! An MPI can use the card by libfabric, for which there is a provider (`sdk/ofi`), or by Portals 4; Open MPI 5 also needs the
+//! functions of PMIx that `libsimpmix.so` has. Any other does not fail
 //! under `spinrun`: its ranks wait for each other's messages outside of the simulated network for ever, or each behaves as the
 //! only rank. So the user is told at once.
 
@@ -55,18 +56,27 @@ impl Verdict {
 pub fn judge<'a>(libraries: impl IntoIterator<Item = &'a Path>, variable: impl Fn(&str) -> Option<String>) -> Verdict {
     let libraries: Vec<&Path> = libraries.into_iter().collect();
     let named = |start: &str| libraries.iter().find(|path| name(path).starts_with(start));
+    let links_fabric = named("libfabric.so").is_some() || named("libfabric-").is_some();
     if let (Some(mpi), Some(base)) = (libraries.iter().find(|path| is_mpi(name(path))), named("libopen-pal")) {
         let folders = [mpi, base].into_iter().flat_map(|path| beside(path)).chain(configured(variable));
-        if named("libportals").is_some() || folders.into_iter().any(|dir| has_portals(&dir)) {
+        let folders: Vec<PathBuf> = folders.collect();
+        let has = |component| folders.iter().any(|folder| has_component(folder, component));
+        if named("libportals").is_some() || has("portals4") {
             return Verdict::Fine;
         }
-        let library = name(mpi);
+        // Version 5 links PMIx itself, version 4 loads it.
+        let links_pmix = named("libpmix").is_some();
+        if links_pmix && (links_fabric || has("mtl_ofi")) {
+            return Verdict::NeedsProvider;
+        }
+        let (library, what) =
+            (name(mpi), if links_pmix { "libfabric (mca_mtl_ofi.so) or Portals 4" } else { "Portals 4" });
         return Verdict::Apart(format!(
-            "links {library}, an Open MPI without components for Portals 4 (mca_mtl_portals4.so): its ranks would not find \
-             each other, as spinrun has no PMIx server; see docs/mpi.md"
+            "links {library}, an Open MPI without components for {what} (mca_mtl_portals4.so): its ranks would not find each \
+             other; see docs/mpi.md"
         ));
     }
-    if named("libfabric.so").is_some() || named("libfabric-").is_some() {
+    if links_fabric {
         return Verdict::NeedsProvider;
     }
     match libraries.iter().find(|path| is_mpi(name(path))) {
@@ -104,9 +114,9 @@ fn configured(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     moved.into_iter().chain(paths.flat_map(|path| path.split(':').map(PathBuf::from).collect::<Vec<_>>())).collect()
 }
 
-fn has_portals(folder: &Path) -> bool {
+fn has_component(folder: &Path, component: &str) -> bool {
     let entries = folder.read_dir().into_iter().flatten().filter_map(Result::ok);
-    entries.map(|entry| entry.path()).any(|path| name(&path).starts_with("mca_") && name(&path).contains("portals4"))
+    entries.map(|entry| entry.path()).any(|path| name(&path).starts_with("mca_") && name(&path).contains(component))
 }
 
 #[cfg(test)]
@@ -134,11 +144,16 @@ mod tests {
             assert!(why.contains("neither libfabric as a shared library nor Portals 4"), "{why}");
         }
         assert_eq!(verdict(&["/a/libfabric.so.1"]), Verdict::NeedsProvider);
-        // Open MPI 5 has libfabric, but needs PMIx.
-        let Verdict::Apart(why) = verdict(&["/a/libmpi.so.40", "/a/libopen-pal.so.80", "/a/libfabric.so.1"]) else {
-            panic!("Open MPI")
-        };
-        assert!(why.starts_with("links libmpi.so.40, an Open MPI without components for Portals 4"), "{why}");
+        // Open MPI 5 links PMIx, and libfabric unless that is in components.
+        let five = ["/a/libmpi.so.40", "/a/libopen-pal.so.80", "/a/libpmix.so.2", "/a/libfabric.so.1"];
+        assert_eq!(verdict(&five), Verdict::NeedsProvider);
+        for (libraries, what) in [(&five[..3], "libfabric (mca_mtl_ofi.so) or Portals 4"), (&five[..2], "Portals 4")] {
+            let Verdict::Apart(why) = verdict(libraries) else { panic!("{what}") };
+            assert!(
+                why.starts_with(&format!("links libmpi.so.40, an Open MPI without components for {what} (")),
+                "{why}"
+            );
+        }
     }
 
     #[test]

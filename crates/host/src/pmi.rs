@@ -54,6 +54,8 @@ pub enum Answer {
     Barrier,
     /// End the job with this exit code.
     Abort(i32),
+    /// Answer with this line, and tell the user why what the client has asked for is refused.
+    Refused(String, &'static str),
 }
 
 /// The answer when a barrier is complete.
@@ -137,7 +139,13 @@ impl Board {
             },
             // A client sends the requests for all programs of a spawn before it reads an answer.
             "spawn" if field("spawnssofar") != field("totspawns") => return Answer::None,
-            "spawn" => "cmd=spawn_result rc=-1 msg=a_simulated_job_has_a_fixed_number_of_ranks".into(),
+            "spawn" => {
+                let answer = "cmd=spawn_result rc=-1 msg=a_simulated_job_has_a_fixed_number_of_ranks".into();
+                return Answer::Refused(
+                    answer,
+                    "it cannot spawn processes: a simulated job has a fixed number of ranks",
+                );
+            }
             other => format!("cmd={}_result rc=-1 msg=unknown_command", if other.is_empty() { "error" } else { other }),
         })
     }

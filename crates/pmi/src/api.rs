@@ -1,21 +1,14 @@
 //! The C functions of `pmi.h`, which describes them.
 
 use crate::code;
-use crate::wire::{Answer, Connection};
+use pmiwire::{Answer, environment, lost};
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The job of this process, as known after `PMI_Init`.
 struct Job {
-    connection: Connection,
-    rank: c_int,
-    size: c_int,
-    /// The name of the job's key-value space.
-    space: String,
-    /// The length limits of the name of a space, a key and a value, in bytes. Programs may or may not count the final
-    /// zero byte; both work.
-    maxes: [usize; 3],
+    /// Programs may or may not count the final zero byte in [`pmiwire::Job::maxes`]; both work.
+    wire: pmiwire::Job,
     /// The index of the pair that `PMI_KVS_Iter_next` returns next.
     next_pair: u64,
 }
@@ -41,14 +34,6 @@ fn with_job<T>(act: impl FnOnce(&mut Job) -> Result<T>) -> Result<T> {
 fn complain(what: &str) -> c_int {
     eprintln!("libpmi: {what}");
     code::FAIL
-}
-
-fn lost(error: &io::Error) -> c_int {
-    complain(&format!("the connection to spinrun is lost: {error}"))
-}
-
-fn environment(name: &str) -> Option<c_int> {
-    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Writes a result to the place that the caller of the C function gave.
@@ -98,26 +83,12 @@ fn usable(length: c_int) -> Result<usize> {
 
 impl Job {
     fn join() -> Result<Job> {
-        let fd = environment("PMI_FD").ok_or_else(|| complain("not started by spinrun (PMI_FD is not set)"))?;
-        let [rank, size] = ["PMI_RANK", "PMI_SIZE"].map(environment);
-        let (Some(rank), Some(size)) = (rank, size) else {
-            return Err(complain("not started by spinrun (PMI_RANK and PMI_SIZE are not set)"));
-        };
-        // SAFETY: spinrun leaves the descriptor open for the process.
-        let mut connection = unsafe { Connection::new(fd) };
-        let mut ask = |line, expected| connection.ask(line, expected).map_err(|error| lost(&error));
-        if !ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?.is_ok() {
-            return Err(complain("spinrun does not speak PMI 1.1"));
-        }
-        let maxes = ask("cmd=get_maxes", "maxes")?;
-        let space = ask("cmd=get_my_kvsname", "my_kvsname")?;
-        let maxes = ["kvsname_max", "keylen_max", "vallen_max"].map(|name| maxes.number(name).unwrap_or(0));
-        let space = space.text("kvsname").unwrap_or_default().to_owned();
-        Ok(Job { connection, rank, size, space, maxes, next_pair: 0 })
+        let wire = pmiwire::Job::join().map_err(|why| complain(&why))?;
+        Ok(Job { wire, next_pair: 0 })
     }
 
     fn ask(&mut self, line: &str, expected: &str) -> Result<Answer> {
-        self.connection.ask(line, expected).map_err(|error| lost(&error))
+        self.wire.connection.ask(line, expected).map_err(|error| complain(&lost(&error)))
     }
 
     /// Sends a line and waits for its answer as [`Connection::ask`] does. Every answer but success is an error.
@@ -127,7 +98,7 @@ impl Job {
 
     fn key<'a>(&self, key: *const c_char) -> Result<&'a str> {
         let key = word(key, code::INVALID_KEY)?;
-        if key.is_empty() || key.len() > self.maxes[1] { Err(code::INVALID_KEY_LENGTH) } else { Ok(key) }
+        if key.is_empty() || key.len() > self.wire.maxes[1] { Err(code::INVALID_KEY_LENGTH) } else { Ok(key) }
     }
 
     /// Writes the next pair of the iteration, with an empty key at the end.
@@ -158,13 +129,17 @@ fn number(to: *mut c_int, of: impl FnOnce(&mut Job) -> Result<c_int>) -> c_int {
     finish(with_job(|job| of(job)).and_then(|value| give(to, value)))
 }
 
-/// Writes the length of a buffer for one of the texts that [`Job::maxes`] limits.
+fn own(number: u32) -> Result<c_int> {
+    c_int::try_from(number).map_err(|_| code::FAIL)
+}
+
+/// Writes the length of a buffer for one of the texts that [`pmiwire::Job::maxes`] limits.
 fn room(to: *mut c_int, which: usize) -> c_int {
-    number(to, |job| c_int::try_from(job.maxes[which]).map_err(|_| code::FAIL))
+    number(to, |job| c_int::try_from(job.wire.maxes[which]).map_err(|_| code::FAIL))
 }
 
 fn space_name(to: *mut c_char, length: c_int) -> c_int {
-    finish(with_job(|job| give_text(to, usable(length)?, &job.space)))
+    finish(with_job(|job| give_text(to, usable(length)?, &job.wire.space)))
 }
 
 /// The C function.
@@ -206,7 +181,7 @@ pub extern "C" fn PMI_Finalize() -> c_int {
 /// Pointers must be valid as the header asks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_size(size: *mut c_int) -> c_int {
-    number(size, |job| Ok(job.size))
+    number(size, |job| own(job.wire.size))
 }
 
 /// The C function.
@@ -215,7 +190,7 @@ pub unsafe extern "C" fn PMI_Get_size(size: *mut c_int) -> c_int {
 /// Pointers must be valid as the header asks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_rank(rank: *mut c_int) -> c_int {
-    number(rank, |job| Ok(job.rank))
+    number(rank, |job| own(job.wire.rank))
 }
 
 /// The C function.
@@ -254,7 +229,7 @@ pub unsafe extern "C" fn PMI_Get_clique_ranks(ranks: *mut c_int, length: c_int) 
     if length < 1 {
         return code::INVALID_LENGTH;
     }
-    number(ranks, |job| Ok(job.rank))
+    number(ranks, |job| own(job.wire.rank))
 }
 
 /// The C function.
@@ -302,7 +277,7 @@ pub unsafe extern "C" fn PMI_Abort(status: c_int, message: *const c_char) -> c_i
         eprintln!("{}", message.to_string_lossy().trim_end());
     }
     // The process ends with a failure even if the simulator cannot be told.
-    let _ = with_job(|job| job.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));
+    let _ = with_job(|job| job.wire.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));
     std::process::exit(if status & 0xff == 0 { 1 } else { status });
 }
 
@@ -369,7 +344,7 @@ pub unsafe extern "C" fn PMI_KVS_Put(space: *const c_char, key: *const c_char, v
     finish(with_job(|job| {
         let (space, key) = (word(space, code::INVALID_ARGUMENT)?, job.key(key)?);
         let value = text(value, code::INVALID_VALUE)?;
-        if value.len() > job.maxes[2] {
+        if value.len() > job.wire.maxes[2] {
             return Err(code::INVALID_VALUE_LENGTH);
         }
         job.demand(&format!("cmd=put kvsname={space} key={key} value={value}"), "put_result").map(drop)
@@ -472,7 +447,7 @@ pub unsafe extern "C" fn PMI_Lookup_name(service: *const c_char, port: *mut c_ch
     finish(with_job(|job| {
         let service = word(service, code::INVALID_ARGUMENT)?;
         let answer = job.demand(&format!("cmd=lookup_name service={service}"), "lookup_result")?;
-        give_text(port, job.maxes[2], answer.text("port").unwrap_or_default())
+        give_text(port, job.wire.maxes[2], answer.text("port").unwrap_or_default())
     }))
 }
 

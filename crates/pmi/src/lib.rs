@@ -5,9 +5,9 @@
 //! Open MPI 4 loads the one that `FLUX_PMI_LIBRARY_PATH` names, which `spinrun` sets to this one.
 //!
 //! * [`api`]: every function of `pmi.h`
-//! * [`wire`]: requests to the simulator and its answers
 //! * [`code`]: return codes
+//!
+//! The crate `pmiwire` has the connection to the simulator.
 
 pub mod api;
 pub mod code;
-pub mod wire;

@@ -301,13 +301,14 @@ fn run(options: &Options) -> Result<u8, RunError> {
         return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
+    let lib_dir = sdk.lib_dir()?;
     let mut job = Job::new(JobSpec {
         program: options.program[0].clone(),
         args: options.program[1..].to_vec(),
         ranks: options.n as usize,
         env,
         tag_output: options.tag_output,
-        preload: vec![sdk.lib_dir()?.join("libsimclock.so")],
+        preload: preloaded(&libraries).iter().map(|library| lib_dir.join(library)).collect(),
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
@@ -456,6 +457,21 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     library.map_or(Vec::new(), |library| {
         vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), job())]
     })
+}
+
+/// Returns the libraries to preload into a program with these libraries. One that starts through PMIx, as Open MPI 5 does, reads clocks before
+/// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later.
+fn preloaded(libraries: &[PathBuf]) -> &'static [&'static str] {
+    let has = |start: &str| {
+        let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
+        libraries.iter().any(named)
+    };
+    let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
+    match (has("libpmix"), has("libportals") || has("libmpi")) {
+        (true, _) => all,
+        (false, true) => &all[..1],
+        (false, false) => &all[..2],
+    }
 }
 
 /// Returns why the job cannot work with the MPI library that the program is linked to.

@@ -23,6 +23,8 @@ pub struct Pmi {
     /// The rank that sent the first line of all, until [`Pmi::has_begun`] has reported it.
     first: Option<usize>,
     spoken: bool,
+    /// What was refused, by rank, until [`Pmi::refusals`] has reported it.
+    refusals: Vec<(usize, &'static str)>,
 }
 
 struct Client {
@@ -39,7 +41,7 @@ impl Pmi {
     /// Makes the connections of a job with this number of ranks, none of which is connected yet.
     pub fn new(ranks: usize) -> Pmi {
         let clients = (0..ranks).map(|_| None).collect();
-        Pmi { ranks: clients, board: Board::new(ranks), first: None, spoken: false }
+        Pmi { ranks: clients, board: Board::new(ranks), first: None, spoken: false, refusals: Vec::new() }
     }
 
     /// Connects a rank that is about to start. Returns the descriptor that the rank must get as number `fd`.
@@ -91,6 +93,10 @@ impl Pmi {
                 Ok(Answer::None) => {}
                 Ok(Answer::Barrier) => client.in_barrier = true,
                 Ok(Answer::Abort(code)) => client.aborted = Some(code),
+                Ok(Answer::Refused(answer, why)) => {
+                    client.send(&answer);
+                    self.refusals.push((rank, why));
+                }
                 Err(why) => client.fail(why),
             }
         }
@@ -129,6 +135,11 @@ impl Pmi {
     /// Whether any rank has sent a line.
     pub fn has_spoken(&self) -> bool {
         self.spoken
+    }
+
+    /// Returns the ranks to which something was refused, and why, once.
+    pub fn refusals(&mut self) -> Vec<(usize, &'static str)> {
+        std::mem::take(&mut self.refusals)
     }
 
     /// Returns why a rank's connection was closed, once.

@@ -39,6 +39,9 @@ impl Processes {
     /// Handles one pause. If a rank has run on because of it, this returns that rank and its next pause.
     fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
         let at = cluster.now();
+        for (rank, why) in self.job.pmi_refusals() {
+            self.warn(cluster, rank, why);
+        }
         match pause {
             Pause::Call(call) => {
                 let rank = call.caller.rank as usize;

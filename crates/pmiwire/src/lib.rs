@@ -1,10 +1,11 @@
-//! The process's connection to the simulator.
+//! The connection of a process to the simulator, over which it speaks PMI-1 as a rank of its job.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
+use std::str::FromStr;
 
 /// The fields that may contain blanks. They are the last ones of their line.
 const REST_OF_LINE: [&str; 3] = ["value", "val", "port"];
@@ -15,10 +16,58 @@ pub struct Connection {
     reader: ManuallyDrop<BufReader<File>>,
 }
 
+/// The job of this process.
+pub struct Job {
+    /// Its end of the socket.
+    pub connection: Connection,
+    /// Its rank.
+    pub rank: u32,
+    /// Number of ranks.
+    pub size: u32,
+    /// The name of the job's key-value space.
+    pub space: String,
+    /// The length limits of the name of a space, a key and a value, in bytes.
+    pub maxes: [usize; 3],
+}
+
 /// The fields of an answer.
 #[derive(Debug, Default)]
 pub struct Answer {
     fields: BTreeMap<String, String>,
+}
+
+impl Job {
+    /// Joins the job to which the environment variables `PMI_FD`, `PMI_RANK` and `PMI_SIZE` lead.
+    ///
+    /// # Errors
+    /// The reason, for the user.
+    pub fn join() -> Result<Job, String> {
+        let fd = environment("PMI_FD").ok_or("not started by spinrun (PMI_FD is not set)")?;
+        let (Some(rank), Some(size)) = (environment("PMI_RANK"), environment("PMI_SIZE")) else {
+            return Err("not started by spinrun (PMI_RANK and PMI_SIZE are not set)".into());
+        };
+        // SAFETY: spinrun leaves the descriptor open for the process.
+        let mut connection = unsafe { Connection::new(fd) };
+        let mut ask = |line, expected| connection.ask(line, expected).map_err(|error| lost(&error));
+        if !ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?.is_ok() {
+            return Err("spinrun does not speak PMI 1.1".into());
+        }
+        let maxes = ask("cmd=get_maxes", "maxes")?;
+        let space = ask("cmd=get_my_kvsname", "my_kvsname")?;
+        let maxes = ["kvsname_max", "keylen_max", "vallen_max"].map(|name| maxes.number(name).unwrap_or(0));
+        let space = space.text("kvsname").unwrap_or_default().to_owned();
+        Ok(Job { connection, rank, size, space, maxes })
+    }
+}
+
+/// Returns an environment variable that is a number.
+pub fn environment<T: FromStr>(name: &str) -> Option<T> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Returns a sentence for the user about an error of [`Connection::ask`].
+pub fn lost(error: &io::Error) -> String {
+    format!("the connection to spinrun is lost: {error}")
 }
 
 impl Connection {
@@ -76,7 +125,7 @@ impl Answer {
     }
 
     /// Returns the value of a field that is a number.
-    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+    pub fn number<T: FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 

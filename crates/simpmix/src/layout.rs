@@ -1,0 +1,134 @@
+//! Structures and numbers of `pmix_common.h`, as the PMIx Standard's ABI has them.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// The size of a namespace's name with its final zero byte (`pmix_nspace_t`).
+pub const NAMESPACE: usize = 256;
+/// The size of a key with its final zero byte (`pmix_key_t`).
+pub const KEY: usize = 512;
+/// All ranks of a namespace (`PMIX_RANK_WILDCARD`).
+pub const ALL_RANKS: u32 = u32::MAX - 1;
+
+/// `pmix_status_t`.
+pub type Status = c_int;
+
+/// Numbers of `pmix_status_t`.
+pub mod status {
+    use super::Status;
+
+    /// `PMIX_SUCCESS`.
+    pub const SUCCESS: Status = 0;
+    /// `PMIX_ERR_UNREACH`: there is no server. A program then runs as the only rank.
+    pub const UNREACHABLE: Status = -25;
+    /// `PMIX_ERR_BAD_PARAM`.
+    pub const BAD_PARAMETER: Status = -27;
+    /// `PMIX_ERR_OUT_OF_RESOURCE`.
+    pub const NO_ROOM: Status = -29;
+    /// `PMIX_ERR_INIT`: `PMIx_Init` was not called.
+    pub const NOT_INITIALISED: Status = -31;
+    /// `PMIX_ERR_NOT_FOUND`.
+    pub const NOT_FOUND: Status = -46;
+    /// `PMIX_ERR_NOT_SUPPORTED`.
+    pub const NOT_SUPPORTED: Status = -47;
+    /// `PMIX_ERR_LOST_CONNECTION`.
+    pub const LOST_CONNECTION: Status = -61;
+}
+
+/// Numbers of `pmix_data_type_t`.
+pub mod kind {
+    /// `PMIX_STRING`.
+    pub const STRING: u16 = 3;
+    /// `PMIX_UINT16`.
+    pub const UINT16: u16 = 13;
+    /// `PMIX_UINT32`.
+    pub const UINT32: u16 = 14;
+    /// `PMIX_BYTE_OBJECT`.
+    pub const BYTES: u16 = 27;
+
+    /// Returns the size of a value that is a number.
+    pub fn size_of_number(kind: u16) -> Option<usize> {
+        match kind {
+            1 | 2 | 7 | 12 => Some(1),                         // BOOL, BYTE, INT8, UINT8
+            8 | UINT16 => Some(2),                             // INT16
+            5 | 6 | 9 | 11 | UINT32 | 16 | 20 | 40 => Some(4), // PID, INT, INT32, UINT, FLOAT, STATUS, PROC_RANK
+            4 | 10 | 15 | 17 | 19 => Some(8),                  // SIZE, INT64, UINT64, DOUBLE, TIME
+            _ => None,
+        }
+    }
+}
+
+/// `pmix_proc_t`: a process.
+#[repr(C)]
+pub struct Process {
+    /// The namespace, that is, the job.
+    pub namespace: [c_char; NAMESPACE],
+    /// The rank in it.
+    pub rank: u32,
+}
+
+/// `pmix_byte_object_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Bytes {
+    /// Where they are, allocated by `malloc`.
+    pub start: *mut c_char,
+    /// How many.
+    pub length: usize,
+}
+
+/// The union in `pmix_value_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union Data {
+    /// A number; it takes the first bytes.
+    pub number: [u8; 8],
+    /// A string, allocated by `malloc`.
+    pub string: *mut c_char,
+    /// Bytes.
+    pub bytes: Bytes,
+    /// The largest member, `pmix_envar_t`.
+    pub largest: [usize; 3],
+}
+
+/// `pmix_value_t`.
+#[repr(C)]
+pub struct Value {
+    /// Which member of the union it has.
+    pub kind: u16,
+    /// The member.
+    pub data: Data,
+}
+
+/// `pmix_op_cbfunc_t`: what is called when an operation is complete.
+pub type Completed = unsafe extern "C" fn(Status, *mut c_void);
+/// `pmix_hdlr_reg_cbfunc_t`: what is called when a handler of events is registered.
+pub type Registered = unsafe extern "C" fn(Status, usize, *mut c_void);
+/// `pmix_info_cbfunc_t`: what is called with the answer to a query, and what then releases it.
+pub type Answered = unsafe extern "C" fn(
+    Status,
+    *mut c_void,
+    usize,
+    *mut c_void,
+    Option<unsafe extern "C" fn(*mut c_void)>,
+    *mut c_void,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::{Data, Process, Value, kind};
+    use std::mem::offset_of;
+
+    /// The sizes that a C compiler finds in `pmix_common.h` of PMIx 4 and 5.
+    #[test]
+    fn structures_have_the_layout_of_the_standard() {
+        assert_eq!((size_of::<Process>(), offset_of!(Process, rank)), (260, 256));
+        assert_eq!((size_of::<Value>(), offset_of!(Value, data), size_of::<Data>()), (32, 8, 24));
+    }
+
+    #[test]
+    fn kinds_with_pointers_are_no_numbers() {
+        let of = |kind| kind::size_of_number(kind);
+        assert_eq!([kind::STRING, kind::BYTES, 0, 21, 31, 39].map(of), [None; 6]);
+        assert_eq!([kind::UINT16, kind::UINT32, 15, 2].map(of), [Some(2), Some(4), Some(8), Some(1)]);
+    }
+}
