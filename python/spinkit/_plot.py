@@ -271,8 +271,8 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         long = sum(map(len, names)) > 80
         axes.set_xticks(range(len(names)), names, rotation=30 if long else 0, ha="right" if long else "center")
         axes.grid(visible=False, axis="x")
-        axes.margins(y=0.25)  # room for the legend
-        axes.legend(loc="upper right")
+        axes.margins(y=0.25)  # room for the legend, which has at most three lines
+        axes.legend(loc="upper right", ncols=(len(curves) + 2) // 3)
         return render(figure)
 
 

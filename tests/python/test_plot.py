@@ -8,6 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from spinkit import _experiment, _plot, _report
+from spinkit._run import Point, Results, Run
 
 from .conftest import CHECKOUT
 
@@ -34,6 +35,20 @@ def test_curves_of_a_figure_differ_and_stay_in_the_colours_of_their_card() -> No
     assert set(found[:6]) <= set(_plot._FAMILIES["spin"])
     assert found[6] == _plot._FAMILIES["rdma"][0]
     assert _plot.looks([("portals4", 0)] * 4)[3] in _plot._FAMILIES["none"]
+
+
+def test_times_beside_the_measured_one_are_drawn_in_microseconds() -> None:
+    experiment = _experiment.load(CHECKOUT, "kvstore")
+    points = [
+        Point("sc17-int", one, value, 1, True, {"p99_ps": 2_500_000, "cpu_ps": 40_000})
+        for one in experiment.series
+        for value in experiment.values(quick=True)
+    ]
+    runs = tuple(Run(one.machine, (one.series,), (one,), {}) for one in points)
+    results = Results(experiment, True, runs, ())
+    figures = {figure.name: figure for figure in experiment.figures}
+    assert [curve.values for curve in _report.curves_of(results, figures["tail"])] == [[2.5, 2.5]] * 6
+    assert [curve.values for curve in _report.curves_of(results, figures["cpu"])] == [[0.04, 0.04]] * 5
 
 
 def test_streaming_has_one_colour_in_all_experiments() -> None:
