@@ -39,7 +39,7 @@ SPT_API int MPI_Finalize(void) {
 }
 
 SPT_API int MPI_Abort(MPI_Comm comm, int status) {
-    spt_flush();
+    spt_cut_off();
     return PMPI_Abort(comm, status);
 }
 

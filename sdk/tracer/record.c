@@ -98,7 +98,8 @@ static void reserve(size_t more) {
     trace.buffer = larger;
 }
 
-void spt_flush(void) {
+/* Writes all records so far; the file stays open. */
+static void flush(void) {
     if (trace.used > HEADER_BYTES && trace.running) {
         size_t payload = trace.used - HEADER_BYTES;
         for (int byte = 0; byte < HEADER_BYTES; byte++)
@@ -142,7 +143,7 @@ void spt_commit(void) {
     trace.committed = trace.used;
     if (trace.used >= BLOCK_BYTES || thread.wall_last - trace.wall_flushed > BLOCK_TIME) {
         trace.wall_flushed = thread.wall_last;
-        spt_flush();
+        flush();
     }
 }
 
@@ -232,7 +233,7 @@ void spt_start(void) {
     spt_put_text(library);
     trace.wall_start = trace.wall_flushed = thread.wall_last = now(CLOCK_MONOTONIC);
     spt_handles_start();
-    spt_flush();
+    flush();
     thread.cpu_last = trace.cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
     thread.wall_last = now(CLOCK_MONOTONIC);
 }
@@ -246,7 +247,15 @@ void spt_end(void) {
     spt_put(thread.gap + cpu);
     spt_put(thread.wall_last - trace.wall_start);
     spt_put(thread.cpu_last - trace.cpu_start);
-    spt_flush();
+    flush();
+    trace.running = false;
+    close(trace.file);
+}
+
+void spt_cut_off(void) {
+    if (!trace.running)
+        return;
+    flush();
     trace.running = false;
     close(trace.file);
 }
@@ -254,5 +263,5 @@ void spt_end(void) {
 /* A program that ends without MPI_Finalize leaves its records. */
 __attribute__((destructor)) static void end_of_process(void) {
     if (trace.process == getpid())
-        spt_flush();
+        flush();
 }

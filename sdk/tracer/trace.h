@@ -28,8 +28,9 @@
 void spt_start(void);
 /* Ends the file. */
 void spt_end(void);
-/* Writes all records so far; the file stays open. */
-void spt_flush(void);
+/* Ends the file of a program that aborts, as if it were killed here: MPI_Abort may return before the launcher ends the
+ * program, and what it does until then is not what it was to do. */
+void spt_cut_off(void);
 
 /* Every wrapper calls `spt_enter` before and `spt_leave` after the call. `spt_leave` says whether the call is to be
  * recorded: tracing runs, the call was made by the program and not by another call, and it succeeded. The wrapper's name

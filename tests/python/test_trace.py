@@ -151,6 +151,17 @@ def test_a_program_that_aborts_leaves_its_records(mpi: Mpi) -> None:
     assert read["ranks"][2]["messages"] == 1
 
 
+def test_a_trace_ends_where_its_program_aborts(mpi: Mpi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MPICH's `MPI_Abort` may return before its launcher ends the program, so here one returns always."""
+    source, library = tmp_path / "returns.c", tmp_path / "returns.so"
+    source.write_text("int PMPI_Abort(void) { return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    monkeypatch.setitem(mpi.environment, "LD_PRELOAD", str(library))
+    done = mpi.trace("calls", "goes-on", "abort")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"warning: rank (\d): its trace is cut off .*: (\d+) calls are used", done.stdout) == [("2", "3")]
+
+
 def test_the_library_is_built_once(mpi: Mpi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", mpi.environment["XDG_CACHE_HOME"])
     mpicc = str(mpi.bin / "mpicc")
