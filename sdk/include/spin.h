@@ -176,6 +176,17 @@ void spin_host_copy(uint64_t bytes);
  * Outside of spinrun it returns at once. */
 void spin_idle(void);
 
+/* Has the calling thread defer its calls (`on` is not 0) or not (0), until it is called again. Returns whether the thread did before.
+ * It is for libraries over Portals, which know what may wait; by default no thread does.
+ * Calls whose result is known may return before they are made: spin_idle, spin_host_compute and spin_host_copy, and like one that
+ * was accepted before (same descriptor or list and options, no larger offset, length, rank or index) PtlPut, PtlGet, PtlAtomic, and PtlMEAppend
+ * of an entry in one piece and without handlers. They are made in their order, each at the simulated time at which the one before is over,
+ * before the thread's next call that waits, so that simulated times are the same as without. Until such a call has returned, the thread must
+ * read no memory that cards write meanwhile, and the variables to which entries' handles are written must stay; data of volatile
+ * descriptors are copied and must be readable. A deferred call that is refused after all (no space for an entry) ends the run.
+ * It has no effect with --compute, --fail and --kill-card, and in processes with several threads. */
+int spin_defer(int on);
+
 /* Does what PtlEQGet does, repeatedly and in one call: takes the events that are in `eq`, `max` at most, and writes them to
  * `events`, oldest first, and their number to `*count`. It takes the time of a poll for each event, and of one poll when there
  * is none. After an event before which events were lost it takes no more.

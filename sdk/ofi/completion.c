@@ -57,9 +57,10 @@ static ssize_t cq_look(struct completion_queue *cq, void *buf, size_t count, fi_
 }
 
 static ssize_t cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *source) {
-    ssize_t taken = cq_look(CONTAINER(cq, struct completion_queue, fid), buf, count, source);
+    struct completion_queue *queue = CONTAINER(cq, struct completion_queue, fid);
+    ssize_t taken = cq_look(queue, buf, count, source);
     if (taken == -EAGAIN)
-        spin_idle();
+        idle(queue->domain);
     return taken;
 }
 
@@ -195,7 +196,7 @@ static bool cntr_look(struct counter *counter, const uint64_t *value) {
 /* A value that is read again and again is waited for (spin_idle). */
 static uint64_t cntr_value(struct counter *counter, const uint64_t *value) {
     if (!cntr_look(counter, value))
-        spin_idle();
+        idle(counter->domain);
     return *value;
 }
 

@@ -56,6 +56,8 @@ int messages_start(struct endpoint *ep) {
 }
 
 void messages_stop(struct endpoint *ep) {
+    /* Handles of entries are there when a call that waits has returned. */
+    PtlAtomicSync();
     /* What is linked there ends with the interface; messages that still arrive are told as dropped. */
     for (enum kind kind = MESSAGE; kind < KINDS; kind++) {
         while (ep->posted[kind].first) {
@@ -256,7 +258,7 @@ static int card_receive(struct operation *op) {
         me.hpu_initial_state_length = sizeof state;
         me.header_handler = ofi_header_handler;
     }
-    int rc = PtlMEAppend(domain->ni, ep->pts[TAGGED], &me, PTL_PRIORITY_LIST, op, &op->entry);
+    int rc = operation_append(op, ep->pts[TAGGED], &me);
     if (rc != PTL_OK)
         state_return(op);
     else
@@ -312,6 +314,7 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
         return -FI_EOPBADSTATE;
     bool report = !ep->rx_selective || flags & FI_COMPLETION;
     pthread_mutex_lock(&domain->lock);
+    const int before = defer_begin(domain);
     ssize_t rc = -EINVAL;
     const struct name *name = source == FI_ADDR_UNSPEC ? NULL : av_name(ep->av, source);
     struct operation *op = operation_new(ep, flags & FI_PEEK ? SEARCH : RECEIVE, context, 0, report);
@@ -367,6 +370,7 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
         match_receive(op);
     }
 out:
+    defer_end(before);
     pthread_mutex_unlock(&domain->lock);
     return rc;
 }
@@ -439,7 +443,7 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
                    .match_id = target,
                    .match_bits = domain->protocol == PROTOCOL_SPIN ? LONG_BITS(cookie) : cookie,
                    .hpu_memory = PTL_INVALID_HANDLE};
-    int rc = PtlMEAppend(domain->ni, data_pt, &me, PTL_PRIORITY_LIST, op, &op->entry);
+    int rc = operation_append(op, data_pt, &me);
     if (rc != PTL_OK)
         return rc;
     header |= HEADER_IS_LONG | (uint64_t)cookie << 32;
@@ -481,6 +485,7 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
         tag & ~tag_format(domain->protocol))
         return length > domain->limits.max_msg_size ? -EMSGSIZE : -EINVAL;
     pthread_mutex_lock(&domain->lock);
+    const int before = defer_begin(domain);
     const struct name *name = av_name(ep->av, dest);
     int rc = PTL_ARG_INVALID;
     if (!name)
@@ -524,6 +529,7 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
         peer->flows[kind].owed = 0;
     }
 out:
+    defer_end(before);
     pthread_mutex_unlock(&domain->lock);
     return result_of(rc);
 }

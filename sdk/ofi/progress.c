@@ -3,6 +3,24 @@
 
 #include <stdlib.h>
 
+/* ---- Calls that need no answer -------------------------------------------------------------------------------------------------- */
+
+/* What the program reads before such a call is made is what it reads without deferring: buffers of messages belong to the provider until
+ * they are complete, which only a call that waits can tell. Memory that is registered may be written by others at any time; programs may
+ * look at it without a call. A deferred call must find room. */
+int defer_begin(const struct domain *domain) {
+    return spin_defer(!domain->regions && domain->appended < (unsigned)domain->limits.max_entries / 2 &&
+                      domain->appended < (unsigned)domain->limits.max_list_size / 2);
+}
+
+void defer_end(int before) { spin_defer(before); }
+
+void idle(const struct domain *domain) {
+    const int before = defer_begin(domain);
+    spin_idle();
+    defer_end(before);
+}
+
 /* ---- Operations ---------------------------------------------------------------------------------------------------------------- */
 
 struct operation *operation_new(struct endpoint *ep, enum job job, void *context, uint64_t flags, bool report) {
@@ -24,6 +42,7 @@ struct operation *operation_new(struct endpoint *ep, enum job job, void *context
     op->count = 0;
     op->length = 0;
     op->entry = PTL_INVALID_HANDLE;
+    op->appended = false;
     op->header = 0;
     op->tag = 0;
     op->state = NO_STATE;
@@ -53,8 +72,17 @@ void operation_free(struct operation *op) {
         list_remove(op);
     if (op->md != PTL_INVALID_HANDLE)
         PtlMDRelease(op->md);
+    domain->appended -= op->appended;
     op->next = domain->free;
     domain->free = op;
+}
+
+int operation_append(struct operation *op, ptl_pt_index_t pt, const ptl_me_t *me) {
+    struct domain *domain = op->ep->domain;
+    int rc = PtlMEAppend(domain->ni, pt, me, PTL_PRIORITY_LIST, op, &op->entry);
+    op->appended = rc == PTL_OK;
+    domain->appended += op->appended;
+    return rc;
 }
 
 void list_append(struct list *list, struct operation *op) {
@@ -204,6 +232,7 @@ void progress(struct domain *domain) {
     enum { BATCH = 64 };
     ptl_event_t events[BATCH];
     unsigned count;
+    const int before = defer_begin(domain);
     do {
         int rc = spin_eq_take(domain->eq, events, BATCH, &count);
         if (rc == PTL_EQ_EMPTY)
@@ -213,6 +242,7 @@ void progress(struct domain *domain) {
             handle(domain, &events[i]);
     } while (count == BATCH);
     flow_answer(domain);
+    defer_end(before);
 }
 
 enum { PS_PER_MS = 1000 * 1000 * 1000 };
@@ -225,7 +255,7 @@ bool await_progress(struct domain *domain, uint64_t end) {
     ptl_event_t event;
     unsigned which;
     if (end == FOREVER) {
-        spin_idle();
+        idle(domain);
         return true;
     }
     const uint64_t now = spin_time_ps();

@@ -129,6 +129,7 @@ struct domain {
     int ranks;
     struct peer *peers[ENDPOINTS]; /* of the endpoints with these numbers, or NULL */
     struct endpoint *asked;        /* endpoints that must take messages off the card's list */
+    unsigned appended;             /* entries for receives and for long messages */
 };
 
 /* The two kinds of messages. */
@@ -250,7 +251,8 @@ struct operation {
     ptl_process_t source;   /* receives: whose messages match */
     unsigned source_number; /* of its endpoint */
     uint64_t tag, ignore;
-    ptl_handle_me_t entry;
+    ptl_handle_me_t entry; /* written later if its call is deferred */
+    bool appended;
     uint64_t offset;       /* of the put that was received, with the length of a long message */
     uint64_t header;       /* hdr_data of the message that was received */
     uint32_t state;        /* index of its HPU memory, or NO_STATE */
@@ -345,6 +347,12 @@ uint64_t end_of_wait(int milliseconds);
  * false when the time is over. */
 bool await_progress(struct domain *domain, uint64_t end);
 
+/* Has the library defer calls of the card that need no answer (spin_defer), or not any more. */
+int defer_begin(const struct domain *domain);
+void defer_end(int before);
+/* Says that a round of polls has found nothing. */
+void idle(const struct domain *domain);
+
 struct operation *operation_new(struct endpoint *ep, enum job job, void *context, uint64_t flags, bool report);
 /* Sets the memory of an operation. Returns false if there are too many pieces. */
 bool operation_memory(struct operation *op, const struct iovec *iov, size_t count);
@@ -356,6 +364,8 @@ void fail(struct operation *op, int error, ptl_ni_fail_t card_error);
 void list_append(struct list *list, struct operation *op);
 void list_remove(struct operation *op);
 
+/* Appends an entry for an operation. */
+int operation_append(struct operation *op, ptl_pt_index_t pt, const ptl_me_t *me);
 /* The descriptor and the offset in it for the memory of an operation. The options say which events an own descriptor has. */
 int descriptor(struct operation *op, ptl_handle_md_t all, unsigned options, ptl_handle_md_t *md, ptl_size_t *offset);
 

@@ -10,7 +10,8 @@
 //! (by `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets `copy_result`,
 //! sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where `process_vm_readv` is not permitted.
 //!
-//! Calls whose answer is known are posted: the rank puts them into [`Slot::posts`] and goes on, up to [`Header::post_ahead`] of them.
+//! Calls whose answer is known are posted: the rank puts them into [`Slot::posts`] and goes on, up to [`Header::post_ahead`] of them,
+//! or up to [`Header::defer`] while it defers calls (`spin_defer`).
 //! The simulator performs them, each at the time at which the one before is over, before the call that follows, and whenever the
 //! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`].
 //!
@@ -24,7 +25,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5802;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5803;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -93,6 +94,8 @@ pub struct Header {
     pub compute_scale_milli: AtomicU64,
     /// How many calls a thread may post before it waits, at most [`POSTS`].
     pub post_ahead: AtomicU32,
+    /// The same for a thread that defers its calls.
+    pub defer: AtomicU32,
     /// 1 while the simulator and the ranks share one CPU: who watches a word then only keeps the other from changing it.
     pub together: AtomicU32,
 }
@@ -142,12 +145,14 @@ pub struct Post {
     pub op: u32,
     /// The number of bytes of `payload` that stand for the memory at `payload_addr`, which the rank may write again at once.
     pub payload_len: u32,
-    /// Their address in the rank.
+    /// Their address in the rank; 0 if they are the beginning of the structure argument, the rest of which is zeros.
     pub payload_addr: u64,
     /// The arguments, as in [`Slot::args`].
     pub args: [u64; POST_ARGS],
     /// Data of the call that were copied.
     pub payload: [u8; PAYLOAD],
+    /// The first scalar result, when the call is over.
+    pub out: u64,
 }
 
 /// Decides how long to spin on a word before sleeping, from how often spinning has succeeded before. A peer on another

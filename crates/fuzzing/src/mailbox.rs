@@ -49,7 +49,7 @@ struct Mailbox {
 
 impl Mailbox {
     fn new() -> Mailbox {
-        let shared = Shared::new(RANKS, 0, POSTS as u32).expect("memory");
+        let shared = Shared::new(RANKS, 0, POSTS as u32, POSTS as u32).expect("memory");
         let path = format!("/proc/self/fd/{}", shared.fd());
         let file = OpenOptions::new().read(true).write(true).open(path).expect("the memory file");
         let copy = read(&file);

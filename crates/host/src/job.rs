@@ -95,7 +95,7 @@ impl Job {
             return Err(JobError::Ranks(spec.ranks));
         }
         spawn::raise_descriptor_limit();
-        let shared = Shared::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead())?;
+        let shared = Shared::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
         Ok(Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
@@ -170,24 +170,34 @@ impl Job {
         let rank = caller.rank as usize;
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
         self.ranks[rank].inside &= !(1 << caller.slot);
-        self.mark_running(rank);
-        self.shared.set_now(now);
         let posted = self.ranks[rank].posted.take_if(|(slot, _)| *slot == caller.slot);
+        // After a posted call, a rank does not run if its only thread waits for the answer to its own call.
+        let sleeps = posted.is_some() && self.shared.requested(rank, caller.slot as usize) == Some(0);
+        if sleeps {
+            self.forget_silence(rank);
+        } else {
+            self.mark_running(rank);
+        }
+        self.shared.set_now(now);
         match (posted, caller.slot) {
             // The rank has gone on already; its next pause may be there.
             (Some((_, op)), _) if reply.rc != ReturnCode::Ok as i32 => {
+                let hint = if self.spec.post_ahead > 0 { "; --post-ahead 0 returns the code" } else { "" };
                 let message = format!(
-                    "{} was refused (return code {}) although one like it was accepted before; --post-ahead 0 returns the code",
+                    "{} was refused (return code {}) although one like it was accepted before{hint}",
                     op.c_name(),
                     reply.rc
                 );
                 return Pause::Refused { rank, message };
             }
-            (Some(_), _) => self.ranks[rank].payload = None,
+            (Some(_), _) => {
+                self.ranks[rank].payload = None;
+                self.shared.answer_post(caller, reply.out[0]);
+            }
             (None, PMI) => self.pmi.leave_barrier(rank),
             (None, _) => self.shared.answer(caller, reply),
         }
-        self.wait(rank)
+        if sleeps { self.next_pause(rank) } else { self.wait(rank) }
     }
 
     /// Returns the number of calls that a rank has posted and the simulator has not handed out.
@@ -207,7 +217,9 @@ impl Job {
 
     /// Returns the structure argument of a call that is not answered.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
-        self.shared.data(caller)
+        let Rank { posted, payload, .. } = &self.ranks[caller.rank as usize];
+        let payload = payload.as_ref().filter(|_| posted.is_some_and(|(slot, _)| slot == caller.slot));
+        payload.and_then(|payload| payload.structure()).unwrap_or_else(|| self.shared.data(caller))
     }
 
     /// Ends a rank and the processes that it has started at once, as a failure of its node does. Returns its status.

@@ -40,14 +40,21 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
             return rc as c_int;
         }
     }
-    if call.post(op) {
+    let place = arguments.iter().map(|argument| argument.place()).find(|place| !place.is_null());
+    if call.post(op, place.unwrap_or(std::ptr::null_mut())) {
         return ReturnCode::Ok as c_int;
     }
-    let learned = (call.post_limit() > 0 && posting::is_of_interest(op)).then(|| call.args());
+    let may_post = call.may_post();
+    let learned = (may_post && posting::is_of_interest(op)).then(|| call.args());
+    let appended =
+        (may_post && matches!(op, Op::PtlMEAppend | Op::PtlMEAppendHandlers)).then(|| (call.args(), call.structure()));
     let mut answer = call.perform();
     if answer.rc() == ReturnCode::Ok as c_int || answer.rc() == ReturnCode::EqDropped as c_int {
         if let Some(args) = learned {
             posting::learn(op, &args);
+        }
+        if let Some((args, me)) = appended {
+            posting::append(&args, &me);
         }
         for argument in arguments {
             argument.take(&mut answer);
@@ -205,6 +212,12 @@ pub extern "C" fn spin_time_ps() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_idle() {
     host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle())]);
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_defer(on: c_int) -> c_int {
+    c_int::from(call::defer(on != 0))
 }
 
 /// See `spin.h`.

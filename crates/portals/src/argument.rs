@@ -16,6 +16,11 @@ pub trait Argument {
 
     /// Copies its result from the answer. Called only after calls that have results.
     fn take(&self, _answer: &mut Answer) {}
+
+    /// Where the result goes if the call is posted; NULL if the argument is none.
+    fn place(&self) -> *mut u32 {
+        std::ptr::null_mut()
+    }
 }
 
 /// A scalar that is one word of a call.
@@ -159,6 +164,10 @@ impl<T: Word> Argument for Out<T> {
     fn take(&self, answer: &mut Answer) {
         // SAFETY: not NULL (see `give`); the caller passes a valid place, as the header asks.
         unsafe { self.0.write_unaligned(T::from_word(answer.word())) };
+    }
+
+    fn place(&self) -> *mut u32 {
+        if size_of::<T>() == size_of::<u32>() { self.0.cast() } else { std::ptr::null_mut() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A call of the simulator through the calling thread's slot.
 
 use crate::output;
-use crate::posting;
+use crate::posting::{self, Copied};
 use crate::session::{self, Session};
 use abi::mailbox::{
     ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, env, state,
@@ -38,6 +38,10 @@ thread_local! {
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// The CPU time of the thread at its last answer, in nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
+    /// Whether the thread defers its calls.
+    static DEFERS: Cell<bool> = const { Cell::new(false) };
+    /// Where the results of the posted calls go; NULL for those that have none.
+    static PLACES: [Cell<*mut u32>; POSTS] = const { [const { Cell::new(std::ptr::null_mut()) }; POSTS] };
 }
 
 /// Gives the thread's slot back when the thread ends.
@@ -145,9 +149,17 @@ impl Call {
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
 
-    /// Returns how many calls a thread may post.
-    pub fn post_limit(&self) -> u32 {
-        self.session.header().post_ahead.load(Ordering::Relaxed).min(POSTS as u32)
+    /// Returns how many calls a thread may post now.
+    fn post_limit(&self) -> u32 {
+        let header = self.session.header();
+        let limit = if DEFERS.get() { &header.defer } else { &header.post_ahead };
+        limit.load(Ordering::Relaxed).min(POSTS as u32)
+    }
+
+    /// Whether this thread may post calls, now or later.
+    pub fn may_post(&self) -> bool {
+        let header = self.session.header();
+        [&header.defer, &header.post_ahead].into_iter().any(|limit| limit.load(Ordering::Relaxed) > 0)
     }
 
     /// Returns the arguments so far.
@@ -156,8 +168,16 @@ impl Call {
         unsafe { (*self.slot).args }
     }
 
+    /// Returns the structure argument.
+    pub fn structure<T: AnyBitPattern>(&self) -> T {
+        // SAFETY: as in `begin`.
+        let bytes = unsafe { &(*self.slot).data };
+        bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
+    }
+
     /// Posts the call if it is known to be accepted, and there is room. Returns whether it did; if not, the call must be performed.
-    pub fn post(&mut self, op: Op) -> bool {
+    /// Its result goes to `place` unless that is NULL.
+    pub fn post(&mut self, op: Op, place: *mut u32) -> bool {
         let limit = self.post_limit();
         // SAFETY: mapped, and this thread's until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
@@ -166,23 +186,55 @@ impl Call {
             return false;
         }
         let args = self.args();
-        let Some(copied) = posting::accepts(op, &args) else { return false };
+        let defers = DEFERS.get();
+        let copied = if defers { posting::defers(op, &args, || self.structure()) } else { posting::accepts(op, &args) };
+        let Some(copied) = copied else { return false };
         let index = posted as usize;
         let mut words = [0; POST_ARGS];
         words.copy_from_slice(&args[..POST_ARGS]);
-        let (address, length) = copied.unwrap_or((0, 0));
-        // SAFETY: as above; the index is less than POSTS.
+        // SAFETY: as above; the index is less than POSTS. Who defers calls has promised that their data can be read.
         unsafe {
             let post = (&raw mut (*self.slot).posts).cast::<Post>().add(index);
-            if length > 0 && !self.copy_payload(address, length, index) {
-                return false; // the simulator reports the address
-            }
-            (*post).op = op as u32;
+            let payload = (&raw mut (*post).payload).cast::<u8>();
+            let (address, length) = match copied {
+                Copied::Nothing => (0, 0),
+                Copied::Structure => {
+                    payload.copy_from_nonoverlapping((&raw const (*self.slot).data).cast(), posting::PLAIN_ME);
+                    (0, posting::PLAIN_ME)
+                }
+                Copied::Memory(address, length) if defers => {
+                    payload.copy_from_nonoverlapping(address as *const u8, length);
+                    (address, length)
+                }
+                Copied::Memory(address, length) => {
+                    if length > 0 && !self.copy_payload(address, length, index) {
+                        return false; // the simulator reports the address
+                    }
+                    (address, length)
+                }
+            };
+            (*post).op = if op == Op::PtlMEAppendHandlers { Op::PtlMEAppend } else { op } as u32;
             (*post).args = words;
             ((*post).payload_addr, (*post).payload_len) = (address, length as u32);
             (*self.slot).posted.store(posted + 1, Ordering::Release);
         }
+        PLACES.with(|places| places[index].set(place));
         true
+    }
+
+    /// Writes the results of the calls that were posted before this one, which is answered, to their places.
+    fn take_results(&self, posted: u32) {
+        PLACES.with(|places| {
+            for (index, place) in places.iter().enumerate().take(posted as usize) {
+                let place = place.replace(std::ptr::null_mut());
+                if !place.is_null() {
+                    // SAFETY: the slot is mapped, and the thread's after the answer; who defers calls keeps the places.
+                    unsafe {
+                        place.write_unaligned((*(&raw const (*self.slot).posts).cast::<Post>().add(index)).out as u32)
+                    };
+                }
+            }
+        });
     }
 
     /// Copies data of the call into its post. The kernel copies, as the address may be bad.
@@ -194,8 +246,8 @@ impl Call {
 
     /// Sends the call and waits for its answer. While it waits, it copies memory when the simulator asks for it.
     pub fn perform(self) -> Answer {
-        // SAFETY: mapped for the life of the process, and an atomic.
-        let word = unsafe { &(*self.slot).state };
+        // SAFETY: mapped for the life of the process, and atomics.
+        let (word, posted) = unsafe { (&(*self.slot).state, (*self.slot).posted.load(Ordering::Relaxed)) };
         word.store(state::REQUEST, Ordering::Release);
         self.ring();
         let mut patience = PATIENCE.get();
@@ -230,6 +282,9 @@ impl Call {
         }
         PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
+        if posted > 0 {
+            self.take_results(posted);
+        }
         if charged(self.session) {
             ANSWERED_NS.set(cpu_ns());
         }
@@ -320,6 +375,11 @@ pub fn flush() {
     if let Ok(call) = Call::begin(Op::SpinFlush) {
         call.perform();
     }
+}
+
+/// Has this thread defer its calls from now on, or not. Returns whether it did before.
+pub fn defer(on: bool) -> bool {
+    DEFERS.replace(on)
 }
 
 /// Counts a read of the time. Returns the number of this thread's reads since its last call other than a sleep.

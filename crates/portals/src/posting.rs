@@ -4,10 +4,14 @@
 //! the same memory descriptor, in the same way, to no higher target, offset and index is accepted again, until the descriptor, its
 //! interface or the map of ranks changes. (The checks are those of Portals 4.3 §3.13 on arguments: none looks at what the card
 //! does at that moment.)
+//!
+//! A thread that defers its calls also posts those that have no result, and entries like those that were accepted before. It promises
+//! that there is room for them.
 
 use abi::mailbox::{Op, PAYLOAD};
-use abi::portals::{Handle, Md, md};
-use std::collections::BTreeMap;
+use abi::portals::{Handle, ME_HANDLER_IOVEC, Md, Me, md, me};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::offset_of;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a posted call has in common with the accepted ones: it must be equal.
@@ -47,16 +51,31 @@ struct Known {
     /// The bound memory descriptors, by handle.
     bound: BTreeMap<Handle, Md>,
     accepted: BTreeMap<Way, Extent>,
+    /// The entries that were appended, by [`entry`].
+    appended: BTreeSet<[u64; 5]>,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known { bound: BTreeMap::new(), accepted: BTreeMap::new() });
+static KNOWN: Mutex<Known> =
+    Mutex::new(Known { bound: BTreeMap::new(), accepted: BTreeMap::new(), appended: BTreeSet::new() });
 
 fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The memory of a call that must be copied when it is posted: address and length.
-pub type Copied = Option<(u64, usize)>;
+/// What must be copied when a call is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// Nothing.
+    Nothing,
+    /// The memory at an address, of a length.
+    Memory(u64, usize),
+    /// The structure argument.
+    Structure,
+}
+
+/// The beginning of a [`Me`] that says all if the entry has no handlers.
+pub const PLAIN_ME: usize = offset_of!(Me, header_handler);
+const _: () = assert!(PLAIN_ME <= PAYLOAD);
 
 /// Returns, if the call is known to be accepted, what must be copied when it is posted.
 pub fn accepts(op: Op, args: &[u64]) -> Option<Copied> {
@@ -69,17 +88,45 @@ pub fn accepts(op: Op, args: &[u64]) -> Option<Copied> {
     // Longer data are never volatile: the simulator asserts that.
     let is_volatile = op != Op::PtlGet && descriptor.options & md::VOLATILE != 0 && extent.length <= PAYLOAD as u64;
     if !is_volatile {
-        return Some(None);
+        return Some(Copied::Nothing);
     }
     // Data that lie in several pieces are not copied.
     let is_whole = descriptor.options & md::IOVEC == 0;
     let start = descriptor.start.wrapping_add(extent.end - extent.length);
-    is_whole.then_some(Some((start, extent.length as usize)))
+    is_whole.then_some(Copied::Memory(start, extent.length as usize))
+}
+
+/// As [`accepts`], for a thread that defers its calls. `me` is the structure argument of a call that appends an entry.
+pub fn defers(op: Op, args: &[u64], me: impl FnOnce() -> Me) -> Option<Copied> {
+    match op {
+        Op::SpinIdle | Op::SpinHostCompute | Op::SpinHostCopy => Some(Copied::Nothing),
+        Op::PtlMEAppend | Op::PtlMEAppendHandlers => {
+            let way = entry(args, &me())?;
+            known().appended.contains(&way).then_some(Copied::Structure)
+        }
+        _ => accepts(op, args),
+    }
+}
+
+/// Takes note of an entry that was appended.
+pub fn append(args: &[u64], me: &Me) {
+    if let Some(way) = entry(args, me) {
+        known().appended.insert(way);
+    }
+}
+
+/// Returns what an entry has in common with the accepted ones: interface, index, list, and counter and options. None for one with
+/// handlers, or with memory in pieces, which the simulator reads.
+fn entry(args: &[u64], me: &Me) -> Option<[u64; 5]> {
+    let handlers = me.header_handler | me.payload_handler | me.completion_handler;
+    let in_pieces = me.le.options & (me::IOVEC | ME_HANDLER_IOVEC) != 0;
+    (handlers == 0 && !in_pieces).then_some([args[0], args[1], args[2], me.le.ct_handle.into(), me.le.options.into()])
 }
 
 /// Whether the answer to a call says something about later ones.
 pub fn is_of_interest(op: Op) -> bool {
-    matches!(op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic | Op::PtlMDRelease | Op::PtlNIFini | Op::PtlSetMap)
+    matches!(op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic)
+        || matches!(op, Op::PtlMDRelease | Op::PtlNIFini | Op::PtlSetMap | Op::PtlPTFree | Op::PtlCTFree)
 }
 
 /// Takes note of a descriptor that was bound.
@@ -101,6 +148,7 @@ pub fn learn(op: Op, args: &[u64]) {
         }
         Op::PtlNIFini | Op::SpinDetach => *known() = Known::default(),
         Op::PtlSetMap => known().accepted.clear(),
+        Op::PtlPTFree | Op::PtlCTFree => known().appended.clear(),
         _ => {}
     }
 }
@@ -122,11 +170,35 @@ fn describe(op: Op, args: &[u64]) -> Option<(Way, Extent)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abi::portals::Le;
 
     const MD: u64 = 7;
 
     fn put(md: u64, offset: u64, length: u64, ack: u64, target: u64, index: u64) -> [u64; 10] {
         [md, offset, length, ack, target, index, 1, 2, 3, 4]
+    }
+
+    #[test]
+    fn entries_are_alike_whatever_they_match() {
+        let le = Le { start: 1000, length: 8, ct_handle: 5, options: 3, ..Le::default() };
+        let me = Me { le, match_bits: 7, hpu_memory: 9, ..Me::default() };
+        let way = entry(&[1, 2, 0, 77], &me);
+        assert_eq!(way, Some([1, 2, 0, 5, 3]));
+        assert_eq!(entry(&[1, 2, 0, 78], &Me { match_bits: 8, ignore_bits: 1, le: Le { start: 1, ..le }, ..me }), way);
+        for args in [[2, 2, 0, 77], [1, 3, 0, 77], [1, 2, 1, 77]] {
+            assert_ne!(entry(&args, &me), way);
+        }
+        for other in [Le { ct_handle: 6, ..le }, Le { options: 1, ..le }] {
+            assert_ne!(entry(&[1, 2, 0, 77], &Me { le: other, ..me }), way);
+        }
+        let in_pieces = Le { options: 3 | me::IOVEC, ..le };
+        let with_handler = [
+            Me { header_handler: 1, ..me },
+            Me { payload_handler: 1, ..me },
+            Me { completion_handler: 1, ..me },
+            Me { le: in_pieces, ..me },
+        ];
+        assert!(with_handler.iter().all(|me| entry(&[1, 2, 0, 77], me).is_none()));
     }
 
     /// One test, as what is known is the process's.
@@ -138,8 +210,8 @@ mod tests {
         learn(Op::PtlPut, &first);
         assert_eq!(accepts(first), None, "nothing is known about the descriptor");
         bind(MD as Handle, plain);
-        assert_eq!(accepts(first), Some(None));
-        assert_eq!(accepts(put(MD, 0, 20, 1, 0, 0)), Some(None));
+        assert_eq!(accepts(first), Some(Copied::Nothing));
+        assert_eq!(accepts(put(MD, 0, 20, 1, 0, 0)), Some(Copied::Nothing));
         for other in [
             put(MD + 1, 100, 20, 1, 5, 3),
             put(MD, 101, 20, 1, 5, 3),
@@ -155,12 +227,13 @@ mod tests {
         assert_eq!(super::accepts(Op::PtlGet, &first), None);
         assert_eq!(super::accepts(Op::PtlCTWait, &first), None);
         // Extents grow with what is accepted.
+        assert_eq!(super::defers(Op::PtlPut, &first, Me::default), Some(Copied::Nothing));
         learn(Op::PtlPut, &put(MD, 0, 200, 1, 9, 0));
-        assert_eq!(accepts(put(MD, 50, 150, 1, 8, 3)), Some(None));
+        assert_eq!(accepts(put(MD, 50, 150, 1, 8, 3)), Some(Copied::Nothing));
 
         bind(MD as Handle, Md { options: md::VOLATILE, ..plain });
-        assert_eq!(accepts(put(MD, 30, 20, 1, 5, 3)), Some(Some((1030, 20))));
-        assert_eq!(accepts(put(MD, 30, 100, 1, 5, 3)), Some(None), "too long to be volatile");
+        assert_eq!(accepts(put(MD, 30, 20, 1, 5, 3)), Some(Copied::Memory(1030, 20)));
+        assert_eq!(accepts(put(MD, 30, 100, 1, 5, 3)), Some(Copied::Nothing), "too long to be volatile");
         bind(MD as Handle, Md { options: md::VOLATILE | md::IOVEC, ..plain });
         assert_eq!(accepts(put(MD, 30, 20, 1, 5, 3)), None);
 
@@ -169,11 +242,21 @@ mod tests {
         assert_eq!(accepts(first), None);
         learn(Op::PtlPut, &first);
         learn(Op::PtlMDRelease, &[MD + 1]);
-        assert_eq!(accepts(first), Some(None));
+        assert_eq!(accepts(first), Some(Copied::Nothing));
         learn(Op::PtlMDRelease, &[MD]);
         bind(MD as Handle, plain);
         assert_eq!(accepts(first), None);
         learn(Op::PtlPut, &first);
+        let deferred = |op| super::defers(op, &[1, 2, 0, 77], Me::default);
+        assert_eq!(deferred(Op::PtlMEAppend), None);
+        append(&[1, 2, 0, 3], &Me::default());
+        assert_eq!(deferred(Op::PtlMEAppend), Some(Copied::Structure));
+        assert_eq!(deferred(Op::PtlMEAppendHandlers), Some(Copied::Structure));
+        assert_eq!(super::accepts(Op::PtlMEAppend, &[1, 2, 0, 77]), None, "only a thread that defers posts entries");
+        learn(Op::PtlPTFree, &[1, 2]);
+        assert_eq!(deferred(Op::PtlMEAppend), None);
+        assert_eq!([Op::SpinIdle, Op::SpinHostCopy, Op::SpinHostCompute].map(deferred), [Some(Copied::Nothing); 3]);
+        assert_eq!(deferred(Op::PtlEQGet), None);
         learn(Op::PtlNIFini, &[0]);
         learn(Op::PtlPut, &first);
         assert_eq!(accepts(first), None);

@@ -313,6 +313,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
         post_ahead: post_ahead(options),
+        defers: !must_wait(options),
         adapts_affinity: options.bind_to == BindTo::Auto,
         provider,
     })?;
@@ -504,10 +505,15 @@ fn progress_by_default(options: &Options) -> When {
     if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
 }
 
-/// Returns the value of `--post-ahead`, or 0 after a notice where calls must wait: a rank that dies must not have started what it would
-/// have done later, and CPU time between calls is measured from one answer to the next.
+/// Whether each call must wait for its answer: a rank that dies must not have started what it would have done later, and CPU time
+/// between calls is measured from one answer to the next.
+fn must_wait(options: &Options) -> bool {
+    options.failures.kills() || options.compute.scale() != 0
+}
+
+/// Returns the value of `--post-ahead`, or 0 after a notice where calls must wait.
 fn post_ahead(options: &Options) -> u32 {
-    let must_wait = options.failures.kills() || options.compute.scale() != 0;
+    let must_wait = must_wait(options);
     if must_wait && options.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }

@@ -24,6 +24,11 @@ impl Job {
     /// Takes note that threads of a rank run. Stopped threads stay stopped while the places that they poll do not change.
     pub(super) fn mark_running(&mut self, rank: usize) {
         self.end_batch();
+        self.forget_silence(rank);
+    }
+
+    /// Takes note that a rank has made a call.
+    pub(super) fn forget_silence(&mut self, rank: usize) {
         self.touched.remove(&rank);
         self.asleep.retain(|&other| other != rank);
         self.ranks[rank].silence = SilentPeriod::default();

@@ -35,12 +35,12 @@ impl Job {
     /// # Errors
     /// [`MemoryFault`] when a byte is not mapped or not readable; `out` may then be partly written.
     pub fn read(&mut self, rank: usize, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.write_batch();
         let copied = self.ranks[rank].payload.as_ref().and_then(|payload| payload.get(address, out.len()));
         if let Some(bytes) = copied {
             out.copy_from_slice(bytes);
             return Ok(());
         }
+        self.write_batch();
         let fault = MemoryFault { rank, address, length: out.len(), write: false };
         let mut done = 0;
         while done < out.len() {

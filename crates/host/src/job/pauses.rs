@@ -95,6 +95,11 @@ impl Job {
     /// Waits for the next pause of a rank that runs. Callers need it after [`Pause::Exited`] of another rank.
     pub fn wait(&mut self, rank: usize) -> Pause {
         self.end_batch();
+        self.next_pause(rank)
+    }
+
+    /// Waits for the next pause of a rank, which may be paused.
+    pub(super) fn next_pause(&mut self, rank: usize) -> Pause {
         self.asleep.retain(|&other| other != rank);
         let mut period = threads::PERIOD;
         let mut slept = false;

@@ -36,8 +36,18 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// Returns the structure argument of the call, of which the beginning was copied, if it has one.
+    pub fn structure<T: AnyBitPattern>(&self) -> Option<T> {
+        let mut bytes = [0; mailbox::DATA];
+        bytes[..self.length].copy_from_slice(&self.bytes[..self.length]);
+        (self.address == 0 && self.length > 0).then(|| bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]))
+    }
+
     /// Returns the `length` bytes that stand for the memory at `address`, if they were all copied.
     pub fn get(&self, address: u64, length: usize) -> Option<&[u8]> {
+        if self.address == 0 {
+            return None; // a structure
+        }
         let start = usize::try_from(address.checked_sub(self.address)?).ok()?;
         self.bytes[..self.length].get(start..start.checked_add(length)?)
     }
@@ -48,7 +58,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`JobError::System`] when the system gives no memory.
-    pub fn new(ranks: usize, compute_scale_milli: u64, post_ahead: u32) -> Result<Shared, JobError> {
+    pub fn new(ranks: usize, compute_scale_milli: u64, post_ahead: u32, defer: u32) -> Result<Shared, JobError> {
         let length = mailbox::file_size(ranks);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create(c"spin-job", flags).map_err(JobError::system("make the job's shared memory"))?;
@@ -67,10 +77,11 @@ impl Shared {
                 now_ps: 0.into(),
                 compute_scale_milli: compute_scale_milli.into(),
                 post_ahead: post_ahead.into(),
+                defer: defer.into(),
                 together: 0.into(),
             });
         }
-        Ok(Shared { map, ranks, file, patience: Patience::new(), together: false, posts: post_ahead > 0 })
+        Ok(Shared { map, ranks, file, patience: Patience::new(), together: false, posts: post_ahead > 0 || defer > 0 })
     }
 
     /// Makes signals to this process ring the doorbell.
@@ -217,9 +228,20 @@ impl Shared {
         Ok((Call { caller, op, elapsed_ns: 0, args }, pid, payload))
     }
 
+    /// Gives a slot the result of the posted call that was taken over last.
+    pub fn answer_post(&mut self, caller: Caller, out: u64) {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        // SAFETY: mapped; the rank reads it when its own call is answered.
+        unsafe {
+            let index = (*slot).taken.load(Ordering::Relaxed).wrapping_sub(1) as usize % POSTS;
+            (&raw mut (*(&raw mut (*slot).posts).cast::<mailbox::Post>().add(index)).out).write_volatile(out);
+        }
+    }
+
     /// Has every further call of a rank wait for its answer.
     pub fn end_posting(&mut self) {
         self.header().post_ahead.store(0, Ordering::Relaxed);
+        self.header().defer.store(0, Ordering::Relaxed);
     }
 
     /// Returns a copy of the structure argument of a call.

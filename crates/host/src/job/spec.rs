@@ -38,6 +38,8 @@ pub struct JobSpec {
     pub adapts_affinity: bool,
     /// How many calls whose answer is known a thread may make before it waits for the simulator.
     pub post_ahead: u32,
+    /// Whether a thread that defers its calls (`spin_defer`) may make them before it waits.
+    pub defers: bool,
     /// Makes the libfabric provider, when the first rank has loaded an MPI that uses libfabric.
     pub provider: Option<Maker>,
 }
@@ -46,7 +48,16 @@ impl JobSpec {
     /// Returns how many calls a thread may post. The CPU time between calls is known only at a call that waits, and the library
     /// copies memory only during such a call.
     pub(super) fn post_ahead(&self) -> u32 {
-        if self.compute_scale_milli != 0 || self.serve_copies { 0 } else { self.post_ahead.min(POSTS as u32) }
+        if self.must_wait() { 0 } else { self.post_ahead.min(POSTS as u32) }
+    }
+
+    /// Returns the same for a thread that defers its calls.
+    pub(super) fn defer(&self) -> u32 {
+        if self.must_wait() || !self.defers { 0 } else { POSTS as u32 }
+    }
+
+    fn must_wait(&self) -> bool {
+        self.compute_scale_milli != 0 || self.serve_copies
     }
 
     /// Returns the value that a variable of the ranks' environment has when they start, before their libraries are preloaded.
