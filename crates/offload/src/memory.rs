@@ -6,6 +6,8 @@ use nic::MemoryFault;
 
 /// Bytes of a page.
 const PAGE: usize = 1024;
+/// Bytes of a line: a page of which no other line has been written takes no more.
+const LINE: usize = 64;
 /// Bytes of a word of untouched memory.
 const WORD: usize = 8;
 
@@ -19,30 +21,50 @@ pub fn buffer(tag: u32) -> u64 {
 /// so that data in a wrong place is noticed.
 #[derive(Debug, Default)]
 pub struct SparseMemory {
-    pages: HashMap<(u32, u64), Box<[u8; PAGE]>, BuildHasherDefault<Mixer>>,
+    pages: HashMap<(u32, u64), Page, BuildHasherDefault<Mixer>>,
+}
+
+/// A page that has been written.
+#[derive(Debug)]
+enum Page {
+    /// Its line with this number; the others are untouched. Most messages of large schedules are short.
+    Line(usize, Box<[u8; LINE]>),
+    /// All of it.
+    Whole(Box<[u8; PAGE]>),
 }
 
 impl SparseMemory {
     /// Copies what is at `address` of a rank.
     pub fn load(&self, rank: u32, address: u64, out: &mut [u8]) {
-        pieces(address, out.len(), |page, start, piece| match self.pages.get(&(rank, page)) {
-            Some(bytes) => out[piece.clone()].copy_from_slice(&bytes[start..start + piece.len()]),
-            None => untouched(rank, page * PAGE as u64 + start as u64, &mut out[piece]),
+        pieces(address, out.len(), |page, start, piece| {
+            let out = &mut out[piece];
+            match self.pages.get(&(rank, page)) {
+                Some(Page::Whole(bytes)) => out.copy_from_slice(&bytes[start..start + out.len()]),
+                Some(Page::Line(line, bytes)) if is_within(*line, start, out.len()) => {
+                    out.copy_from_slice(&bytes[start - line * LINE..][..out.len()]);
+                }
+                Some(Page::Line(line, bytes)) => {
+                    out.copy_from_slice(&whole(rank, page, *line, bytes)[start..start + out.len()]);
+                }
+                None => untouched(rank, page * PAGE as u64 + start as u64, out),
+            }
         });
     }
 
     /// Writes to `address` of a rank.
     pub fn store(&mut self, rank: u32, address: u64, bytes: &[u8]) {
         pieces(address, bytes.len(), |page, start, piece| {
-            let whole = piece.len() == PAGE;
-            let there = self.pages.entry((rank, page)).or_insert_with(|| {
-                let mut fresh = Box::new([0; PAGE]);
-                if !whole {
-                    untouched(rank, page * PAGE as u64, &mut *fresh);
-                }
-                fresh
-            });
-            there[start..start + piece.len()].copy_from_slice(&bytes[piece]);
+            let bytes = &bytes[piece];
+            let there = self.pages.entry((rank, page)).or_insert_with(|| Page::touched(rank, page, start, bytes.len()));
+            if let Page::Line(line, known) = there
+                && !is_within(*line, start, bytes.len())
+            {
+                *there = Page::Whole(whole(rank, page, *line, known));
+            }
+            match there {
+                Page::Line(line, known) => known[start - *line * LINE..][..bytes.len()].copy_from_slice(bytes),
+                Page::Whole(known) => known[start..start + bytes.len()].copy_from_slice(bytes),
+            }
         });
     }
 
@@ -63,6 +85,36 @@ impl SparseMemory {
             self.pages.remove(&(rank, page));
         }
     }
+}
+
+impl Page {
+    /// Makes a page of a rank for a first write of `bytes` bytes from `start` on.
+    fn touched(rank: u32, page: u64, start: usize, bytes: usize) -> Page {
+        let (address, line) = (page * PAGE as u64, start / LINE);
+        if is_within(line, start, bytes) {
+            let mut fresh = Box::new([0; LINE]);
+            untouched(rank, address + (line * LINE) as u64, &mut *fresh);
+            return Page::Line(line, fresh);
+        }
+        let mut fresh = Box::new([0; PAGE]);
+        if bytes < PAGE {
+            untouched(rank, address, &mut *fresh);
+        }
+        Page::Whole(fresh)
+    }
+}
+
+/// Whether `bytes` bytes from `start` of a page on lie in this line.
+fn is_within(line: usize, start: usize, bytes: usize) -> bool {
+    start >= line * LINE && start + bytes <= (line + 1) * LINE
+}
+
+/// Returns all of a page of which one line has been written.
+fn whole(rank: u32, page: u64, line: usize, written: &[u8; LINE]) -> Box<[u8; PAGE]> {
+    let mut bytes = Box::new([0; PAGE]);
+    untouched(rank, page * PAGE as u64, &mut *bytes);
+    bytes[line * LINE..(line + 1) * LINE].copy_from_slice(written);
+    bytes
 }
 
 impl HostMemory for SparseMemory {
@@ -164,6 +216,28 @@ mod tests {
         let parts: Vec<u8> = (0..5000).step_by(7).flat_map(|at| bytes(&memory, 1, 100 + at, 7)).collect();
         assert_eq!(all, parts[..5000]);
         assert_ne!(all[..64], bytes(&memory, 2, 100, 64));
+    }
+
+    /// However the bytes of a page are written, it then holds the same.
+    #[test]
+    fn a_page_with_one_line_holds_what_a_whole_one_does() {
+        let start = buffer(7) + PAGE as u64;
+        for (first, second) in [(0..8, 8..64), (60..64, 64..65), (100..108, 90..130), (1016..1024, 0..3)] {
+            let (mut lines, mut whole) = (SparseMemory::default(), SparseMemory::default());
+            let untouched = bytes(&whole, 3, start, PAGE);
+            whole.store(3, start, &untouched);
+            for (range, value) in [(first.clone(), 1), (second.clone(), 2)] {
+                for memory in [&mut lines, &mut whole] {
+                    memory.store(3, start + range.start, &vec![value; (range.end - range.start) as usize]);
+                }
+                for (from, length) in [(0, PAGE), (range.start as usize, 3), (64, 64), (63, 2)] {
+                    let at = start + from as u64;
+                    assert_eq!(bytes(&lines, 3, at, length), bytes(&whole, 3, at, length), "{first:?} {second:?}");
+                }
+            }
+            let is_line = matches!(lines.pages.values().next(), Some(Page::Line(..)));
+            assert_eq!((lines.pages.len(), is_line), (1, second == (8..64)));
+        }
     }
 
     #[test]
