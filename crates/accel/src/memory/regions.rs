@@ -1,6 +1,14 @@
+use std::cell::RefCell;
+
 use hpu::Window;
 
 use super::GRAIN;
+
+thread_local! {
+    /// Arenas that trimmed memories have given back, for the next that need more than what they keep: most cards of a large simulation
+    /// are idle, and would take memory from the allocator for each message.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A memory of an accelerator: a range of card addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +132,14 @@ impl Memories {
     #[cold]
     fn grow(&mut self, index: usize, hole: usize, missing: usize) {
         let old = self.arena.len();
+        if self.regions[index].region.transient
+            && old == self.kept()
+            && let Some(mut arena) = SPARE.with_borrow_mut(Vec::pop)
+        {
+            arena.clear();
+            arena.extend_from_slice(&self.arena);
+            self.arena = arena;
+        }
         self.arena.resize(old + missing, 0);
         self.arena.copy_within(hole..old, hole + missing);
         self.arena[hole..old.min(hole + missing)].fill(0);
@@ -131,17 +147,55 @@ impl Memories {
         self.layout = self.layout.wrapping_add(1);
     }
 
+    /// Number of the bytes that regions have which are not transient.
+    fn kept(&self) -> usize {
+        let kept = self.regions.iter().filter(|resident| !resident.region.transient);
+        kept.map(|resident| resident.bytes).sum()
+    }
+
     /// Returns the memory of transient regions to the host computer; their bytes are zero afterwards.
     pub fn trim(&mut self) {
-        let kept = self.regions.iter().filter(|resident| !resident.region.transient);
-        let kept = kept.map(|resident| resident.bytes).sum();
+        let kept = self.kept();
         if self.arena.len() > kept {
-            self.arena.truncate(kept);
-            self.arena.shrink_to_fit();
+            let arena = self.arena[..kept].to_vec();
+            let spare = std::mem::replace(&mut self.arena, arena);
+            SPARE.with_borrow_mut(|arenas| arenas.push(spare));
             let transient = self.regions.iter_mut().filter(|resident| resident.region.transient);
             transient.for_each(|resident| resident.bytes = 0);
             self.layout = self.layout.wrapping_add(1);
         }
+    }
+
+    /// Copies bytes to a region that has none yet; one that has some keeps them.
+    ///
+    /// # Errors
+    /// When the bytes do not lie in one region.
+    pub fn provide(&mut self, address: u32, bytes: &[u8]) -> Result<(), OutsideMemory> {
+        match self.present(address, bytes.len() as u32)? {
+            0 => self.write(address, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies bytes to a region that has some; one that has none gets them when they are [provided](Memories::provide).
+    ///
+    /// # Errors
+    /// When the bytes do not lie in one region.
+    pub fn replace(&mut self, address: u32, bytes: &[u8]) -> Result<(), OutsideMemory> {
+        match self.present(address, bytes.len() as u32)? {
+            0 => Ok(()),
+            _ => self.write(address, bytes),
+        }
+    }
+
+    /// Number of bytes that the region has in which these lie.
+    fn present(&self, address: u32, len: u32) -> Result<usize, OutsideMemory> {
+        let within = |region: &Region| {
+            let at = address.wrapping_sub(region.base);
+            at < region.size && len <= region.size - at
+        };
+        let resident = self.regions.iter().find(|resident| within(&resident.region));
+        Ok(resident.ok_or(OutsideMemory { address, len })?.bytes)
     }
 
     /// Copies bytes to a card address.
@@ -238,6 +292,26 @@ mod tests {
         assert_eq!(memories.slice(HEAP, 128).unwrap(), [7; 128]);
         assert_eq!(memories.slice(PACKETS, 100).unwrap(), [0; 100]);
         assert_eq!(memories.slice(STACKS, 100).unwrap(), [0; 100]);
+    }
+
+    #[test]
+    fn bytes_are_provided_where_none_are_and_replaced_where_some_are() {
+        let mut memories = memories();
+        memories.replace(PACKETS, &[1; 64]).unwrap();
+        assert_eq!(memories.arena().len(), 0);
+        memories.provide(PACKETS, &[2; 64]).unwrap();
+        memories.provide(PACKETS, &[3; 64]).unwrap();
+        assert_eq!(memories.slice(PACKETS, 64).unwrap(), [2; 64]);
+        memories.replace(PACKETS, &[4; 32]).unwrap();
+        assert_eq!(memories.slice(PACKETS, 64).unwrap(), [[4; 32], [2; 32]].as_flattened());
+        memories.trim();
+        memories.provide(PACKETS, &[5; 64]).unwrap();
+        assert_eq!(memories.slice(PACKETS, 64).unwrap(), [5; 64]);
+        for outside in [(0, 1), (PACKETS + 0xfff, 2)] {
+            let error = Err(OutsideMemory { address: outside.0, len: outside.1 });
+            assert_eq!(memories.provide(outside.0, &vec![0; outside.1 as usize]), error);
+            assert_eq!(memories.replace(outside.0, &vec![0; outside.1 as usize]), error);
+        }
     }
 
     #[test]

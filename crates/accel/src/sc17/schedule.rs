@@ -36,6 +36,8 @@ impl Unit {
     fn start(&mut self, context: u16, task: Task, env: &mut dyn Env) -> Result<(), InternalError> {
         let loaded = self.program.as_ref().ok_or(InternalError::NoProgram)?;
         let block = map::CONTEXTS + u32::from(context) * map::CONTEXT_STRIDE;
+        let program = &loaded.program.device().program;
+        self.memories.provide(map::PROGRAM, program.program_segment())?;
         let user_header = match task.packet {
             Some(packet) if task.role() == Role::Header => self.memories.slice(packet.start, packet.user_header)?,
             _ => &mut [],
@@ -43,7 +45,6 @@ impl Unit {
         let arguments = self.convention.arguments(&task, block, user_header);
         self.memories.write(block, &arguments.block)?;
         let stack_top = block + map::CONTEXT_STRIDE;
-        let program = &loaded.program.device().program;
         let thread = Thread::new(program, task.handler.entry, stack_top, arguments.registers);
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.begins(u32::from(context), task.message, task.role());

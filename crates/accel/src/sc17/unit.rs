@@ -84,7 +84,7 @@ impl Unit {
 
     pub(super) fn load_program(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError> {
         let device = &program.device().program;
-        self.memories.write(map::PROGRAM, device.program_segment())?;
+        self.memories.replace(map::PROGRAM, device.program_segment())?;
         self.memories.write(map::DATA, device.data_segment())?;
         if self.profiling {
             program.engine().set_profiling();
@@ -111,7 +111,8 @@ impl Unit {
         self.watched = Watched::default();
     }
 
-    /// Releases the memory of stacks and packet buffers if no handler runs and no packet waits.
+    /// Releases the memory of the code, of stacks and of packet buffers if no handler runs and no packet waits. The code returns with the
+    /// next handler.
     pub(super) fn trim_memories(&mut self) {
         if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
             self.memories.trim();
@@ -183,10 +184,11 @@ fn memories(config: &Sc17, mtu: u32) -> Memories {
     // A context has its argument block and its stack, and no memory between them.
     let pieces = Pieces { stride: map::CONTEXT_STRIDE, head: map::ARGS_BYTES, tail: config.stack };
     Memories::new(vec![
-        region(map::PROGRAM, config.program, false),
         region(map::DATA, config.data, false),
         region(map::HPU_MEMORY, config.memory, false),
-        Region { pieces: Some(pieces), ..region(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE, true) },
+        // In the order in which they are first needed, so that few bytes move.
         region(map::PACKETS, config.slots(mtu) * Sc17::slot_bytes(mtu), true),
+        region(map::PROGRAM, config.program, true),
+        Region { pieces: Some(pieces), ..region(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE, true) },
     ])
 }
