@@ -28,6 +28,9 @@ pub trait Ranks {
         false
     }
 
+    /// Prefetches the state of a rank, whose card or CPU will soon have an event.
+    fn prefetch(&self, _rank: usize) {}
+
     /// Starts the ranks, before the first event.
     ///
     /// # Errors

@@ -108,6 +108,25 @@ pub fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
+/// Makes the processor prefetch all bytes of a value.
+#[inline]
+pub fn prefetch_all<T: ?Sized>(value: &T) {
+    let start = std::ptr::from_ref(value).cast::<u8>();
+    for line in (0..size_of_val(value)).step_by(64) {
+        prefetch(start.wrapping_add(line));
+    }
+}
+
+/// Appends a value to a list of which there are many: it begins with room for one value, and grows by half. [`Vec::push`] begins with
+/// room for four, and doubles it.
+#[inline]
+pub fn push_frugally<T>(list: &mut Vec<T>, value: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / 2).max(1));
+    }
+    list.push(value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +142,17 @@ mod tests {
         assert!(HugePageSlice::<u64>::zeroed(1 << 20).iter().all(|&word| word == 0));
         assert!(HugePageSlice::<u64>::zeroed(0).is_empty());
         prefetch(&raw const more[4]);
+        prefetch_all(&*more);
+    }
+
+    #[test]
+    fn a_list_has_little_room_that_it_does_not_use() {
+        let mut list = Vec::new();
+        let mut rooms = Vec::new();
+        for value in 0..8 {
+            push_frugally(&mut list, value);
+            rooms.push(list.capacity());
+        }
+        assert_eq!((list, rooms), ((0..8).collect(), vec![1, 2, 3, 4, 6, 6, 9, 9]));
     }
 }

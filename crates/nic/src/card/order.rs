@@ -4,13 +4,15 @@
 //! packets of requests to a card are numbered, and one that comes before a packet that was lost waits until that has been sent
 //! again, or is given up. The card is taken to have room for all of them: its peer sends again what was lost, and nothing else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::message::Packet;
 
 /// The orders of the requests from each card.
 #[derive(Debug, Default)]
-pub struct Orders(HashMap<u32, Order>);
+pub struct Orders(FxHashMap<u32, Order>);
 
 /// The order of the requests from one card.
 #[derive(Debug, Default)]

@@ -1,5 +1,4 @@
-use std::collections::{HashMap, HashSet};
-
+use rustc_hash::{FxHashMap, FxHashSet};
 use sim::Time;
 
 use super::rx::{RxMessage, Sink};
@@ -8,13 +7,13 @@ use crate::portals::InternalError;
 
 /// What a card knows of the messages of which packets arrive.
 pub struct Messages {
-    channels: HashMap<MessageId, Channel>,
+    channels: FxHashMap<MessageId, Channel>,
     /// Number of packets that wait because they have overtaken their header packet.
     early: u32,
     /// The greatest number of these for which there is room.
     early_limit: u32,
     /// Messages that their senders have given up. Packets of them that come late are ignored.
-    abandoned: HashSet<MessageId>,
+    abandoned: FxHashSet<MessageId>,
 }
 
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl Messages {
     /// A card without messages. Of all messages together, at most `early_limit` packets that have overtaken their
     /// header packets find room.
     pub fn new(early_limit: u32) -> Messages {
-        Messages { channels: HashMap::new(), early: 0, early_limit, abandoned: HashSet::new() }
+        Messages { channels: FxHashMap::default(), early: 0, early_limit, abandoned: FxHashSet::default() }
     }
 
     /// The header packet of a message is matched until `until`.
@@ -157,7 +156,7 @@ impl Messages {
     }
 
     /// The operations of this node whose answers are arriving.
-    pub fn being_answered(&self) -> HashSet<OpToken> {
+    pub fn being_answered(&self) -> FxHashSet<OpToken> {
         let answered = |channel: &Channel| match channel {
             Channel::Open(rx) => match rx.sink {
                 Sink::Operation(token, _) => Some(token),

@@ -1,7 +1,8 @@
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use machine::Machine;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sim::Time;
 
 use super::dma::DmaEngine;
@@ -36,9 +37,9 @@ pub struct Pipeline {
     /// Packets for which the network has no room, in the order in which they will leave.
     pub(super) blocked: VecDeque<Leaving>,
     /// Messages of this card that it has given up, because their packets were lost again and again.
-    pub given_up: HashSet<MessageId>,
+    pub given_up: FxHashSet<MessageId>,
     /// For each target, the place of the last packet to it ([`crate::message::Packet::place`]).
-    pub(super) places: HashMap<u32, u64>,
+    pub(super) places: FxHashMap<u32, u64>,
     messages: u64,
 }
 
@@ -55,8 +56,8 @@ impl Pipeline {
             send_ready: Time::ZERO,
             unread: VecDeque::new(),
             blocked: VecDeque::new(),
-            given_up: HashSet::new(),
-            places: HashMap::new(),
+            given_up: FxHashSet::default(),
+            places: FxHashMap::default(),
             messages: 0,
             machine,
         }

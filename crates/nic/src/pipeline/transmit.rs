@@ -76,7 +76,8 @@ impl Pipeline {
         }
         let mtu = u64::from(self.machine.network.mtu);
         self.fetch(&message, 0, ports);
-        (1..FETCHES).for_each(|packet| self.fetch_if_any(&message, packet * mtu, ports));
+        let first = (1..FETCHES).map(|packet| packet * mtu).take_while(|offset| *offset < length);
+        first.for_each(|offset| self.fetch(&message, offset, ports));
     }
 
     /// When a message that is sent now reaches the port, but for its data: behind the one before it or, with

@@ -206,6 +206,7 @@ impl Portals {
             return Err(if wanted == ptl::PT_ANY { ReturnCode::PtFull } else { ReturnCode::ArgInvalid });
         }
         if index >= interface.portals.len() {
+            interface.portals.reserve_exact(index + 1 - interface.portals.len());
             interface.portals.resize_with(index + 1, || None);
         }
         let slot = interface.portals.get_mut(index).ok_or(ReturnCode::ArgInvalid)?;

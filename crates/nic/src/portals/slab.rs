@@ -1,4 +1,5 @@
 use abi::portals::{Handle, ReturnCode};
+use sim::memory::{prefetch_all, push_frugally};
 
 /// What a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl<T> Slab<T> {
             Some(index) => index,
             None => {
                 let index = u16::try_from(self.slots.len()).map_err(|_| ReturnCode::NoSpace)?;
-                self.slots.push((0, None));
+                push_frugally(&mut self.slots, (0, None));
                 index
             }
         };
@@ -91,6 +92,12 @@ impl<T> Slab<T> {
     pub fn get_mut(&mut self, handle: Handle) -> Result<&mut T, ReturnCode> {
         let index = self.index(handle).ok_or(ReturnCode::ArgInvalid)?;
         self.slots[index].1.as_mut().ok_or(ReturnCode::ArgInvalid)
+    }
+
+    /// Prefetches the first objects.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_all(&self.slots[..self.slots.len().min(3)]);
     }
 
     /// Takes the object out.

@@ -1,6 +1,5 @@
-use std::collections::HashMap;
-
 use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode};
+use rustc_hash::FxHashMap;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -30,7 +29,7 @@ pub struct Portals {
     pub(crate) closed: [Option<Box<Interface>>; 4],
     pub(crate) operations: Operations,
     /// Entries that have taken the unexpected headers of messages that are still under way.
-    pub(crate) claims: HashMap<MessageId, Claim>,
+    pub(crate) claims: FxHashMap<MessageId, Claim>,
     /// Whether triggered operations that are due are left to the CPU.
     pub(crate) leaves_to_cpu: bool,
     /// Number of times that flow control has stopped a portal table entry.
@@ -53,7 +52,7 @@ impl Portals {
             interfaces: [const { None }; 4],
             closed: [const { None }; 4],
             operations: Operations::default(),
-            claims: HashMap::new(),
+            claims: FxHashMap::default(),
             leaves_to_cpu,
             flow_control: 0,
             triggered_peak: 0,

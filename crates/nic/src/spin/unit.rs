@@ -3,6 +3,7 @@ use std::rc::Rc;
 
 use accel::{Accelerator, CommandId, Env, Event, HpuMemory, Reply, Role};
 use machine::Machine;
+use sim::memory::push_frugally;
 
 use super::env::{CardEnv, Work};
 use super::verdict::SpinMessage;
@@ -94,7 +95,7 @@ impl Spin {
     pub(super) fn stats_of(&mut self, handler: &Rc<str>) -> &mut HandlerStats {
         let known = self.stats.iter().position(|(other, _)| Rc::ptr_eq(other, handler));
         let index = known.unwrap_or_else(|| {
-            self.stats.push((handler.clone(), HandlerStats::default()));
+            push_frugally(&mut self.stats, (handler.clone(), HandlerStats::default()));
             self.stats.len() - 1
         });
         &mut self.stats[index].1
