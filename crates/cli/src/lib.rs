@@ -14,6 +14,7 @@ pub mod pspin;
 pub mod sdk;
 pub mod spincc;
 pub mod spinrun;
+mod transport;
 mod units;
 
 /// Cards and messages are many small pieces of memory that come and go.

@@ -221,3 +221,54 @@ fn noise_and_timelines_work_with_packets() {
     }
     assert!(has(&some, "message: send") && !has(&some, "from 0,") && !has(&some, "rank 1"));
 }
+
+/// Three senders, whose packets meet at one port.
+const INCAST: &str = "num_ranks 4 rank 0 { recv 60000b from 1 recv 60000b from 2 recv 60000b from 3 }
+    rank 1 { send 60000b to 0 } rank 2 { send 60000b to 0 } rank 3 { send 60000b to 0 }";
+
+#[test]
+fn answers_pauses_rates_and_trimming_are_options() {
+    let run = |options: &str| packet(options, INCAST);
+    assert_eq!(run("")["transport"], serde_json::Value::Null);
+    // 15 packets each.
+    let acked = run("--ack-bytes 64");
+    assert_eq!((&acked["transport"]["acknowledgements"], &acked["parameters"]["ack_bytes"]), (&45.into(), &64.into()));
+    assert_eq!(acked["max_end_ns"], run("")["max_end_ns"], "nothing else is on the way back");
+    let paused = run("--flow pfc --buffer 20000");
+    assert!(paused["transport"]["pauses"].as_u64().unwrap() > 0);
+    assert!(paused["transport"]["paused_ns"].as_f64().unwrap() > 0.0);
+    assert_eq!((&paused["network"]["drops"], &paused["network"]["resent"]), (&0.into(), &0.into()));
+    let trimmed = run("--flow trim --buffer 32768");
+    assert!(trimmed["transport"]["trimmed"].as_u64().unwrap() > 0);
+    assert_eq!(trimmed["transport"]["trimmed"], trimmed["network"]["resent"]);
+    let marks = "--machine sc17-int --set network.fabric.dcqcn.mark_from_bytes=8192 --set network.fabric.dcqcn.mark_all_bytes=8192 \
+        --set network.fabric.rate_control=dcqcn";
+    let marked = run(marks);
+    assert_eq!(
+        (&marked["transport"]["notifications"], &marked["parameters"]["rate_control"]),
+        (&3.into(), &"dcqcn".into())
+    );
+    assert_eq!(run("--rate-control dcqcn")["parameters"]["rate_control"], "dcqcn");
+    for options in ["--flow pfc --buffer 20000", "--flow trim --buffer 32768", marks] {
+        let times = || ["end_ns", "transport"].map(|member| run(options)[member].clone());
+        assert_eq!(times(), times(), "{options}");
+    }
+}
+
+#[test]
+fn what_an_option_of_answers_cannot_do_is_said() {
+    for (options, error) in [
+        ("--ack-bytes 5000", "network.fabric.ack_bytes must be at most a packet of 4096 bytes (mtu), is 5000"),
+        ("--flow pfc --buffer 9000", "buffer must be more than 14096 bytes, which come before a pause begins, is 9000"),
+        (
+            "--flow trim --rate-control dcqcn",
+            "network.fabric.rate_control \"dcqcn\" is not for network.fabric.flow = \"trim\", in which receivers set the pace",
+        ),
+        (
+            "--machine sc17-int --set network.fabric.trim.window_packets=4",
+            "network.fabric.trim decides nothing without network.fabric.flow = \"trim\"",
+        ),
+    ] {
+        assert_eq!(fails(&format!("packet {options}"), INCAST), error, "{options}");
+    }
+}

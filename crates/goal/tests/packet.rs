@@ -11,7 +11,7 @@ use goal::packet::{Details, Outcome, Parameters, Phase, RunError, Window, record
 use goal::text::read;
 use goal::{RunProgress, Schedule, packet};
 use net::Topology;
-use net::fabric::{Flow, Routing};
+use net::fabric::{Flow, RateControl, Routing, Transport};
 use sim::noise::{Detours, Noise};
 use sim::{Time, TimePerByte};
 use support::schedule;
@@ -36,6 +36,7 @@ fn sc17() -> Parameters {
             flow: Flow::Credits,
             routing: Routing::Ecmp,
             seed: 1,
+            transport: Transport::USUAL,
         },
     }
 }
@@ -283,9 +284,18 @@ fn every_golden_schedule_finishes_and_a_run_is_the_same_twice() {
     for file in files {
         let schedule = read(&fs::read(&file).unwrap()).unwrap();
         let hosts = packet::hosts(&schedule).unwrap();
-        for (flow, routing) in [(Flow::Credits, Routing::Ecmp), (Flow::Drop, Routing::Adaptive)] {
+        let usual = || Transport::USUAL;
+        let acked = || Transport { ack: 64, ..usual() };
+        for (flow, routing, buffer, transport) in [
+            (Flow::Credits, Routing::Ecmp, 8192, usual()),
+            (Flow::Drop, Routing::Adaptive, 8192, usual()),
+            (Flow::Drop, Routing::Ecmp, 8192, acked()),
+            (Flow::Pfc, Routing::Ecmp, 16_384, acked()),
+            (Flow::Trim, Routing::Adaptive, 8192, usual()),
+            (Flow::Pfc, Routing::Adaptive, 16_384, Transport { rate_control: RateControl::Dcqcn, ..usual() }),
+        ] {
             let mut parameters = sc17();
-            parameters.network = net::fabric::Parameters { flow, routing, buffer: 8192, ..parameters.network };
+            parameters.network = net::fabric::Parameters { flow, routing, buffer, transport, ..parameters.network };
             let once = || run(&schedule, Topology::fat_tree(4, 1, hosts).unwrap(), &parameters).unwrap();
             let outcome = once();
             assert_eq!((outcome.unreceived.len(), &outcome), (0, &once()), "{}", file.display());

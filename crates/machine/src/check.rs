@@ -8,6 +8,7 @@ use crate::accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, SwitchCards, Topology};
 use crate::problem::Problem;
 use crate::pspin::Pspin;
+use crate::transport::Transport;
 use crate::value::Parameter;
 
 /// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.
@@ -174,12 +175,51 @@ impl Fabric {
             }
             dims.iter().try_for_each(|side| at_least("network.fabric.dims", *side, 1))?;
         }
-        match dragonfly {
-            Some(shape) if !matches!(shape.len(), 3 | 4) => {
-                problem("network.fabric.dragonfly", format!("must have 3 or 4 numbers, has {}", shape.len()))
-            }
-            _ => Ok(()),
+        if let Some(shape) = dragonfly
+            && !matches!(shape.len(), 3 | 4)
+        {
+            return problem("network.fabric.dragonfly", format!("must have 3 or 4 numbers, has {}", shape.len()));
         }
+        self.transport.check()
+    }
+}
+
+impl Transport {
+    /// Sizes are compared with the largest packet by the network, as its users may change both.
+    fn check(&self) -> Result<(), Problem> {
+        let Transport { pfc, trim, dcqcn, .. } = self;
+        if let Some(pause) = pfc.pause {
+            at_least("network.fabric.pfc.pause_bytes", pause, 1)?;
+            if let Some(resume) = pfc.resume
+                && resume >= pause
+            {
+                let what = format!("must be less than network.fabric.pfc.pause_bytes ({pause}), is {resume}");
+                return problem("network.fabric.pfc.resume_bytes", what);
+            }
+        }
+        at_least("network.fabric.trim.header_bytes", trim.header, 1)?;
+        at_least("network.fabric.trim.window_packets", trim.window, 1)?;
+        at_most("network.fabric.dcqcn.mark_from_bytes", dcqcn.mark_from, dcqcn.mark_all)?;
+        at_most("network.fabric.dcqcn.mark_all_bytes", dcqcn.mark_all, MAX_BUFFER)?;
+        at_most("network.fabric.dcqcn.mark_percent", dcqcn.mark_percent, 100)?;
+        at_least("network.fabric.dcqcn.notify_bytes", dcqcn.notify, 1)?;
+        for (key, number) in [
+            ("network.fabric.dcqcn.gain_inverse", dcqcn.gain_inverse),
+            ("network.fabric.dcqcn.recovery_steps", dcqcn.recovery),
+            ("network.fabric.dcqcn.additive_mbit_per_s", dcqcn.additive_mbit),
+            ("network.fabric.dcqcn.hyper_mbit_per_s", dcqcn.hyper_mbit),
+            ("network.fabric.dcqcn.least_mbit_per_s", dcqcn.least_mbit),
+        ] {
+            at_least(key, number, 1)?;
+        }
+        at_least("network.fabric.dcqcn.counter_bytes", dcqcn.counter, 1)?;
+        for (key, time) in
+            [("network.fabric.dcqcn.alpha_ns", dcqcn.alpha_timer), ("network.fabric.dcqcn.timer_ns", dcqcn.timer)]
+        {
+            at_least(key, time, Time::from_ns(1))?;
+            at_most(key, time, LONGEST)?;
+        }
+        at_most("network.fabric.dcqcn.notify_ns", dcqcn.notify_gap, LONGEST)
     }
 }
 

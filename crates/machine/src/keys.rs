@@ -5,7 +5,7 @@ use toml::Table;
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17};
 use crate::host::{Dma, Host};
-use crate::network::{Fabric, Network, NetworkModel, Shape, SwitchCards};
+use crate::network::{Fabric, Flow, Network, NetworkModel, Shape, SwitchCards};
 use crate::nic::Nic;
 use crate::old;
 use crate::problem::Problem;
@@ -13,6 +13,7 @@ use crate::pspin::{
     Cluster, ClusterDma, Commands, Dispatch, HostPort, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
     Outbound, Pe, ProgramMemory, Pspin, Units,
 };
+use crate::transport::Transport;
 use crate::value::{Parameter, must_be, must_be_one_of};
 
 /// Lists the fields of a section and their keys. A field in brackets has a key that decides which other keys exist; its
@@ -335,6 +336,7 @@ impl Fabric {
                 concentration: read_if_there(table, "network.fabric.concentration")?,
                 dragonfly: read_if_there(table, "network.fabric.dragonfly")?,
             },
+            transport: Transport::read(table)?,
         }))
     }
 
@@ -352,7 +354,59 @@ impl Fabric {
         rows.extend(dims.as_ref().map(|dims| Row::new(dims_key, dims)));
         rows.extend(concentration.as_ref().map(|hosts| Row::new(concentration_key, hosts)));
         rows.extend(dragonfly.as_ref().map(|dragonfly| Row::new(dragonfly_key, dragonfly)));
+        self.transport.describe(self.flow, rows);
     }
+}
+
+/// Lists the fields of [`Transport`], all of which may be omitted, and their keys.
+macro_rules! transport {
+    ($($($field:ident).+ = $key:literal),+ $(,)?) => {
+        impl Transport {
+            pub(crate) const KEYS: &[&str] =
+                &[Transport::PAUSE, Transport::RESUME, $(concat!("network.fabric.", $key)),+];
+            const PAUSE: &str = "network.fabric.pfc.pause_bytes";
+            const RESUME: &str = "network.fabric.pfc.resume_bytes";
+
+            fn read(table: &Table) -> Result<Transport, Problem> {
+                let mut transport = Transport::USUAL;
+                transport.pfc.pause = read_if_there(table, Transport::PAUSE)?;
+                transport.pfc.resume = read_if_there(table, Transport::RESUME)?;
+                $(if let Some(value) = read_if_there(table, concat!("network.fabric.", $key))? {
+                    transport.$($field).+ = value;
+                })+
+                Ok(transport)
+            }
+
+            /// The rows of what is in use.
+            fn describe(&self, flow: Flow, rows: &mut Vec<Row>) {
+                let mut all: Vec<Row> = Vec::new();
+                all.extend(self.pfc.pause.map(|bytes| Row::new(Transport::PAUSE, &bytes)));
+                all.extend(self.pfc.resume.map(|bytes| Row::new(Transport::RESUME, &bytes)));
+                $(all.push(Row::new(concat!("network.fabric.", $key), &self.$($field).+));)+
+                rows.extend(all.into_iter().filter(|row| self.uses(flow, row.key)));
+            }
+        }
+    };
+}
+
+transport! {
+    ack = "ack_bytes",
+    rate_control = "rate_control",
+    trim.header = "trim.header_bytes",
+    trim.window = "trim.window_packets",
+    dcqcn.mark_from = "dcqcn.mark_from_bytes",
+    dcqcn.mark_all = "dcqcn.mark_all_bytes",
+    dcqcn.mark_percent = "dcqcn.mark_percent",
+    dcqcn.notify = "dcqcn.notify_bytes",
+    dcqcn.notify_gap = "dcqcn.notify_ns",
+    dcqcn.gain_inverse = "dcqcn.gain_inverse",
+    dcqcn.alpha_timer = "dcqcn.alpha_ns",
+    dcqcn.timer = "dcqcn.timer_ns",
+    dcqcn.counter = "dcqcn.counter_bytes",
+    dcqcn.recovery = "dcqcn.recovery_steps",
+    dcqcn.additive_mbit = "dcqcn.additive_mbit_per_s",
+    dcqcn.hyper_mbit = "dcqcn.hyper_mbit_per_s",
+    dcqcn.least_mbit = "dcqcn.least_mbit_per_s",
 }
 
 impl SwitchCards {
@@ -451,6 +505,7 @@ fn known(table: &Table) -> Vec<&'static str> {
         &[DESCRIPTION, MODEL],
         Network::KEYS,
         &Fabric::KEYS,
+        Transport::KEYS,
         &SwitchCards::KEYS,
         Host::KEYS,
         Nic::KEYS,

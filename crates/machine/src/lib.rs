@@ -23,6 +23,7 @@ mod problem;
 pub mod pspin;
 mod switch;
 mod systemverilog;
+mod transport;
 mod value;
 
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
@@ -32,6 +33,7 @@ pub use load::{MachineError, Sourced};
 pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, SwitchCards, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};
 pub use pspin::Pspin;
+pub use transport::{Dcqcn, Pfc, RateControl, Transport, Trim};
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,6 +13,7 @@ use crate::keys::{CONTEXTS, HPUS, MODEL, check_key};
 use crate::network::{Fabric, NetworkModel};
 use crate::old;
 use crate::problem::Problem;
+use crate::transport::Transport;
 use crate::value::must_be;
 
 /// Errors of loading a machine.
@@ -330,7 +331,7 @@ impl Layers {
             (origin, Some(model)) => layer(origin) > layer(model),
             (_, None) => false,
         };
-        let keys = Fabric::KEYS.iter().filter_map(|key| Some((key, self.origins.get(*key)?)));
+        let keys = Fabric::KEYS.iter().chain(Transport::KEYS).filter_map(|key| Some((key, self.origins.get(*key)?)));
         let unused = keys.filter(|(_, origin)| is_unused(origin)).map(|(key, origin)| match origin {
             Origin::File(name) => format!("{key} ({name})"),
             Origin::Set(argument) => format!("--set {argument}"),

@@ -2,6 +2,8 @@
 
 use sim::{Time, TimePerByte};
 
+use crate::transport::Transport;
+
 /// `[network]`: links, switches and packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -109,8 +111,8 @@ pub enum Topology {
 /// `[network.fabric]`: links with queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
-    /// `buffer_bytes`: size of a buffer; with credits each virtual channel of a link has one, with drop each output
-    /// port.
+    /// `buffer_bytes`: size of a buffer; with "credits" and "pfc" each virtual channel of a link has one, with "drop" and
+    /// "trim" each output port.
     pub buffer: u64,
     /// `flow`: what happens when a buffer is full.
     pub flow: Flow,
@@ -120,6 +122,8 @@ pub struct Fabric {
     pub seed: u64,
     /// The shape of the topology.
     pub shape: Shape,
+    /// Acknowledgements, pause frames, trimmed packets, and what slows down senders.
+    pub transport: Transport,
 }
 
 impl Fabric {
@@ -131,6 +135,7 @@ impl Fabric {
         routing: Routing::Ecmp,
         seed: 0,
         shape: Shape { taper: None, dims: None, concentration: None, dragonfly: None },
+        transport: Transport::USUAL,
     };
 }
 
@@ -155,6 +160,10 @@ pub enum Flow {
     Credits,
     /// "drop": packets are lost, and their hosts retransmit them.
     Drop,
+    /// "pfc": a switch whose buffer fills pauses the sender of the link (IEEE 802.1Qbb), and nothing is lost.
+    Pfc,
+    /// "trim": packets lose their data, and their headers overtake others to the receiver, which pulls the data again (NDP).
+    Trim,
 }
 
 /// How a packet chooses among equally short paths.

@@ -8,6 +8,7 @@ use crate::host::{DmaEngines, DmaHandlers, DmaMessages, DmaNews};
 use crate::network::{Flow, Injection, Reception, Routing, Topology};
 use crate::nic::{MatchOverlaps, NicKind};
 use crate::pspin::{DispatchPolicy, Lru, Overload};
+use crate::transport::RateControl;
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
 pub(crate) trait Parameter: Sized {
@@ -122,7 +123,8 @@ macro_rules! choice {
         }
     };
 }
-choice!(Flow { "credits" => Credits, "drop" => Drop });
+choice!(Flow { "credits" => Credits, "drop" => Drop, "pfc" => Pfc, "trim" => Trim });
+choice!(RateControl { "none" => None, "dcqcn" => Dcqcn });
 choice!(Routing { "ecmp" => Ecmp, "adaptive" => Adaptive });
 choice!(Injection { "max" => Max, "sum" => Sum });
 choice!(Reception { "cut-through" => CutThrough, "store-and-forward" => StoreAndForward });

@@ -1,7 +1,8 @@
 use sim::{SerialResource, Time};
 use slab::Slab;
 
-use crate::fabric::{Arrival, Edge, Event, Fabric, Kind, Left, NewPacket};
+use crate::NetError;
+use crate::fabric::{Arrival, Edge, Event, Fabric, Flow, Kind, Left, NewPacket, RateControl, Signal};
 use crate::injection::{Departure, Injection, Outlet};
 use crate::losses::PathLosses;
 
@@ -10,10 +11,28 @@ use crate::losses::PathLosses;
 pub(crate) struct CardFabric<P> {
     pub fabric: Fabric,
     packets: Slab<UnderWay<P>>,
+    places: Places,
+}
+
+/// Which host of the fabric a node is.
+#[derive(Clone, Copy, Debug)]
+struct Places {
     /// The number of nodes with a host; the nodes after them are switches.
     nodes: u32,
     /// The fabric's number of the first switch among its hosts.
     first_switch: u32,
+}
+
+impl Places {
+    /// A node as the fabric numbers it.
+    fn host_of(self, node: u32) -> u32 {
+        if node < self.nodes { node } else { node - self.nodes + self.first_switch }
+    }
+
+    /// The node of one of the fabric's hosts.
+    fn node_of(self, host: u32) -> u32 {
+        if host < self.nodes { host } else { host - self.first_switch + self.nodes }
+    }
 }
 
 /// A packet in flight.
@@ -40,6 +59,7 @@ struct Edges<'a, P, O> {
     ports: &'a mut [SerialResource],
     packets: &'a mut Slab<UnderWay<P>>,
     losses: &'a mut PathLosses,
+    places: Places,
     outlet: &'a mut O,
     now: Time,
     /// The packet that is being injected, and its departure.
@@ -66,6 +86,11 @@ impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
             self.outlet.departs(self.now, from, departure);
         }
         start
+    }
+
+    /// Answers of the network's ends use the port of their card between its packets.
+    fn answers(&mut self, host: u32, now: Time, _: Time, bytes: u32, kind: Kind) -> Time {
+        self.ports[self.places.node_of(host) as usize].reserve(now, u64::from(bytes), kind.gap_per_byte, Time::ZERO).0
     }
 
     fn left(&mut self, _: Left) {}
@@ -98,18 +123,29 @@ fn end_if_known<P>(packets: &mut Slab<UnderWay<P>>, token: u32, outlet: &mut imp
 
 impl<P> CardFabric<P> {
     /// A fabric between `nodes` nodes and switches with handlers; the fabric knows the first of these as `first_switch`.
-    pub fn new(fabric: Fabric, nodes: u32, first_switch: u32) -> CardFabric<P> {
-        CardFabric { fabric, packets: Slab::new(), nodes, first_switch }
-    }
-
-    /// A node as the fabric numbers it.
-    fn host_of(&self, node: u32) -> u32 {
-        if node < self.nodes { node } else { node - self.nodes + self.first_switch }
+    ///
+    /// # Errors
+    /// When senders would need a queue for each receiver, which cards do not have.
+    pub fn new(fabric: Fabric, nodes: u32, first_switch: u32) -> Result<CardFabric<P>, NetError> {
+        let needs_queues = |parameter, value| {
+            let what = format!(
+                "\"{value}\" is for `spinkit goal run packet` only: it takes a queue for each receiver, and a card sends its \
+                 packets in one order"
+            );
+            Err(NetError::Parameter { parameter, what })
+        };
+        if fabric.parameters().flow == Flow::Trim {
+            return needs_queues("network.fabric.flow", Flow::Trim.name());
+        }
+        if fabric.parameters().transport.rate_control == RateControl::Dcqcn {
+            return needs_queues("network.fabric.rate_control", RateControl::Dcqcn.name());
+        }
+        Ok(CardFabric { fabric, packets: Slab::new(), places: Places { nodes, first_switch } })
     }
 
     /// The number of links of the shortest path from one node to another.
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        self.fabric.topology().distance(self.host_of(from), self.host_of(to))
+        self.fabric.topology().distance(self.places.host_of(from), self.places.host_of(to))
     }
 
     /// Injects a packet for another node. Returns its departure, or `None` if it is blocked.
@@ -124,13 +160,13 @@ impl<P> CardFabric<P> {
         let Injection { from, to, bytes, .. } = injection;
         let token = self.packets.insert(UnderWay { injection, has_left: false, packet: None, fate: None });
         let packet = self.fabric.packet(NewPacket {
-            from: self.host_of(from),
-            to: self.host_of(to),
+            from: self.places.host_of(from),
+            to: self.places.host_of(to),
             bytes: bytes as u32,
             token: token as u32,
         });
-        let packets = &mut self.packets;
-        let mut edges = Edges { ports, packets, losses, outlet, now, injected: Some(token), departure: None };
+        let (packets, places) = (&mut self.packets, self.places);
+        let mut edges = Edges { ports, packets, losses, places, outlet, now, injected: Some(token), departure: None };
         self.fabric.inject(now, packet, &mut edges);
         edges.departure
     }
@@ -150,9 +186,10 @@ impl<P> CardFabric<P> {
         losses: &mut PathLosses,
         outlet: &mut impl Outlet<P>,
     ) {
-        let packets = &mut self.packets;
-        let mut edges = Edges { ports, packets, losses, outlet, now, injected: None, departure: None };
-        if let Some(lost) = self.fabric.handle(now, event, &mut edges) {
+        let (packets, places) = (&mut self.packets, self.places);
+        let mut edges = Edges { ports, packets, losses, places, outlet, now, injected: None, departure: None };
+        // The other signals belong to rates and pulls, which cards do not have.
+        if let Some(Signal::Resend(lost)) = self.fabric.handle(now, event, &mut edges) {
             self.fabric.inject(now, lost, &mut edges);
         }
     }

@@ -47,7 +47,7 @@ impl<P> Interconnect<P> {
                     switches.extend((0..topology.cards()).map(|card| topology.switch_of(first + card)));
                 }
                 let fabric = Fabric::new(topology, Parameters::of_machine(parameters), Rounding::Down)?;
-                Model::Fabric(Box::new(CardFabric::new(fabric, nodes as u32, first)))
+                Model::Fabric(Box::new(CardFabric::new(fabric, nodes as u32, first)?))
             }
         };
         let ports = vec![SerialResource::default(); nodes + switches.len()];

@@ -47,9 +47,7 @@ impl Fate {
 
     /// Decides about the next packet.
     pub fn loses(&mut self) -> bool {
-        /// 2^-53: the distance of neighbouring numbers.
-        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
-        let is_lost = ((random::next(&mut self.state) >> 11) as f64 * STEP) < self.rate;
+        let is_lost = random::fraction(&mut self.state) < self.rate;
         self.lost += u64::from(is_lost);
         is_lost
     }

@@ -109,4 +109,32 @@ impl List {
         self.first = if first == self.last { NOBODY } else { *all[first].next() };
         Some(first)
     }
+
+    /// Removes a member, which is behind the member `before` or, without one, the first.
+    pub fn remove<T: Linked>(&mut self, before: Option<u32>, number: u32, all: &mut Slab<T>) {
+        let next = if number == self.last { NOBODY } else { *all[number].next() };
+        match before {
+            None => self.first = next,
+            Some(before) => *all[before].next() = next,
+        }
+        if number == self.last {
+            self.last = before.unwrap_or(NOBODY);
+        }
+    }
+
+    /// The member behind this one.
+    #[inline]
+    pub fn after<T: Linked + Copy>(self, number: u32, all: &Slab<T>) -> Option<u32> {
+        let mut member = all[number];
+        (number != self.last).then(|| *member.next())
+    }
+
+    /// The last member, and the one before it.
+    pub fn last<T: Linked + Copy>(self, all: &Slab<T>) -> Option<(Option<u32>, u32)> {
+        let (mut before, mut number) = (None, self.first()?);
+        while let Some(next) = self.after(number, all) {
+            (before, number) = (Some(number), next);
+        }
+        Some((before, number))
+    }
 }

@@ -214,6 +214,45 @@ fn a_tapered_tree_has_half_the_bisection() {
 }
 
 #[test]
+fn acknowledgements_use_the_port_of_the_card_that_sends_them() {
+    let acked = network(&["network.model=fabric", "network.topology=single-switch", "network.fabric.ack_bytes=1024"]);
+    // The last byte of the first packet is there; its acknowledgement leaves, and a packet that comes then waits for it.
+    let there = FULL + SWITCH + 2 * WIRE;
+    let (times, report) = simulate(&acked, 2, &[(0, 0, 1, 4096, 0), (there + 1, 1, 0, 4096, 0)]);
+    let start = there + 1024 * 20;
+    assert_eq!(times[1], (start, start + FULL, start + SWITCH + 2 * WIRE));
+    assert_eq!(report.unwrap().answers.acknowledgements, 2);
+    // When they are lost the data is sent again, which its card does not see.
+    let settings = ["network.fabric.ack_bytes=4096", "network.fabric.flow=drop", "network.fabric.buffer_bytes=4096"];
+    let lossy = network(&[&["network.model=fabric", "network.topology=single-switch"], &settings[..]].concat());
+    // Those of what node 0 sends meet the packets that all others send to it.
+    let packets: Vec<_> =
+        (0..20).flat_map(|_| 1..8).flat_map(|node| [(0, node, 0, 4096, 0), (0, 0, node, 4096, 0)]).collect();
+    let (times, report) = simulate(&lossy, 8, &packets);
+    let report = report.unwrap();
+    assert_eq!((times.len() as u64, report.packets), (280, 280));
+    assert!(report.answers.acknowledgements > 280 && report.drops == report.resent, "{:?}", report.answers);
+}
+
+#[test]
+fn cards_are_paused_and_go_on() {
+    let settings =
+        ["network.fabric.flow=pfc", "network.fabric.pfc.pause_bytes=8192", "network.fabric.pfc.resume_bytes=4096"];
+    let paused = network(&[&["network.model=fabric", "network.topology=single-switch"], &settings[..]].concat());
+    let packets: Vec<_> = (0..5).flat_map(|_| [(0, 1, 0, 4096, 0), (0, 2, 0, 4096, 0)]).collect();
+    let (times, report) = simulate(&paused, 3, &packets);
+    // The switch has room for two packets of each card when it pauses them. Node 2's third is the first one too many; it has one
+    // left when the port has sent six packets. The frame takes 64 bytes and a wire.
+    let goes_on = WIRE + SWITCH + 6 * FULL + 64 * 20 + WIRE;
+    assert_eq!(times[9], (goes_on, goes_on + FULL, SWITCH + 2 * WIRE + 9 * FULL));
+    let arrivals: Vec<u64> = times.iter().map(|times| times.2).collect();
+    let in_turn = |turn: u64| SWITCH + 2 * WIRE + turn * FULL;
+    assert_eq!(arrivals[..8], [0, 1, 2, 3, 4, 5, 6, 7].map(in_turn));
+    let report = report.unwrap();
+    assert_eq!((report.answers.pauses, report.answers.paused, report.drops), (2, Time::from_ps(8 * FULL), 0));
+}
+
+#[test]
 fn impossible_networks_are_refused() {
     let error = |settings: &[&str]| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
@@ -234,6 +273,28 @@ fn impossible_networks_are_refused() {
     let file = ["network.model=fabric", "network.topology=no.dot"];
     assert!(error(&file).starts_with("cannot read no.dot: "));
     assert!(error(&["network.fabric.taper=36"]).ends_with("must be at most 35, is 36"));
+    // Cards send their packets in one order.
+    for (setting, key) in
+        [("network.fabric.flow=trim", "flow \"trim\""), ("network.fabric.rate_control=dcqcn", "rate_control \"dcqcn\"")]
+    {
+        let wrong = error(&["network.model=fabric", setting]);
+        assert!(wrong.starts_with(&format!("network.fabric.{key} is for `spinkit goal run packet` only")), "{wrong}");
+    }
+    for (setting, what) in [
+        ("dcqcn.mark_percent=101", "must be at most 100, is 101"),
+        ("dcqcn.mark_from_bytes=200001", "must be at most 200000, is 200001"),
+        ("dcqcn.gain_inverse=0", "must be at least 1, is 0"),
+        ("dcqcn.timer_ns=0", "must be at least 1, is 0"),
+        ("trim.window_packets=0", "must be at least 1, is 0"),
+        ("trim.header_bytes=0", "must be at least 1, is 0"),
+        ("pfc.pause_bytes=0", "must be at least 1, is 0"),
+        ("ack_bytes=-1", "must not be negative, is -1"),
+        ("rate_control=fast", "must be one of \"none\", \"dcqcn\", is \"fast\""),
+        ("pfc.pause=1", "unknown key"),
+    ] {
+        let wrong = error(&[&format!("network.fabric.{setting}")]);
+        assert!(wrong.contains(what), "{wrong}");
+    }
 }
 
 /// Two levels of 4-port switches for 8 nodes, in which these switches have handlers.

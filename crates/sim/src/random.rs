@@ -7,6 +7,13 @@ pub fn next(state: &mut u64) -> u64 {
     mix(*state)
 }
 
+/// Moves the state on, and returns a number from 0 on and below 1.
+pub fn fraction(state: &mut u64) -> f64 {
+    /// 2^-53: the distance of neighbouring numbers.
+    const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+    (next(state) >> 11) as f64 * STEP
+}
+
 /// Returns a number that any change of `value` changes everywhere. Equal values give equal numbers.
 pub fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

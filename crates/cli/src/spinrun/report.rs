@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use host::{End, Failures, HostTraffic, World};
+use net::fabric::Counts;
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
 use serde_json::Value;
@@ -14,6 +15,7 @@ use sim::noise::Noise;
 use crate::drops::{self, DropReport};
 use crate::failures;
 use crate::noise::describe;
+use crate::transport::{self, Transport};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -133,6 +135,9 @@ struct NetworkReport {
     drops: u64,
     resent: u64,
     mean_utilization: f64,
+    /// What happened beside the packets of the cards, if anything did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<Transport>,
     longest_queue: Option<LinkUse>,
     busiest_links: Vec<LinkUse>,
     /// The sum of the bytes that each link has carried.
@@ -313,6 +318,9 @@ pub fn tell_links(report: &net::fabric::Report) {
     if report.drops > 0 {
         eprintln!("spinrun: network: {} packets lost in full buffers, {} sent again", report.drops, report.resent);
     }
+    if report.answers != Counts::default() {
+        eprintln!("spinrun: network: {}", transport::line(&report.answers));
+    }
 }
 
 fn network_report(report: net::fabric::Report, links: Vec<net::fabric::Traffic>) -> NetworkReport {
@@ -333,6 +341,7 @@ fn network_report(report: net::fabric::Report, links: Vec<net::fabric::Traffic>)
         drops: report.drops,
         resent: report.resent,
         mean_utilization: report.mean_utilization,
+        transport: (report.answers != Counts::default()).then(|| Transport::new(&report.answers)),
         longest_queue: report.longest_queue.map(link_use),
         busiest_links: report.busiest.into_iter().map(link_use).collect(),
         link_bytes: traffic.iter().map(|link| link.bytes).sum(),

@@ -3,10 +3,12 @@ use std::collections::BTreeMap;
 use sim::Time;
 use sim::memory::HugePageSlice;
 
+use super::answers::{Answers, Signal};
 use super::credit::Credits;
 use super::link::{Kind, LinkState};
-use super::packet::{Hash, NOWHERE, NewPacket, Packet, Way};
+use super::packet::{Hash, Mark, NOWHERE, NewPacket, Packet, Role, Way};
 use super::parameters::{Flow, Parameters, Routing};
+use super::queues::Queues;
 use super::route;
 use super::statistics::Crossing;
 use crate::losses::{Fate, Loss, LossyPlace};
@@ -23,6 +25,14 @@ pub enum Event {
     Credit(u32),
     /// A lost packet is to be retransmitted.
     Retransmit(u32),
+    /// The last byte of a packet that is answered, or of an answer, is at its host.
+    Delivered(u32),
+    /// A link whose packets wait in queues is free.
+    Free(u32),
+    /// A pause frame for a virtual channel has reached the channel's sender.
+    Pause(u32),
+    /// A frame that ends a pause has.
+    Resume(u32),
 }
 
 /// The surroundings of a fabric: a queue of events, and the ports of the hosts.
@@ -33,6 +43,11 @@ pub(crate) trait Edge {
     /// when the packet leaves.
     #[inline]
     fn leaves(&mut self, _token: u32, now: Time, free: Time, _kind: Kind) -> Time {
+        now.max(free)
+    }
+    /// Like [`leaves`](Edge::leaves), for a packet that this host sends by itself.
+    #[inline]
+    fn answers(&mut self, _host: u32, now: Time, free: Time, _bytes: u32, _kind: Kind) -> Time {
         now.max(free)
     }
     /// Reports the time of a packet on its host's link.
@@ -47,8 +62,11 @@ pub(crate) trait Edge {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub token: u32,
+    /// When its first byte leaves.
+    pub start: Time,
     /// When its last byte leaves.
     pub end: Time,
+    pub bytes: u32,
     /// The rate and latency of the link.
     pub kind: Kind,
 }
@@ -82,8 +100,8 @@ pub(crate) struct Fabric {
     classes: u8,
     /// Number of virtual channels of a link.
     pub(super) vcs: u32,
-    time_out: Time,
-    kinds: Vec<Kind>,
+    pub(super) time_out: Time,
+    pub(super) kinds: Vec<Kind>,
     pub(super) links: HugePageSlice<LinkState>,
     /// The credits of each virtual channel of a link.
     pub(super) credits: Credits,
@@ -95,6 +113,10 @@ pub(crate) struct Fabric {
     pub(super) hops: u64,
     /// The times of packets on links, if they are recorded.
     pub(super) crossings: Option<Vec<Crossing>>,
+    /// Answers and notifications, if there are any.
+    pub(super) answers: Answers,
+    /// The queues of the links, if packets wait in queues.
+    pub(super) queues: Queues,
     /// Links that damage packets, the number of the loss that says so, and the fate of their packets.
     lossy: BTreeMap<u32, Vec<(usize, Fate)>>,
 }
@@ -122,12 +144,18 @@ impl Fabric {
         let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
         let vcs = topology.vcs(classes);
         let channels = if parameters.flow == Flow::Credits { links.len() * vcs as usize } else { 0 };
+        let queues = match parameters.has_queues() {
+            true => Queues::new(&parameters, links.len(), vcs, &kinds)?,
+            false => Queues::default(),
+        };
         // The maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
         let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
         let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
         let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
         let link = queue.saturating_add(latency).saturating_add(parameters.switch);
-        let time_out = link.as_ps().checked_mul(u64::from(topology.longest_path()));
+        // A packet that is acknowledged must not be sent again while its acknowledgement is on the way.
+        let ways = if parameters.transport.ack > 0 { 2 } else { 1 };
+        let time_out = link.as_ps().checked_mul(ways * u64::from(topology.longest_path()));
         Ok(Fabric {
             hosts: topology.hosts(),
             classes,
@@ -141,6 +169,8 @@ impl Fabric {
             drops: vec![0; if parameters.flow == Flow::Drop { links.len() } else { 0 }],
             crossings: None,
             lossy: BTreeMap::new(),
+            answers: Answers::new(&parameters),
+            queues,
             kinds,
             links,
             topology,
@@ -247,8 +277,9 @@ impl Fabric {
     /// The host that has sent the first packet of an event; host 0 if there is no such packet any more.
     pub fn sender(&self, event: Event) -> u32 {
         let packet = match event {
-            Event::Hop(packet) | Event::Retransmit(packet) => Some(packet),
+            Event::Hop(packet) | Event::Retransmit(packet) | Event::Delivered(packet) => Some(packet),
             Event::Credit(channel) => self.credits[channel].first(),
+            Event::Free(_) | Event::Pause(_) | Event::Resume(_) => None,
         };
         packet.map_or(0, |packet| self.packets[packet].from)
     }
@@ -273,21 +304,40 @@ impl Fabric {
         self.join(now, self.topology.first(from), 0, packet, edge);
     }
 
-    /// Handles an event at `now`. Returns a lost packet that its host is to inject again, if there is one.
+    /// Handles an event at `now`. Returns what the hosts are to know, if there is anything.
     #[inline]
     #[must_use]
-    pub fn handle(&mut self, now: Time, event: Event, edge: &mut impl Edge) -> Option<u32> {
+    pub fn handle(&mut self, now: Time, event: Event, edge: &mut impl Edge) -> Option<Signal> {
         match event {
             Event::Hop(packet) => self.hop(now, packet, edge),
             Event::Credit(channel) => self.credit_came(now, channel, edge),
             Event::Retransmit(packet) => {
-                self.resent += 1;
-                let state = &mut self.packets[packet];
-                (state.channel, state.state) = (NOWHERE, RouteState::default());
-                return Some(packet);
+                self.again(packet);
+                if self.packets[packet].marks.is_news() {
+                    return Some(Signal::Resend(packet));
+                }
+                self.inject(now, packet, edge);
             }
+            Event::Delivered(packet) => return self.delivered(now, packet, edge),
+            Event::Free(link) => self.is_free(now, link, edge),
+            Event::Pause(channel) => self.queues.pause(now, channel),
+            Event::Resume(channel) => self.resume(now, channel, edge),
         }
         None
+    }
+
+    /// Prepares a packet for being sent again.
+    pub(super) fn again(&mut self, packet: u32) {
+        self.resent += 1;
+        let state = &mut self.packets[packet];
+        (state.channel, state.state) = (NOWHERE, RouteState::default());
+        state.marks.set(Mark::Congested, false);
+    }
+
+    /// The bytes of a packet on links.
+    #[inline]
+    pub(super) fn size(&self, packet: &Packet) -> u32 {
+        if packet.marks.has(Mark::Trimmed) { self.parameters.transport.trim.header } else { packet.bytes }
     }
 
     #[inline]
@@ -299,7 +349,7 @@ impl Fabric {
     #[inline]
     fn hop(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         let packet = &self.packets[id];
-        if packet.is_damaged {
+        if packet.marks.has(Mark::Damaged) {
             return self.discard(now, id, edge);
         }
         let Way { link, vc, class } = if self.is_adaptive() {
@@ -307,14 +357,18 @@ impl Fabric {
         } else {
             packet.way
         };
-        let bytes = packet.bytes;
+        let bytes = self.size(packet);
         let kind = *self.kind(link);
         let state = &mut self.links[link as usize];
-        let backlog = state.queue(now) + kind.transmission(bytes);
+        let queue = state.queue(now);
+        let backlog = queue + kind.transmission(bytes);
         if self.parameters.flow == Flow::Drop && kind.bytes_in(backlog) > self.parameters.buffer {
             return self.lose(now, link, id, edge);
         }
         state.counts.see(backlog);
+        if self.answers.has_marks() {
+            self.mark(id, kind.bytes_in(queue));
+        }
         let packet = &mut self.packets[id];
         packet.joined = now;
         packet.state.class = class;
@@ -323,7 +377,10 @@ impl Fabric {
 
     /// Puts a packet at the end of a queue, or onto the link.
     #[inline]
-    fn join(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
+    pub(super) fn join(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
+        if self.queues.are_used() {
+            return self.enqueue(now, link, vc, id, edge);
+        }
         let channel = link * self.vcs + u32::from(vc);
         let has_buffer = self.parameters.flow == Flow::Credits && self.links[link as usize].to >= self.hosts;
         if has_buffer {
@@ -343,17 +400,22 @@ impl Fabric {
 
     /// Sends a packet over its link, for which it has credit.
     #[inline]
-    fn transmit(&mut self, now: Time, link: u32, channel: u32, id: u32, edge: &mut impl Edge) {
+    pub(super) fn transmit(&mut self, now: Time, link: u32, channel: u32, id: u32, edge: &mut impl Edge) {
         self.hops += 1;
         let is_damaged = self.damages(link);
+        let bytes = self.size(&self.packets[id]);
         let packet = &mut self.packets[id];
-        let &mut Packet { token, bytes, channel: came, kind: came_by, .. } = packet;
+        let &mut Packet { token, from, channel: came, kind: came_by, marks, .. } = packet;
         let is_from_host = came == NOWHERE;
+        let is_news = marks.is_news();
         let state = &mut self.links[link as usize];
         let kind = self.kinds[state.kind as usize];
         let transmission = kind.transmission(bytes);
         let start = if is_from_host {
-            edge.leaves(token, now, state.free, kind)
+            match is_news {
+                true => edge.leaves(token, now, state.free, kind),
+                false => edge.answers(from, now, state.free, bytes, kind),
+            }
         } else if came_by == state.kind {
             now.max(state.free)
         } else {
@@ -366,16 +428,23 @@ impl Fabric {
         if let Some(crossings) = &mut self.crossings {
             crossings.push(Crossing { link, from: packet.from, to: packet.to, bytes, start, end });
         }
-        if state.to < self.hosts {
-            self.packets.remove(id);
-            match is_damaged {
-                true => edge.lost(token, end + kind.latency),
-                false => edge.arrives(Arrival { token, first: start + kind.latency, last: end + kind.latency }),
+        let (to, its_kind) = (state.to, state.kind);
+        if to < self.hosts {
+            let (first, last) = (start + kind.latency, end + kind.latency);
+            if is_damaged {
+                self.damaged(last, id, edge);
+            } else {
+                if is_news && !marks.has(Mark::Trimmed) {
+                    edge.arrives(Arrival { token, first, last });
+                }
+                match self.answers.are_sent() {
+                    true => edge.schedule(last, Event::Delivered(id)),
+                    false => _ = self.packets.remove(id),
+                }
             }
         } else {
-            packet.is_damaged = is_damaged;
-            let to = state.to;
-            (packet.channel, packet.kind, packet.at) = (channel, state.kind, to);
+            packet.marks.set(Mark::Damaged, is_damaged);
+            (packet.channel, packet.kind, packet.at) = (channel, its_kind, to);
             if is_from_host {
                 packet.sent = start;
             } else {
@@ -388,7 +457,9 @@ impl Fabric {
             edge.schedule(start + kind.latency + self.parameters.switch, Event::Hop(id));
         }
         if is_from_host {
-            edge.left(Left { token, end, kind });
+            if is_news {
+                edge.left(Left { token, start, end, bytes, kind });
+            }
         } else if self.parameters.flow == Flow::Credits {
             let back = end + self.kinds[came_by as usize].latency;
             self.credits.give(came, now, back, bytes);
@@ -422,20 +493,39 @@ impl Fabric {
 
     /// Discards a packet that its last link has damaged. Its room is free again when its tail is there.
     fn discard(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
-        let Packet { token, bytes, channel, kind, .. } = self.packets.remove(id);
+        let Packet { bytes, channel, kind, .. } = self.packets[id];
         let kind = self.kinds[kind as usize];
         let end = now + kind.transmission(bytes);
         if self.parameters.flow == Flow::Credits {
             self.credits.give(channel, now, end + kind.latency, bytes);
             self.wake(channel, edge);
         }
-        edge.lost(token, end);
+        self.damaged(end, id, edge);
+    }
+
+    /// A link has damaged a packet, which is found at `at`.
+    fn damaged(&mut self, at: Time, id: u32, edge: &mut impl Edge) {
+        let Packet { token, marks, .. } = self.packets[id];
+        if marks.is_news() {
+            self.packets.remove(id);
+            edge.lost(token, at);
+        } else {
+            self.lose_answer(at, id, edge);
+        }
     }
 
     fn lose(&mut self, now: Time, link: u32, id: u32, edge: &mut impl Edge) {
+        self.drops[link as usize] += 1;
+        match self.packets[id].marks.role() {
+            Role::Data => self.retransmit(now, id, edge),
+            _ => self.lose_answer(now, id, edge),
+        }
+    }
+
+    /// Sends a packet of data again after its time-out.
+    pub(super) fn retransmit(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         /// The maximum number of times that the time-out doubles.
         const MOST_DOUBLINGS: u8 = 10;
-        self.drops[link as usize] += 1;
         let packet = &mut self.packets[id];
         let time_out = self.time_out * (1 << packet.losses.min(MOST_DOUBLINGS));
         packet.losses = packet.losses.saturating_add(1);

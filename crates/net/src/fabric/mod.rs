@@ -13,24 +13,34 @@
 //!   Its host sends it again after a time-out that no packet on its way can reach, twice as long with each further
 //!   loss. Acknowledgements have no weight.
 //!
-//! A hop is one event. When a packet's head is at a port, all that decides when it leaves is known, unless it lacks
+//! - **Pause frames.** With [`Flow::Pfc`] a switch counts the bytes that it stores from each virtual channel of each link, and
+//!   pauses a channel that has too many (IEEE 802.1Qbb). Buffers have room for what is still on its way.
+//! - **Trimming.** With [`Flow::Trim`] a packet that finds an output port's queue full loses its data; its header overtakes
+//!   the queue, and the receiver asks for the data again (NDP, SIGCOMM 2017).
+//! - **Answers.** [`Transport`] has packets that acknowledge others, and marks with notifications for the senders (ECN, CNP).
+//!
+//! A hop is one event; with pause frames and trimming the end of a packet on a link is another. When a packet's head is at a port, all that decides when it leaves is known, unless it lacks
 //! credit: then the return of credit is an event too.
 //!
 //! The hosts are an [`Edge`]: it decides when a packet leaves its host and learns when packets arrive.
 
+mod answers;
 mod credit;
 mod engine;
 mod link;
 mod packet;
 mod parameters;
 mod prefetch;
+mod queues;
 mod report;
 mod route;
 mod statistics;
 
+pub use answers::Counts;
+pub(crate) use answers::Signal;
 pub use engine::Event;
 pub(crate) use engine::{Arrival, Edge, Fabric, Left, Rounding};
 pub(crate) use link::Kind;
-pub(crate) use packet::NewPacket;
-pub use parameters::{Flow, Parameters, Routing};
+pub(crate) use packet::{NewPacket, Packet};
+pub use parameters::{Flow, Parameters, RateControl, Routing, Transport};
 pub use statistics::{Crossing, LinkReport, Report, Traffic};

@@ -40,8 +40,7 @@ pub(crate) struct Packet {
     pub way: Way,
     pub state: RouteState,
     pub losses: u8,
-    /// Whether the link on which it is has damaged it.
-    pub is_damaged: bool,
+    pub marks: Marks,
     /// When it joined its present queue.
     pub joined: Time,
     /// When it left its host.
@@ -62,10 +61,81 @@ impl Packet {
         way: Way { link: 0, vc: 0, class: 0 },
         state: RouteState { hops: 0, class: 0 },
         losses: 0,
-        is_damaged: false,
+        marks: Marks::of(Role::Data),
         joined: Time::ZERO,
         sent: Time::ZERO,
     };
+}
+
+/// What a packet is for. All but data are sent by the network's ends themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Data,
+    /// Says that the packet of data with this token has arrived.
+    Ack,
+    /// Notifies the sender of a flow that its packets meet long queues (CNP).
+    Notification,
+    /// Says that the packet of data with this token has arrived without its data (NACK).
+    Refusal,
+    /// Asks for one more packet of data.
+    Pull,
+}
+
+/// What a packet is for, and what has happened to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks(u8);
+
+/// Something that has happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Mark {
+    /// The link on which it is has damaged it.
+    Damaged = 1 << 3,
+    /// It has met a long queue (ECN).
+    Congested = 1 << 4,
+    /// It has arrived, and its sender does not know.
+    Delivered = 1 << 5,
+    /// A switch has removed its data.
+    Trimmed = 1 << 6,
+}
+
+impl Marks {
+    pub const fn of(role: Role) -> Marks {
+        Marks(role as u8)
+    }
+
+    #[inline]
+    pub fn role(self) -> Role {
+        match self.0 & 7 {
+            0 => Role::Data,
+            1 => Role::Ack,
+            2 => Role::Notification,
+            3 => Role::Refusal,
+            _ => Role::Pull,
+        }
+    }
+
+    #[inline]
+    pub fn has(self, mark: Mark) -> bool {
+        self.0 & mark as u8 != 0
+    }
+
+    #[inline]
+    pub fn set(&mut self, mark: Mark, is_set: bool) {
+        self.0 = if is_set { self.0 | mark as u8 } else { self.0 & !(mark as u8) };
+    }
+
+    /// Whether it is a packet of data that its receiver does not have yet.
+    #[inline]
+    pub fn is_news(self) -> bool {
+        self.0 & (7 | Mark::Delivered as u8) == 0
+    }
+}
+
+impl From<Role> for Marks {
+    fn from(role: Role) -> Marks {
+        Marks::of(role)
+    }
 }
 
 impl Linked for Packet {

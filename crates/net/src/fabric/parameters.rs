@@ -2,7 +2,7 @@ use sim::{Time, TimePerByte};
 
 use crate::NetError;
 
-pub use machine::{Flow, Routing};
+pub use machine::{Flow, RateControl, Routing, Transport};
 
 /// How links and switches behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,8 @@ pub struct Parameters {
     pub mtu: u32,
     /// Shortest time between the starts of two messages of a host, beyond the bytes after the first (g).
     pub gap: Time,
-    /// Bytes of a buffer; with credits each virtual channel of a link has one, with drop each output port of a switch.
+    /// Bytes of a buffer; with credits and pause frames each virtual channel of a link has one, else each output port of a
+    /// switch.
     pub buffer: u64,
     /// What happens when a buffer is full.
     pub flow: Flow,
@@ -25,6 +26,8 @@ pub struct Parameters {
     pub routing: Routing,
     /// Seed of the choices by hash.
     pub seed: u64,
+    /// How packets are answered, and what slows down their senders.
+    pub transport: Transport,
 }
 
 impl Parameters {
@@ -42,6 +45,7 @@ impl Parameters {
             flow: fabric.flow,
             routing: fabric.routing,
             seed: fabric.seed,
+            transport: fabric.transport.clone(),
         }
     }
 
@@ -66,6 +70,59 @@ impl Parameters {
         if self.gap_per_byte > TimePerByte::from_fs_per_byte(1_000_000_000_000) {
             return wrong("G", "must be at most 1000000 ns a byte (1 kB/s)".into());
         }
+        self.check_transport()
+    }
+
+    fn check_transport(&self) -> Result<(), NetError> {
+        let wrong = |parameter, what: String| Err(NetError::Parameter { parameter, what });
+        let Transport { ack, rate_control, pfc, trim, dcqcn } = &self.transport;
+        let usual = Transport::USUAL;
+        let tables = [
+            ("network.fabric.pfc", *pfc != usual.pfc && self.flow != Flow::Pfc, "network.fabric.flow = \"pfc\""),
+            ("network.fabric.trim", *trim != usual.trim && self.flow != Flow::Trim, "network.fabric.flow = \"trim\""),
+            (
+                "network.fabric.dcqcn",
+                *dcqcn != usual.dcqcn && *rate_control != RateControl::Dcqcn,
+                "network.fabric.rate_control = \"dcqcn\"",
+            ),
+        ];
+        if let Some((table, _, owner)) = tables.into_iter().find(|(_, decides_nothing, _)| *decides_nothing) {
+            return wrong(table, format!("decides nothing without {owner}"));
+        }
+        let sizes = [
+            ("network.fabric.ack_bytes", *ack, true),
+            ("network.fabric.trim.header_bytes", trim.header, self.flow == Flow::Trim),
+            ("network.fabric.dcqcn.notify_bytes", dcqcn.notify, *rate_control == RateControl::Dcqcn),
+        ];
+        for (parameter, bytes, is_used) in sizes {
+            if is_used && bytes > self.mtu {
+                return wrong(parameter, format!("must be at most a packet of {} bytes (mtu), is {bytes}", self.mtu));
+            }
+        }
+        if *rate_control == RateControl::Dcqcn {
+            if self.flow == Flow::Trim {
+                let what = "\"dcqcn\" is not for network.fabric.flow = \"trim\", in which receivers set the pace";
+                return wrong("network.fabric.rate_control", what.into());
+            }
+            if self.gap_per_byte == TimePerByte::INFINITE {
+                return wrong(
+                    "G",
+                    "must be more than 0 for the rates of network.fabric.rate_control = \"dcqcn\"".into(),
+                );
+            }
+        }
         Ok(())
+    }
+
+    /// Whether packets wait in queues until their link is free, which pause frames and trimming need; else their times are
+    /// assigned when they come.
+    pub(crate) fn has_queues(&self) -> bool {
+        matches!(self.flow, Flow::Pfc | Flow::Trim)
+    }
+
+    /// Whether the end of a packet's way is an event.
+    pub(crate) fn has_answers(&self) -> bool {
+        let Transport { ack, rate_control, .. } = &self.transport;
+        *ack > 0 || *rate_control == RateControl::Dcqcn || self.flow == Flow::Trim
     }
 }

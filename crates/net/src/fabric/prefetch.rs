@@ -12,8 +12,11 @@ impl Fabric {
     #[inline]
     pub fn prefetch(&self, event: Event) {
         match event {
-            Event::Hop(packet) | Event::Retransmit(packet) => self.packets.prefetch(packet),
-            Event::Credit(channel) => self.prefetch_link(channel / self.vcs, (channel % self.vcs) as u8),
+            Event::Hop(packet) | Event::Retransmit(packet) | Event::Delivered(packet) => self.packets.prefetch(packet),
+            Event::Free(link) => self.prefetch_link(link, 0),
+            Event::Credit(channel) | Event::Pause(channel) | Event::Resume(channel) => {
+                self.prefetch_link(channel / self.vcs, (channel % self.vcs) as u8)
+            }
         }
     }
 
@@ -43,7 +46,7 @@ impl Fabric {
                     self.packets.prefetch(first);
                 }
             }
-            Event::Retransmit(_) => {}
+            _ => {}
         }
     }
 
@@ -66,7 +69,7 @@ impl Fabric {
                     self.credits.prefetch(self.packets[first].channel);
                 }
             }
-            Event::Retransmit(_) => {}
+            _ => {}
         }
         None
     }

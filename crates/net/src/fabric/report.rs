@@ -22,6 +22,7 @@ impl Fabric {
             packet_hops: self.hops,
             drops: self.drops.iter().sum(),
             resent: self.resent,
+            answers: self.answers.counts,
             mean_utilization: share(busy as f64, end) / self.links.len().max(1) as f64,
             longest_queue: queued.map(|link| self.link_report(link, end)),
             busiest: order.into_iter().map(|link| self.link_report(link, end)).collect(),

@@ -1,5 +1,7 @@
 use sim::Time;
 
+use super::answers::Counts;
+
 /// Statistics of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkReport {
@@ -54,6 +56,8 @@ pub struct Report {
     pub drops: u64,
     /// Number of retransmitted packets.
     pub resent: u64,
+    /// Packets that the network's ends sent by themselves, and what switches did to packets.
+    pub answers: Counts,
     /// Mean utilization of all links.
     pub mean_utilization: f64,
     /// The link with the longest queue, if any had one.

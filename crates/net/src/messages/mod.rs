@@ -3,9 +3,14 @@
 //! arrived.
 
 mod network;
+mod pace;
 mod prefetch;
+mod pull;
+mod rate;
 
 pub use network::{Event, Message, MessageNetwork, Notice};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transport_tests;

@@ -1,7 +1,8 @@
 use sim::memory::{HugePageSlice, prefetch};
 use sim::{EventQueue, Time};
 
-use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Parameters, Report, Rounding};
+use super::pace::Pace;
+use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Packet, Parameters, Report, Rounding, Signal};
 use crate::slab::{Linked, List, NOBODY, Slab};
 use crate::{NetError, Topology};
 
@@ -16,6 +17,8 @@ pub enum Event {
     Sent(u32),
     /// The last byte of a message has arrived.
     Arrived(u32),
+    /// A receiver may ask for the next packet.
+    Pull(u32),
 }
 
 /// A notice of the network.
@@ -57,6 +60,7 @@ pub struct MessageNetwork {
 pub(super) struct Hosts {
     senders: HugePageSlice<Sender>,
     pub messages: Slab<InFlightMessage>,
+    pace: Pace,
     /// Minimum time between the starts of two messages, beyond the bytes after the first.
     gap: Time,
 }
@@ -121,10 +125,25 @@ impl InFlightMessage {
         latest: Time::ZERO,
     };
 
+    /// When it may leave, as far as its sender's other messages decide.
+    #[inline]
+    fn may_begin(&self, sender: &Sender) -> Time {
+        if self.is_begun { Time::ZERO } else { self.at.max(sender.next) }
+    }
+
     /// Whether all of it has been cut into packets.
     fn is_sent(&self) -> bool {
         self.left == 0
     }
+}
+
+/// What a host sends next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// A packet that has arrived without its data.
+    Refused(u32),
+    /// A packet of a message, which is behind the message `before` in the queue.
+    Message { before: Option<u32>, message: u32 },
 }
 
 impl Linked for InFlightMessage {
@@ -172,8 +191,10 @@ impl MessageNetwork {
     pub fn new(topology: Topology, parameters: Parameters) -> Result<MessageNetwork, NetError> {
         let gap = parameters.gap;
         let fabric = Fabric::new(topology, parameters, Rounding::Up)?;
-        let senders = HugePageSlice::filled(Sender::IDLE, fabric.topology().hosts() as usize);
-        Ok(MessageNetwork { fabric, hosts: Hosts { senders, messages: Slab::new(InFlightMessage::NEW), gap } })
+        let hosts = fabric.topology().hosts();
+        let (senders, pace) =
+            (HugePageSlice::filled(Sender::IDLE, hosts as usize), Pace::new(fabric.parameters(), hosts));
+        Ok(MessageNetwork { fabric, hosts: Hosts { senders, messages: Slab::new(InFlightMessage::NEW), pace, gap } })
     }
 
     /// The topology.
@@ -201,12 +222,14 @@ impl MessageNetwork {
     pub fn handle<E: From<Event>>(&mut self, now: Time, event: Event, queue: &mut EventQueue<E>) -> Option<Notice> {
         match event {
             Event::Fabric(event) => {
-                let lost = self.fabric.handle(now, event, &mut Edges { hosts: &mut self.hosts, queue });
-                if let Some(packet) = lost {
-                    let from = self.fabric.packets()[packet].from;
-                    self.hurry(from, packet);
-                    self.kick(now, from, queue);
+                let signal = self.fabric.handle(now, event, &mut Edges { hosts: &mut self.hosts, queue });
+                if let Some(signal) = signal {
+                    self.heed(now, signal, queue);
                 }
+                None
+            }
+            Event::Pull(host) => {
+                self.pull(now, host, queue);
                 None
             }
             Event::Send(host) => {
@@ -216,6 +239,53 @@ impl MessageNetwork {
             Event::Sent(message) => Some(Notice::Sent(self.hosts.messages[message].token)),
             Event::Arrived(message) => Some(Notice::Arrived(self.hosts.messages.remove(message).token)),
         }
+    }
+
+    /// Heeds what the fabric tells the hosts.
+    fn heed<E: From<Event>>(&mut self, now: Time, signal: Signal, queue: &mut EventQueue<E>) {
+        match signal {
+            Signal::Resend(packet) => {
+                let from = self.fabric.packets()[packet].from;
+                self.hurry(from, packet);
+                self.kick(now, from, queue);
+            }
+            Signal::Congested(from, to) => {
+                let fs = self.fabric.kind(self.fabric.link_of(from)).gap_per_byte.as_fs_per_byte();
+                if let Pace::Rate(rates) = &mut self.hosts.pace {
+                    rates.congested(now, from, to, 1000.0 / fs.max(1) as f64);
+                }
+            }
+            Signal::Received { from, to, is_trimmed } => {
+                if let Pace::Pull(pulls) = &mut self.hosts.pace
+                    && pulls.received(from, to, is_trimmed)
+                {
+                    self.pull(now, to, queue);
+                }
+            }
+            Signal::Refused(packet) => {
+                let Packet { from, to, .. } = self.fabric.packets()[packet];
+                if let Pace::Pull(pulls) = &mut self.hosts.pace {
+                    pulls.refused(from, to, packet);
+                }
+                self.kick(now, from, queue);
+            }
+            Signal::Pulled(from, to) => {
+                if let Pace::Pull(pulls) = &mut self.hosts.pace {
+                    pulls.pulled(from, to);
+                }
+                self.kick(now, from, queue);
+            }
+        }
+    }
+
+    /// Lets a receiver ask for a packet, and again when its link has had the time to take that.
+    fn pull<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+        let Pace::Pull(pulls) = &mut self.hosts.pace else { return };
+        let Some(from) = pulls.turn(host) else { return };
+        let packet = self.fabric.parameters().mtu;
+        let next = now + self.fabric.kind(self.fabric.link_of(host)).transmission(packet);
+        queue.push(next, Event::Pull(host).into());
+        self.fabric.pull(now, from, host, &mut Edges { hosts: &mut self.hosts, queue });
     }
 
     /// Submits a message to a host, at `now` or, if it is not urgent, at a future time.
@@ -228,9 +298,18 @@ impl MessageNetwork {
         let id = self.hosts.messages.insert(new);
         if is_urgent && from != to {
             let packet = self.packet(id);
+            if let Pace::Pull(pulls) = &mut self.hosts.pace {
+                pulls.has_more(from, to, 1);
+                pulls.sent(from, to, packet);
+            }
             self.hurry(from, packet);
         } else {
             self.hosts.senders[from as usize].queue.push(id, &mut self.hosts.messages);
+            if let Pace::Pull(pulls) = &mut self.hosts.pace
+                && from != to
+            {
+                pulls.has_more(from, to, left.div_ceil(u64::from(self.fabric.parameters().mtu)));
+            }
         }
         self.kick(now, from, queue);
     }
@@ -249,23 +328,26 @@ impl MessageNetwork {
     /// Sends the next packet of a host.
     #[inline]
     fn go_on<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
-        let Hosts { senders, messages, .. } = &mut self.hosts;
-        let sender = &mut senders[host as usize];
+        let sender = &mut self.hosts.senders[host as usize];
         // An earlier event may have made it do this already.
         if sender.wake != now || sender.is_stalled {
             return;
         }
         sender.wake = Time::MAX;
+        if !self.hosts.pace.is_free() && self.hosts.senders[host as usize].urgent.first().is_none() {
+            return self.go_on_at_pace(now, host, queue);
+        }
+        let sender = &mut self.hosts.senders[host as usize];
         let packet = match sender.urgent.pop(self.fabric.packets()) {
             Some(packet) => packet,
             None => {
                 let Some(first) = sender.queue.first() else { return };
-                let message = &messages[first];
-                if !message.is_begun && now < message.at.max(sender.next) {
+                let message = &self.hosts.messages[first];
+                if now < message.may_begin(sender) {
                     return self.kick(now, host, queue);
                 }
                 if message.to == host {
-                    return self.turn_around(now, host, queue);
+                    return self.turn_around(now, host, None, first, queue);
                 }
                 let packet = self.packet(first);
                 if self.hosts.messages[first].is_sent() {
@@ -274,6 +356,36 @@ impl MessageNetwork {
                 packet
             }
         };
+        self.send_packet(now, host, packet, queue);
+    }
+
+    /// Sends the next packet of a host whose flows have paces of their own.
+    fn go_on_at_pace<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+        let Some((at, next)) = self.hosts.next(now, host) else { return };
+        if at > now {
+            return self.kick(now, host, queue);
+        }
+        let packet = match next {
+            Next::Refused(packet) => packet,
+            Next::Message { before, message } => {
+                if self.hosts.messages[message].to == host {
+                    return self.turn_around(now, host, before, message, queue);
+                }
+                let packet = self.packet(message);
+                if self.hosts.messages[message].is_sent() {
+                    self.hosts.senders[host as usize].queue.remove(before, message, &mut self.hosts.messages);
+                }
+                packet
+            }
+        };
+        if let Pace::Pull(pulls) = &mut self.hosts.pace {
+            pulls.sent(host, self.fabric.packets()[packet].to, packet);
+        }
+        self.send_packet(now, host, packet, queue);
+    }
+
+    #[inline]
+    fn send_packet<E: From<Event>>(&mut self, now: Time, host: u32, packet: u32, queue: &mut EventQueue<E>) {
         self.hosts.senders[host as usize].is_stalled = true;
         self.fabric.inject(now, packet, &mut Edges { hosts: &mut self.hosts, queue });
     }
@@ -288,15 +400,22 @@ impl MessageNetwork {
         self.fabric.packet(NewPacket { from: message.from, to: message.to, bytes: bytes as u32, token: id })
     }
 
-    /// Sends a whole message to the host itself.
-    fn turn_around<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+    /// Sends a whole message to the host itself, which is behind the message `before` in the queue.
+    fn turn_around<E: From<Event>>(
+        &mut self,
+        now: Time,
+        host: u32,
+        before: Option<u32>,
+        id: u32,
+        queue: &mut EventQueue<E>,
+    ) {
         let Hosts { senders, messages, .. } = &mut self.hosts;
-        let Some(id) = senders[host as usize].queue.pop(messages) else { return };
+        senders[host as usize].queue.remove(before, id, messages);
         let kind = *self.fabric.kind(self.fabric.link_of(host));
         let message = &mut messages[id];
         let end = now.saturating_add(kind.gap_per_byte.time(message.left));
         message.left = 0;
-        self.hosts.message_left(id, Left { token: id, end, kind }, queue);
+        self.hosts.message_left(id, Left { token: id, start: now, end, bytes: 0, kind }, queue);
         queue.push(end, Event::Arrived(id).into());
         self.fabric.occupy(host, end);
         self.kick(now, host, queue);
@@ -319,27 +438,60 @@ impl Hosts {
 
     /// Makes a host continue as soon as it can, when its link is free at `at`.
     fn kick<E: From<Event>>(&mut self, mut at: Time, host: u32, queue: &mut EventQueue<E>) {
-        let sender = &mut self.senders[host as usize];
+        let sender = &self.senders[host as usize];
         if sender.is_stalled {
             return;
         }
         if sender.urgent.first().is_none() {
-            let Some(first) = sender.queue.first() else { return };
-            let message = &self.messages[first];
-            if !message.is_begun {
-                at = at.max(message.at).max(sender.next);
+            if !self.pace.is_free() {
+                let Some((next, _)) = self.next(at, host) else { return };
+                at = next;
+            } else {
+                let Some(first) = sender.queue.first() else { return };
+                at = at.max(self.messages[first].may_begin(sender));
             }
         }
+        let sender = &mut self.senders[host as usize];
         if at < sender.wake {
             sender.wake = at;
             queue.push(at, Event::Send(host).into());
         }
     }
 
+    /// The packet or message of a host that may leave first from `at` on, and when, if its flows have paces of their own:
+    /// the one that has waited longest, among those that may leave at the same time. A packet that has arrived without its
+    /// data is before the messages.
+    fn next(&self, at: Time, host: u32) -> Option<(Time, Next)> {
+        let sender = &self.senders[host as usize];
+        let refused = match &self.pace {
+            Pace::Pull(pulls) => pulls.next_refused(host),
+            _ => None,
+        };
+        if let Some(packet) = refused {
+            return Some((at, Next::Refused(packet)));
+        }
+        let (mut best, mut before, mut place) = (None, None, sender.queue.first());
+        while let Some(id) = place {
+            let message = &self.messages[id];
+            let when = at.max(message.may_begin(sender)).max(self.pace.when(host, message.to));
+            if when < best.map_or(Time::MAX, |(best, _)| best) {
+                best = Some((when, Next::Message { before, message: id }));
+            }
+            if when == at {
+                break;
+            }
+            (before, place) = (Some(id), sender.queue.after(id, &self.messages));
+        }
+        best
+    }
+
     /// Notes the time of a message's packet on its host's link.
     fn packet_left<E: From<Event>>(&mut self, left: Left, queue: &mut EventQueue<E>) {
         let id = left.token;
-        let host = self.messages[id].from;
+        let (host, to) = (self.messages[id].from, self.messages[id].to);
+        if let Pace::Rate(rates) = &mut self.pace {
+            rates.sent(left.start, host, to, left.bytes);
+        }
         let sender = &mut self.senders[host as usize];
         sender.is_stalled = false;
         // A lost packet is not the last of its message.

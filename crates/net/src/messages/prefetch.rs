@@ -12,6 +12,7 @@ impl MessageNetwork {
                 self.fabric.prefetch_host(host);
             }
             Event::Sent(message) | Event::Arrived(message) => self.hosts.messages.prefetch(message),
+            Event::Pull(_) => {}
         }
     }
 
@@ -21,7 +22,7 @@ impl MessageNetwork {
         match event {
             Event::Fabric(event) => self.fabric.prefetch_next(event),
             Event::Send(host) => self.hosts.prefetch_first(host),
-            Event::Sent(_) | Event::Arrived(_) => {}
+            _ => {}
         }
     }
 
@@ -37,7 +38,7 @@ impl MessageNetwork {
                 None
             }
             Event::Arrived(message) | Event::Sent(message) => Some(self.hosts.messages[message].token),
-            Event::Send(_) => None,
+            Event::Send(_) | Event::Pull(_) => None,
         }
     }
 }

@@ -1,11 +1,11 @@
 use sim::{EventQueue, Time, TimePerByte};
 
 use super::{Event, Message, MessageNetwork, Notice};
-use crate::fabric::{Flow, Parameters, Report, Routing};
+use crate::fabric::{Flow, Parameters, Report, Routing, Transport};
 use crate::{Dragonfly, Topology};
 
 /// The parameters of sPIN §4.2: 20 ps per byte, 50 ns per switch, 33.4 ns per wire.
-fn sc17() -> Parameters {
+pub(super) fn sc17() -> Parameters {
     Parameters {
         gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
         wire: Time::from_ps(WIRE),
@@ -16,17 +16,22 @@ fn sc17() -> Parameters {
         flow: Flow::Credits,
         routing: Routing::Ecmp,
         seed: 1,
+        transport: Transport::USUAL,
     }
 }
 
-const WIRE: u64 = 33_400;
-const SWITCH: u64 = 50_000;
-const MTU: u64 = 4096;
+pub(super) const WIRE: u64 = 33_400;
+pub(super) const SWITCH: u64 = 50_000;
+pub(super) const MTU: u64 = 4096;
 /// Picoseconds per byte.
-const G: u64 = 20;
+pub(super) const G: u64 = 20;
 
 /// Sends messages of (time in ps, from, to, bytes). Returns when each arrived, in picoseconds, and the report.
-fn simulate(topology: Topology, parameters: &Parameters, messages: &[(u64, u32, u32, u64)]) -> (Vec<u64>, Report) {
+pub(super) fn simulate(
+    topology: Topology,
+    parameters: &Parameters,
+    messages: &[(u64, u32, u32, u64)],
+) -> (Vec<u64>, Report) {
     let mut network = MessageNetwork::new(topology, parameters.clone()).unwrap();
     let mut queue: EventQueue<Event> = EventQueue::default();
     for (token, &(at, from, to, bytes)) in (0..).zip(messages) {
@@ -39,13 +44,13 @@ fn simulate(topology: Topology, parameters: &Parameters, messages: &[(u64, u32, 
             assert_eq!(arrivals[token as usize].replace(now.as_ps()), None, "arrived twice");
         }
     }
-    assert_eq!(network.in_flight(), 0);
+    assert_eq!((network.in_flight(), network.fabric.packets().len()), (0, 0));
     let arrivals: Vec<u64> = arrivals.into_iter().map(|at| at.expect("all arrive")).collect();
     let end = Time::from_ps(arrivals.iter().copied().max().unwrap());
     (arrivals, network.report(end, 100))
 }
 
-fn all_to_all(hosts: u32, bytes: u64) -> Vec<(u64, u32, u32, u64)> {
+pub(super) fn all_to_all(hosts: u32, bytes: u64) -> Vec<(u64, u32, u32, u64)> {
     let pairs = (1..hosts).flat_map(|step| (0..hosts).map(move |from| (from, (from + step) % hosts)));
     pairs.map(|(from, to)| (0, from, to, bytes)).collect()
 }

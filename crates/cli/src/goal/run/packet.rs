@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use goal::packet::{Outcome, Parameters, hosts, record, run as execute};
 use goal::{RunProgress, Schedule};
 use machine::{Shape, Topology};
-use net::fabric::{self, Flow, LinkReport, Routing};
+use net::fabric::{self, Flow, LinkReport, RateControl, Routing, Transport};
 use serde_json::{Map, Value, json};
 use sim::trace::Trace;
 use sim::{Time, TimePerByte};
@@ -13,8 +13,8 @@ use super::super::error::GoalError;
 use super::common::{Common, Costs, Eager, Took};
 use super::report::Report;
 use super::{common, timeline};
-use crate::noise;
 use crate::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
+use crate::{noise, transport};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -66,13 +66,20 @@ struct Network {
     /// Latency of a switch in ns [default: the machine's]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     switch_latency: Option<Time>,
-    /// Size in bytes of each buffer: one for each link with credits, one for each output port with drop [default: the
-    /// machine's]
+    /// Size in bytes of each buffer: one for each link with credits and pfc, one for each output port with drop and trim
+    /// [default: the machine's]
     #[arg(long, value_name = "BYTES")]
     buffer: Option<u64>,
     /// What happens when a buffer is full [default: the machine's]
     #[arg(long, value_enum)]
     flow: Option<FlowName>,
+    /// Size in bytes of the packet that acknowledges each packet of data; 0 for acknowledgements that occupy no link [default:
+    /// the machine's]
+    #[arg(long, value_name = "BYTES")]
+    ack_bytes: Option<u32>,
+    /// What slows down the senders of packets that meet long queues [default: the machine's]
+    #[arg(long, value_enum)]
+    rate_control: Option<RateControlName>,
     /// How packets choose among equally short paths [default: the machine's]
     #[arg(long, value_enum)]
     routing: Option<RoutingName>,
@@ -87,6 +94,18 @@ enum FlowName {
     Credits,
     /// Packets are lost and sent again
     Drop,
+    /// Switches pause the senders of links (IEEE 802.1Qbb)
+    Pfc,
+    /// Packets lose their data, and receivers pull it again (NDP)
+    Trim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RateControlName {
+    /// Nothing
+    None,
+    /// Switches mark packets, and each flow has a rate (DCQCN)
+    Dcqcn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -102,6 +121,17 @@ impl FlowName {
         match self {
             FlowName::Credits => Flow::Credits,
             FlowName::Drop => Flow::Drop,
+            FlowName::Pfc => Flow::Pfc,
+            FlowName::Trim => Flow::Trim,
+        }
+    }
+}
+
+impl RateControlName {
+    fn rate_control(self) -> RateControl {
+        match self {
+            RateControlName::None => RateControl::None,
+            RateControlName::Dcqcn => RateControl::Dcqcn,
         }
     }
 }
@@ -196,6 +226,11 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
             flow: given.flow.map_or(machines.flow, FlowName::flow),
             routing: given.routing.map_or(machines.routing, RoutingName::routing),
             seed: given.seed.unwrap_or(machines.seed),
+            transport: Transport {
+                ack: given.ack_bytes.unwrap_or(machines.transport.ack),
+                rate_control: given.rate_control.map_or(machines.transport.rate_control, RateControlName::rate_control),
+                ..machines.transport
+            },
         },
     };
     let (outcome, took) = common.timed(schedule, &parameters.progress, || match trace.is_on() {
@@ -218,8 +253,20 @@ fn outcome_report(
 ) -> Result<Report, GoalError> {
     super::report::warn_of_lost(schedule, &outcome.unreceived);
     let per_byte = |rate: TimePerByte| rate.as_fs_per_byte() as f64 / 1e6;
-    let fabric::Parameters { gap_per_byte, wire, switch, mtu, gap, buffer, flow, routing, seed } = parameters.network;
+    let fabric::Parameters {
+        gap_per_byte,
+        wire,
+        switch,
+        mtu,
+        gap,
+        buffer,
+        flow,
+        routing,
+        seed,
+        transport: ref answers,
+    } = parameters.network;
     let network = &outcome.details.network;
+    let is_usual = *answers == Transport::USUAL && matches!(flow, Flow::Credits | Flow::Drop);
     let rate = network.packet_hops as f64 / took.cpu.as_secs_f64().max(1e-9);
     let more = [
         ("unreceived_messages", outcome.unreceived.len().into()),
@@ -241,12 +288,17 @@ fn outcome_report(
             }),
         ),
     ];
+    let transport_counts = (!is_usual).then(|| ("transport", json!(transport::Transport::new(&network.answers))));
+    let more = more.into_iter().chain(transport_counts);
     let mut lines = vec![
         ("network", format!("{}, {} hosts", network.description, network.hosts)),
         ("packets", format!("{}, {} hops, {:.1} million hops/s", network.packets, network.packet_hops, rate / 1e6)),
         ("lost", format!("{} packets, {} sent again", network.drops, network.resent)),
         ("links", format!("{:.1} % busy on average", 100.0 * network.mean_utilization)),
     ];
+    if !is_usual {
+        lines.push(("answers", transport::line(&network.answers)));
+    }
     lines.extend(
         network.busiest.iter().take(3).map(|link| ("", format!("{:.1} %: {}", 100.0 * link.utilization, ends(link)))),
     );
@@ -254,27 +306,32 @@ fn outcome_report(
         let mean = queue.mean_queue.round();
         lines.push(("queue", format!("{} bytes at most, {mean} on average: {}", queue.longest_queue, ends(queue))));
     }
+    let mut parameters_json = json!({
+        "o_ns": json_ns(parameters.overhead),
+        "g_ns": json_ns(gap),
+        "G_ns_per_byte": per_byte(gap_per_byte),
+        "O_ns_per_byte": per_byte(parameters.overhead_per_byte),
+        "S_bytes": parameters.eager,
+        "noise": noise::describe(parameters.noise.as_ref()),
+        "mtu_bytes": mtu,
+        "link_latency_ns": json_ns(wire),
+        "switch_latency_ns": json_ns(switch),
+        "buffer_bytes": buffer,
+        "flow": flow.name(),
+        "routing": routing.name(),
+        "seed": seed,
+    });
+    if !is_usual {
+        parameters_json["ack_bytes"] = answers.ack.into();
+        parameters_json["rate_control"] = answers.rate_control.name().into();
+    }
     Ok(Report {
         model: "packet",
-        parameters: json!({
-            "o_ns": json_ns(parameters.overhead),
-            "g_ns": json_ns(gap),
-            "G_ns_per_byte": per_byte(gap_per_byte),
-            "O_ns_per_byte": per_byte(parameters.overhead_per_byte),
-            "S_bytes": parameters.eager,
-            "noise": noise::describe(parameters.noise.as_ref()),
-            "mtu_bytes": mtu,
-            "link_latency_ns": json_ns(wire),
-            "switch_latency_ns": json_ns(switch),
-            "buffer_bytes": buffer,
-            "flow": match flow { Flow::Credits => "credits", Flow::Drop => "drop" },
-            "routing": match routing { Routing::Ecmp => "ecmp", Routing::Adaptive => "adaptive" },
-            "seed": seed,
-        }),
+        parameters: parameters_json,
         events: outcome.events,
         ends: outcome.ends,
         took,
-        more: more.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>(),
+        more: more.map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>(),
         lines,
     })
 }
