@@ -5,6 +5,7 @@
  *   --test bandwidth  the time of a message of rank 0 in a window of 32 that are sent at once
  *   --test rate       the same from each of the first half of the ranks to its partner in the second half
  *   --test overlap    rank 1 posts a receive, computes for twice the time of the message, and waits: what the receive adds to that
+ *   --test vector     the same with a receive of blocks (MPI_Type_vector): BLOCKS at most, with gaps of their size
  *   --test late       rank 1 computes while the message arrives, then receives: what the receive takes
  *   --bytes N[,N...]  sizes
  *
@@ -18,11 +19,13 @@
 #include <string.h>
 #include <time.h>
 
-enum test { LATENCY, BANDWIDTH, RATE, OVERLAP, LATE, TESTS };
-static const char *const tests[TESTS] = {"latency", "bandwidth", "rate", "overlap", "late"};
-static const char usage[] = "usage: mpi-latency --test latency|bandwidth|rate|overlap|late... --bytes N[,N...]\n";
+enum test { LATENCY, BANDWIDTH, RATE, OVERLAP, VECTOR, LATE, TESTS };
+static const char *const tests[TESTS] = {"latency", "bandwidth", "rate", "overlap", "vector", "late"};
+static const char usage[] =
+    "usage: mpi-latency --test latency|bandwidth|rate|overlap|vector|late... --bytes N[,N...]\n";
 enum { TAG = 7, ACKNOWLEDGEMENT = 8 };
 enum { WINDOW = 32 };
+enum { BLOCKS = 32 }; /* of a vector: as many as MPICH leaves to libfabric */
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
 
 static int rank, size;
@@ -37,6 +40,16 @@ static bool correct(size_t bytes, unsigned round) {
     for (size_t i = 0; i < bytes; i++)
         if (data[i] != (unsigned char)(i * 31 + round * 7 + 1))
             return false;
+    return true;
+}
+
+/* Whether a vector with blocks of this length has been received, and its gaps are zeros. */
+static bool correct_vector(size_t bytes, size_t block, unsigned round) {
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char *at = data + i / block * 2 * block + i % block;
+        if (*at != (unsigned char)(i * 31 + round * 7 + 1) || at[block] != 0)
+            return false;
+    }
     return true;
 }
 
@@ -101,7 +114,16 @@ static double window(int bytes, int pairs, bool *ok) {
 }
 
 /* What a receive adds to a computation, posted before it or called after it. */
-static double receive(int bytes, bool early, bool *ok) {
+static double receive(int bytes, enum test test, bool *ok) {
+    const bool early = test != LATE;
+    const int block = test == VECTOR && bytes > BLOCKS ? bytes / BLOCKS : 1;
+    int count = bytes;
+    MPI_Datatype type = MPI_BYTE;
+    if (test == VECTOR) {
+        count = 1;
+        MPI_Type_vector(bytes / block, block, 2 * block, MPI_BYTE, &type);
+        MPI_Type_commit(&type);
+    }
     const int64_t alone = 10000, computation = (int64_t)(2 * ping_pong(bytes, ok));
     int64_t total = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -113,10 +135,10 @@ static double receive(int bytes, bool early, bool *ok) {
             continue;
         }
         MPI_Request request = MPI_REQUEST_NULL;
-        memset(data, 0, (size_t)bytes);
+        memset(data, 0, 2 * (size_t)bytes);
         int64_t begin = now_ns();
         if (early)
-            MPI_Irecv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request);
+            MPI_Irecv(data, count, type, 0, TAG, MPI_COMM_WORLD, &request);
         int64_t before = now_ns();
         compute(alone + computation);
         int64_t after = now_ns();
@@ -126,8 +148,10 @@ static double receive(int bytes, bool early, bool *ok) {
             MPI_Recv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (round >= WARM_UP)
             total += now_ns() - after + before - begin;
-        *ok &= correct((size_t)bytes, round);
+        *ok &= test == VECTOR ? correct_vector((size_t)bytes, (size_t)block, round) : correct((size_t)bytes, round);
     }
+    if (test == VECTOR)
+        MPI_Type_free(&type);
     return (double)total / (ROUNDS - WARM_UP);
 }
 
@@ -140,10 +164,10 @@ static void run(enum test test, int bytes) {
     else if (rank < 2)
         time = test == LATENCY     ? ping_pong(bytes, &ok)
                : test == BANDWIDTH ? window(bytes, 1, &ok)
-                                   : receive(bytes, test == OVERLAP, &ok);
+                                   : receive(bytes, test, &ok);
     bool all;
     MPI_Reduce(&ok, &all, 1, MPI_C_BOOL, MPI_LAND, 0, MPI_COMM_WORLD);
-    if (test == OVERLAP || test == LATE) {
+    if (test == OVERLAP || test == VECTOR || test == LATE) {
         if (rank == 1)
             MPI_Send(&time, 1, MPI_DOUBLE, 0, TAG, MPI_COMM_WORLD);
         else if (rank == 0)
@@ -161,7 +185,7 @@ static bool run_sizes(enum test test, const char *sizes) {
         long bytes = strtol(text, &end, 10);
         if (end == text || bytes < 0 || bytes > 1l << 30 || (*end && *end != ','))
             return false;
-        data = realloc(data, (size_t)bytes + 1);
+        data = realloc(data, 2 * (size_t)bytes + 1); /* a vector has gaps */
         if (!data)
             MPI_Abort(MPI_COMM_WORLD, 1);
         run(test, (int)bytes);

@@ -231,12 +231,55 @@ static void all_pieces(enum kind kind) {
     EXPECT(next_entry(net.tx, &entry, NULL));
 }
 
+/* Blocks with gaps at both sides, as an MPI vector has them; a receive that is posted before or after the message. */
+static void vectors(enum kind kind) {
+    static const size_t blocks[] = {1, 24, 64, 256, 2048};
+    const size_t limit = net.info->rx_attr->iov_limit;
+    struct iovec from[MOST_PIECES], to[MOST_PIECES];
+    struct fi_cq_tagged_entry entry = {0};
+    for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+        const size_t block = blocks[b], extent = 2 * block * limit;
+        unsigned char *source = malloc(extent), *target = malloc(extent), *want = malloc(extent);
+        EXPECT(source && target && want);
+        for (size_t i = 0; i < limit; i++) {
+            from[i] = (struct iovec){source + 2 * block * i, block};
+            to[i] = (struct iovec){target + 2 * block * i + block, block};
+        }
+        for (int late = 0; late < 2; late++) {
+            fill(source, extent, (unsigned)(b + 10 * (size_t)late));
+            memset(want, UNTOUCHED, extent);
+            memset(target, UNTOUCHED, extent);
+            for (size_t i = 0; i < limit; i++)
+                memcpy(want + 2 * block * i + block, source + 2 * block * i, block);
+            for (int turn = 0; turn < 2; turn++) {
+                if (turn == late)
+                    EQUAL("vector",
+                          kind == TAGGED ? ON(net.ep, tagged, recvv, to, NULL, limit, FI_ADDR_UNSPEC, 1, 0, NULL)
+                                         : ON(net.ep, msg, recvv, to, NULL, limit, FI_ADDR_UNSPEC, NULL),
+                          0);
+                else
+                    EQUAL("vector",
+                          kind == TAGGED ? ON(net.ep, tagged, sendv, from, NULL, limit, net.peers[next_rank()], 1, NULL)
+                                         : ON(net.ep, msg, sendv, from, NULL, limit, net.peers[next_rank()], NULL),
+                          0);
+                settle();
+            }
+            EXPECT(next_entry(net.rx, &entry, NULL));
+            EQUAL("vector", entry.len, limit * block);
+            SAME_BYTES("vector", target, want, extent);
+            EXPECT(next_entry(net.tx, &entry, NULL));
+        }
+        free(source), free(target), free(want);
+    }
+}
+
 static void messages_of(enum kind kind) {
     open_net(&(struct wish){0});
     refusals(kind);
     forms(kind);
     sizes(kind);
     all_pieces(kind);
+    vectors(kind);
     truncation(kind);
     many(kind);
     close_net();
