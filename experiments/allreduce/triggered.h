@@ -5,8 +5,9 @@
  * to which this rank and those before it add; the sum of all then goes to the other ranks by triggered puts. A chain of the ring
  * begins at one rank and ends at the one before it; the chains are divided evenly among the ranks.
  *
- * The host sets a place to zero, and sets up the operations, before they are needed; neither costs time here. There are two sets of
- * places, since others may be one ahead. */
+ * The host sets a place to zero, and sets up the operations, before they are needed; neither costs time here. The host posts
+ * the first part of its vector, lets all others go by one increment of a counter, and learns from one counter that all parts of the sum
+ * have come. There are two sets of places, since others may be one ahead. */
 #ifndef EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 #define EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 
@@ -23,6 +24,8 @@ static struct triggered {
     ptl_handle_ct_t sums;    /* doubling: parts of the sum that have come to a rank that is folded into its neighbour */
     ptl_handle_ct_t *come;   /* ring, tree: for each part, sums that have come */
     ptl_handle_ct_t left;    /* operations whose data has left the places */
+    ptl_handle_ct_t go;      /* all-reduces for which the host has its vector */
+    ptl_handle_ct_t all;     /* parts of sums that have come, of all all-reduces */
     ptl_size_t armed;        /* operations that the card does in an all-reduce */
     size_t part, parts;
     uint32_t steps;
@@ -73,6 +76,49 @@ static struct way way_of(const struct allreduce *a, size_t part) {
                         .before = place == last ? NOBODY : (cpu.rank + last) % cpu.ranks};
 }
 
+/* Adds a part of this rank's vector to the place of a rank: now, or, set up, when the host lets it go. */
+static void contribute(size_t part, uint32_t to, ptl_match_bits_t bits) {
+    CHECK(PtlAtomic(cpu.source_md, part * triggered.part, part_bytes(part), PTL_NO_ACK_REQ, (ptl_process_t){.rank = to},
+                    PT, bits, 0, NULL, 0, PTL_SUM, datatypes[type]));
+}
+static void contribute_later(size_t part, uint32_t to, ptl_match_bits_t bits, uint32_t operation) {
+    CHECK(PtlTriggeredAtomic(cpu.source_md, part * triggered.part, part_bytes(part), PTL_NO_ACK_REQ,
+                             (ptl_process_t){.rank = to}, PT, bits, 0, NULL, 0, PTL_SUM, datatypes[type], triggered.go,
+                             operation + 1));
+}
+
+/* Where a rank's own vector goes: to a partner or a rank of the way, and with doubling also to its own place. */
+static void contribute_all(const struct allreduce *a, uint32_t operation, bool is_now) {
+    uint32_t set = operation & 1, first = cpu.rank < 2 * a->folded ? 0 : 1;
+    for (size_t part = is_now ? 0 : 1; part < (is_now ? 1 : triggered.parts); part++) {
+        uint32_t to[2] = {NOBODY, NOBODY}, step = 0;
+        if (triggered.algorithm == DOUBLING) {
+            step = first;
+            to[0] = allreduce_has_folded(a) ? NOBODY : allreduce_partner(a, first);
+            to[1] = allreduce_is_folded(a) ? NOBODY : cpu.rank;
+        } else {
+            struct way way = way_of(a, part);
+            to[0] = way.inputs > 0 ? cpu.rank : way.up;
+        }
+        for (int i = 0; i < 2; i++)
+            if (to[i] != NOBODY && is_now)
+                contribute(part, to[i], bits_of(set, step, part));
+            else if (to[i] != NOBODY)
+                contribute_later(part, to[i], bits_of(set, step, part), operation);
+    }
+}
+
+/* Messages that these are in an all-reduce. */
+static ptl_size_t contributions(const struct allreduce *a) {
+    bool is_one = triggered.algorithm != DOUBLING || allreduce_has_folded(a) || allreduce_is_folded(a);
+    return triggered.parts * (is_one ? 1 : 2);
+}
+
+/* Sets up that a part of the sum is counted when `ct` has come to `count`. */
+static void tell_of_part(ptl_handle_ct_t ct, ptl_size_t count) {
+    CHECK(PtlTriggeredCTInc(triggered.all, (ptl_ct_event_t){.success = 1}, ct, count));
+}
+
 /* Sets up the operations of ring or tree. */
 static void arm_ways(const struct allreduce *a, uint32_t operation) {
     uint32_t set = operation & 1, turn = operation / 2 + 1;
@@ -80,6 +126,7 @@ static void arm_ways(const struct allreduce *a, uint32_t operation) {
         struct way way = way_of(a, part);
         ptl_handle_ct_t added = *count_of(set, 0, part);
         triggered.armed += (way.inputs > 0) + way.downs;
+        tell_of_part(triggered.come[part], operation + 1);
         if (way.inputs > 0 && way.up != NOBODY)
             CHECK(PtlTriggeredAtomic(triggered.md, place_of(set, 0, part), part_bytes(part), PTL_NO_ACK_REQ,
                                      (ptl_process_t){.rank = way.up}, PT, bits_of(set, 0, part), 0, NULL, 0, PTL_SUM,
@@ -100,8 +147,11 @@ static void arm(const struct allreduce *a, uint32_t operation) {
     uint32_t set = operation & 1, turn = operation / 2 + 1;
     memset(triggered.places + place_of(set, 0, 0), 0, triggered.steps * cpu.bytes);
     triggered.armed = 0;
+    contribute_all(a, operation, false);
     if (triggered.algorithm != DOUBLING)
         return arm_ways(a, operation);
+    for (size_t part = 0; part < triggered.parts && !allreduce_is_folded(a); part++)
+        tell_of_part(*count_of(set, a->twos, part), 2 * (ptl_size_t)turn);
     for (size_t part = 0; part < triggered.parts && !allreduce_is_folded(a); part++) {
         for (uint32_t step = 0; step < a->twos; step++) {
             /* The first place is not used by ranks without a neighbour that is folded into them: their host begins with step 1. */
@@ -137,6 +187,8 @@ static void prepare_triggered(const struct allreduce *a, enum algorithm algorith
     CHECK(PtlCTAlloc(ni, &triggered.left));
     triggered.md = bind_memory(triggered.places, 2 * triggered.steps * cpu.bytes, PTL_MD_EVENT_CT_SEND, triggered.left);
     CHECK(PtlCTAlloc(ni, &triggered.sums));
+    CHECK(PtlCTAlloc(ni, &triggered.go));
+    CHECK(PtlCTAlloc(ni, &triggered.all));
     for (uint32_t set = 0; set < 2; set++)
         for (size_t part = 0; part < triggered.parts; part++)
             for (uint32_t step = 0; step < triggered.steps; step++) {
@@ -163,12 +215,6 @@ static void prepare_triggered(const struct allreduce *a, enum algorithm algorith
                  (ptl_me_t){.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
                             .ct_handle = triggered.sums,
                             .hpu_memory = PTL_INVALID_HANDLE});
-}
-
-static void contribute(size_t part, uint32_t to, ptl_match_bits_t bits) {
-    CHECK(PtlAtomic(cpu.source_md, part * triggered.part, part_bytes(part), PTL_NO_ACK_REQ, (ptl_process_t){.rank = to},
-                    PT, bits, 0, NULL, 0, PTL_SUM, datatypes[type]));
-    cpu.sends++;
 }
 
 /* The rank whose part of a step is missing. */
@@ -219,35 +265,29 @@ static void arm_next(const struct allreduce *a, uint32_t operation) {
 
 /* Does an all-reduce of ring or tree. */
 static void reduce_on_ways(const struct allreduce *a, uint32_t operation) {
-    uint32_t set = operation & 1, turn = operation / 2 + 1;
-    for (size_t part = 0; part < triggered.parts; part++) {
-        struct way way = way_of(a, part);
-        contribute(part, way.inputs > 0 ? cpu.rank : way.up, bits_of(set, 0, part));
-    }
-    for (size_t part = 0; part < triggered.parts; part++)
-        if (!await_counter(triggered.come[part], operation + 1))
-            give_up(missing_on_the_way(a, part, set, turn));
+    size_t part = 0;
+    if (await_counter(triggered.all, (ptl_size_t)triggered.parts * (operation + 1)))
+        return;
+    for (ptl_ct_event_t counted = {.success = operation + 1}; counted.success > operation; part++)
+        CHECK(PtlCTGet(triggered.come[part], &counted));
+    give_up(missing_on_the_way(a, part - 1, operation & 1, operation / 2 + 1));
 }
 
 /* Does an all-reduce that is set up. */
 static void reduce_by_triggers(const struct allreduce *a, uint32_t operation) {
+    uint32_t set = operation & 1;
+    contribute_all(a, operation, true);
+    CHECK(PtlCTInc(triggered.go, (ptl_ct_event_t){.success = 1}));
+    cpu.sends += contributions(a);
     if (triggered.algorithm != DOUBLING)
         return reduce_on_ways(a, operation);
-    uint32_t set = operation & 1, turn = operation / 2 + 1, first = cpu.rank < 2 * a->folded ? 0 : 1;
-    for (size_t part = 0; part < triggered.parts; part++) {
-        if (!allreduce_has_folded(a))
-            contribute(part, allreduce_partner(a, first), bits_of(set, first, part));
-        if (!allreduce_is_folded(a))
-            contribute(part, cpu.rank, bits_of(set, first, part));
-    }
     if (allreduce_is_folded(a)) {
         if (!await_counter(triggered.sums, (ptl_size_t)triggered.parts * (operation + 1)))
             give_up(cpu.rank + 1);
         return;
     }
-    for (size_t part = 0; part < triggered.parts; part++)
-        if (!await_counter(*count_of(set, a->twos, part), 2 * (ptl_size_t)turn))
-            give_up(missing_from(a, set, 2 * (ptl_size_t)turn));
+    if (!await_counter(triggered.all, (ptl_size_t)triggered.parts * (operation + 1)))
+        give_up(missing_from(a, set, 2 * (ptl_size_t)(operation / 2 + 1)));
     memcpy(cpu.sums, triggered.places + place_of(set, a->twos, 0), cpu.bytes);
 }
 
