@@ -182,8 +182,8 @@ void spin_idle(void);
  * was accepted before (same descriptor or list and options, no larger offset, length, rank or index) PtlPut, PtlGet, PtlAtomic, and PtlMEAppend
  * of an entry in one piece and without handlers. They are made in their order, each at the simulated time at which the one before is over,
  * before the thread's next call that waits, so that simulated times are the same as without. Until such a call has returned, the thread must
- * read no memory that cards write meanwhile, and the variables to which entries' handles are written must stay; data of volatile
- * descriptors are copied and must be readable. A deferred call that is refused after all (no space for an entry) ends the run.
+ * read no memory that cards write meanwhile, and the variables to which entries' handles are written must stay (other threads' calls may
+ * write them, too); data of volatile descriptors are copied and must be readable. A deferred call that is refused after all (no space for an entry) ends the run.
  * It has no effect with --compute, --fail and --kill-card, and in processes with several threads. */
 int spin_defer(int on);
 

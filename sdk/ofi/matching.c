@@ -26,6 +26,7 @@ static int buffer_link(struct buffer *buffer) {
                    .ignore_bits = ~0ull,
                    .min_free = ep->domain->eager,
                    .hpu_memory = PTL_INVALID_HANDLE};
+    buffer->entry = PTL_INVALID_HANDLE;
     buffer->linked = true;
     buffer->referred = overflow;
     return PtlMEAppend(ep->domain->ni, ep->pts[buffer->kind], &me, overflow ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,

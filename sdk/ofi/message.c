@@ -56,21 +56,19 @@ int messages_start(struct endpoint *ep) {
 }
 
 void messages_stop(struct endpoint *ep) {
-    /* Handles of entries are there when a call that waits has returned. */
-    PtlAtomicSync();
     /* What is linked there ends with the interface; messages that still arrive are told as dropped. */
     for (enum kind kind = MESSAGE; kind < KINDS; kind++) {
         while (ep->posted[kind].first) {
             struct operation *op = ep->posted[kind].first;
-            if (op->entry != PTL_INVALID_HANDLE)
-                PtlMEUnlink(op->entry);
+            if (op->appended)
+                PtlMEUnlink(handle_of(&op->entry));
             operation_free(op);
         }
     }
     PtlMEUnlink(ep->control_target.entry);
     for (size_t i = 0; i < ep->buffer_count; i++)
         if (ep->buffers[i]->linked)
-            PtlMEUnlink(ep->buffers[i]->entry);
+            PtlMEUnlink(handle_of(&ep->buffers[i]->entry));
     PtlPTFree(ep->domain->ni, ep->control_pt);
     PtlPTFree(ep->domain->ni, ep->data_pt);
     PtlPTFree(ep->domain->ni, ep->pts[TAGGED]);
@@ -403,7 +401,7 @@ static ssize_t cancel(struct endpoint *ep, void *context) {
             if (op->context != context)
                 continue;
             /* A receive whose message has arrived ends as if it had not been cancelled. */
-            if (op->entry != PTL_INVALID_HANDLE && PtlMEUnlink(op->entry) != PTL_OK)
+            if (op->appended && PtlMEUnlink(handle_of(&op->entry)) != PTL_OK)
                 return 0;
             state_return(op);
             if (op->children > 0) {
@@ -473,7 +471,7 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
     rc = PtlPut(domain->md_volatile, 0, 0, PTL_ACK_REQ, target, pt, tag, LONG_OFFSET(op->length, owed, data_pt), op,
                 header);
     if (rc != PTL_OK)
-        PtlMEUnlink(op->entry);
+        PtlMEUnlink(handle_of(&op->entry));
     return rc;
 }
 

@@ -15,6 +15,19 @@ int defer_begin(const struct domain *domain) {
 
 void defer_end(int before) { spin_defer(before); }
 
+ptl_handle_me_t handle_of(const ptl_handle_me_t *entry) {
+    const volatile ptl_handle_me_t *handle = entry;
+    const int before = spin_defer(0);
+    /* A call that waits brings the handles of this thread's entries. Those of another one, which was the only thread at that time, come when
+     * their time has passed. */
+    if (*handle == PTL_INVALID_HANDLE)
+        PtlAtomicSync();
+    while (*handle == PTL_INVALID_HANDLE)
+        spin_host_compute(100);
+    defer_end(before);
+    return *handle;
+}
+
 void idle(const struct domain *domain) {
     const int before = defer_begin(domain);
     spin_idle();
@@ -169,8 +182,8 @@ static void initiator_event(struct domain *domain, const ptl_event_t *event) {
     } else if (op->job == RECEIVE) {
         receive_event(op, event);
     } else if (event->ni_fail_type != PTL_NI_OK) {
-        if (op->job == SEND && op->entry != PTL_INVALID_HANDLE && event->type != PTL_EVENT_GET)
-            PtlMEUnlink(op->entry);
+        if (op->appended && event->type != PTL_EVENT_GET)
+            PtlMEUnlink(handle_of(&op->entry));
         fail(op, error_of_event(event->ni_fail_type), event->ni_fail_type);
     } else {
         complete(op, (struct completion){.entry.len = op->length});

@@ -350,6 +350,8 @@ bool await_progress(struct domain *domain, uint64_t end);
 /* Has the library defer calls of the card that need no answer (spin_defer), or not any more. */
 int defer_begin(const struct domain *domain);
 void defer_end(int before);
+/* The handle of an entry whose append may have been deferred. */
+ptl_handle_me_t handle_of(const ptl_handle_me_t *entry);
 /* Says that a round of polls has found nothing. */
 void idle(const struct domain *domain);
 

@@ -110,6 +110,40 @@ fn deferred_calls_have_the_times_and_results_of_others() {
     }
 }
 
+/// The thread that defers does nothing more; the other one gets the handles as time passes.
+#[test]
+fn another_thread_gets_the_handles_of_deferred_entries() {
+    let program = program(
+        r#"
+        #include <pthread.h>
+        static ptl_handle_me_t handles[10];
+        static void *wait_for_all(void *ends) {
+            for (unsigned i = 1; i < 10; i++) {
+                volatile ptl_handle_me_t *handle = &handles[i];
+                while (*handle == PTL_INVALID_HANDLE) spin_host_compute(10);
+                CHECK(PtlMEUnlink(*handle));
+            }
+            exit(spin_time_ps() < 9 * 65000 ? 4 : 0);
+            return ends;
+        }
+        int main(void) {
+            pthread_t thread;
+            open_interface();
+            append(0, &handles[0]);
+            spin_defer(1);
+            for (unsigned i = 1; i < 10; i++) handles[i] = PTL_INVALID_HANDLE;
+            for (unsigned i = 1; i < 10; i++) append(i, &handles[i]);
+            for (unsigned i = 1; i < 10; i++) if (handles[i] != PTL_INVALID_HANDLE) return 3;
+            if (pthread_create(&thread, NULL, wait_for_all, NULL)) return 2;
+            pthread_join(thread, NULL);
+            return 0;
+        }"#,
+    );
+    let mut job = spec(&program, 1);
+    job.post_ahead = 0;
+    assert_eq!(run_with(job, &[]).end, End::Finished);
+}
+
 #[test]
 fn a_deferred_entry_without_room_ends_the_run() {
     let program = program(

@@ -15,6 +15,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The period, in seconds, at which a sleeping thread checks whether the simulator still runs.
 const CHECK_S: i64 = 1;
@@ -40,8 +41,19 @@ thread_local! {
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
     /// Whether the thread defers its calls.
     static DEFERS: Cell<bool> = const { Cell::new(false) };
-    /// Where the results of the posted calls go; NULL for those that have none.
-    static PLACES: [Cell<*mut u32>; POSTS] = const { [const { Cell::new(std::ptr::null_mut()) }; POSTS] };
+}
+
+/// Where the results of posted calls go, of all threads: any thread that is answered delivers those that are there.
+static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+/// The number of [`PLACES`].
+static PENDING: AtomicU32 = AtomicU32::new(0);
+/// What [`Post::out`] is until the call is over.
+const NO_RESULT: u64 = u64::MAX;
+
+/// Where the result of a posted call goes: an address, as threads share it.
+struct Place {
+    post: usize,
+    to: usize,
 }
 
 /// Gives the thread's slot back when the thread ends.
@@ -218,23 +230,17 @@ impl Call {
             ((*post).payload_addr, (*post).payload_len) = (address, length as u32);
             (*self.slot).posted.store(posted + 1, Ordering::Release);
         }
-        PLACES.with(|places| places[index].set(place));
+        if !place.is_null() {
+            // SAFETY: as above.
+            let post = unsafe {
+                let post = (&raw mut (*self.slot).posts).cast::<Post>().add(index);
+                (*post).out = NO_RESULT;
+                post
+            };
+            places().push(Place { post: post as usize, to: place as usize });
+            PENDING.fetch_add(1, Ordering::Release);
+        }
         true
-    }
-
-    /// Writes the results of the calls that were posted before this one, which is answered, to their places.
-    fn take_results(&self, posted: u32) {
-        PLACES.with(|places| {
-            for (index, place) in places.iter().enumerate().take(posted as usize) {
-                let place = place.replace(std::ptr::null_mut());
-                if !place.is_null() {
-                    // SAFETY: the slot is mapped, and the thread's after the answer; who defers calls keeps the places.
-                    unsafe {
-                        place.write_unaligned((*(&raw const (*self.slot).posts).cast::<Post>().add(index)).out as u32)
-                    };
-                }
-            }
-        });
     }
 
     /// Copies data of the call into its post. The kernel copies, as the address may be bad.
@@ -246,8 +252,8 @@ impl Call {
 
     /// Sends the call and waits for its answer. While it waits, it copies memory when the simulator asks for it.
     pub fn perform(self) -> Answer {
-        // SAFETY: mapped for the life of the process, and atomics.
-        let (word, posted) = unsafe { (&(*self.slot).state, (*self.slot).posted.load(Ordering::Relaxed)) };
+        // SAFETY: mapped for the life of the process, and an atomic.
+        let word = unsafe { &(*self.slot).state };
         word.store(state::REQUEST, Ordering::Release);
         self.ring();
         let mut patience = PATIENCE.get();
@@ -282,8 +288,8 @@ impl Call {
         }
         PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
-        if posted > 0 {
-            self.take_results(posted);
+        if PENDING.load(Ordering::Acquire) > 0 {
+            take_results();
         }
         if charged(self.session) {
             ANSWERED_NS.set(cpu_ns());
@@ -359,6 +365,26 @@ impl Answer {
         let bytes = unsafe { &(*self.slot).data };
         bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
+}
+
+fn places() -> MutexGuard<'static, Vec<Place>> {
+    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes the results of posted calls that are over to their places. All that this thread has posted are over when it is answered.
+fn take_results() {
+    let mut places = places();
+    places.retain(|place| {
+        // SAFETY: slots are mapped for the life of the process, and a post is used again only when its thread has been answered, after
+        // this.
+        let result = unsafe { (&raw const (*(place.post as *const Post)).out).read_volatile() };
+        if result != NO_RESULT {
+            // SAFETY: who defers calls keeps the places of their results.
+            unsafe { (place.to as *mut u32).write_unaligned(result as u32) };
+        }
+        result == NO_RESULT
+    });
+    PENDING.store(places.len() as u32, Ordering::Release);
 }
 
 /// Waits until the calls that this thread has posted are over. Does nothing in a signal handler that interrupts a call.
