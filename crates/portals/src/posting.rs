@@ -180,18 +180,18 @@ mod tests {
 
     #[test]
     fn entries_are_alike_whatever_they_match() {
-        let le = Le { start: 1000, length: 8, ct_handle: 5, options: 3, ..Le::default() };
+        let le = Le { start: 1000, length: 8, ct_handle: 5, options: me::OP_PUT, ..Le::default() };
         let me = Me { le, match_bits: 7, hpu_memory: 9, ..Me::default() };
         let way = entry(&[1, 2, 0, 77], &me);
-        assert_eq!(way, Some([1, 2, 0, 5, 3]));
+        assert_eq!(way, Some([1, 2, 0, 5, me::OP_PUT.into()]));
         assert_eq!(entry(&[1, 2, 0, 78], &Me { match_bits: 8, ignore_bits: 1, le: Le { start: 1, ..le }, ..me }), way);
         for args in [[2, 2, 0, 77], [1, 3, 0, 77], [1, 2, 1, 77]] {
             assert_ne!(entry(&args, &me), way);
         }
-        for other in [Le { ct_handle: 6, ..le }, Le { options: 1, ..le }] {
+        for other in [Le { ct_handle: 6, ..le }, Le { options: me::OP_GET, ..le }] {
             assert_ne!(entry(&[1, 2, 0, 77], &Me { le: other, ..me }), way);
         }
-        let in_pieces = Le { options: 3 | me::IOVEC, ..le };
+        let in_pieces = Le { options: me::OP_PUT | me::IOVEC, ..le };
         let with_handler = [
             Me { header_handler: 1, ..me },
             Me { payload_handler: 1, ..me },
