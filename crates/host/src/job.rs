@@ -12,7 +12,7 @@
 //!
 //! * `spec`, `call`: what is run; calls, answers and pauses
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
-//! * `spawn`, `launch`, `process`, `family`: processes
+//! * `spawn`, `launch`, `parking`, `process`, `family`: processes
 //! * `state`: the state of a job
 //! * `memory`, `delayed`, `batch`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
@@ -36,6 +36,7 @@ mod memory;
 mod memory_loop;
 mod moves;
 mod output;
+mod parking;
 mod pauses;
 mod pmi;
 mod process;
@@ -74,7 +75,9 @@ use sim::Time;
 use spec::MAX_RANKS;
 use state::{Process, Rank};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -105,6 +108,7 @@ impl Job {
             children_seen: signals::children(),
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
+            nothing: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
             touched: BTreeSet::new(),
             card_write: false,
             affinity: Affinity::new(spec.adapts_affinity),
@@ -160,7 +164,8 @@ impl Job {
     /// When the rank was started before.
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
         assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, &mut self.pmi, self.output.as_mut())?;
+        let nothing = self.nothing.as_fd();
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, &mut self.pmi, self.output.as_mut())?;
         self.ranks[rank].process = Process::Alive(pid);
         Ok(self.wait(rank))
     }

@@ -2,6 +2,7 @@
 //! many ranks. The new process shares the memory until it executes its program, as with `posix_spawn`, which knows neither
 //! `prctl` nor `personality`.
 
+use super::parking;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::io;
@@ -19,20 +20,23 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Starts the program of a command, with its arguments and variables, in a process group of its own. Its standard streams are those of
 /// `streams`, or else this process's. `prepare` is called in the new process, and may do nothing but system calls: it shares
-/// this process's memory. Returns the process id.
+/// this process's memory. It has the descriptors of this process up to `highest` at least, but none that is [parked](parking) above.
+/// Returns the process id.
 ///
 /// # Errors
 /// The system's error when there can be no process, `prepare` fails, or the program cannot be executed.
 pub fn launch(
     command: &Command,
     streams: [Option<BorrowedFd<'_>>; 3],
+    highest: RawFd,
     prepare: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<u32> {
     let image = Image::new(command)?;
     let streams = streams.map(|stream| stream.map(|stream| stream.as_raw_fd()));
-    let mut child = Child { image: &image, streams, prepare, error: 0 };
+    let highest = streams.iter().flatten().fold(highest, |highest, stream| highest.max(*stream));
+    let mut child = Child { image: &image, streams, end: parking::first().max(highest + 1), prepare, error: 0 };
     let mut stack = vec![MaybeUninit::<u128>::uninit(); STACK];
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: this thread stands still until the new process has executed its program or ended, so that `child`, what it refers to
     // and the stack outlive their use, and nobody else uses them. Until then no handler of a signal runs in the new
     // process.
@@ -60,6 +64,8 @@ pub fn launch(
 struct Child<'a> {
     image: &'a Image,
     streams: [Option<RawFd>; 3],
+    /// The number from which on it needs no descriptor.
+    end: RawFd,
     prepare: &'a dyn Fn() -> io::Result<()>,
     /// Why it could not.
     error: c_int,
@@ -78,6 +84,14 @@ extern "C" fn run(child: *mut c_void) -> c_int {
 impl Child<'_> {
     fn execute(&self) -> Result<std::convert::Infallible, io::Error> {
         let checked = |result: c_int| if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) };
+        // A table of its own, with what it needs. Older systems, which have no such call, copy all of it.
+        // SAFETY: the new process uses no other table, and this thread's process none that the call changes.
+        unsafe {
+            let own = libc::syscall(libc::SYS_close_range, self.end, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE);
+            if own == -1 {
+                checked(libc::unshare(libc::CLONE_FILES))?;
+            }
+        }
         for (number, stream) in (0..).zip(self.streams) {
             if let Some(stream) = stream {
                 // SAFETY: descriptors are numbers, and the table of them is this process's own.
@@ -197,7 +211,7 @@ mod tests {
     /// Runs a command, and returns its exit status and what it writes.
     fn output(command: &Command, prepare: &dyn Fn() -> io::Result<()>) -> io::Result<(i32, String)> {
         let (mut read, write) = io::pipe()?;
-        let pid = launch(command, [None, Some(write.as_fd()), None], prepare)?;
+        let pid = launch(command, [None, Some(write.as_fd()), None], write.as_raw_fd(), prepare)?;
         drop(write);
         let mut text = String::new();
         read.read_to_string(&mut text)?;
@@ -244,6 +258,29 @@ mod tests {
         let refuses = || Err(io::Error::from_raw_os_error(libc::EPERM));
         let error = output(&shell("true"), &refuses).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    }
+
+    /// A new process has what this one has inherited and what it is given, and nothing that is parked; this process keeps both.
+    #[test]
+    fn a_new_process_has_no_parked_descriptors() {
+        let (read, write) = io::pipe().unwrap();
+        let parked = parking::park(write.into());
+        // SAFETY: numbers of descriptors of this test.
+        let inherited = unsafe {
+            libc::fcntl(parked.as_raw_fd(), libc::F_SETFD, 0); // not closed on execution
+            libc::dup(read.as_raw_fd())
+        };
+        let has = |descriptor: RawFd| format!("test -e /proc/self/fd/{descriptor}");
+        let (status, _) = output(&shell(&has(parked.as_raw_fd())), &|| Ok(())).unwrap();
+        assert_eq!(status, 1, "{} is parked", parked.as_raw_fd());
+        assert!(inherited < parking::first());
+        assert_eq!(output(&shell(&has(inherited)), &|| Ok(())).unwrap().0, 0);
+        for descriptor in [inherited, parked.as_raw_fd()] {
+            // SAFETY: as above.
+            assert_ne!(unsafe { libc::fcntl(descriptor, libc::F_GETFD) }, -1, "this process has lost {descriptor}");
+        }
+        // SAFETY: as above.
+        unsafe { libc::close(inherited) };
     }
 
     #[test]

@@ -191,7 +191,8 @@ impl Job {
             return None;
         }
         // The running one first; the counter is taken over only when nothing more is found.
-        let found = std::iter::once(running).chain(0..self.ranks.len()).find_map(|rank| Some((rank, self.reap(rank)?)));
+        let ranks = if process::may_any_have_ended() { 0..self.ranks.len() } else { 0..0 };
+        let found = std::iter::once(running).chain(ranks).find_map(|rank| Some((rank, self.reap(rank)?)));
         if found.is_none() {
             self.children_seen = children;
         }

@@ -6,6 +6,7 @@
 //!
 //! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.
 
+use super::parking::park;
 use super::signals;
 use crate::pmi::{Answer, BARRIER_OUT, Board, Talk};
 use std::io::{self, ErrorKind, Read, Write};
@@ -50,6 +51,7 @@ impl Pmi {
     /// The system's error when the connection cannot be made.
     pub fn connect(&mut self, rank: usize, command: &mut Command, fd: i32) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
+        let ours = UnixStream::from(park(ours.into()));
         ours.set_nonblocking(true)?;
         signals::on_input(ours.as_raw_fd())?;
         self.ranks[rank] = Some(Client {

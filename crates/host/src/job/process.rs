@@ -33,6 +33,12 @@ pub fn has_ended(pid: u32) -> bool {
     status.is_some_and(|status| status.exited() || status.killed() || status.dumped())
 }
 
+/// Whether a child of this process may have ended that was not waited for. One look at all of them costs less than one at each.
+pub fn may_any_have_ended() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | ANY_THREAD;
+    !matches!(waitid(WaitId::All, options), Ok(None))
+}
+
 /// Sends a signal to a rank and to the processes that it has started.
 pub fn signal_group(pid: u32, signal: Signal) {
     // The processes may have ended.

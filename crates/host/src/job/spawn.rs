@@ -2,6 +2,7 @@
 
 use super::launch::launch;
 use super::output::Output;
+use super::parking::park;
 use super::pmi::Pmi;
 use super::shared::Shared;
 use super::spec::{JobError, JobSpec};
@@ -10,7 +11,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_par
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::Command;
 
 /// Variables that make the runtimes of common languages write output at once although it goes to a file or a pipe, so that
@@ -22,14 +23,22 @@ pub fn spawn(
     spec: &JobSpec,
     rank: usize,
     shared: &Shared,
+    nothing: BorrowedFd<'_>,
     pmi: &mut Pmi,
     output: Option<&mut Output>,
 ) -> Result<u32, JobError> {
     let failed = |source| JobError::Spawn { program: spec.program.clone(), rank, source };
-    start(spec, rank, shared, pmi, output).map_err(failed)
+    start(spec, rank, shared, nothing, pmi, output).map_err(failed)
 }
 
-fn start(spec: &JobSpec, rank: usize, shared: &Shared, pmi: &mut Pmi, output: Option<&mut Output>) -> io::Result<u32> {
+fn start(
+    spec: &JobSpec,
+    rank: usize,
+    shared: &Shared,
+    nothing: BorrowedFd<'_>,
+    pmi: &mut Pmi,
+    output: Option<&mut Output>,
+) -> io::Result<u32> {
     let simulator = std::process::id();
     // The memory file is reached through the simulator, so its number is free in the rank: the same in all, and low
     // enough for select(2).
@@ -38,10 +47,11 @@ fn start(spec: &JobSpec, rank: usize, shared: &Shared, pmi: &mut Pmi, output: Op
     let socket = pmi.connect(rank, &mut command, pmi_fd)?;
     // Ctrl-C reaches the simulator alone, which then ends all ranks: they are not in the terminal's foreground group, and must not read
     // from it.
-    let (input, to_rank) = match rank {
-        0 if io::stdin().is_terminal() => pipe().map(|(input, to_rank)| (Some(input), Some(to_rank)))?,
-        0 => (None, None),
-        _ => (Some(high(File::open("/dev/null")?.into())?), None),
+    let terminal = if rank == 0 && io::stdin().is_terminal() { Some(pipe()?) } else { None };
+    let input = match (&terminal, rank) {
+        (Some((input, _)), _) => Some(input.as_fd()),
+        (None, 0) => None,
+        (None, _) => Some(nothing),
     };
     let pipes = if output.is_some() { Some([pipe()?, pipe()?]) } else { None };
     let [out, err] = match &pipes {
@@ -49,11 +59,11 @@ fn start(spec: &JobSpec, rank: usize, shared: &Shared, pmi: &mut Pmi, output: Op
         None => [None, None],
     };
     let prepare = || prepare(simulator, socket.as_raw_fd(), pmi_fd);
-    let id = launch(&command, [input.as_ref().map(AsFd::as_fd), out, err], &prepare)?;
+    let id = launch(&command, [input, out, err], socket.as_raw_fd().max(pmi_fd), &prepare)?;
     if let (Some(output), Some(pipes)) = (output, pipes) {
-        output.add(rank, pipes.map(|(read, _)| read))?;
+        output.add(rank, pipes.map(|(read, _)| park(read)))?;
     }
-    if let Some(to_rank) = to_rank {
+    if let Some((_, to_rank)) = terminal {
         // Ends with the terminal's input, or with an error once the rank no longer reads.
         std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut File::from(to_rank)));
     }

@@ -12,6 +12,7 @@ use super::spec::JobSpec;
 use super::steps::StoppedThread;
 use abi::mailbox::Op;
 use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ pub struct Job {
     pub(super) output: Option<Output>,
     pub(super) pmi: Pmi,
     pub(super) children_seen: u32,
+    /// The input of ranks that have none.
+    pub(super) nothing: OwnedFd,
     pub(super) serve_copies: bool,
     /// The paused ranks with several threads, of which one may still make a call by itself.
     pub(super) asleep: Vec<usize>,
