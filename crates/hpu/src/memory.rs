@@ -119,10 +119,10 @@ impl<'a> View<'a> {
     #[cold]
     fn find(&mut self, address: u32, len: usize, write: bool) -> Option<Window> {
         let arena = self.arena.len();
-        let inside = |w: &&Window| w.offset.checked_add(w.len as usize).is_some_and(|end| end <= arena);
-        let allowed = |w: &&Window| holds(w, address, len) && (w.write || !write);
+        let inside = |w: &Window| w.offset.checked_add(w.len as usize).is_some_and(|end| end <= arena);
+        let allowed = |w: &Window| holds(w, address, len) && (w.write || !write);
         self.denied = (address, len as u32);
-        let window = *self.windows.iter().filter(inside).find(allowed)?;
+        let window = *self.windows.iter().find(|window| allowed(window) && inside(window))?;
         let is_watched = self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses());
         if is_watched && window.sharing == Sharing::Shared {
             self.shared(window, address, len as u32, write)?;
@@ -141,7 +141,16 @@ impl<'a> View<'a> {
                 None => return Some(window),
             },
         };
-        *(if write { &mut self.written } else { &mut self.read }) = known;
+        match write {
+            true => {
+                self.written = known;
+                // What a handler writes it reads soon: a search less, and of no other consequence.
+                if self.read.len == 0 {
+                    self.read = known;
+                }
+            }
+            false => self.read = known,
+        }
         Some(known)
     }
 

@@ -36,6 +36,7 @@ pub struct Thread {
 impl Thread {
     /// Creates a handler at its first instruction (an address from [`Program::entry`]), with up to three arguments, a
     /// stack that grows down from `stack_top`, and a return address that ends it.
+    #[inline]
     pub fn new(program: &Program, entry: u32, stack_top: u32, args: [u32; 3]) -> Thread {
         let convention = program.isa().convention();
         let mut thread = Thread {

@@ -25,19 +25,27 @@ impl Watched {
     }
 
     /// Index of the first watched word that ends after `address`.
+    #[inline]
     fn first_behind(&self, address: u32) -> usize {
         self.words.partition_point(|word| word + (WORD - 1) < address)
     }
 
     /// Whether any of the `len` bytes at `address` is in a watched word.
+    #[inline]
     pub(crate) fn touches(&self, address: u32, len: u32) -> bool {
-        self.words
-            .get(self.first_behind(address))
-            .is_some_and(|word| u64::from(*word) < u64::from(address) + u64::from(len))
+        !self.words.is_empty()
+            && self
+                .words
+                .get(self.first_behind(address))
+                .is_some_and(|word| u64::from(*word) < u64::from(address) + u64::from(len))
     }
 
     /// The largest part of `window` that contains `address` and no watched word; `address` is in no watched word.
+    #[inline]
     pub(crate) fn free_part(&self, window: Window, address: u32) -> Window {
+        if self.words.is_empty() {
+            return window;
+        }
         let next = self.first_behind(address);
         let inside = |word: &&u32| window.base <= **word && **word - window.base < window.len;
         let base = match next.checked_sub(1).map(|last| &self.words[last]).filter(inside) {
