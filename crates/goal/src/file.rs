@@ -47,15 +47,12 @@ pub fn open(path: &Path) -> Result<Schedule, ReadError> {
     if !file.metadata().map_err(failed)?.is_file() {
         return read(&mut file, path);
     }
-    let mut start = [0; binary::MAGIC.len()];
-    let is_binary = file.read_exact(&mut start).is_ok() && start == binary::MAGIC;
-    if is_binary {
+    let mut start = Vec::new();
+    file.by_ref().take(binary::MAGIC.len() as u64).read_to_end(&mut start).map_err(failed)?;
+    if start == binary::MAGIC {
         return binary::open(path).map_err(|error| ReadError::Binary { path: path.to_owned(), error });
     }
-    // SAFETY: bytes that another program changes meanwhile are at worst read as another text: the reader looks at each
-    // place through a checked slice of plain bytes.
-    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
-    text::read(&map).map_err(|error| ReadError::Text { path: path.to_owned(), error })
+    read_text(&mut start.chain(file), path)
 }
 
 /// Reads a schedule from a stream, text or binary; `name` is what errors call it.
@@ -69,6 +66,10 @@ pub fn read(stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> 
     if bytes == binary::MAGIC {
         return binary::read(&bytes, stream).map_err(|error| ReadError::Binary { path: name.to_owned(), error });
     }
-    stream.read_to_end(&mut bytes).map_err(failed)?;
-    text::read(&bytes).map_err(|error| ReadError::Text { path: name.to_owned(), error })
+    read_text(&mut bytes.chain(stream), name)
+}
+
+fn read_text(stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> {
+    let read = text::read_stream(stream).map_err(|error| ReadError::Io { path: name.to_owned(), error })?;
+    read.map_err(|error| ReadError::Text { path: name.to_owned(), error })
 }

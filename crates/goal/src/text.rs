@@ -27,5 +27,5 @@ mod write;
 
 pub use cursor::{Problem, TextError};
 pub(crate) use nic::read_nic_op;
-pub use read::read;
+pub use read::{read, read_stream};
 pub use write::write;

@@ -253,12 +253,36 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns a problem with the line and column of a byte.
-pub(super) fn located(text: &[u8], at: usize, problem: Problem) -> TextError {
-    let before = &text[..at.min(text.len())];
-    let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-    TextError { line, column: before.len() - line_start + 1, problem }
+/// A line, and a byte in it, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    line: u64,
+    column: u64,
+}
+
+impl Place {
+    pub const START: Place = Place { line: 1, column: 1 };
+
+    /// The place behind a text that starts here.
+    pub fn after(self, text: &[u8]) -> Place {
+        let lines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let start = if lines == 0 { None } else { text.iter().rposition(|&byte| byte == b'\n') };
+        let column = match start {
+            Some(newline) => (text.len() - newline) as u64,
+            None => self.column + text.len() as u64,
+        };
+        Place { line: self.line + lines, column }
+    }
+
+    /// A problem at a byte of a text that starts here.
+    pub fn located(self, text: &[u8], at: usize, problem: Problem) -> TextError {
+        self.after(&text[..at.min(text.len())]).problem(problem)
+    }
+
+    /// A problem here.
+    pub fn problem(self, problem: Problem) -> TextError {
+        TextError { line: self.line as usize, column: self.column as usize, problem }
+    }
 }
 
 /// Returns a word of the text for a message.

@@ -23,6 +23,16 @@ fn number(label: &[u8]) -> Option<usize> {
 }
 
 impl<'a> Labels<'a> {
+    /// Labels of ranks behind others, which have left this table.
+    pub fn new(numbered: Vec<u32>) -> Labels<'a> {
+        Labels { numbered, ..Labels::default() }
+    }
+
+    /// The table, for ranks behind these.
+    pub fn into_table(self) -> Vec<u32> {
+        self.numbered
+    }
+
     /// Forgets all, for a rank whose operations start at `first`.
     pub fn begin_rank(&mut self, first: u32) {
         self.first = first;

@@ -1,21 +1,137 @@
-use super::cursor::{Cursor, Fault, Problem, TextError, located, shown};
+use std::io::{self, Read};
+
+use super::cursor::{Cursor, Fault, Place, Problem, TextError, shown};
 use super::labels::Labels;
 use super::nic::nic_op;
 use crate::build::{BuildError, Builder};
 use crate::op::{ANY, Action, MAX_CALC_NS, MAX_RANKS};
 use crate::schedule::{Schedule, Wait};
 
+/// Bytes of a text that are read at a time.
+const PIECE: usize = 1 << 20;
+
 /// Reads a schedule.
 ///
 /// # Errors
 /// When the text is not GOAL or the schedule is impossible, with the place.
 pub fn read(text: &[u8]) -> Result<Schedule, TextError> {
-    Reader::new(text).and_then(Reader::schedule).map_err(|fault| located(text, fault.0, fault.1))
+    read_stream(&mut &*text).expect("bytes in memory can be read")
+}
+
+/// Reads a schedule from a stream. Of the text only the ranks are kept that are being read.
+///
+/// # Errors
+/// When reading fails; within, when the text is not GOAL or the schedule is impossible, with the place.
+pub fn read_stream(stream: &mut impl Read) -> io::Result<Result<Schedule, TextError>> {
+    read_pieces(stream, PIECE)
+}
+
+fn read_pieces(stream: &mut impl Read, piece: usize) -> io::Result<Result<Schedule, TextError>> {
+    let mut ranks = Ranks { builder: None, numbered: Vec::new(), blocks: Vec::new(), place: Place::START };
+    let (mut text, mut more, mut scanned) = (Vec::new(), piece, 0);
+    loop {
+        let is_last = stream.by_ref().take(more as u64).read_to_end(&mut text)? < more;
+        let end = if is_last { Some(text.len()) } else { last_end(&text, &mut scanned) };
+        let Some(end) = end else {
+            // A long rank: its text is read to its end.
+            more = text.len();
+            continue;
+        };
+        if let Err(fault) = ranks.read(&text[..end]) {
+            return Ok(Err(ranks.place.located(&text, fault.0, fault.1)));
+        }
+        ranks.place = ranks.place.after(&text[..end]);
+        if is_last {
+            return Ok(ranks.schedule());
+        }
+        text.drain(..end);
+        (more, scanned) = (piece, scanned - end);
+    }
+}
+
+/// The end of the last rank that ends in a text, where `scanned` bytes have no such end. Moves `scanned` behind what need not be
+/// looked at again.
+fn last_end(text: &[u8], scanned: &mut usize) -> Option<usize> {
+    let (mut at, mut last) = (*scanned, None);
+    while let Some(found) = text[at..].iter().position(|&byte| byte == b'}' || byte == b'/') {
+        at += found;
+        *scanned = at;
+        if text[at] == b'}' {
+            at += 1;
+            last = Some(at);
+            continue;
+        }
+        let rest = &text[at..];
+        let comment = match rest.get(1) {
+            Some(b'/') => rest.iter().position(|&byte| byte == b'\n'),
+            Some(b'*') => rest[2..].windows(2).position(|two| two == b"*/").map(|end| end + 4),
+            Some(_) => Some(1),
+            None => None,
+        };
+        let Some(length) = comment else { return last };
+        at += length;
+    }
+    *scanned = text.len();
+    last
+}
+
+/// The ranks that have been read.
+struct Ranks {
+    /// None before `num_ranks`.
+    builder: Option<Builder>,
+    /// The table of [`Labels`].
+    numbered: Vec<u32>,
+    /// Each rank, and where its text starts.
+    blocks: Vec<(u32, Place)>,
+    /// Where the rest of the text starts.
+    place: Place,
+}
+
+impl Ranks {
+    /// Reads whole ranks, the first ones behind `num_ranks`.
+    fn read(&mut self, text: &[u8]) -> Result<(), Fault> {
+        let mut cursor = Cursor::new(text);
+        let builder = match &mut self.builder {
+            Some(builder) => builder,
+            none => none.insert(Builder::new(num_ranks(&mut cursor)?)),
+        };
+        let labels = Labels::new(std::mem::take(&mut self.numbered));
+        let mut reader = Reader { cursor, builder, labels, rank: 0, forward: Vec::new(), places: Vec::new() };
+        let (mut place, mut known) = (self.place, 0);
+        while let Some((rank, start)) = reader.next_rank()? {
+            (place, known) = (place.after(&text[known..start]), start);
+            self.blocks.push((rank, place));
+        }
+        self.numbered = reader.labels.into_table();
+        Ok(())
+    }
+
+    fn schedule(self) -> Result<Schedule, TextError> {
+        let Ranks { builder, blocks, place, .. } = self;
+        builder.expect("a text without num_ranks is wrong").finish().map_err(|error| {
+            let second = |rank| blocks.iter().filter(|block| block.0 == rank).nth(1).map(|block| block.1);
+            let at = if let BuildError::RankTwice(rank) = error { second(rank) } else { None };
+            at.unwrap_or(place).problem(error.into())
+        })
+    }
+}
+
+/// Reads the number of ranks.
+fn num_ranks(cursor: &mut Cursor) -> Result<u32, Fault> {
+    cursor.expect_word("num_ranks")?;
+    cursor.skip()?;
+    let at = cursor.at;
+    let ranks = cursor.whole_number("num_ranks", u64::from(MAX_RANKS))? as u32;
+    if ranks == 0 {
+        cursor.at = at;
+        return Err(cursor.expected("at least one rank"));
+    }
+    Ok(ranks)
 }
 
 struct Reader<'a> {
     cursor: Cursor<'a>,
-    builder: Builder,
+    builder: &'a mut Builder,
     labels: Labels<'a>,
     /// The rank that is being read.
     rank: u32,
@@ -33,42 +149,19 @@ struct Forward<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a [u8]) -> Result<Reader<'a>, Fault> {
-        let mut cursor = Cursor::new(text);
-        cursor.expect_word("num_ranks")?;
-        cursor.skip()?;
-        let at = cursor.at;
-        let ranks = cursor.whole_number("num_ranks", u64::from(MAX_RANKS))? as u32;
-        if ranks == 0 {
-            cursor.at = at;
-            return Err(cursor.expected("at least one rank"));
+    /// Reads the next rank, if there is one. Returns it and where its text starts.
+    fn next_rank(&mut self) -> Result<Option<(u32, usize)>, Fault> {
+        self.cursor.skip()?;
+        if self.cursor.is_at_end() {
+            return Ok(None);
         }
-        let builder = Builder::new(ranks);
-        let (labels, forward, places) = (Labels::default(), Vec::new(), Vec::new());
-        Ok(Reader { cursor, builder, labels, rank: 0, forward, places })
-    }
-
-    fn schedule(mut self) -> Result<Schedule, Fault> {
-        let mut blocks = Vec::new();
-        loop {
-            self.cursor.skip()?;
-            if self.cursor.is_at_end() {
-                break;
-            }
-            let start = self.cursor.at;
-            self.cursor.expect_word("rank")?;
-            self.cursor.skip()?;
-            self.rank = self.cursor.rank(self.builder.ranks())?;
-            self.cursor.expect_byte(b'{')?;
-            blocks.push((self.rank, start));
-            self.block()?;
-        }
-        let end = self.cursor.at;
-        self.builder.finish().map_err(|error| {
-            let second = |rank| blocks.iter().filter(|block| block.0 == rank).nth(1).map(|block| block.1);
-            let at = if let BuildError::RankTwice(rank) = error { second(rank) } else { None };
-            Box::new((at.unwrap_or(end), error.into()))
-        })
+        let start = self.cursor.at;
+        self.cursor.expect_word("rank")?;
+        self.cursor.skip()?;
+        self.rank = self.cursor.rank(self.builder.ranks())?;
+        self.cursor.expect_byte(b'{')?;
+        self.block()?;
+        Ok(Some((self.rank, start)))
     }
 
     /// Reads the operations of a rank up to its `}`.
@@ -203,5 +296,44 @@ impl<'a> Reader<'a> {
         };
         let (cpu, nic) = attributes.resources();
         self.builder.add(action, cpu, nic).map(|_| true).map_err(|error| self.cursor.fault(error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schedule or the error, by pieces of this size.
+    fn by(text: &str, piece: usize) -> Result<Vec<u8>, String> {
+        let schedule = read_pieces(&mut text.as_bytes(), piece).unwrap().map_err(|error| error.to_string())?;
+        let mut written = Vec::new();
+        super::super::write(&schedule, 0..schedule.ranks(), &mut written).unwrap();
+        Ok(written)
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same_schedule_and_the_same_errors() {
+        let good = "num_ranks 3 // }\nrank 1 { /* } */ a: calc 1\n b: calc 2 b requires a }\n/* } rank */ rank 0 {}\n\
+            rank 2 { l1: calc 3 //}\n l2: calc 4\nl2 requires l1\nx: calc 5 x requires l2 }\n// the end";
+        assert!(by(good, good.len() + 1).is_ok());
+        let wrong = [
+            good.replace("calc 4", "calc x"),
+            good.replace("x requires l2 }", "x requires l2"),
+            good.replace("rank 2", "rank 1"),
+            good.replace("rank 2", "rank 3"),
+            good.replace("rank 0 {}", "}"),
+            good.replace("// the end", "/* the end"),
+            good.replace("l2 requires l1", "l1 requires l2\nl2 requires l1"),
+            good.replace("num_ranks 3", "num_ranks 4"),
+            good.replace("/* } */", "/ "),
+            String::new(),
+        ];
+        for text in wrong.iter().map(String::as_str).chain([good]) {
+            let whole = by(text, text.len() + 1);
+            assert_eq!(whole.is_ok(), text == good, "{text}");
+            for piece in 1..=text.len() {
+                assert_eq!(by(text, piece), whole, "{piece}: {text}");
+            }
+        }
     }
 }
