@@ -16,6 +16,7 @@ mod queue;
 mod queues;
 mod resources;
 mod run;
+mod worth;
 
 pub use crate::error::RunError;
 pub use critical::{CriticalPath, Part, Step, critical_path};
@@ -24,3 +25,4 @@ pub use outcome::{Details, Match, Outcome, Span};
 pub use parameters::LogGops;
 pub use queues::Queues;
 pub use run::{OneThread, one_thread, run};
+pub use worth::{NotWorth, not_worth};

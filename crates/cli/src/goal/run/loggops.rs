@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use goal::loggops::{LogGops, Options, Queues, one_thread, run as execute};
+use goal::loggops::{LogGops, Options, Queues, not_worth, one_thread, run as execute};
 use goal::{Action, Schedule};
 use net::Latency;
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Behave as LogGOPSim where spinkit differs; may be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     compat: Vec<Compat>,
-    /// Number of simulation threads (results are identical) [default: 1]
+    /// Number of simulation threads, if the run is long and the processors are free (results are identical) [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
     /// Report the chain of operations and messages that determines the end
@@ -58,8 +58,10 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let threads = arguments.threads.map_or(1, usize::from);
     let noise = arguments.noise.noise();
     let mut options = Options { ignore_other_cpus, noise, record, threads, ..Options::default() };
+    let is_impossible = || one_thread(schedule, &parameters, &options).map(|why| why.to_string());
+    let is_wasteful = || not_worth(schedule, threads).map(|why| why.to_string());
     if threads > 1
-        && let Some(why) = one_thread(schedule, &parameters, &options)
+        && let Some(why) = is_impossible().or_else(is_wasteful)
     {
         eprintln!("spinkit goal: note: runs in one thread: {why}");
         options.threads = 1;

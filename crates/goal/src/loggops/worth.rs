@@ -1,0 +1,92 @@
+//! Whether several threads are worth their cost.
+
+use std::time::Duration;
+use std::{fs, thread};
+
+use thiserror::Error;
+
+use crate::schedule::Schedule;
+
+/// Operations of a schedule that one thread executes in about 100 ms: at 12 to 20 million events a second, with an event for each
+/// operation and one for each message.
+const SHORT: usize = 1 << 20;
+/// Number of looks at the other processes of the computer, and the time between two of them.
+const LOOKS: usize = 5;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Why several threads would take longer than one.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum NotWorth {
+    /// To start threads, and to let them wait for each other, takes longer than it saves.
+    #[error("{operations} operations are too few for several ({SHORT})")]
+    Short {
+        /// Number of operations
+        operations: usize,
+    },
+    /// The threads wait for each other after every few microseconds, so that all are as slow as the one that shares a processor.
+    #[error("{running} other threads of this computer are running, and it has {processors} processors")]
+    Busy {
+        /// Number of threads of other processes that run or wait for a processor
+        running: usize,
+        /// Number of processors of this process
+        processors: usize,
+    },
+}
+
+/// Returns why this number of threads is not worth it now, if that is so: the schedule is short, or a processor is missing.
+pub fn not_worth(schedule: &Schedule, threads: usize) -> Option<NotWorth> {
+    if schedule.len() < SHORT {
+        return Some(NotWorth::Short { operations: schedule.len() });
+    }
+    let mut looks = [0; LOOKS];
+    for look in &mut looks {
+        thread::sleep(PAUSE);
+        // Where nothing is known, nothing runs.
+        *look = fs::read_to_string("/proc/loadavg").ok().and_then(|text| others(&text)).unwrap_or(0);
+    }
+    looks.sort_unstable();
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    lacks_processors(looks[LOOKS / 2], processors, threads)
+}
+
+/// The number of other running threads in the text of `/proc/loadavg`: its fourth word is `RUNNING/ALL`, with the one that reads it.
+fn others(text: &str) -> Option<usize> {
+    let (running, _) = text.split_whitespace().nth(3)?.split_once('/')?;
+    Some(running.parse::<usize>().ok()?.saturating_sub(1))
+}
+
+fn lacks_processors(running: usize, processors: usize, threads: usize) -> Option<NotWorth> {
+    (running + threads > processors).then_some(NotWorth::Busy { running, processors })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Pattern, Spec, generate};
+
+    #[test]
+    fn short_schedules_are_not_worth_threads() {
+        let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == "alltoall").unwrap();
+        let schedule = generate(pattern, &Spec { ranks: 8, bytes: 1, ..Spec::default() }).unwrap();
+        let why = not_worth(&schedule, 2).unwrap();
+        assert_eq!(why, NotWorth::Short { operations: schedule.len() });
+        assert_eq!(why.to_string(), format!("{} operations are too few for several (1048576)", schedule.len()));
+    }
+
+    #[test]
+    fn a_thread_needs_a_processor_that_nobody_else_uses() {
+        assert_eq!(lacks_processors(0, 2, 2), None);
+        assert_eq!(lacks_processors(1, 2, 2), Some(NotWorth::Busy { running: 1, processors: 2 }));
+        assert_eq!(lacks_processors(1, 4, 3), None);
+        assert_eq!(lacks_processors(2, 4, 3), Some(NotWorth::Busy { running: 2, processors: 4 }));
+    }
+
+    #[test]
+    fn the_load_is_read_without_the_reader() {
+        assert_eq!(others("14.63 18.06 21.99 18/460 32364\n"), Some(17));
+        assert_eq!(others("0.00 0.00 0.00 1/97 12\n"), Some(0));
+        assert_eq!(others("0.00 0.00"), None);
+        assert_eq!(others("0 0 0 x/9 1"), None);
+        assert!(others(&fs::read_to_string("/proc/loadavg").unwrap()).is_some());
+    }
+}
