@@ -10,14 +10,15 @@ import os
 import platform
 import resource
 import subprocess
-import time
+import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from spinkit import _experiment, _paths
+from spinkit import _aims, _experiment, _paths
+from spinkit._aims import Number
 from spinkit._errors import SpinkitError
 from spinkit._output import write_atomically
 from spinkit._pool import Settings, run_all
@@ -59,25 +60,14 @@ _CRITERION = (
 )
 """Enough for two significant digits."""
 
-_ELEMENTS = {"accel": ("Mcycles/s", 1e6)}
-"""Crates whose benchmarks count something else than elements: the unit, and how many elements it is."""
+_ELEMENTS = {"pspin": ("Mcycles/s", 1e6)}
+"""Benchmarks that count something else than elements: the unit, and how many elements it is."""
 
 _METHOD = (
-    "Criterion's median for the crates' benchmarks (release profile, one core); the best of three runs for messages "
-    "(wall-clock) and LogGOPS (CPU time; two threads by wall-clock against one); one run for the rest"
+    "CPU time of all processes that take part; wall-clock for call-round-trip and to compare two threads with one. "
+    "Criterion's median for the crates' benchmarks (release profile, one core); the best of three runs for messages, "
+    "LogGOPS and packets; one run for the rest"
 )
-
-
-@dataclass(frozen=True)
-class Number:
-    """One measured number."""
-
-    name: str
-    value: float
-    unit: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.value:.4g} {self.unit}"
 
 
 def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
@@ -93,7 +83,12 @@ def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
 
 def write(numbers: list[Number], file: Path) -> None:
     """Write the numbers, and a description of this computer."""
-    content = {"machine": _machine(), "method": _METHOD, "numbers": [asdict(number) for number in numbers]}
+    content = {
+        "machine": _machine(),
+        "method": _METHOD,
+        "numbers": [asdict(number) for number in numbers],
+        "aims": [compared.as_json() for compared in _aims.compare(numbers)],
+    }
     write_atomically(file, (json.dumps(content, indent=1) + "\n").encode())
 
 
@@ -134,13 +129,13 @@ def _criterion(home: Path, folder: Path) -> Iterator[Number]:
             home,
             CRITERION_HOME=str(results.resolve()),
         )
-        found = [_estimate(package, file) for file in sorted(results.glob("**/new/estimates.json"))]
+        found = [_estimate(package, target, file) for file in sorted(results.glob("**/new/estimates.json"))]
         if not found:
             raise SpinkitError(f"the benchmark {target} of {package} measured nothing")
         yield from found
 
 
-def _estimate(package: str, estimates: Path) -> Number:
+def _estimate(package: str, target: str, estimates: Path) -> Number:
     benchmark = json.loads((estimates.parent / "benchmark.json").read_text())
     nanoseconds = json.loads(estimates.read_text())["median"]["point_estimate"]
     name = f"{package}/{benchmark['full_id']}".replace(" ", "-")
@@ -148,7 +143,7 @@ def _estimate(package: str, estimates: Path) -> Number:
     if throughput is None:
         return Number(name, nanoseconds, "ns")
     ((kind, amount),) = throughput.items()
-    unit, elements = _ELEMENTS.get(package, (f"{kind.lower()}/s", 1))
+    unit, elements = _ELEMENTS.get(target, (f"{kind.lower()}/s", 1))
     return Number(name, amount / nanoseconds * 1e9 / elements, unit)
 
 
@@ -165,19 +160,20 @@ def _compile(home: Path, tools: Toolchain, folder: Path, name: str) -> str:
 
 
 def _messages(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
+    """Measure messages per CPU second of simulator and ranks, which includes the start and end of the job."""
     program = _compile(home, tools, folder, "messages")
     for pattern, ranks, rounds in MESSAGES:
         job = [str(tools.spinrun), "-n", str(ranks), "--nic", "portals4", program]
-        runs = [json.loads(_call([*job, "--pattern", pattern, "--rounds", str(rounds)])) for _ in range(3)]
-        rate = max(_per_second(found["messages"], found["seconds"]) for found in runs)
+        job += ["--pattern", pattern, "--rounds", str(rounds)]
+        runs = [_timed(job) for _ in range(3)]
+        rate = max(_per_second(json.loads(output)["messages"], _cpu(usage)) for output, usage in runs)
         yield Number(f"messages/{pattern}/{ranks}", rate, "messages/s")
 
 
 def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
     program = _compile(home, tools, folder, "barrier")
-    start = time.perf_counter()
-    _call([str(tools.spinrun), "-n", str(RANKS), program])
-    return Number(f"ranks/start-barrier-end/{RANKS}", time.perf_counter() - start, "s")
+    _, usage = _timed([str(tools.spinrun), "-n", str(RANKS), program])
+    return Number(f"ranks/start-barrier-end/{RANKS}", _cpu(usage), "s")
 
 
 def _loggops(folder: Path) -> Iterator[Number]:
@@ -195,28 +191,48 @@ def _loggops(folder: Path) -> Iterator[Number]:
         for threads in (2, 1) * 3:
             _call([goal, "run", "loggops", str(schedule), "--json", str(report), "--threads", str(threads)])
             result = json.loads(report.read_bytes())
-            if result["threads"] == threads:
-                clock[threads] = min(clock[threads], result["wall_seconds"])
+            clock[threads] = min(clock[threads], result["wall_seconds"])
             if threads == 1:
                 rate = max(rate, _per_second(result["events"], result["cpu_seconds"]))
         yield Number(name, rate, "events/s")
-        if clock[2] < inf:
-            yield Number(f"{name}/two-threads", clock[1] / clock[2], "times-as-fast")
+        # Where threads are not worth their cost, --threads 2 runs one.
+        yield Number(f"{name}/two-threads", clock[1] / clock[2], "times-as-fast")
         beyond = result["peak_memory_bytes"] - least - schedule.stat().st_size
         yield Number(f"{name}/memory", beyond / result["operations"], "bytes/operation")
+    yield _threads_beside_another(goal, schedule, report, name)
     _call([goal, "convert", str(schedule), str(text)])
-    usage = _usage([goal, "stats", str(text)])
-    yield Number("goal/text/read", text.stat().st_size / 1e6 / (usage.ru_utime + usage.ru_stime), "MB/s")
+    _, usage = _timed([goal, "stats", str(text)])
+    yield Number("goal/text/read", text.stat().st_size / 1e6 / _cpu(usage), "MB/s")
+    beyond = usage.ru_maxrss * 1024 - least - schedule.stat().st_size
+    yield Number("goal/text/memory", beyond / result["operations"], "bytes/operation")
 
 
-def _usage(command: list[str]) -> resource.struct_rusage:
-    """Run a command and return its resource usage."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+def _threads_beside_another(goal: str, schedule: Path, report: Path, name: str) -> Number:
+    """Compare `--threads 2` with one thread while another process keeps a processor busy."""
+    clock = {1: inf, 2: inf}
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            for threads in (2, 1) * 3:
+                _call([goal, "run", "loggops", str(schedule), "--json", str(report), "--threads", str(threads)])
+                clock[threads] = min(clock[threads], json.loads(report.read_bytes())["wall_seconds"])
+        finally:
+            busy.kill()
+    return Number(f"{name}/two-threads-beside-a-busy-process", clock[1] / clock[2], "times-as-fast")
+
+
+def _timed(command: list[str]) -> tuple[bytes, resource.struct_rusage]:
+    """Run a command; return its output, and what it and the processes that it has waited for have used."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        output = process.stdout.read() if process.stdout else b""
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SpinkitError(f"{' '.join(command[:3])} ended with status {process.returncode}")
-    return usage
+    return output, usage
+
+
+def _cpu(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
 
 
 def _packets(folder: Path) -> Iterator[Number]:
@@ -245,11 +261,15 @@ def _cards(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
         yield Number(
             f"goal/nic/bcast-spin/{CARDS}/{what}", _per_second(report[what], report["cpu_seconds"]), f"{what}/s"
         )
+    _call([goal, "gen", "dissemination", "--ranks", str(CARDS), "--size", "8", "-o", schedule])
+    report = json.loads(_call([goal, "run", "nic", schedule, "--json", "-"]))
+    each = 1e6 * report["cpu_seconds"] / report["messages"]
+    yield Number(f"goal/nic/dissemination/{CARDS}", each, "us/message")
 
 
 def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:
     experiments = [_experiment.load(home, name) for name in _experiment.available(home)]
-    start = time.perf_counter()
+    before = _cpu(resource.getrusage(resource.RUSAGE_CHILDREN))
     for _, outcome in run_all(
         experiments,
         Settings(home, tools, _paths.command("spinkit-machines"), folder / "reproduce", quick=True, fresh=True),
@@ -257,7 +277,7 @@ def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:
     ):
         if isinstance(outcome, SpinkitError):
             raise outcome
-    return Number("reproduce/all/quick", time.perf_counter() - start, "s")
+    return Number("reproduce/all/quick", _cpu(resource.getrusage(resource.RUSAGE_CHILDREN)) - before, "s")
 
 
 def _machine() -> dict[str, Any]:
@@ -267,6 +287,7 @@ def _machine() -> dict[str, Any]:
         "cpu": models[0] if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_kib": int(memory),
+        "load": list(os.getloadavg()),
         "kernel": platform.release(),
         "rustc": _call(["rustc", "--version"]).strip(),
         "python": platform.python_version(),

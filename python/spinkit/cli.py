@@ -322,8 +322,11 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
 @main.command()
 @click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Folder for bench.json.")
 def bench(out: Path) -> None:
-    """Measure how fast the simulator is; print lines of the form `name value unit`, and write bench.json."""
-    from spinkit import _bench
+    """Measure how fast the simulator is; print lines of the form `name value unit`, and write bench.json.
+
+    At the end a line for each aim says what was measured, what the aim is, and which program does the same work.
+    """
+    from spinkit import _aims, _bench
 
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
@@ -331,6 +334,8 @@ def bench(out: Path) -> None:
     for number in _bench.measure(_paths.home(), toolchain(), folder):
         click.echo(str(number))
         numbers.append(number)
+    for compared in _aims.compare(numbers):
+        click.echo(f"aim {compared}")
     _bench.write(numbers, out / "bench.json")
     click.echo(str(out / "bench.json"), err=True)
 

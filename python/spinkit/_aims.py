@@ -1,0 +1,113 @@
+"""The aims of `spinkit bench`, beside what was measured and beside comparable programs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Number:
+    """One measured number."""
+
+    name: str
+    value: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.4g} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a number should be: at least, or at most, so much."""
+
+    name: str
+    value: float
+    unit: str
+    at_most: bool = False
+    peer: str = ""
+    """The command of a program that does the same work."""
+
+
+_LOGGOPSIM, _HTSIM, _SPIKE = "LogGOPSim", "htsim", "spike"
+
+AIMS = (
+    Aim("messages/stream/2", 500e3, "messages/s"),
+    Aim("messages/alltoall/64", 200e3, "messages/s"),
+    Aim("ranks/start-barrier-end/1024", 1, "s", at_most=True),
+    Aim("ranks/start-barrier-end/16384", 15, "s", at_most=True),
+    Aim("ranks/all-reduce-20-times/1024", 6, "s", at_most=True),
+    Aim("goal/nic/dissemination/65536", 4, "us/message", at_most=True),
+    Aim("goal/nic/bcast-spin/1048576", 15, "us/message", at_most=True),
+    Aim("goal/nic/bcast-spin/1048576/memory", 4, "GB", at_most=True),
+    Aim("goal/loggops/halo/1024", 12e6, "events/s", peer=_LOGGOPSIM),
+    Aim("goal/loggops/mpi-traces", 16e6, "events/s", peer=_LOGGOPSIM),
+    Aim("goal/loggops/halo/1024/two-threads", 1.5, "times-as-fast"),
+    Aim("goal/loggops/halo/1024/two-threads-beside-a-busy-process", 0.95, "times-as-fast"),
+    Aim("goal/packet/dissemination/65536/fat-tree", 8e6, "hops/s", peer=_HTSIM),
+    Aim("benches/short-handlers/ooo-a15", 400e6, "elements/s", peer=_SPIKE),
+    Aim("reproduce/all/check", 70, "s", at_most=True),
+)
+"""The aims for one of two shared cores, in CPU time."""
+
+_NOT_MEASURED = {
+    "ranks/start-barrier-end/16384": "takes minutes and 16,384 processes",
+    "ranks/all-reduce-20-times/1024": "spinkit reproduce allreduce runs it",
+    "goal/nic/bcast-spin/1048576": "takes minutes and 16 GB",
+    "goal/nic/bcast-spin/1048576/memory": "takes minutes and 16 GB",
+    "goal/loggops/mpi-traces": "needs traces of an MPI program",
+    "reproduce/all/check": "make reproduce runs it; reproduce/all/quick is a part",
+}
+"""Aims that this command does not measure, and why."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An aim, what was measured, and what is known of the peer."""
+
+    aim: Aim
+    measured: float | None
+    peer: str
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the measured number is as good as the aim."""
+        if self.measured is None:
+            return False
+        return self.measured <= self.aim.value if self.aim.at_most else self.measured >= self.aim.value
+
+    def __str__(self) -> str:
+        sign = "<=" if self.aim.at_most else ">="
+        found = "not measured" if self.measured is None else f"{self.measured:.4g}"
+        if self.measured is None and (why := _NOT_MEASURED.get(self.aim.name)):
+            found += f" ({why})"
+        verdict = "" if self.measured is None else ", reached" if self.is_reached else ", missed"
+        peer = f"; {self.peer}" if self.peer else ""
+        return f"{self.aim.name}: {found}, aim {sign} {self.aim.value:.4g} {self.aim.unit}{verdict}{peer}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members for bench.json."""
+        return asdict(self.aim) | {"measured": self.measured, "reached": self.is_reached, "peer": self.peer}
+
+
+def compare(numbers: Iterable[Number]) -> list[Compared]:
+    """Put each aim beside the number with its name."""
+    measured = {number.name: number for number in numbers}
+    compared = []
+    for aim in AIMS:
+        number = measured.get(aim.name)
+        if number is not None and number.unit != aim.unit:
+            raise ValueError(f"{aim.name} is measured in {number.unit}, its aim is in {aim.unit}")
+        compared.append(Compared(aim, None if number is None else number.value, _peer(aim.peer)))
+    return compared
+
+
+def _peer(command: str) -> str:
+    """Say whether the program of a peer is there. No package of Debian or PyPI has one of them, so none is run."""
+    if not command:
+        return ""
+    found = shutil.which(command)
+    return f"peer {command} is at {found}, not run" if found else f"peer {command} is not packaged"
