@@ -40,7 +40,6 @@ fn read_pieces(stream: &mut impl Read, piece: usize) -> io::Result<Result<Schedu
         if let Err(fault) = ranks.read(&text[..end]) {
             return Ok(Err(ranks.place.located(&text, fault.0, fault.1)));
         }
-        ranks.place = ranks.place.after(&text[..end]);
         if is_last {
             return Ok(ranks.schedule());
         }
@@ -53,6 +52,12 @@ fn read_pieces(stream: &mut impl Read, piece: usize) -> io::Result<Result<Schedu
 /// looked at again.
 fn last_end(text: &[u8], scanned: &mut usize) -> Option<usize> {
     let (mut at, mut last) = (*scanned, None);
+    if !text[at..].contains(&b'/') {
+        // Without comments only the last end matters.
+        let end = text[at..].iter().rposition(|&byte| byte == b'}').map(|end| at + end + 1);
+        *scanned = text.len();
+        return end;
+    }
     while let Some(found) = text[at..].iter().position(|&byte| byte == b'}' || byte == b'/') {
         at += found;
         *scanned = at;
@@ -102,6 +107,7 @@ impl Ranks {
             (place, known) = (place.after(&text[known..start]), start);
             self.blocks.push((rank, place));
         }
+        self.place = place.after(&text[known..]);
         self.numbered = reader.labels.into_table();
         Ok(())
     }
