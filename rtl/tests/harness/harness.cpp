@@ -84,6 +84,10 @@ void vl_fatal(const char *file, int line, const char *, const char *message) {
     throw Fatal(std::string(file ? file : "") + ":" + std::to_string(line) + ": " + message);
 }
 
+// Writes what the code has counted, in a library that gcc has compiled to count (-fprofile-generate): a library of C++ may stay in its
+// process when it is closed. Others have no such function.
+extern "C" __attribute__((weak)) void __gcov_dump();
+
 extern "C" void pspin_event(int kind, int unit, int a, int b, int c, int d, int e) {
     if (current)
         current->events.push_back({current->cycle,
@@ -132,6 +136,8 @@ EXPORT void pspin_close(Simulation *simulation) {
     });
     current = nullptr;
     delete simulation;
+    if (__gcov_dump)
+        __gcov_dump();
 }
 
 // What went wrong, if the latest call has failed.

@@ -33,6 +33,7 @@ impl Bench {
             is_shared: false,
             is_traced: false,
             is_checked: true,
+            is_profiled: false,
         };
         let library = build(&home(), &cache(), &design, |text| eprintln!("{text}")).unwrap();
         let simulation = Simulation::open(&library, 1).unwrap();

@@ -8,6 +8,7 @@ use accel::pspin::her::ExecutionContext;
 use rtl::build::{Design, build};
 use rtl::lockstep::run::{Compared, Lockstep, LockstepError, Times};
 use rtl::lockstep::traffic::{Packet, Traffic};
+use rtl::training;
 use sim::Clock;
 use smartnic::driver::{Driver, Request};
 use smartnic::program::Loaded;
@@ -231,6 +232,16 @@ fn each_run_is_the_same() {
         let run = RUNS.iter().find(|(name, _)| *name == wanted);
         run.map_or(Err(LockstepError::Nothing), |(_, run)| run(&tiny))
     });
+}
+
+/// Of a large unit, whose simulator is compiled with a profile, only the design is another.
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn training_executes_instructions() {
+    training::run(&Tiny::new().library).unwrap();
+    let nothing = home().join("Cargo.toml");
+    let error = training::run(&nothing).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: ", nothing.display())), "{error}");
 }
 
 #[test]
