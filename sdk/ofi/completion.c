@@ -99,10 +99,13 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     const uint64_t end = end_of_wait(timeout);
     for (bool over = timeout == 0;;) {
         ssize_t taken = cq_look(cq, buf, count, source);
-        if (taken != -EAGAIN || cq->signalled || over) {
+        pthread_mutex_lock(&cq->domain->lock);
+        const bool ends = taken != -EAGAIN || cq->signalled || over;
+        if (ends)
             cq->signalled = false;
+        pthread_mutex_unlock(&cq->domain->lock);
+        if (ends)
             return taken;
-        }
         over = !await_progress(cq->domain, end);
     }
 }
@@ -112,7 +115,10 @@ static ssize_t cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *
 }
 
 static int cq_signal(struct fid_cq *fid) {
-    CONTAINER(fid, struct completion_queue, fid)->signalled = true;
+    struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid);
+    pthread_mutex_lock(&cq->domain->lock);
+    cq->signalled = true;
+    pthread_mutex_unlock(&cq->domain->lock);
     return 0;
 }
 

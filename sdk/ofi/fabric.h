@@ -49,6 +49,8 @@
 /* Flags of receives */
 #define FI_CLAIM FI_BIT(59)
 #define FI_DISCARD FI_BIT(58)
+/* Flag of fi_av_insert: its context is an array of an error number for each address */
+#define FI_SYNC_ERR FI_BIT(58)
 /* Flags of fi_query_atomic */
 #define FI_FETCH_ATOMIC FI_BIT(58)
 #define FI_COMPARE_ATOMIC FI_BIT(59)

@@ -124,7 +124,6 @@ static int av_bind(struct fid *fid, struct fid *other, uint64_t flags) {
 static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr, uint64_t flags,
                      void *context) {
     struct address_vector *av = CONTAINER(fid, struct address_vector, fid);
-    (void)flags, (void)context;
     pthread_mutex_lock(&av->domain->lock);
     if (av->count + count > av->room) {
         size_t room = 2 * (av->count + count);
@@ -142,6 +141,8 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
             fi_addr[i] = av->count;
         av->count++;
     }
+    if (flags & FI_SYNC_ERR && context)
+        memset(context, 0, count * sizeof(int)); /* an error number for each address */
     pthread_mutex_unlock(&av->domain->lock);
     return (int)count;
 }

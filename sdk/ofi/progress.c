@@ -28,8 +28,10 @@ ptl_handle_me_t handle_of(const ptl_handle_me_t *entry) {
     return *handle;
 }
 
-void idle(const struct domain *domain) {
+void idle(struct domain *domain) {
+    pthread_mutex_lock(&domain->lock);
     const int before = defer_begin(domain);
+    pthread_mutex_unlock(&domain->lock);
     spin_idle();
     defer_end(before);
 }

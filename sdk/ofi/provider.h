@@ -347,13 +347,13 @@ uint64_t end_of_wait(int milliseconds);
  * false when the time is over. */
 bool await_progress(struct domain *domain, uint64_t end);
 
-/* Has the library defer calls of the card that need no answer (spin_defer), or not any more. */
+/* Has the library defer calls of the card that need no answer (spin_defer), or not any more. The lock is taken. */
 int defer_begin(const struct domain *domain);
 void defer_end(int before);
 /* The handle of an entry whose append may have been deferred. */
 ptl_handle_me_t handle_of(const ptl_handle_me_t *entry);
-/* Says that a round of polls has found nothing. */
-void idle(const struct domain *domain);
+/* Says that a round of polls has found nothing. The lock is not taken. */
+void idle(struct domain *domain);
 
 struct operation *operation_new(struct endpoint *ep, enum job job, void *context, uint64_t flags, bool report);
 /* Sets the memory of an operation. Returns false if there are too many pieces. */

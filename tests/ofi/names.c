@@ -32,6 +32,9 @@ static void vectors(enum fi_av_type type) {
         SAME_BYTES("lookup", back, (char *)names + i * length, length);
     }
     EQUAL("insert more", ON(av, ops, insert, names, 3, more, 0, NULL), 3);
+    int errors[] = {7, 7, 7, 7};
+    EQUAL("insert with errors", ON(av, ops, insert, names, 3, more, FI_SYNC_ERR, errors), 3);
+    TRUE("insert with errors", errors[0] == 0 && errors[1] == 0 && errors[2] == 0 && errors[3] == 7);
     EQUAL("insert none", ON(av, ops, insert, names, 0, NULL, 0, NULL), 0);
     EQUAL("insert without addresses", ON(av, ops, insert, names, 1, NULL, 0, NULL), 1);
     size_t room = 3;
