@@ -29,24 +29,30 @@ impl Idleness {
     }
 }
 
-/// How often parked threads are released in a row before they count as waiting for ever. A thread that counts its tries goes on
-/// to its limit in that time. More would let a deadlock of many ranks go unnoticed for seconds of real time.
-const RELEASES: u32 = 1000;
+/// How often parked threads are released in a row at least before they count as waiting for ever. A thread that counts its tries goes
+/// on to its limit in that time.
+const RELEASES: u64 = 1000;
+/// How often parked threads go on, all together, before they count as waiting for ever, if that takes more than [`RELEASES`]: about a second of real
+/// time. A program may poll now and then while it does something that the card does not see, such as computing, or communication of an
+/// MPI's rank with itself.
+const TURNS: u64 = 300_000;
 
 /// Counts how often parked threads were released since something else happened.
 #[derive(Debug, Default)]
 pub struct Releases {
-    count: u32,
+    count: u64,
+    turns: u64,
     /// The time of the first one.
     since: Option<Time>,
 }
 
 impl Releases {
-    /// Counts a release. Returns whether there may be one.
-    pub fn begin(&mut self, now: Time) -> bool {
+    /// Counts a release of this many threads. Returns whether there may be one.
+    pub fn begin(&mut self, now: Time, threads: usize) -> bool {
         self.since.get_or_insert(now);
-        self.count = (self.count + 1).min(RELEASES + 1);
-        self.count <= RELEASES
+        self.count += 1;
+        self.turns += threads as u64;
+        self.count <= RELEASES || self.turns <= TURNS
     }
 
     /// Takes note that something else happens. The count starts again.
@@ -72,14 +78,16 @@ mod tests {
         let told: Vec<Time> = (0..3 * MANY).filter_map(|count| idleness.sleep(Time::from_ns(7 + count))).collect();
         assert_eq!(told, [Time::from_ns(7)]);
     }
+
     #[test]
     fn releases_come_to_an_end() {
         let mut releases = Releases::default();
-        let begun = |releases: &mut Releases| {
-            (0..2 * RELEASES).filter(|n| releases.begin(Time::from_ns(u64::from(*n)))).count()
-        };
-        assert_eq!((begun(&mut releases), releases.since()), (RELEASES as usize, Some(Time::ZERO)));
-        releases.end();
-        assert_eq!((releases.since(), begun(&mut releases)), (None, RELEASES as usize));
+        for (threads, limit) in [(1, TURNS), (3, TURNS / 3), (200, TURNS / 200), (5000, RELEASES)] {
+            let begun = (0..2 * TURNS).take_while(|n| releases.begin(Time::from_ns(*n), threads)).count();
+            assert_eq!((begun as u64, releases.since()), (limit, Some(Time::ZERO)));
+            assert!(!releases.begin(Time::ZERO, threads));
+            releases.end();
+            assert_eq!(releases.since(), None);
+        }
     }
 }

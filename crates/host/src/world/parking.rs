@@ -71,9 +71,9 @@ impl Processes {
     /// When no event is left, lets the parked threads of all ranks continue at their next polls: they may count their tries.
     /// Returns whether there were any; false, too, if they have only polled since they were released many times.
     pub fn release_parked(&mut self, cluster: &mut Cluster) -> bool {
-        let parked =
-            self.ranks.iter().flat_map(|rank| rank.waits.iter()).any(|(_, wait)| matches!(wait, Wait::Idle { .. }));
-        if !parked || !self.releases.begin(cluster.now()) {
+        let waits = self.ranks.iter().flat_map(|rank| rank.waits.iter());
+        let parked = waits.filter(|(_, wait)| matches!(wait, Wait::Idle { .. })).count();
+        if parked == 0 || !self.releases.begin(cluster.now(), parked) {
             return false;
         }
         (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank));
