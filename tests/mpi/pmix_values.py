@@ -80,6 +80,37 @@ assert [get(*what)[0] for what in ((0, b"nothing"), (size, b"short"), (0, b"pmix
 assert ours.PMIx_Get(ctypes.byref(Process(b"another", 0)), b"short", None, 0, ctypes.byref(found)) == -46
 some = (Process * 2)(Process(me.job, 0), Process(me.job, 1))
 assert ours.PMIx_Fence(some, 2, None, 0) == -47
+
+# Values in a row, whose memory is the other library's.
+row = (ctypes.c_size_t * 5)()
+theirs.PMIx_Data_buffer_construct(ctypes.byref(row))
+packed = ours.PMIx_Data_pack, ctypes.byref(me), ctypes.byref(row)
+words, numbers = (ctypes.c_char_p * 3)(b"first", None, b""), (ctypes.c_uint32 * 4)(1, 2, 3, 4000000000)
+for values, count, kind in ((words, 3, 3), (numbers, 4, 14), (some, 2, 22), (ctypes.byref(held), 1, 27)):
+    assert packed[0](*packed[1:], values, count, ctypes.c_uint16(kind)) == 0
+assert packed[0](*packed[1:], words, 1, ctypes.c_uint16(39)) == -47
+start, length = ctypes.c_void_p(), ctypes.c_size_t()
+theirs.PMIx_Data_buffer_unload(ctypes.byref(row), ctypes.byref(start), ctypes.byref(length))
+theirs.PMIx_Data_buffer_load(ctypes.byref(row), start, length)
+assert row[4] == length.value > 1000
+
+
+def unpack(values: object, room: int, kind: int) -> tuple[int, int]:
+    count = ctypes.c_int32(room)
+    status = ours.PMIx_Data_unpack(None, ctypes.byref(row), values, ctypes.byref(count), ctypes.c_uint16(kind))
+    return status, count.value
+
+
+words, numbers, some, held = (ctypes.c_char_p * 3)(), (ctypes.c_uint32 * 4)(), (Process * 2)(), Bytes()
+assert unpack(words, 3, 14) == (-20, 3)
+assert unpack(words, 2, 3) == (-19, 2)
+assert (unpack(words, 3, 3), list(words)) == ((0, 3), [b"first", None, b""])
+assert (unpack(numbers, 9, 14), list(numbers)) == ((0, 4), [1, 2, 3, 4000000000])
+assert (unpack(some, 2, 22), [(each.job, each.rank) for each in some]) == ((0, 2), [(me.job, 0), (me.job, 1)])
+assert unpack(ctypes.byref(held), 1, 27) == (0, 1)
+assert (held.length, held.start) == (1000, b"a")
+assert unpack(words, 1, 3) == (-50, 1)
+theirs.PMIx_Data_buffer_destruct(ctypes.byref(row))
 print(me.rank, "of", size)
 assert ours.PMIx_Finalize(None, 0) == 0
 assert ours.PMIx_Finalize(None, 0) == -31

@@ -1,6 +1,7 @@
 //! The functions of `pmix.h` that need a server, which describes them.
 
-use crate::layout::{ALL_RANKS, Answered, Completed, NAMESPACE, Process, Registered, Status, Value, status};
+use crate::buffer;
+use crate::layout::{ALL_RANKS, Answered, Buffer, Completed, NAMESPACE, Process, Registered, Status, Value, status};
 use crate::store::{Result, Store, complain};
 use crate::value;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -191,6 +192,54 @@ unsafe fn packed(value: *const Value) -> Result<Vec<u8>> {
     let value = unsafe { value.as_ref() }.ok_or(status::BAD_PARAMETER)?;
     // SAFETY: the same.
     unsafe { value::pack(value) }.ok_or(status::NOT_SUPPORTED)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMIx_Data_pack(
+    _target: *const Process,
+    buffer: *mut Buffer,
+    values: *const c_void,
+    count: i32,
+    kind: u16,
+) -> Status {
+    // SAFETY: the caller promises that what is not NULL is valid.
+    let (Some(buffer), Ok(count)) = (unsafe { buffer.as_mut() }, usize::try_from(count)) else {
+        return status::BAD_PARAMETER;
+    };
+    // SAFETY: the caller promises that many values.
+    finish(unsafe { buffer::pack(values, count, kind) }.and_then(|bytes| buffer.add(&bytes)))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMIx_Data_unpack(
+    _source: *const Process,
+    buffer: *mut Buffer,
+    values: *mut c_void,
+    count: *mut i32,
+    kind: u16,
+) -> Status {
+    // SAFETY: the caller promises that what is not NULL is valid.
+    let (Some(buffer), Some(count)) = (unsafe { buffer.as_mut() }, unsafe { count.as_mut() }) else {
+        return status::BAD_PARAMETER;
+    };
+    let all = buffer.left();
+    let mut left = all;
+    // SAFETY: the caller promises room for that many values.
+    let found = unsafe { buffer::unpack(&mut left, values, usize::try_from(*count).unwrap_or(0), kind) };
+    let read = all.len() - left.len();
+    finish(found.map(|found| {
+        *count = found as i32;
+        // SAFETY: so much was read.
+        buffer.next = unsafe { buffer.next.add(read) };
+    }))
 }
 
 /// The C function: [`PMIx_Put`] has made everything visible.

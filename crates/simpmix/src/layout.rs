@@ -20,6 +20,10 @@ pub mod status {
     pub const SUCCESS: Status = 0;
     /// `PMIX_ERR_UNREACH`: there is no server. A program then runs as the only rank.
     pub const UNREACHABLE: Status = -25;
+    /// `PMIX_ERR_UNPACK_INADEQUATE_SPACE`: there are more values than the program has room for.
+    pub const NO_SPACE: Status = -19;
+    /// `PMIX_ERR_UNPACK_FAILURE`: the next values are others.
+    pub const OTHER_VALUES: Status = -20;
     /// `PMIX_ERR_BAD_PARAM`.
     pub const BAD_PARAMETER: Status = -27;
     /// `PMIX_ERR_OUT_OF_RESOURCE`.
@@ -30,6 +34,10 @@ pub mod status {
     pub const NOT_FOUND: Status = -46;
     /// `PMIX_ERR_NOT_SUPPORTED`.
     pub const NOT_SUPPORTED: Status = -47;
+    /// `PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER`.
+    pub const END_OF_BUFFER: Status = -50;
+    /// `PMIX_ERR_NOMEM`.
+    pub const NO_MEMORY: Status = -32;
     /// `PMIX_ERR_LOST_CONNECTION`.
     pub const LOST_CONNECTION: Status = -61;
 }
@@ -42,6 +50,8 @@ pub mod kind {
     pub const UINT16: u16 = 13;
     /// `PMIX_UINT32`.
     pub const UINT32: u16 = 14;
+    /// `PMIX_PROC`.
+    pub const PROCESS: u16 = 22;
     /// `PMIX_BYTE_OBJECT`.
     pub const BYTES: u16 = 27;
 
@@ -99,6 +109,21 @@ pub struct Value {
     pub data: Data,
 }
 
+/// `pmix_data_buffer_t`: values in a row. `PMIx_Data_buffer_destruct` frees its memory.
+#[repr(C)]
+pub struct Buffer {
+    /// Its memory, allocated by `malloc`.
+    pub start: *mut c_char,
+    /// Where the next value is to be written.
+    pub end: *mut c_char,
+    /// Where the next value is to be read.
+    pub next: *mut c_char,
+    /// The size of the memory.
+    pub capacity: usize,
+    /// How much of it has values.
+    pub used: usize,
+}
+
 /// `pmix_op_cbfunc_t`: what is called when an operation is complete.
 pub type Completed = unsafe extern "C" fn(Status, *mut c_void);
 /// `pmix_hdlr_reg_cbfunc_t`: what is called when a handler of events is registered.
@@ -115,13 +140,14 @@ pub type Answered = unsafe extern "C" fn(
 
 #[cfg(test)]
 mod tests {
-    use super::{Data, Process, Value, kind};
+    use super::{Buffer, Data, Process, Value, kind};
     use std::mem::offset_of;
 
     /// The sizes that a C compiler finds in `pmix_common.h` of PMIx 4 and 5.
     #[test]
     fn structures_have_the_layout_of_the_standard() {
         assert_eq!((size_of::<Process>(), offset_of!(Process, rank)), (260, 256));
+        assert_eq!((size_of::<Buffer>(), offset_of!(Buffer, used)), (40, 32));
         assert_eq!((size_of::<Value>(), offset_of!(Value, data), size_of::<Data>()), (32, 8, 24));
     }
 

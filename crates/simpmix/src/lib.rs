@@ -7,10 +7,12 @@
 //!
 //! * [`layout`]: structures and numbers of `pmix_common.h`
 //! * [`value`]: values as bytes
+//! * [`buffer`]: values in a row, which a program sends to others
 //! * [`store`]: what the ranks have published, and what is known of each rank
 //! * [`api`]: the functions
 
 pub mod api;
+pub mod buffer;
 pub mod layout;
 pub mod store;
 pub mod value;

@@ -55,7 +55,7 @@ pub fn unpack(bytes: &[u8]) -> Option<*mut Value> {
 }
 
 /// Copies bytes to memory of `malloc`, and adds this many zeros.
-fn copy(content: &[u8], zeros: usize) -> Option<*mut u8> {
+pub fn copy(content: &[u8], zeros: usize) -> Option<*mut u8> {
     // SAFETY: the memory has room for the bytes.
     unsafe {
         let memory = libc::calloc(1, content.len() + zeros).cast::<u8>();
