@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use abi::device::map;
+use benches::cpu_time;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use hpu::isa::instruction_set;
 use hpu::{Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thread, Watched, Window};
@@ -69,7 +70,9 @@ fn benchmark(criterion: &mut Criterion, group: &str, handler: &str, args: [u32; 
     for (name, timing) in KINDS {
         let mut card = Card::new(timing);
         group.throughput(Throughput::Elements(card.run(handler, args)));
-        group.bench_function(BenchmarkId::from_parameter(name), |b| b.iter(|| card.run(handler, black_box(args))));
+        group.bench_function(BenchmarkId::from_parameter(name), |bench| {
+            bench.iter_custom(|runs| cpu_time(runs, || _ = black_box(card.run(handler, black_box(args)))));
+        });
     }
     group.finish();
 }

@@ -3,12 +3,12 @@
 
 use std::hint::black_box;
 use std::rc::Rc;
-use std::time::Duration;
 
 use accel::pspin::command::Send;
 use accel::pspin::cores::Cores;
 use accel::pspin::her::{DriverEvent, ExecutionContext, Feedback, Her, HpuId, Range, Role};
 use accel::pspin::{By, Cycle, HostFault, Outside, Pspin};
+use benches::cpu_time;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -89,12 +89,6 @@ impl<C: Cores> Stream<C> {
     }
 }
 
-/// The time that this thread has been running: other programs on the machine do not count.
-fn cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
 /// Measures the simulation of streams of packets, which go on where the one before has ended.
 fn measure<C: Cores>(
     group: &mut BenchmarkGroup<'_, WallTime>,
@@ -107,11 +101,7 @@ fn measure<C: Cores>(
     stream.run(packets, size);
     group.throughput(Throughput::Elements(stream.run(packets, size)));
     group.bench_function(name, |bench| {
-        bench.iter_custom(|runs| {
-            let start = cpu();
-            (0..runs).for_each(|_| _ = black_box(stream.run(packets, size)));
-            cpu() - start
-        });
+        bench.iter_custom(|runs| cpu_time(runs, || _ = black_box(stream.run(packets, size))));
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use benches::cpu_time;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sim::{EventQueue, Time};
 
@@ -26,13 +27,14 @@ fn hold(criterion: &mut Criterion) {
             queue.push(span(&mut random), [number; 3]);
         }
         group.bench_function(BenchmarkId::from_parameter(pending), |bench| {
-            bench.iter(|| {
+            let mut hold = || {
                 for _ in 0..HOLDS {
                     if let Some((now, event)) = queue.pop() {
                         queue.push(now + span(&mut random), black_box(event));
                     }
                 }
-            });
+            };
+            bench.iter_custom(|runs| cpu_time(runs, &mut hold));
         });
     }
     group.finish();
