@@ -137,6 +137,23 @@ fn an_incast_costs_the_last_link() {
 }
 
 #[test]
+fn many_packets_of_few_messages_are_acknowledged() {
+    let (senders, bytes) = (16, 409_600);
+    let mut bodies = vec![(1..=senders).map(|rank| format!("recv {bytes}b from {rank} ")).collect::<String>()];
+    bodies.extend((0..senders).map(|_| format!("send {bytes}b to 0")));
+    let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+    for routing in [Routing::Ecmp, Routing::Adaptive] {
+        let mut parameters = Parameters { eager: bytes, ..sc17() };
+        (parameters.network.buffer, parameters.network.routing) = (1 << 24, routing);
+        parameters.network.transport.ack = 64;
+        let outcome = on_one_switch(&schedule(&bodies), &parameters);
+        // As without acknowledgements, which travel the other way.
+        assert_eq!(outcome.ends[0].as_ps(), 65 * NS + L + senders * bytes * 20 + 65 * NS);
+        assert_eq!(outcome.details.network.answers.acknowledgements, 1600);
+    }
+}
+
+#[test]
 fn cards_keep_messages_apart() {
     // With a gap of a microsecond, the second message starts 1000 + (8 - 1) 0.02 ns after the first.
     let mut parameters = sc17();

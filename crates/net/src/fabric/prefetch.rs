@@ -1,6 +1,7 @@
 use sim::memory::prefetch;
 
 use super::engine::{Event, Fabric};
+use super::packet::Role;
 use super::parameters::Flow;
 use crate::topology::RouteState;
 
@@ -50,17 +51,18 @@ impl Fabric {
         }
     }
 
-    /// The third step fetches the hops after that. Returns the token of a packet that may be on its last link.
+    /// The third step fetches the hops after that. Returns the token of a packet of data that may be on its last link.
     #[inline]
     pub fn prefetch_last(&self, event: Event) -> Option<u32> {
         match event {
             Event::Hop(id) => {
                 let packet = &self.packets[id];
+                let token = (packet.marks.role() == Role::Data).then_some(packet.token);
                 if self.is_adaptive() {
-                    return Some(packet.token);
+                    return token;
                 }
                 match self.links[packet.way.link as usize].to {
-                    to if to < self.hosts => return Some(packet.token),
+                    to if to < self.hosts => return token,
                     vertex => self.topology.prefetch(vertex, packet.to),
                 }
             }
