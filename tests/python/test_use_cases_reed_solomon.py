@@ -93,14 +93,6 @@ def test_an_incomplete_write_is_told(program: Path, mode: str, failure: str, nod
 
 
 @pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
-def test_cpus_of_nodes_do_not_wait_for_a_dead_client(program: Path, failure: str) -> None:
-    done = run(program, "rdma", ["-n", "7", failure, "0@2us"], ["--bytes", "65536"])
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.search(r"rank [1-6]: nothing has come for 1000 ms: the client is dead", done.stderr), done.stderr
-    assert "deadlock" not in done.stderr
-
-
-@pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
 @pytest.mark.parametrize(("at", "hole"), [(18000, False), (18500, True), (19500, True)])
 def test_the_write_hole_is_repaired(program: Path, failure: str, at: int, hole: bool) -> None:
     """Data node 1 dies in mid-write: one parity has its last difference, the other has not.
