@@ -1,4 +1,4 @@
-// What MPI programs do besides messages of one thread: windows, threads, files, aborting, and spawning. The first argument
+// What MPI programs do besides plain messages of one thread: probes, windows, threads, files, aborting, and spawning. The first argument
 // says what; every rank checks all data, and rank 0 tells what the ranks have counted.
 #include <mpi.h>
 #include <pthread.h>
@@ -117,6 +117,36 @@ static void files(const char *path) {
            "a file that is not there is opened");
 }
 
+// Every rank looks in vain for a message that nobody sends, sends one to its right neighbour, and probes for the one from its left. Odd
+// ranks first wait by probing, while even ranks look.
+static void probes(void) {
+    const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
+    int sum = 0, total = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        int mine = 100 * rank + round, theirs = -1, found = 0, count = 0;
+        MPI_Message message;
+        MPI_Status status;
+        for (int step = 0; step < 2; step++) {
+            if (step == rank % 2) {
+                for (int look = 0; look < 3; look++) {
+                    MPI_Improbe(rank, 1, MPI_COMM_WORLD, &found, &message, MPI_STATUS_IGNORE);
+                    expect(!found, "a message is found that nobody has sent");
+                }
+                MPI_Send(&mine, 1, MPI_INT, right, 0, MPI_COMM_WORLD);
+            } else {
+                MPI_Mprobe(left, 0, MPI_COMM_WORLD, &message, &status);
+                MPI_Get_count(&status, MPI_INT, &count);
+                MPI_Mrecv(&theirs, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+            }
+        }
+        expect(count == 1 && theirs == 100 * left + round, "a probed message is wrong");
+        sum += theirs;
+    }
+    MPI_Reduce(&sum, &total, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("probes: %d\n", total);
+}
+
 static void spawn(void) {
     MPI_Comm children;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -136,6 +166,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     expect(provided == MPI_THREAD_MULTIPLE, "threads are not supported");
+    if (!strcmp(what, "probes"))
+        probes();
     if (!strcmp(what, "windows"))
         windows();
     if (!strcmp(what, "threads"))

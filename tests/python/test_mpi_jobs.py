@@ -148,6 +148,14 @@ def test_windows_threads_and_files_work_on_each_card(features: Path, nic: str, w
 
 
 @pytest.mark.parametrize("nic", CARDS)
+def test_ranks_that_probe_do_not_keep_others_parked(features: Path, nic: str) -> None:
+    # The clock is that of this computer: a rank that looks at the simulated one is not parked.
+    done = spinrun("-n", 4, "--nic", nic, features, "probes")
+    total = sum(100 * rank + number for rank in range(4) for number in range(20))
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[0]) == (0, "", f"probes: {total}")
+
+
+@pytest.mark.parametrize("nic", CARDS)
 def test_runs_of_an_mpi_are_equal_to_the_byte(features: Path, nic: str, tmp_path: Path) -> None:
     def run(report: Path) -> tuple[str, bytes]:
         done = spinrun("-n", 4, "--nic", nic, "--clock", "simulated", "--json", report, features, "windows")

@@ -110,6 +110,35 @@ fn waiting_longer_costs_nothing() {
     }
 }
 
+/// Rank 0 waits by calls that are no polls, so that there are always events, for what rank 1 does after three polls in vain. Of these
+/// the second and the third park it, until rank 0 has made 1,000 to 2,000 calls, of 100 ns each; some forty calls are made at the start.
+#[test]
+fn a_parked_thread_goes_on_while_others_make_calls() {
+    let program = program(
+        r#"
+        int main(void) {
+            ptl_event_t event;
+            open_interface(0, 64);
+            if (spin_rank() == 0) {
+                while (((volatile char *)to)[0] == 0) spin_host_compute(100);
+                uint64_t now = spin_time_ps();
+                return now > 195000000 && now < 400500000 ? 0 : 3;
+            }
+            for (int i = 0; i < 3; i++) {
+                if (PtlEQGet(eq, &event) != PTL_EQ_EMPTY) return 4;
+                spin_idle();
+            }
+            put(0, 7);
+            spin_host_compute(10000); /* the message leaves */
+            return 0;
+        }"#,
+    );
+    for card in CARDS {
+        let run = run_with(spec(&program, 2), &[card]);
+        assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
+    }
+}
+
 /// A message is awaited by each kind of poll, and in memory, as in `PtlEQWait`.
 #[test]
 fn every_kind_of_poll_may_be_in_vain() {

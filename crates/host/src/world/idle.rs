@@ -1,4 +1,4 @@
-//! Detects that all ranks only sleep or poll, so that nothing can change.
+//! Detects that all ranks only sleep or poll, so that nothing can change, and that parked threads keep others waiting.
 
 use sim::Time;
 
@@ -66,6 +66,46 @@ impl Releases {
     }
 }
 
+/// For how many calls of each rank, on average, a thread stays parked at most, or up to twice that.
+const CALLS: u64 = 500;
+
+/// Counts calls while threads are parked. A program may poll once or twice in vain before it does what others wait for, and these may
+/// wait by calls that are no polls (`PtlMESearch`), so that the simulation never runs out of events.
+#[derive(Debug)]
+pub struct Patience {
+    /// How many calls a parked thread waits for.
+    limit: u64,
+    calls: u64,
+    look_at: u64,
+}
+
+impl Patience {
+    /// The patience of the threads of this many ranks. So letting them go on never takes more than a small part of all calls.
+    pub fn of(ranks: usize) -> Patience {
+        let limit = CALLS * ranks as u64;
+        Patience { limit, calls: 0, look_at: limit }
+    }
+
+    /// The number of calls so far that were no polls in vain.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Counts a call that is no poll in vain.
+    pub fn call(&mut self) {
+        self.calls += 1;
+    }
+
+    /// Returns, now and then, the number of calls up to which a thread must have been parked that goes on.
+    pub fn look(&mut self) -> Option<u64> {
+        if self.calls < self.look_at {
+            return None;
+        }
+        self.look_at = self.calls + self.limit;
+        Some(self.calls - self.limit)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +117,17 @@ mod tests {
         idleness.end();
         let told: Vec<Time> = (0..3 * MANY).filter_map(|count| idleness.sleep(Time::from_ns(7 + count))).collect();
         assert_eq!(told, [Time::from_ns(7)]);
+    }
+
+    #[test]
+    fn parked_threads_are_looked_at_every_five_hundred_calls_of_each_rank() {
+        let mut patience = Patience::of(3);
+        let mut look = |_| {
+            patience.call();
+            Some((patience.calls(), patience.look()?))
+        };
+        let looks: Vec<(u64, u64)> = (0..9 * CALLS).filter_map(&mut look).collect();
+        assert_eq!(looks, [(1500, 0), (3000, 1500), (4500, 3000)]);
     }
 
     #[test]

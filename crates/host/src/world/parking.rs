@@ -27,7 +27,7 @@ impl Processes {
             self.releases.end();
             self.note_sleep(cluster, rank);
         } else if in_vain {
-            return Ok(Step::Wait(Wait::Idle { since: cluster.now() }, None));
+            return Ok(Step::Wait(Wait::Idle { since: cluster.now(), calls: self.patience.calls() }, None));
         }
         after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok))
     }
@@ -59,6 +59,7 @@ impl Processes {
         }
         if !finds_nothing && call.op != Op::SpinSleep {
             self.idleness.end();
+            self.patience.call();
         }
     }
 
@@ -78,6 +79,14 @@ impl Processes {
         }
         (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank));
         true
+    }
+
+    /// Lets threads that were parked while others made many calls continue at their next polls: what those calls look for may be what a
+    /// parked thread does next.
+    pub fn release_patient(&mut self, cluster: &mut Cluster) {
+        if let Some(calls) = self.patience.look() {
+            (0..self.ranks.len()).for_each(|rank| self.wake_parked_before(cluster, rank, calls));
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
-use super::idle::{Idleness, Releases};
+use super::idle::{Idleness, Patience, Releases};
 use super::refusals::Refusals;
 use super::wait::{Wait, Waits};
 use crate::job::{Call, Caller, Job, Reply};
@@ -47,6 +47,7 @@ pub struct Processes {
     barriers: [Barrier; 2],
     pub idleness: Idleness,
     pub releases: Releases,
+    pub patience: Patience,
     pub computation: Computation,
     pub refusals: Refusals,
     /// How the run has ended, once it has.
@@ -67,6 +68,7 @@ impl Processes {
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
             idleness: Idleness::default(),
             releases: Releases::default(),
+            patience: Patience::of(ranks),
             computation: Computation::default(),
             refusals: Refusals::default(),
             end: None,
@@ -132,9 +134,17 @@ impl Processes {
 
     /// Lets the parked threads of a rank continue at their next polls.
     pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize) {
+        self.wake_parked_before(cluster, rank, u64::MAX);
+    }
+
+    /// Lets the threads of a rank continue at their next polls that were parked when there had been at most this number of calls.
+    pub fn wake_parked_before(&mut self, cluster: &mut Cluster, rank: usize, calls: u64) {
         let (now, period) = (cluster.now(), cluster.costs().poll().span);
         self.ranks[rank].waits.retain(|slot, wait| {
-            let Wait::Idle { since } = wait else { return true };
+            let Wait::Idle { since, calls: at } = wait else { return true };
+            if *at > calls {
+                return true;
+            }
             let delay = next_poll(*since, now, period) - now;
             answer(cluster, Caller { rank: rank as u32, slot }, delay, Reply::new(ReturnCode::Ok));
             false

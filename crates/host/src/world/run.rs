@@ -222,6 +222,7 @@ impl Ranks for Processes {
     }
 
     fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, RunError> {
+        self.release_patient(cluster);
         if let Some((rank, pause)) = self.job.poll() {
             self.paused(cluster, rank, pause);
         } else if let Some((rank, message)) = self.job.refusal() {

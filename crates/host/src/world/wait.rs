@@ -38,6 +38,8 @@ pub enum Wait {
     Idle {
         /// When it was parked.
         since: Time,
+        /// How many calls that are no polls in vain there had been.
+        calls: u64,
     },
     /// The CPU, which first completes messages (rdma cards); the call is made then.
     Completion(Box<Call>),
