@@ -5,7 +5,7 @@ use toml::Table;
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17};
 use crate::host::{Dma, Host};
-use crate::network::{Fabric, Flow, Network, NetworkModel, Shape, SwitchCards};
+use crate::network::{Fabric, Network, NetworkModel, Shape, SwitchCards};
 use crate::nic::Nic;
 use crate::old;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ use crate::pspin::{
     Cluster, ClusterDma, Commands, Dispatch, HostPort, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
     Outbound, Pe, ProgramMemory, Pspin, Units,
 };
-use crate::transport::Transport;
+use crate::transport::{Flow, Transport};
 use crate::value::{Parameter, must_be, must_be_one_of};
 
 /// Lists the fields of a section and their keys. A field in brackets has a key that decides which other keys exist; its

@@ -30,10 +30,10 @@ pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 pub use assumed::{Assumption, Plausible};
 pub use host::{Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews, Host};
 pub use load::{MachineError, Sourced};
-pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, SwitchCards, Topology};
+pub use network::{Fabric, Injection, Network, NetworkModel, Reception, Routing, Shape, SwitchCards, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};
 pub use pspin::Pspin;
-pub use transport::{Dcqcn, Pfc, RateControl, Transport, Trim};
+pub use transport::{Dcqcn, Flow, Pfc, RateControl, Transport, Trim};
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]

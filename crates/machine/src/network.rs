@@ -2,7 +2,7 @@
 
 use sim::{Time, TimePerByte};
 
-use crate::transport::Transport;
+use crate::transport::{Flow, Transport};
 
 /// `[network]`: links, switches and packets.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,19 +151,6 @@ pub struct Shape {
     /// `dragonfly`: hosts of a router, routers of a group, links of a router to other groups and, if not the maximum,
     /// groups. Default: the smallest balanced dragonfly.
     pub dragonfly: Option<Vec<u32>>,
-}
-
-/// What happens when a buffer is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// "credits": packets wait for credit, and congestion spreads back to the senders.
-    Credits,
-    /// "drop": packets are lost, and their hosts retransmit them.
-    Drop,
-    /// "pfc": a switch whose buffer fills pauses the sender of the link (IEEE 802.1Qbb), and nothing is lost.
-    Pfc,
-    /// "trim": packets lose their data, and their headers overtake others to the receiver, which pulls the data again (NDP).
-    Trim,
 }
 
 /// How a packet chooses among equally short paths.

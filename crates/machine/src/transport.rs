@@ -3,8 +3,6 @@
 
 use sim::Time;
 
-use crate::network::Flow;
-
 /// The keys of `[network.fabric]` that say how packets are answered and what slows down their senders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transport {
@@ -39,6 +37,19 @@ impl Transport {
             _ => self.rate_control == RateControl::Dcqcn,
         }
     }
+}
+
+/// What happens when a buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// "credits": packets wait for credit, and congestion spreads back to the senders.
+    Credits,
+    /// "drop": packets are lost, and their hosts retransmit them.
+    Drop,
+    /// "pfc": a switch whose buffer fills pauses the sender of the link (IEEE 802.1Qbb), and nothing is lost.
+    Pfc,
+    /// "trim": packets lose their data, and their headers overtake others to the receiver, which pulls the data again (NDP).
+    Trim,
 }
 
 /// What slows down senders.

@@ -5,10 +5,10 @@ use toml::Value;
 
 use crate::accelerator::TimingKind;
 use crate::host::{DmaEngines, DmaHandlers, DmaMessages, DmaNews};
-use crate::network::{Flow, Injection, Reception, Routing, Topology};
+use crate::network::{Injection, Reception, Routing, Topology};
 use crate::nic::{MatchOverlaps, NicKind};
 use crate::pspin::{DispatchPolicy, Lru, Overload};
-use crate::transport::RateControl;
+use crate::transport::{Flow, RateControl};
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
 pub(crate) trait Parameter: Sized {

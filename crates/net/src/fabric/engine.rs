@@ -1,299 +1,17 @@
-use std::collections::BTreeMap;
+//! How packets travel.
 
-use sim::Time;
-use sim::memory::HugePageSlice;
+use sim::{Time, random};
 
-use super::answers::{Answers, Signal};
-use super::credit::Credits;
-use super::link::{Kind, LinkState};
-use super::packet::{Hash, Mark, NOWHERE, NewPacket, Packet, Role, Way};
-use super::parameters::{Flow, Parameters, Routing};
-use super::queues::Queues;
+use super::answers::Signal;
+use super::packet::{Hash, Mark, NOWHERE, Packet, Role, Way};
+use super::parameters::{Flow, Routing};
+use super::queues::{FRAME, HEADERS_IN_A_ROW, Queues};
 use super::route;
+use super::state::{Arrival, Edge, Event, Fabric, Left};
 use super::statistics::Crossing;
-use crate::losses::{Fate, Loss, LossyPlace};
-use crate::slab::Slab;
-use crate::topology::{Link, RouteState};
-use crate::{NetError, Topology};
-
-/// An event of a fabric, of 8 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A packet's head is at its output port.
-    Hop(u32),
-    /// Credit of a virtual channel has returned.
-    Credit(u32),
-    /// A lost packet is to be retransmitted.
-    Retransmit(u32),
-    /// The last byte of a packet that is answered, or of an answer, is at its host.
-    Delivered(u32),
-    /// A link whose packets wait in queues is free.
-    Free(u32),
-    /// A pause frame for a virtual channel has reached the channel's sender.
-    Pause(u32),
-    /// A frame that ends a pause has.
-    Resume(u32),
-}
-
-/// The surroundings of a fabric: a queue of events, and the ports of the hosts.
-pub(crate) trait Edge {
-    /// Schedules an event, which the fabric [handles](Fabric::handle) at `at`.
-    fn schedule(&mut self, at: Time, event: Event);
-    /// Reports that there is credit for the packet with this token, and that its host's link is free at `free`. Returns
-    /// when the packet leaves.
-    #[inline]
-    fn leaves(&mut self, _token: u32, now: Time, free: Time, _kind: Kind) -> Time {
-        now.max(free)
-    }
-    /// Like [`leaves`](Edge::leaves), for a packet that this host sends by itself.
-    #[inline]
-    fn answers(&mut self, _host: u32, now: Time, free: Time, _bytes: u32, _kind: Kind) -> Time {
-        now.max(free)
-    }
-    /// Reports the time of a packet on its host's link.
-    fn left(&mut self, left: Left);
-    /// Reports the time of a packet on the link to its receiver.
-    fn arrives(&mut self, arrival: Arrival);
-    /// Reports that a packet was discarded at `at`, because a link has damaged it.
-    fn lost(&mut self, token: u32, at: Time);
-}
-
-/// A packet on its host's link.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Left {
-    pub token: u32,
-    /// When its first byte leaves.
-    pub start: Time,
-    /// When its last byte leaves.
-    pub end: Time,
-    pub bytes: u32,
-    /// The rate and latency of the link.
-    pub kind: Kind,
-}
-
-/// A packet on the link to its receiver.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub token: u32,
-    /// When its first byte arrives.
-    pub first: Time,
-    /// When its last byte arrives.
-    pub last: Time,
-}
-
-/// How times are rounded that are not a whole number of picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rounding {
-    /// Up: a link is occupied for at least the time of a packet's bytes.
-    Up,
-    /// Down: a link never delays a train of packets that arrives at its own rate; the sending port keeps the
-    /// remainders.
-    Down,
-}
-
-/// The simulation.
-#[derive(Debug)]
-pub(crate) struct Fabric {
-    pub(super) topology: Topology,
-    pub(super) parameters: Parameters,
-    pub(super) hosts: u32,
-    classes: u8,
-    /// Number of virtual channels of a link.
-    pub(super) vcs: u32,
-    pub(super) time_out: Time,
-    pub(super) kinds: Vec<Kind>,
-    pub(super) links: HugePageSlice<LinkState>,
-    /// The credits of each virtual channel of a link.
-    pub(super) credits: Credits,
-    /// The number of packets lost at each link.
-    pub(super) drops: Vec<u64>,
-    pub(super) packets: Slab<Packet>,
-    pub(super) sent_packets: u64,
-    pub(super) resent: u64,
-    pub(super) hops: u64,
-    /// The times of packets on links, if they are recorded.
-    pub(super) crossings: Option<Vec<Crossing>>,
-    /// Answers and notifications, if there are any.
-    pub(super) answers: Answers,
-    /// The queues of the links, if packets wait in queues.
-    pub(super) queues: Queues,
-    /// Links that damage packets, the number of the loss that says so, and the fate of their packets.
-    lossy: BTreeMap<u32, Vec<(usize, Fate)>>,
-}
+use crate::topology::RouteState;
 
 impl Fabric {
-    /// An empty fabric.
-    ///
-    /// # Errors
-    /// When a parameter is impossible.
-    pub fn new(topology: Topology, parameters: Parameters, rounding: Rounding) -> Result<Fabric, NetError> {
-        parameters.check()?;
-        let kind = |link: &Link| Kind {
-            gap_per_byte: link.gap_per_byte.unwrap_or(parameters.gap_per_byte),
-            latency: link.latency.unwrap_or(parameters.wire),
-            rounding: if rounding == Rounding::Up { 999 } else { 0 },
-        };
-        let mut kinds: Vec<Kind> = topology.links().iter().map(kind).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let mut links = HugePageSlice::filled(LinkState::UNUSED, topology.links().len());
-        for (state, link) in links.iter_mut().zip(topology.links()) {
-            let kind = kinds.partition_point(|other| *other < kind(link)) as u32;
-            *state = LinkState { to: link.to, kind, ..*state };
-        }
-        let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
-        let vcs = topology.vcs(classes);
-        let channels = if parameters.flow == Flow::Credits { links.len() * vcs as usize } else { 0 };
-        let queues = match parameters.has_queues() {
-            true => Queues::new(&parameters, links.len(), vcs, &kinds)?,
-            false => Queues::default(),
-        };
-        // The maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
-        let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
-        let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
-        let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
-        let link = queue.saturating_add(latency).saturating_add(parameters.switch);
-        // A packet that is acknowledged must not be sent again while its acknowledgement is on the way.
-        let ways = if parameters.transport.ack > 0 { 2 } else { 1 };
-        let time_out = link.as_ps().checked_mul(ways * u64::from(topology.longest_path()));
-        Ok(Fabric {
-            hosts: topology.hosts(),
-            classes,
-            vcs,
-            time_out: time_out.map_or(Parameters::LONGEST, Time::from_ps).min(Parameters::LONGEST),
-            credits: Credits::new(channels),
-            packets: Slab::new(Packet::NEW),
-            sent_packets: 0,
-            resent: 0,
-            hops: 0,
-            drops: vec![0; if parameters.flow == Flow::Drop { links.len() } else { 0 }],
-            crossings: None,
-            lossy: BTreeMap::new(),
-            answers: Answers::new(&parameters),
-            queues,
-            kinds,
-            links,
-            topology,
-            parameters,
-        })
-    }
-
-    /// Damages packets on links from now on: they cross the link and are discarded at its end, as by the check of their sum.
-    ///
-    /// # Errors
-    /// When a link does not exist.
-    pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
-        for (number, Loss { place, rate }) in losses.iter().enumerate() {
-            let LossyPlace::Link { from, to } = place else { continue };
-            let names = |link: &Link| (self.topology.name(link.from), self.topology.name(link.to));
-            let links = self.topology.links().iter().enumerate();
-            let found: Vec<usize> =
-                links.filter(|(_, link)| names(link) == (from.clone(), to.clone())).map(|(number, _)| number).collect();
-            if found.is_empty() {
-                let example = self.topology.links().first().map(names).unwrap_or_default();
-                return Err(NetError::NoLink { from: from.clone(), to: to.clone(), example });
-            }
-            for link in found {
-                let fate = Fate::new(seed, number, link as u64, *rate);
-                self.lossy.entry(link as u32).or_default().push((number, fate));
-            }
-        }
-        Ok(())
-    }
-
-    /// The number of packets that each loss has taken on a link, by its number.
-    pub fn lost(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.lossy.values().flatten().map(|(number, fate)| (*number, fate.lost))
-    }
-
-    /// Whether a link damages the packet that crosses it now.
-    #[inline]
-    fn damages(&mut self, link: u32) -> bool {
-        !self.lossy.is_empty()
-            && self
-                .lossy
-                .get_mut(&link)
-                .is_some_and(|fates| fates.iter_mut().fold(false, |lost, (_, fate)| fate.loses() | lost))
-    }
-
-    /// Records the times of packets on links from now on.
-    pub fn set_tracing(&mut self) {
-        self.crossings = Some(Vec::new());
-    }
-
-    /// The recorded times of packets on links, in the order in which they were assigned.
-    pub fn crossings(&self) -> &[Crossing] {
-        self.crossings.as_deref().unwrap_or_default()
-    }
-
-    /// Names of the vertices where a link starts and ends.
-    pub fn link_name(&self, link: u32) -> (String, String) {
-        let Link { from, to, .. } = self.topology.links()[link as usize];
-        (self.topology.name(from), self.topology.name(to))
-    }
-
-    pub fn topology(&self) -> &Topology {
-        &self.topology
-    }
-
-    pub fn parameters(&self) -> &Parameters {
-        &self.parameters
-    }
-
-    /// Number of packets that passed a link, so far.
-    pub fn packet_hops(&self) -> u64 {
-        self.hops
-    }
-
-    /// The packets. Their hosts may put them into lists until they leave.
-    pub fn packets(&mut self) -> &mut Slab<Packet> {
-        &mut self.packets
-    }
-
-    #[inline]
-    pub fn kind(&self, link: u32) -> &Kind {
-        &self.kinds[self.links[link as usize].kind as usize]
-    }
-
-    /// The link of a host to its switch.
-    #[inline]
-    pub fn link_of(&self, host: u32) -> u32 {
-        self.topology.first(host)
-    }
-
-    /// The time from which the link of a host is free.
-    #[inline]
-    pub fn free(&self, host: u32) -> Time {
-        self.links[self.link_of(host) as usize].free
-    }
-
-    /// Occupies the link of a host until this time.
-    pub fn occupy(&mut self, host: u32, end: Time) {
-        let link = self.link_of(host);
-        let free = &mut self.links[link as usize].free;
-        *free = end.max(*free);
-    }
-
-    /// The host that has sent the first packet of an event; host 0 if there is no such packet any more.
-    pub fn sender(&self, event: Event) -> u32 {
-        let packet = match event {
-            Event::Hop(packet) | Event::Retransmit(packet) | Event::Delivered(packet) => Some(packet),
-            Event::Credit(channel) => self.credits[channel].first(),
-            Event::Free(_) | Event::Pause(_) | Event::Resume(_) => None,
-        };
-        packet.map_or(0, |packet| self.packets[packet].from)
-    }
-
-    /// Creates a packet, which its host [injects](Fabric::inject) later.
-    #[inline]
-    pub fn packet(&mut self, packet: NewPacket) -> u32 {
-        let NewPacket { from, to, bytes, token } = packet;
-        let number = if self.parameters.routing == Routing::Adaptive { self.sent_packets + 1 } else { 0 };
-        let hash = Hash::new(self.parameters.seed, from, to, number);
-        self.sent_packets += 1;
-        self.packets.insert(Packet { token, from, to, bytes, hash, ..Packet::NEW })
-    }
-
     /// Queues a packet for its host's link. It leaves at once or, without credit, when the packets before it have left
     /// and there is credit.
     #[inline]
@@ -332,17 +50,6 @@ impl Fabric {
         let state = &mut self.packets[packet];
         (state.channel, state.state) = (NOWHERE, RouteState::default());
         state.marks.set(Mark::Congested, false);
-    }
-
-    /// The bytes of a packet on links.
-    #[inline]
-    pub(super) fn size(&self, packet: &Packet) -> u32 {
-        if packet.marks.has(Mark::Trimmed) { self.parameters.transport.trim.header } else { packet.bytes }
-    }
-
-    #[inline]
-    pub(super) fn is_adaptive(&self) -> bool {
-        self.parameters.routing == Routing::Adaptive
     }
 
     /// Handles a packet whose head has passed a switch.
@@ -530,5 +237,259 @@ impl Fabric {
         let time_out = self.time_out * (1 << packet.losses.min(MOST_DOUBLINGS));
         packet.losses = packet.losses.saturating_add(1);
         edge.schedule(now.max(packet.sent + time_out), Event::Retransmit(id));
+    }
+}
+
+/// What the ends of the fabric send by themselves.
+impl Fabric {
+    /// Marks a packet of data that finds a queue of this many bytes (DCQCN §3.1, Fig. 5: RED with K_min, K_max and P_max).
+    pub(super) fn mark(&mut self, id: u32, queue: u64) {
+        let dcqcn = &self.parameters.transport.dcqcn;
+        let (from, all) = (dcqcn.mark_from, dcqcn.mark_all);
+        let marks = &mut self.packets[id].marks;
+        if marks.role() != Role::Data || queue < from {
+            return;
+        }
+        let share = f64::from(dcqcn.mark_percent) / 100.0 * (queue - from) as f64 / (all - from).max(1) as f64;
+        if queue >= all || random::fraction(&mut self.answers.random) < share {
+            self.answers.counts.marked += u64::from(!marks.has(Mark::Congested));
+            marks.set(Mark::Congested, true);
+        }
+    }
+
+    /// Sends a packet of the ends.
+    fn answer(&mut self, now: Time, role: Role, from: u32, to: u32, token: u32, edge: &mut impl Edge) {
+        let transport = &self.parameters.transport;
+        let counts = &mut self.answers.counts;
+        let (bytes, count) = match role {
+            Role::Ack => (transport.ack, &mut counts.acknowledgements),
+            Role::Notification => (transport.dcqcn.notify, &mut counts.notifications),
+            Role::Pull => (transport.trim.header, &mut counts.pulls),
+            _ => (transport.trim.header, &mut counts.trimmed),
+        };
+        *count += 1;
+        // Packets of data do not have these numbers.
+        let number = !(*count << 3 | role as u64);
+        let number = if self.is_adaptive() { number } else { 0 };
+        let hash = Hash::new(self.parameters.seed, from, to, number);
+        let id = self.packets.insert(Packet { token, from, to, bytes, hash, marks: role.into(), ..Packet::NEW });
+        self.inject(now, id, edge);
+    }
+
+    /// Asks a host for one more packet.
+    pub fn pull(&mut self, now: Time, from: u32, to: u32, edge: &mut impl Edge) {
+        self.answer(now, Role::Pull, to, from, 0, edge);
+    }
+
+    /// The last byte of a packet is at its host.
+    pub(super) fn delivered(&mut self, now: Time, id: u32, edge: &mut impl Edge) -> Option<Signal> {
+        let Packet { token, from, to, marks, .. } = self.packets[id];
+        if marks.role() != Role::Data {
+            self.packets.remove(id);
+        }
+        match marks.role() {
+            Role::Data => return self.data_came(now, id, edge),
+            Role::Ack => _ = self.packets.remove(token),
+            Role::Notification => return Some(Signal::Congested(to, from)),
+            Role::Refusal => {
+                self.again(token);
+                self.packets[token].marks.set(Mark::Trimmed, false);
+                return Some(Signal::Refused(token));
+            }
+            Role::Pull => return Some(Signal::Pulled(to, from)),
+        }
+        None
+    }
+
+    fn data_came(&mut self, now: Time, id: u32, edge: &mut impl Edge) -> Option<Signal> {
+        let Packet { from, to, marks, .. } = self.packets[id];
+        if marks.has(Mark::Congested) {
+            // DCQCN §3.1: at most one notification of a flow in N.
+            let last = self.answers.notified.insert((from, to), now);
+            match last.filter(|last| now < *last + self.parameters.transport.dcqcn.notify_gap) {
+                Some(last) => _ = self.answers.notified.insert((from, to), last),
+                None => self.answer(now, Role::Notification, to, from, 0, edge),
+            }
+        }
+        let is_trimmed = marks.has(Mark::Trimmed);
+        if is_trimmed {
+            self.answer(now, Role::Refusal, to, from, id, edge);
+        } else if self.parameters.transport.ack > 0 {
+            // Its sender keeps it until it knows.
+            self.packets[id].marks.set(Mark::Delivered, true);
+            self.answer(now, Role::Ack, to, from, id, edge);
+        } else {
+            self.packets.remove(id);
+        }
+        (self.parameters.flow == Flow::Trim).then_some(Signal::Received { from, to, is_trimmed })
+    }
+
+    /// A packet of the ends, or one that is sent again although it had arrived, is lost. When an acknowledgement is missing,
+    /// the data is sent again; notifications are not.
+    pub(super) fn lose_answer(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
+        match self.packets[id].marks.role() {
+            Role::Data => self.retransmit(now, id, edge),
+            role => {
+                let Packet { token, .. } = self.packets.remove(id);
+                if role == Role::Ack {
+                    self.retransmit(now, token, edge);
+                }
+            }
+        }
+    }
+}
+
+/// Packets that wait in queues until their link is free.
+impl Fabric {
+    /// Puts a packet into the queue of a link.
+    pub(super) fn enqueue(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
+        let channel = link * self.vcs + u32::from(vc);
+        let Packet { channel: came, marks, .. } = self.packets[id];
+        if came != NOWHERE && self.parameters.flow == Flow::Pfc {
+            self.store(now, came, self.packets[id].bytes, edge);
+        }
+        let mut is_urgent =
+            self.parameters.flow == Flow::Trim && (marks.role() != Role::Data || marks.has(Mark::Trimmed));
+        if !is_urgent && came != NOWHERE && self.parameters.flow == Flow::Trim {
+            is_urgent = self.trims(link, channel, id);
+        }
+        self.wait(link, channel, id, is_urgent);
+        self.send_next(now, link, edge);
+    }
+
+    fn wait(&mut self, link: u32, channel: u32, id: u32, is_urgent: bool) {
+        let bytes = self.size(&self.packets[id]);
+        let transmission = self.kind(link).transmission(bytes);
+        self.links[link as usize].blocked += transmission;
+        let port = &mut self.queues.ports[link as usize];
+        if is_urgent {
+            port.urgent.push(id, &mut self.packets);
+        } else {
+            port.bytes += u64::from(bytes);
+            self.queues.channels[channel as usize].waiting.push(id, &mut self.packets);
+        }
+    }
+
+    /// Trims a packet if a new one of data finds the queue full: that one or, every other time, the last that waits (NDP
+    /// §3.1). Returns whether it was the new one.
+    fn trims(&mut self, link: u32, channel: u32, id: u32) -> bool {
+        let bytes = self.packets[id].bytes;
+        let port = &mut self.queues.ports[link as usize];
+        if port.bytes + u64::from(bytes) <= self.parameters.buffer {
+            return false;
+        }
+        let list = &mut self.queues.channels[channel as usize].waiting;
+        let is_last = random::next(&mut self.queues.random) & 1 == 0;
+        let last = if is_last { list.last(&self.packets) } else { None };
+        // A shorter one would make too little room.
+        let Some((before, last)) = last.filter(|(_, last)| self.packets[*last].bytes >= bytes) else {
+            self.packets[id].marks.set(Mark::Trimmed, true);
+            return true;
+        };
+        list.remove(before, last, &mut self.packets);
+        let freed = self.packets[last].bytes;
+        port.bytes -= u64::from(freed);
+        let transmission = self.kind(link).transmission(freed);
+        self.unblock(link, transmission);
+        self.packets[last].marks.set(Mark::Trimmed, true);
+        self.wait(link, channel, last, true);
+        false
+    }
+
+    fn unblock(&mut self, link: u32, transmission: Time) {
+        let blocked = &mut self.links[link as usize].blocked;
+        *blocked = blocked.saturating_sub(transmission);
+    }
+
+    /// Sends the next packet of a link if the link is free.
+    fn send_next(&mut self, now: Time, link: u32, edge: &mut impl Edge) {
+        if self.queues.ports[link as usize].is_busy {
+            return;
+        }
+        // A host may occupy its link without the network.
+        let mut free = self.links[link as usize].free;
+        if free <= now {
+            let Some((channel, id)) = self.choose(link) else { return };
+            let packet = &self.packets[id];
+            let (came, bytes) = (packet.channel, self.size(packet));
+            self.unblock(link, self.kind(link).transmission(bytes));
+            let counted = if channel == NOWHERE { 0 } else { bytes };
+            self.queues.ports[link as usize].sending = (counted, bytes, came);
+            let channel = if channel == NOWHERE { link * self.vcs } else { channel };
+            self.transmit(now, link, channel, id, edge);
+            free = self.links[link as usize].free;
+        }
+        self.queues.ports[link as usize].is_busy = true;
+        edge.schedule(free, Event::Free(link));
+    }
+
+    /// Takes the next packet of a link, with its channel, or with none if it is urgent.
+    fn choose(&mut self, link: u32) -> Option<(u32, u32)> {
+        let Queues { ports, channels, .. } = &mut self.queues;
+        let port = &mut ports[link as usize];
+        let first = (link * self.vcs) as usize;
+        let own = &mut channels[first..first + self.vcs as usize];
+        let is_ready = |vc: &usize| own[*vc].paused.is_none() && own[*vc].waiting.first().is_some();
+        let turn = usize::from(port.turn);
+        let vc = (turn..own.len()).chain(0..turn).find(is_ready);
+        if (vc.is_none() || port.urgent_in_a_row < HEADERS_IN_A_ROW)
+            && let Some(id) = port.urgent.pop(&mut self.packets)
+        {
+            port.urgent_in_a_row = if vc.is_some() { port.urgent_in_a_row + 1 } else { 0 };
+            return Some((NOWHERE, id));
+        }
+        port.urgent_in_a_row = 0;
+        let vc = vc?;
+        port.turn = ((vc + 1) % own.len()) as u8;
+        let id = own[vc].waiting.pop(&mut self.packets)?;
+        Some(((first + vc) as u32, id))
+    }
+
+    /// A link is free.
+    pub(super) fn is_free(&mut self, now: Time, link: u32, edge: &mut impl Edge) {
+        let port = &mut self.queues.ports[link as usize];
+        port.is_busy = false;
+        let (counted, bytes, came) = std::mem::replace(&mut port.sending, (0, 0, NOWHERE));
+        port.bytes -= u64::from(counted);
+        if came != NOWHERE && self.parameters.flow == Flow::Pfc {
+            self.release(now, came, bytes, edge);
+        }
+        self.send_next(now, link, edge);
+    }
+
+    /// When a frame that a switch sends now about a channel reaches the channel's sender. It does not wait for packets of
+    /// the opposite direction.
+    fn frame_at(&self, now: Time, channel: u32) -> Time {
+        let kind = self.kind(channel / self.vcs);
+        now + kind.transmission(FRAME) + kind.latency
+    }
+
+    /// A switch stores a packet of a channel.
+    fn store(&mut self, now: Time, channel: u32, bytes: u32, edge: &mut impl Edge) {
+        let state = &mut self.queues.channels[channel as usize];
+        state.stored += u64::from(bytes);
+        debug_assert!(state.stored <= self.parameters.buffer, "nothing is lost");
+        if state.stored > self.queues.pause && !std::mem::replace(&mut state.is_pausing, true) {
+            self.answers.counts.pauses += 1;
+            edge.schedule(self.frame_at(now, channel), Event::Pause(channel));
+        }
+    }
+
+    /// The last byte of a packet has left the switch.
+    fn release(&mut self, now: Time, channel: u32, bytes: u32, edge: &mut impl Edge) {
+        let state = &mut self.queues.channels[channel as usize];
+        state.stored -= u64::from(bytes);
+        if state.is_pausing && state.stored <= self.queues.resume {
+            state.is_pausing = false;
+            edge.schedule(self.frame_at(now, channel), Event::Resume(channel));
+        }
+    }
+
+    /// A frame that ends a pause has reached the sending end.
+    pub(super) fn resume(&mut self, now: Time, channel: u32, edge: &mut impl Edge) {
+        if let Some(since) = self.queues.channels[channel as usize].paused.take() {
+            self.answers.counts.paused += now - since;
+        }
+        self.send_next(now, channel / self.vcs, edge);
     }
 }

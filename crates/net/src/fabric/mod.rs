@@ -34,13 +34,14 @@ mod prefetch;
 mod queues;
 mod report;
 mod route;
+mod state;
 mod statistics;
 
 pub use answers::Counts;
 pub(crate) use answers::Signal;
-pub use engine::Event;
-pub(crate) use engine::{Arrival, Edge, Fabric, Left, Rounding};
 pub(crate) use link::Kind;
 pub(crate) use packet::{NewPacket, Packet};
 pub use parameters::{Flow, Parameters, RateControl, Routing, Transport};
+pub use state::Event;
+pub(crate) use state::{Arrival, Edge, Fabric, Left, Rounding};
 pub use statistics::{Crossing, LinkReport, Report, Traffic};

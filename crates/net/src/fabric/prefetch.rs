@@ -1,8 +1,8 @@
 use sim::memory::prefetch;
 
-use super::engine::{Event, Fabric};
 use super::packet::Role;
 use super::parameters::Flow;
+use super::state::{Event, Fabric};
 use crate::topology::RouteState;
 
 /// Networks of many hosts are larger than the processor's cache, and nearly every event accesses another part of them

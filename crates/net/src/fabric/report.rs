@@ -1,6 +1,6 @@
 use sim::Time;
 
-use super::engine::Fabric;
+use super::state::Fabric;
 use super::statistics::{LinkReport, Report, Traffic};
 
 impl Fabric {

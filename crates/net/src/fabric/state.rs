@@ -1,0 +1,308 @@
+//! The state of a fabric, and its surroundings.
+
+use std::collections::BTreeMap;
+
+use sim::Time;
+use sim::memory::HugePageSlice;
+
+use super::answers::Answers;
+use super::credit::Credits;
+use super::link::{Kind, LinkState};
+use super::packet::{Hash, Mark, NewPacket, Packet};
+use super::parameters::{Flow, Parameters, Routing};
+use super::queues::Queues;
+use super::statistics::Crossing;
+use crate::losses::{Fate, Loss, LossyPlace};
+use crate::slab::Slab;
+use crate::topology::Link;
+use crate::{NetError, Topology};
+
+/// An event of a fabric, of 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A packet's head is at its output port.
+    Hop(u32),
+    /// Credit of a virtual channel has returned.
+    Credit(u32),
+    /// A lost packet is to be retransmitted.
+    Retransmit(u32),
+    /// The last byte of a packet that is answered, or of an answer, is at its host.
+    Delivered(u32),
+    /// A link whose packets wait in queues is free.
+    Free(u32),
+    /// A pause frame for a virtual channel has reached the channel's sender.
+    Pause(u32),
+    /// A frame that ends a pause has.
+    Resume(u32),
+}
+
+/// The surroundings of a fabric: a queue of events, and the ports of the hosts.
+pub(crate) trait Edge {
+    /// Schedules an event, which the fabric [handles](Fabric::handle) at `at`.
+    fn schedule(&mut self, at: Time, event: Event);
+    /// Reports that there is credit for the packet with this token, and that its host's link is free at `free`. Returns
+    /// when the packet leaves.
+    #[inline]
+    fn leaves(&mut self, _token: u32, now: Time, free: Time, _kind: Kind) -> Time {
+        now.max(free)
+    }
+    /// Like [`leaves`](Edge::leaves), for a packet that this host sends by itself.
+    #[inline]
+    fn answers(&mut self, _host: u32, now: Time, free: Time, _bytes: u32, _kind: Kind) -> Time {
+        now.max(free)
+    }
+    /// Reports the time of a packet on its host's link.
+    fn left(&mut self, left: Left);
+    /// Reports the time of a packet on the link to its receiver.
+    fn arrives(&mut self, arrival: Arrival);
+    /// Reports that a packet was discarded at `at`, because a link has damaged it.
+    fn lost(&mut self, token: u32, at: Time);
+}
+
+/// A packet on its host's link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub token: u32,
+    /// When its first byte leaves.
+    pub start: Time,
+    /// When its last byte leaves.
+    pub end: Time,
+    pub bytes: u32,
+    /// The rate and latency of the link.
+    pub kind: Kind,
+}
+
+/// A packet on the link to its receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub token: u32,
+    /// When its first byte arrives.
+    pub first: Time,
+    /// When its last byte arrives.
+    pub last: Time,
+}
+
+/// How times are rounded that are not a whole number of picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// Up: a link is occupied for at least the time of a packet's bytes.
+    Up,
+    /// Down: a link never delays a train of packets that arrives at its own rate; the sending port keeps the
+    /// remainders.
+    Down,
+}
+
+/// The simulation.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(super) topology: Topology,
+    pub(super) parameters: Parameters,
+    pub(super) hosts: u32,
+    pub(super) classes: u8,
+    /// Number of virtual channels of a link.
+    pub(super) vcs: u32,
+    pub(super) time_out: Time,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) links: HugePageSlice<LinkState>,
+    /// The credits of each virtual channel of a link.
+    pub(super) credits: Credits,
+    /// The number of packets lost at each link.
+    pub(super) drops: Vec<u64>,
+    pub(super) packets: Slab<Packet>,
+    pub(super) sent_packets: u64,
+    pub(super) resent: u64,
+    pub(super) hops: u64,
+    /// The times of packets on links, if they are recorded.
+    pub(super) crossings: Option<Vec<Crossing>>,
+    /// Answers and notifications, if there are any.
+    pub(super) answers: Answers,
+    /// The queues of the links, if packets wait in queues.
+    pub(super) queues: Queues,
+    /// Links that damage packets, the number of the loss that says so, and the fate of their packets.
+    lossy: BTreeMap<u32, Vec<(usize, Fate)>>,
+}
+
+impl Fabric {
+    /// An empty fabric.
+    ///
+    /// # Errors
+    /// When a parameter is impossible.
+    pub fn new(topology: Topology, parameters: Parameters, rounding: Rounding) -> Result<Fabric, NetError> {
+        parameters.check()?;
+        let kind = |link: &Link| Kind {
+            gap_per_byte: link.gap_per_byte.unwrap_or(parameters.gap_per_byte),
+            latency: link.latency.unwrap_or(parameters.wire),
+            rounding: if rounding == Rounding::Up { 999 } else { 0 },
+        };
+        let mut kinds: Vec<Kind> = topology.links().iter().map(kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut links = HugePageSlice::filled(LinkState::UNUSED, topology.links().len());
+        for (state, link) in links.iter_mut().zip(topology.links()) {
+            let kind = kinds.partition_point(|other| *other < kind(link)) as u32;
+            *state = LinkState { to: link.to, kind, ..*state };
+        }
+        let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
+        let vcs = topology.vcs(classes);
+        let channels = if parameters.flow == Flow::Credits { links.len() * vcs as usize } else { 0 };
+        let queues = match parameters.has_queues() {
+            true => Queues::new(&parameters, links.len(), vcs, &kinds)?,
+            false => Queues::default(),
+        };
+        // The maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
+        let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
+        let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
+        let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
+        let link = queue.saturating_add(latency).saturating_add(parameters.switch);
+        // A packet that is acknowledged must not be sent again while its acknowledgement is on the way.
+        let ways = if parameters.transport.ack > 0 { 2 } else { 1 };
+        let time_out = link.as_ps().checked_mul(ways * u64::from(topology.longest_path()));
+        Ok(Fabric {
+            hosts: topology.hosts(),
+            classes,
+            vcs,
+            time_out: time_out.map_or(Parameters::LONGEST, Time::from_ps).min(Parameters::LONGEST),
+            credits: Credits::new(channels),
+            packets: Slab::new(Packet::NEW),
+            sent_packets: 0,
+            resent: 0,
+            hops: 0,
+            drops: vec![0; if parameters.flow == Flow::Drop { links.len() } else { 0 }],
+            crossings: None,
+            lossy: BTreeMap::new(),
+            answers: Answers::new(&parameters),
+            queues,
+            kinds,
+            links,
+            topology,
+            parameters,
+        })
+    }
+
+    /// Damages packets on links from now on: they cross the link and are discarded at its end, as by the check of their sum.
+    ///
+    /// # Errors
+    /// When a link does not exist.
+    pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
+        for (number, Loss { place, rate }) in losses.iter().enumerate() {
+            let LossyPlace::Link { from, to } = place else { continue };
+            let names = |link: &Link| (self.topology.name(link.from), self.topology.name(link.to));
+            let links = self.topology.links().iter().enumerate();
+            let found: Vec<usize> =
+                links.filter(|(_, link)| names(link) == (from.clone(), to.clone())).map(|(number, _)| number).collect();
+            if found.is_empty() {
+                let example = self.topology.links().first().map(names).unwrap_or_default();
+                return Err(NetError::NoLink { from: from.clone(), to: to.clone(), example });
+            }
+            for link in found {
+                let fate = Fate::new(seed, number, link as u64, *rate);
+                self.lossy.entry(link as u32).or_default().push((number, fate));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of packets that each loss has taken on a link, by its number.
+    pub fn lost(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.lossy.values().flatten().map(|(number, fate)| (*number, fate.lost))
+    }
+
+    /// Whether a link damages the packet that crosses it now.
+    #[inline]
+    pub(super) fn damages(&mut self, link: u32) -> bool {
+        !self.lossy.is_empty()
+            && self
+                .lossy
+                .get_mut(&link)
+                .is_some_and(|fates| fates.iter_mut().fold(false, |lost, (_, fate)| fate.loses() | lost))
+    }
+
+    /// Records the times of packets on links from now on.
+    pub fn set_tracing(&mut self) {
+        self.crossings = Some(Vec::new());
+    }
+
+    /// The recorded times of packets on links, in the order in which they were assigned.
+    pub fn crossings(&self) -> &[Crossing] {
+        self.crossings.as_deref().unwrap_or_default()
+    }
+
+    /// Names of the vertices where a link starts and ends.
+    pub fn link_name(&self, link: u32) -> (String, String) {
+        let Link { from, to, .. } = self.topology.links()[link as usize];
+        (self.topology.name(from), self.topology.name(to))
+    }
+
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Number of packets that passed a link, so far.
+    pub fn packet_hops(&self) -> u64 {
+        self.hops
+    }
+
+    /// The packets. Their hosts may put them into lists until they leave.
+    pub fn packets(&mut self) -> &mut Slab<Packet> {
+        &mut self.packets
+    }
+
+    #[inline]
+    pub fn kind(&self, link: u32) -> &Kind {
+        &self.kinds[self.links[link as usize].kind as usize]
+    }
+
+    /// The link of a host to its switch.
+    #[inline]
+    pub fn link_of(&self, host: u32) -> u32 {
+        self.topology.first(host)
+    }
+
+    /// The time from which the link of a host is free.
+    #[inline]
+    pub fn free(&self, host: u32) -> Time {
+        self.links[self.link_of(host) as usize].free
+    }
+
+    /// Occupies the link of a host until this time.
+    pub fn occupy(&mut self, host: u32, end: Time) {
+        let link = self.link_of(host);
+        let free = &mut self.links[link as usize].free;
+        *free = end.max(*free);
+    }
+
+    /// The host that has sent the first packet of an event; host 0 if there is no such packet any more.
+    pub fn sender(&self, event: Event) -> u32 {
+        let packet = match event {
+            Event::Hop(packet) | Event::Retransmit(packet) | Event::Delivered(packet) => Some(packet),
+            Event::Credit(channel) => self.credits[channel].first(),
+            Event::Free(_) | Event::Pause(_) | Event::Resume(_) => None,
+        };
+        packet.map_or(0, |packet| self.packets[packet].from)
+    }
+
+    /// Creates a packet, which its host [injects](Fabric::inject) later.
+    #[inline]
+    pub fn packet(&mut self, packet: NewPacket) -> u32 {
+        let NewPacket { from, to, bytes, token } = packet;
+        let number = if self.parameters.routing == Routing::Adaptive { self.sent_packets + 1 } else { 0 };
+        let hash = Hash::new(self.parameters.seed, from, to, number);
+        self.sent_packets += 1;
+        self.packets.insert(Packet { token, from, to, bytes, hash, ..Packet::NEW })
+    }
+
+    /// The bytes of a packet on links.
+    #[inline]
+    pub(super) fn size(&self, packet: &Packet) -> u32 {
+        if packet.marks.has(Mark::Trimmed) { self.parameters.transport.trim.header } else { packet.bytes }
+    }
+
+    #[inline]
+    pub(super) fn is_adaptive(&self) -> bool {
+        self.parameters.routing == Routing::Adaptive
+    }
+}
