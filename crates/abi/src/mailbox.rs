@@ -94,7 +94,7 @@ pub struct Header {
     pub compute_scale_milli: AtomicU64,
     /// How many calls a thread may post before it waits, at most [`POSTS`].
     pub post_ahead: AtomicU32,
-    /// The same for a thread that defers its calls.
+    /// How many calls a thread that defers them (`spin_defer`) may post before it waits, at most [`POSTS`].
     pub defer: AtomicU32,
     /// 1 while the simulator and the ranks share one CPU: who watches a word then only keeps the other from changing it.
     pub together: AtomicU32,

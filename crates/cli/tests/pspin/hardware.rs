@@ -76,7 +76,7 @@ impl Pretended {
 }
 
 /// A library that is none: whoever opens it has found it.
-const BROKEN: &str = "mkdir design && echo broken > design/libpspin_rtl.so";
+const BROKEN: &str = "mkdir design && echo broken > design/libpspin_rtl.so && echo all: > design/Vdesign.mk";
 
 #[test]
 fn what_is_missing_is_told_with_its_remedy() {

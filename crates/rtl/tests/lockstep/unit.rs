@@ -234,7 +234,7 @@ fn each_run_is_the_same() {
     });
 }
 
-/// Of a large unit, whose simulator is compiled with a profile, only the design is another.
+/// The training run of a large unit's simulator, here with the small design, executes instructions, and an unusable library is named.
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn training_executes_instructions() {
