@@ -2,23 +2,13 @@
 
 mod common;
 
-use common::{Program, compile, run_with, spec};
+use common::{CARDS, PORTALS, Program, compile, run_with, spec};
 use host::End;
 use sim::Time;
-
-const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 
 /// Two ranks that open an interface with an event queue.
 fn program(text: &str) -> Program {
     let start = r#"
-        #include <portals4.h>
-        #include <spin.h>
-        #include <stdio.h>
-        #include <stdlib.h>
-        #define CHECK(call) do { int rc = (call); if (rc) { \
-            printf("line %d: %s is %d\n", __LINE__, #call, rc); exit(1); } } while (0)
-        static ptl_handle_ni_t ni;
-        static ptl_handle_eq_t eq;
         static ptl_handle_md_t md;
         static uint64_t to[64];
         static void open_interface(void) {
@@ -44,7 +34,7 @@ fn program(text: &str) -> Program {
             CHECK(PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, (void *)(uintptr_t)number, handle));
         }
     "#;
-    compile(&format!("{start}{text}"))
+    compile(&format!("{PORTALS}{start}{text}"))
 }
 
 /// Rounds of messages both ways. The last argument says whether calls are deferred; then the program checks that they are.

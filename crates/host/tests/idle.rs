@@ -2,26 +2,16 @@
 
 mod common;
 
-use common::{Program, compile, job, run_with, spec};
+use common::{CARDS, PORTALS, Program, compile, job, run_with, spec};
 use host::End;
 use sim::Time;
 
 /// The time of a poll on the default machine.
 const POLL: Time = Time::from_ns(51);
-const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 
 /// A program with one logical, matching interface, whose entry 0 takes puts of up to 64 bytes and counts them.
 fn program(text: &str) -> Program {
     let start = r#"
-        #include <pthread.h>
-        #include <portals4.h>
-        #include <spin.h>
-        #include <stdio.h>
-        #include <stdlib.h>
-        #define CHECK(call) do { int rc = (call); if (rc) { \
-            printf("line %d: %s is %d\n", __LINE__, #call, rc); exit(1); } } while (0)
-        static ptl_handle_ni_t ni;
-        static ptl_handle_eq_t eq;
         static ptl_handle_ct_t ct;
         static char from[64] = {1}, to[64];
         static ptl_handle_md_t md;
@@ -51,7 +41,7 @@ fn program(text: &str) -> Program {
             return made;
         }
     "#;
-    compile(&format!("{start}{text}"))
+    compile(&format!("{PORTALS}{start}{text}"))
 }
 
 /// When rank 1 has got a message that rank 0 sends after it has computed for `compute_ns`, and the number of its calls.

@@ -2,25 +2,13 @@
 
 mod common;
 
-use common::{Program, compile, run_with, spec};
+use common::{CARDS, PORTALS, Program, compile, run_with, spec};
 use host::End;
 use sim::Time;
-
-const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 
 /// A program with one logical, matching interface; `text` has the functions and `main`.
 fn program(text: &str) -> Program {
     let start = r#"
-        #include <pthread.h>
-        #include <portals4.h>
-        #include <spin.h>
-        #include <stdio.h>
-        #include <stdlib.h>
-        #include <string.h>
-        #define CHECK(call) do { int rc = (call); if (rc) { \
-            printf("line %d: %s is %d\n", __LINE__, #call, rc); exit(1); } } while (0)
-        static ptl_handle_ni_t ni;
-        static ptl_handle_eq_t eq;
         static ptl_handle_ct_t ct;
         __attribute__((unused)) static void open_interface(void) {
             CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
@@ -51,7 +39,7 @@ fn program(text: &str) -> Program {
             return made;
         }
     "#;
-    compile(&format!("{start}{text}"))
+    compile(&format!("{PORTALS}{start}{text}"))
 }
 
 /// One rank of a program ends with status 0 on every kind of card, and without a warning.

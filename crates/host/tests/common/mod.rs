@@ -6,6 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
+/// The kinds of cards.
+pub const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
+
+/// How C programs of tests begin that use Portals: an interface, an event queue, and a check of return codes.
+pub const PORTALS: &str = r#"
+    #include <pthread.h>
+    #include <portals4.h>
+    #include <spin.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #define CHECK(call) do { int rc = (call); if (rc) { \
+        printf("line %d: %s is %d\n", __LINE__, #call, rc); exit(1); } } while (0)
+    static ptl_handle_ni_t ni;
+    static ptl_handle_eq_t eq;
+"#;
+
 /// A compiled C program.
 pub struct Program {
     _folder: TempDir,
