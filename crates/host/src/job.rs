@@ -165,7 +165,8 @@ impl Job {
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
         assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
         let nothing = self.nothing.as_fd();
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, &mut self.pmi, self.output.as_mut())?;
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, &mut self.pmi, self.output.as_mut())
+            .map_err(|source| JobError::Spawn { program: self.spec.program.clone(), rank, source })?;
         self.ranks[rank].process = Process::Alive(pid);
         Ok(self.wait(rank))
     }

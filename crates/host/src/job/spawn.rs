@@ -5,7 +5,7 @@ use super::output::Output;
 use super::parking::park;
 use super::pmi::Pmi;
 use super::shared::Shared;
-use super::spec::{JobError, JobSpec};
+use super::spec::JobSpec;
 use abi::mailbox::env;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::ffi::{OsStr, OsString};
@@ -20,18 +20,6 @@ const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNB
 
 /// Starts a rank. Returns its process id.
 pub fn spawn(
-    spec: &JobSpec,
-    rank: usize,
-    shared: &Shared,
-    nothing: BorrowedFd<'_>,
-    pmi: &mut Pmi,
-    output: Option<&mut Output>,
-) -> Result<u32, JobError> {
-    let failed = |source| JobError::Spawn { program: spec.program.clone(), rank, source };
-    start(spec, rank, shared, nothing, pmi, output).map_err(failed)
-}
-
-fn start(
     spec: &JobSpec,
     rank: usize,
     shared: &Shared,
