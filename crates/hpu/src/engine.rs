@@ -147,13 +147,17 @@ impl Engine {
             state.cycles += u64::from(late);
             state.pc = block.end;
             state.data_cycles = 0;
-            let mut flow = Flow::Next;
-            let left = self.blocks.ops[range.clone()].iter().position(|op| {
-                flow = (op.run)(state, view, op);
-                flow != Flow::Next
-            });
+            let ops = &self.blocks.ops[range.clone()];
+            let mut rest = ops.iter();
+            let flow = loop {
+                let Some(op) = rest.next() else { break Flow::Next };
+                let flow = (op.run)(state, view, op);
+                if flow != Flow::Next {
+                    break flow;
+                }
+            };
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
-                let at = left.unwrap_or_default();
+                let at = ops.len() - rest.len() - 1;
                 state.cycles -= u64::from(late);
                 if std::mem::take(&mut view.synchronises) {
                     return self.pause(thread, view, start, at, counts);

@@ -22,8 +22,8 @@ pub struct View<'a> {
     windows: &'a [Window],
     watched: &'a mut Watched,
     pub(crate) attention: Attention,
-    read: Window,
-    written: Window,
+    read: Span,
+    written: Span,
     /// Whether accesses to watched words may happen now.
     pub(crate) granted: bool,
     /// Whether the access that failed was to a watched word.
@@ -34,6 +34,30 @@ pub struct View<'a> {
     pub(crate) watcher: Option<&'a mut dyn Watcher>,
     /// Whether the instruction orders memory: an atomic operation, or an access next to a fence.
     pub(crate) orders: bool,
+}
+
+/// The part of a window that a [`View`] keeps at hand: addresses, and the place of the first in the arena. The default holds nothing.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    base: u32,
+    len: u32,
+    offset: usize,
+}
+
+impl Span {
+    /// Where the `bytes` at `address` begin in the arena, if all of them are in the span.
+    #[inline(always)]
+    fn place(self, address: u32, bytes: usize) -> Option<usize> {
+        let skipped = address.wrapping_sub(self.base);
+        (u64::from(skipped) + bytes as u64 <= u64::from(self.len)).then_some(self.offset.wrapping_add(skipped as usize))
+    }
+}
+
+impl From<Window> for Span {
+    #[inline]
+    fn from(Window { base, len, offset, .. }: Window) -> Span {
+        Span { base, len, offset }
+    }
 }
 
 /// Watches a thread that runs instruction by instruction
@@ -56,8 +80,8 @@ impl<'a> View<'a> {
             windows: memory.windows,
             watched: memory.watched,
             attention,
-            read: Window::default(),
-            written: Window::default(),
+            read: Span::default(),
+            written: Span::default(),
             granted: false,
             synchronises: false,
             denied: (0, 0),
@@ -68,20 +92,15 @@ impl<'a> View<'a> {
 
     /// A view of a single window, for an access whose place is known.
     pub(crate) fn of_window(arena: &'a mut [u8], window: Window, nothing: &'a mut Watched) -> View<'a> {
-        let none = Window::default();
-        // An empty window is found nowhere, so an access outside the window is denied.
-        let read = if window.offset.checked_add(window.len as usize).is_some_and(|end| end <= arena.len()) {
-            window
-        } else {
-            none
-        };
+        // An empty span holds nothing, so an access outside the window is denied.
+        let read = if is_inside(&window, arena) { Span::from(window) } else { Span::default() };
         View {
             arena,
             windows: &[],
             watched: nothing,
             attention: Attention::default(),
             read,
-            written: if window.write { read } else { none },
+            written: if window.write { read } else { Span::default() },
             granted: false,
             synchronises: false,
             denied: (0, 0),
@@ -100,9 +119,11 @@ impl<'a> View<'a> {
     /// yet because a handler waits for them; the semantic function then returns [`Flow::Load`](crate::isa::Flow::Load).
     #[inline(always)]
     pub fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
-        let window = if holds(&self.read, address, N) { self.read } else { self.find(address, N, false)? };
-        let start = window.offset + address.wrapping_sub(window.base) as usize;
-        self.arena.get(start..)?.first_chunk().copied()
+        let place = match self.read.place(address, N) {
+            Some(place) => place,
+            None => self.find(address, N, false)?,
+        };
+        self.arena.get(place..)?.first_chunk().copied()
     }
 
     /// Writes `bytes` at `address`. `None` means that the handler may not write there, or that it may not write there
@@ -110,35 +131,37 @@ impl<'a> View<'a> {
     /// [`Flow::Store`](crate::isa::Flow::Store).
     #[inline(always)]
     pub fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> Option<()> {
-        let window = if holds(&self.written, address, N) { self.written } else { self.find(address, N, true)? };
-        let start = window.offset + address.wrapping_sub(window.base) as usize;
-        *self.arena.get_mut(start..)?.first_chunk_mut()? = bytes;
+        let place = match self.written.place(address, N) {
+            Some(place) => place,
+            None => self.find(address, N, true)?,
+        };
+        *self.arena.get_mut(place..)?.first_chunk_mut()? = bytes;
         Some(())
     }
 
+    /// Searches the windows for an access that the cached parts do not hold. Returns its place in the arena.
     #[cold]
-    fn find(&mut self, address: u32, len: usize, write: bool) -> Option<Window> {
-        let arena = self.arena.len();
-        let inside = |w: &Window| w.offset.checked_add(w.len as usize).is_some_and(|end| end <= arena);
-        let allowed = |w: &Window| holds(w, address, len) && (w.write || !write);
+    fn find(&mut self, address: u32, len: usize, write: bool) -> Option<usize> {
         self.denied = (address, len as u32);
-        let window = *self.windows.iter().find(|window| allowed(window) && inside(window))?;
-        let is_watched = self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses());
-        if is_watched && window.sharing == Sharing::Shared {
-            self.shared(window, address, len as u32, write)?;
-            let orders = self.orders;
-            self.watcher.as_mut()?.accesses(address, len as u32, write, orders);
-            return Some(window);
-        }
+        let (window, place) = self.windows.iter().find_map(|window| {
+            let place = Span::from(*window).place(address, len)?;
+            ((window.write || !write) && is_inside(window, self.arena)).then_some((window, place))
+        })?;
         let known = match window.sharing {
-            Sharing::Private => window,
+            Sharing::Private => Span::from(*window),
             Sharing::Input => {
                 self.attention.distract();
-                window
+                Span::from(*window)
+            }
+            Sharing::Shared if self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses()) => {
+                self.shared(window, address, len as u32, write)?;
+                let orders = self.orders;
+                self.watcher.as_mut()?.accesses(address, len as u32, write, orders);
+                return Some(place);
             }
             Sharing::Shared => match self.shared(window, address, len as u32, write)? {
                 Some(part) => part,
-                None => return Some(window),
+                None => return Some(place),
             },
         };
         match write {
@@ -151,12 +174,13 @@ impl<'a> View<'a> {
             }
             false => self.read = known,
         }
-        Some(known)
+        Some(place)
     }
 
     /// Handles an access to shared memory. Returns `None` when the access must wait for its time, and otherwise the
     /// part of the window that may be cached, if any.
-    fn shared(&mut self, window: Window, address: u32, len: u32, write: bool) -> Option<Option<Window>> {
+    #[inline]
+    fn shared(&mut self, window: &Window, address: u32, len: u32, write: bool) -> Option<Option<Span>> {
         if self.granted {
             return Some(None);
         }
@@ -169,11 +193,12 @@ impl<'a> View<'a> {
             self.synchronises = true;
             return None;
         }
-        Some((write || !self.attention.is_on()).then(|| self.watched.free_part(window, address)))
+        Some((write || !self.attention.is_on()).then(|| self.watched.free_part(window, address).into()))
     }
 }
 
-#[inline(always)]
-fn holds(window: &Window, address: u32, len: usize) -> bool {
-    u64::from(address.wrapping_sub(window.base)) + len as u64 <= u64::from(window.len)
+/// Whether the arena has the bytes of the window.
+#[inline]
+fn is_inside(window: &Window, arena: &[u8]) -> bool {
+    window.offset.checked_add(window.len as usize).is_some_and(|end| end <= arena.len())
 }

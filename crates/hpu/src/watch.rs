@@ -42,9 +42,9 @@ impl Watched {
 
     /// The largest part of `window` that contains `address` and no watched word; `address` is in no watched word.
     #[inline]
-    pub(crate) fn free_part(&self, window: Window, address: u32) -> Window {
+    pub(crate) fn free_part(&self, window: &Window, address: u32) -> Window {
         if self.words.is_empty() {
-            return window;
+            return *window;
         }
         let next = self.first_behind(address);
         let inside = |word: &&u32| window.base <= **word && **word - window.base < window.len;
@@ -54,7 +54,7 @@ impl Watched {
         };
         let skipped = base - window.base;
         let end = self.words.get(next).filter(inside).map_or(window.len, |word| word - window.base);
-        Window { base, len: end - skipped, offset: window.offset + skipped as usize, ..window }
+        Window { base, len: end - skipped, offset: window.offset + skipped as usize, ..*window }
     }
 }
 
@@ -125,12 +125,12 @@ mod tests {
     fn the_free_part_of_a_window_ends_at_watched_words() {
         let window = Window { base: 0x100, len: 0x40, offset: 7, write: true, sharing: Sharing::Shared };
         let mut watched = Watched::default();
-        assert_eq!(watched.free_part(window, 0x120), window);
+        assert_eq!(watched.free_part(&window, 0x120), window);
         for word in [0xfc, 0x110, 0x120, 0x13c, 0x140] {
             watched.insert(word);
         }
         let part = |address| {
-            let part = watched.free_part(window, address);
+            let part = watched.free_part(&window, address);
             (part.base, part.len, part.offset)
         };
         assert_eq!(part(0x100), (0x100, 0x10, 7));
