@@ -251,28 +251,20 @@ impl MessageNetwork {
             }
             Signal::Congested(from, to) => {
                 let fs = self.fabric.kind(self.fabric.link_of(from)).gap_per_byte.as_fs_per_byte();
-                if let Pace::Rate(rates) = &mut self.hosts.pace {
-                    rates.congested(now, from, to, 1000.0 / fs.max(1) as f64);
-                }
+                self.hosts.pace.congested(now, from, to, 1000.0 / fs.max(1) as f64);
             }
             Signal::Received { from, to, is_trimmed } => {
-                if let Pace::Pull(pulls) = &mut self.hosts.pace
-                    && pulls.received(from, to, is_trimmed)
-                {
+                if self.hosts.pace.received(from, to, is_trimmed) {
                     self.pull(now, to, queue);
                 }
             }
             Signal::Refused(packet) => {
                 let Packet { from, to, .. } = self.fabric.packets()[packet];
-                if let Pace::Pull(pulls) = &mut self.hosts.pace {
-                    pulls.refused(from, to, packet);
-                }
+                self.hosts.pace.refused(from, to, packet);
                 self.kick(now, from, queue);
             }
             Signal::Pulled(from, to) => {
-                if let Pace::Pull(pulls) = &mut self.hosts.pace {
-                    pulls.pulled(from, to);
-                }
+                self.hosts.pace.pulled(from, to);
                 self.kick(now, from, queue);
             }
         }
@@ -280,8 +272,7 @@ impl MessageNetwork {
 
     /// Lets a receiver ask for a packet, and again when its link has had the time to take that.
     fn pull<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
-        let Pace::Pull(pulls) = &mut self.hosts.pace else { return };
-        let Some(from) = pulls.turn(host) else { return };
+        let Some(from) = self.hosts.pace.turn(host) else { return };
         let packet = self.fabric.parameters().mtu;
         let next = now + self.fabric.kind(self.fabric.link_of(host)).transmission(packet);
         queue.push(next, Event::Pull(host).into());
@@ -298,17 +289,13 @@ impl MessageNetwork {
         let id = self.hosts.messages.insert(new);
         if is_urgent && from != to {
             let packet = self.packet(id);
-            if let Pace::Pull(pulls) = &mut self.hosts.pace {
-                pulls.has_more(from, to, 1);
-                pulls.sent(from, to, packet);
-            }
+            self.hosts.pace.has_more(from, to, left, self.fabric.parameters().mtu);
+            self.hosts.pace.starts(from, to, packet);
             self.hurry(from, packet);
         } else {
             self.hosts.senders[from as usize].queue.push(id, &mut self.hosts.messages);
-            if let Pace::Pull(pulls) = &mut self.hosts.pace
-                && from != to
-            {
-                pulls.has_more(from, to, left.div_ceil(u64::from(self.fabric.parameters().mtu)));
+            if from != to {
+                self.hosts.pace.has_more(from, to, left, self.fabric.parameters().mtu);
             }
         }
         self.kick(now, from, queue);
@@ -378,9 +365,7 @@ impl MessageNetwork {
                 packet
             }
         };
-        if let Pace::Pull(pulls) = &mut self.hosts.pace {
-            pulls.sent(host, self.fabric.packets()[packet].to, packet);
-        }
+        self.hosts.pace.starts(host, self.fabric.packets()[packet].to, packet);
         self.send_packet(now, host, packet, queue);
     }
 
@@ -463,11 +448,7 @@ impl Hosts {
     /// data is before the messages.
     fn next(&self, at: Time, host: u32) -> Option<(Time, Next)> {
         let sender = &self.senders[host as usize];
-        let refused = match &self.pace {
-            Pace::Pull(pulls) => pulls.next_refused(host),
-            _ => None,
-        };
-        if let Some(packet) = refused {
+        if let Some(packet) = self.pace.next_refused(host) {
             return Some((at, Next::Refused(packet)));
         }
         let (mut best, mut before, mut place) = (None, None, sender.queue.first());
@@ -489,9 +470,7 @@ impl Hosts {
     fn packet_left<E: From<Event>>(&mut self, left: Left, queue: &mut EventQueue<E>) {
         let id = left.token;
         let (host, to) = (self.messages[id].from, self.messages[id].to);
-        if let Pace::Rate(rates) = &mut self.pace {
-            rates.sent(left.start, host, to, left.bytes);
-        }
+        self.pace.leaves(left.start, host, to, left.bytes);
         let sender = &mut self.senders[host as usize];
         sender.is_stalled = false;
         // A lost packet is not the last of its message.
