@@ -250,3 +250,46 @@ fn computing_threads_share_the_cores_of_their_host() {
         assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(rounds * 1000)]), "{cores} cores");
     }
 }
+
+/// Threads outside of the library wake each other many times before the last of them calls it, and then sleep for ever, as those of
+/// libraries do: simulated time stands while any of them runs, and goes on when all sleep.
+#[test]
+fn a_rank_waits_for_threads_that_wake_each_other() {
+    let text = r#"
+        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        static pthread_cond_t passed = PTHREAD_COND_INITIALIZER;
+        static int turn;
+        static uint64_t computed;
+        static void *pass(void *argument) {
+            pthread_mutex_lock(&mutex);
+            for (int round = 0; round < 200; round++) {
+                while (turn % THREADS != (intptr_t)argument)
+                    pthread_cond_wait(&passed, &mutex);
+                turn++;
+                pthread_cond_broadcast(&passed);
+            }
+            if ((intptr_t)argument == THREADS - 1) {
+                spin_host_compute(500);
+                computed = spin_time_ps();
+            }
+            for (;;)
+                pthread_cond_wait(&passed, &mutex);
+            return argument;
+        }
+        int main(void) {
+            if (spin_rank() == 0)
+                for (intptr_t i = 0; i < THREADS; i++)
+                    thread(pass, (void *)i);
+            else
+                spin_host_compute(1000000);
+            for (int i = 0; i < 100; i++) {
+                CHECK(spin_barrier());
+                spin_host_compute(10);
+            }
+            return spin_rank() == 0 && computed != 500000;
+        }"#;
+    for threads in [1, 2, 4] {
+        let run = run_with(spec(&program(&text.replace("THREADS", &threads.to_string())), 2), &[]);
+        assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(1_001_000); 2]), "{threads} threads");
+    }
+}

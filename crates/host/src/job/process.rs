@@ -82,6 +82,12 @@ fn prints(pid: u32, tid: u32) -> bool {
     matches!(call, Some((libc::SYS_write | libc::SYS_writev, first)) if matches!(&*first, "0x1" | "0x2"))
 }
 
+/// How long a thread has run and waited for a processor, and how often it has run (`/proc/PID/schedstat`): another text when it has run
+/// since. `None` when it has ended, or when the kernel does not count.
+pub fn turns(pid: u32, tid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()
+}
+
 /// Whether a thread is blocked in a futex call.
 pub fn waits_for_futex(pid: u32, tid: u32) -> bool {
     matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))

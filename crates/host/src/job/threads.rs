@@ -3,11 +3,11 @@
 //! The behaviour of such a rank must not depend on how the machine schedules its threads. So it pauses only when each of
 //! them waits: in the library, stopped in a loop that polls, or blocked in the kernel.
 
-use super::process::{Activity, tasks, thread_count, waits_for_futex};
+use super::process::{Activity, tasks, thread_count, turns, waits_for_futex};
 use super::shared::Shared;
 use super::state::Job;
 use abi::mailbox::{SLOTS, state};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
@@ -16,17 +16,45 @@ pub const PERIOD: Duration = Duration::from_micros(50);
 /// For each blocked thread, by process and thread id, how often it had waited before.
 pub(super) type Census = BTreeMap<(u32, u32), u64>;
 
-/// Whether each thread of `process`, and of all processes that wait in calls, is seen asleep in a call that awaits its answer. As
-/// nothing but an answer, a signal or the end of its process wakes such a thread, they need not all be seen at the same time: this is
-/// the same as a [`census`] of them, and far cheaper.
-fn all_sleep_in_calls(shared: &Shared, rank: usize, process: u32) -> bool {
+/// Whether each thread of `process`, and of all processes that wait in calls, is seen to wait: for the answer to a call, or, as the idle
+/// threads of a library do, in a futex call outside. This is the same as a [`census`] of them, and far cheaper.
+///
+/// As nothing but an answer, a signal or the end of its process lets a thread leave a call, these need not all be seen at the same time.
+/// Then a single other thread that sleeps has nobody to wake it. Several might wake each other, so they are seen twice, and none may have
+/// run in between.
+fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
     let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
     let callers: Vec<(u32, u32, bool)> =
         calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect();
-    let of = |pid: u32| callers.iter().filter(|(caller, ..)| *caller == pid).count();
-    let pids = callers.iter().map(|(pid, ..)| *pid).chain((process != 0).then_some(process));
-    pids.into_iter().all(|pid| thread_count(pid) == Some(of(pid)))
-        && callers.iter().all(|&(pid, tid, sleeps)| sleeps && waits_for_futex(pid, if tid == 0 { pid } else { tid }))
+    let sleeps = |pid, tid| waits_for_futex(pid, if tid == 0 { pid } else { tid });
+    // A caller that had gone to sleep and is awake runs a signal handler.
+    if callers.iter().any(|&(pid, tid, is_asleep)| is_asleep && !sleeps(pid, tid)) {
+        return false;
+    }
+    let mut others = Vec::new();
+    let pids: BTreeSet<u32> = callers.iter().map(|(pid, ..)| *pid).chain((process != 0).then_some(process)).collect();
+    for pid in pids {
+        let of_process = || callers.iter().filter(|(caller, ..)| *caller == pid);
+        if of_process().all(|&(.., is_asleep)| is_asleep) && thread_count(pid) == Some(of_process().count()) {
+            continue;
+        }
+        let Some(mut tids) = tasks(pid) else { return false };
+        let before = tids.len();
+        tids.retain(|&tid| !of_process().any(|&(_, caller, _)| caller == tid || tid == pid && caller == 0));
+        // The threads of a process that ends disappear one by one.
+        if before - tids.len() != of_process().count() {
+            return false;
+        }
+        others.extend(tids.into_iter().map(|tid| (pid, tid)));
+    }
+    let look = || -> Option<Vec<String>> {
+        others.iter().map(|&(pid, tid)| waits_for_futex(pid, tid).then(|| turns(pid, tid)).flatten()).collect()
+    };
+    match others[..] {
+        [] => true,
+        [(pid, tid)] => waits_for_futex(pid, tid),
+        _ => look().is_some_and(|before| look() == Some(before)),
+    }
 }
 
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
@@ -79,7 +107,7 @@ impl Job {
             return false;
         }
         let process = self.ranks[rank].caller_pid;
-        if all_sleep_in_calls(&self.shared, rank, process) {
+        if all_wait(&self.shared, rank, process) {
             return true;
         }
         let before = census(&self.shared, rank, process);
