@@ -17,7 +17,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The period, in seconds, at which a sleeping thread checks whether the simulator still runs.
+/// The period, in seconds, at which a sleeping thread checks whether the simulator still runs, unless the kernel does.
 const CHECK_S: i64 = 1;
 /// The exit status of a rank that cannot go on: the simulator has ended, or a call was made within another call.
 const LOST: c_int = 1;
@@ -314,8 +314,9 @@ impl Call {
         if word.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             return;
         }
-        let timeout = Timespec { tv_sec: CHECK_S, tv_nsec: 0 };
-        let woken = futex::wait(word, futex::Flags::empty(), asleep, Some(&timeout));
+        // With many ranks, checks would take longer than all the rest.
+        let timeout = (!self.session.is_bound()).then_some(Timespec { tv_sec: CHECK_S, tv_nsec: 0 });
+        let woken = futex::wait(word, futex::Flags::empty(), asleep, timeout.as_ref());
         if woken == Err(Errno::TIMEDOUT) && !self.session.alive() {
             eprintln!("libportals: rank {}: spinrun is gone", self.session.rank);
             // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.

@@ -3,6 +3,7 @@
 use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use rustix::fs::{Access, access};
+use rustix::process::{Pid, Signal, getppid, parent_process_death_signal};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -28,6 +29,8 @@ pub struct Session {
     slots: MmapRaw,
     file: File,
     file_path: CString,
+    /// Whether the kernel ends this process with the simulator.
+    is_bound: bool,
 }
 
 impl Session {
@@ -66,7 +69,7 @@ impl Session {
         let slots = map(mailbox::slot_offset(rank, 0), mailbox::slot_offset(rank, SLOTS))?;
         mark_process().map_err(|error| format!("cannot tell this process from forked ones: {error}"))?;
         let file_path = CString::new(path).expect("a path of digits");
-        Ok(Session { rank, ranks, header, slots, file, file_path })
+        Ok(Session { rank, ranks, header, slots, file, file_path, is_bound: ends_with(pid) })
     }
 
     /// The shared header.
@@ -98,10 +101,22 @@ impl Session {
         (self.file.as_raw_fd(), (mailbox::slot_offset(self.rank, 0) + post) as i64)
     }
 
+    /// Whether the kernel ends this process with the simulator, so that it need not look whether the simulator still runs.
+    pub fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
     /// Whether the simulator still runs. Its descriptors are closed when it ends, even while it is still a zombie.
     pub fn alive(&self) -> bool {
         access(&self.file_path, Access::EXISTS).is_ok()
     }
+}
+
+/// Whether process `parent` is the parent of this one, which the kernel kills when it ends: so for the process that spinrun has started,
+/// but not for a program that the rank has started.
+fn ends_with(parent: usize) -> bool {
+    let is_parent = Pid::as_raw(getppid()) as usize == parent;
+    is_parent && parent_process_death_signal() == Ok(Some(Signal::KILL))
 }
 
 fn number(name: &str) -> Option<usize> {
