@@ -12,7 +12,7 @@
 //!
 //! * `spec`, `call`: what is run; calls, answers and pauses
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
-//! * `spawn`, `launch`, `parking`, `process`, `family`: processes
+//! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`: processes
 //! * `state`: the state of a job
 //! * `memory`, `delayed`, `batch`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
@@ -27,9 +27,11 @@ mod call;
 mod delayed;
 mod doorbell;
 pub mod family;
+mod fork_server;
 mod held;
 mod idle;
 mod launch;
+mod limits;
 #[cfg(target_arch = "x86_64")]
 mod loops;
 mod memory;
@@ -40,6 +42,7 @@ mod parking;
 mod pauses;
 mod pmi;
 mod process;
+mod program;
 #[cfg(target_arch = "x86_64")]
 mod ptrace;
 mod remote;
@@ -67,6 +70,7 @@ use abi::portals::ReturnCode;
 use affinity::Affinity;
 use batch::Batch;
 use bytemuck::AnyBitPattern;
+use fork_server::ForkServer;
 use output::Output;
 use pmi::Pmi;
 use rustix::process::Signal;
@@ -92,20 +96,22 @@ impl Job {
     /// Makes the shared memory of a job. Starts no rank.
     ///
     /// # Errors
-    /// [`JobError::Ranks`], or [`JobError::System`] when the system gives no memory.
+    /// [`JobError::Ranks`], [`JobError::Limit`], or [`JobError::System`] when the system gives no memory.
     pub fn new(spec: JobSpec) -> Result<Job, JobError> {
         if !(1..=MAX_RANKS).contains(&spec.ranks) {
             return Err(JobError::Ranks(spec.ranks));
         }
-        spawn::raise_descriptor_limit();
+        limits::check(&spec)?;
         let shared = Shared::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
         Ok(Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
             output: spec.tag_output.then(|| Output::new(spec.ranks)),
             pmi: Pmi::new(spec.ranks),
+            server: None,
             deadline: None,
             children_seen: signals::children(),
+            children_looked_at: Instant::now(),
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
             nothing: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
@@ -165,9 +171,17 @@ impl Job {
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
         assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
         let nothing = self.nothing.as_fd();
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, &mut self.pmi, self.output.as_mut())
+        if rank == 0 && self.spec.forks {
+            // If it fails, the ranks execute the program, and the reason is that of the first one.
+            self.server = ForkServer::start(&self.spec, &self.shared).ok();
+        }
+        let (pmi, output, server) = (&mut self.pmi, self.output.as_mut(), self.server.as_ref());
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, pmi, output, server)
             .map_err(|source| JobError::Spawn { program: self.spec.program.clone(), rank, source })?;
         self.ranks[rank].process = Process::Alive(pid);
+        if rank + 1 == self.ranks.len() {
+            self.server = None;
+        }
         Ok(self.wait(rank))
     }
 
@@ -247,6 +261,7 @@ impl Job {
     /// Ends every process of the job: first by SIGTERM, after a moment by SIGKILL. Processes that wait in the library write
     /// their output first.
     pub fn kill(&mut self) {
+        self.server = None;
         (0..self.ranks.len()).for_each(|rank| self.release_all(rank));
         for rank in 0..self.ranks.len() {
             let inside = self.ranks[rank].inside;

@@ -10,11 +10,15 @@
 //! processes that are no ranks (without `libportals.so`, not started by spinrun, or forked by a rank), such as a shell or
 //! a compiler.
 
+//! It also makes the ranks that are copies of one process ([`abi::fork`]).
+
 // The functions of this library have the names, types and `errno` of the C library's, and some run in handlers of signals.
 // So they use `libc`; only what does not concern `errno` uses rustix, whose functions are plain system calls.
 
 #[cfg(target_arch = "x86_64")]
 mod children;
+#[cfg(target_arch = "x86_64")]
+mod fork_server;
 #[cfg(target_arch = "x86_64")]
 mod signals;
 mod simulator;

@@ -20,7 +20,7 @@ pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf>
 }
 
 /// Returns the path of a program that is named by a path or searched in `PATH`.
-fn find(program: &OsStr) -> Option<PathBuf> {
+pub fn find(program: &OsStr) -> Option<PathBuf> {
     if Path::new(program).components().count() > 1 {
         return Some(program.into());
     }
@@ -36,8 +36,26 @@ fn loader(program: &Path) -> Option<PathBuf> {
     Some(std::str::from_utf8(name).ok()?.into())
 }
 
-/// Returns the file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`, or only its name if it was not found.
+/// Returns the file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`, or only its name if it was not found. A file that is
+/// linked by its path has a line without a name.
 fn library(line: &str) -> Option<PathBuf> {
-    let (name, place) = line.trim().split_once(" => ")?;
-    Some(place.rsplit_once(" (").map_or(name, |(path, _)| path).into())
+    let line = line.trim();
+    let (name, place) = line.split_once(" => ").unwrap_or((line, line));
+    let path = place.rsplit_once(" (").map_or(name, |(path, _)| path);
+    (line.contains(" => ") || path.contains('/')).then(|| path.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loaders_lines_name_files() {
+        let file = |line| library(line).map(|path| path.to_str().unwrap().to_owned());
+        assert_eq!(file("\tlibm.so.6 => /lib/libm.so.6 (0x00007f22)").as_deref(), Some("/lib/libm.so.6"));
+        assert_eq!(file("\tlibnone.so => not found").as_deref(), Some("libnone.so"));
+        assert_eq!(file("\t/opt/a b/libx.so (0x00007f22)").as_deref(), Some("/opt/a b/libx.so"));
+        assert_eq!(file("\tlinux-vdso.so.1 (0x00007f22)"), None);
+        assert_eq!(file("\tstatically linked"), None);
+    }
 }

@@ -6,6 +6,7 @@ mod gdb;
 mod links;
 mod provider;
 mod report;
+mod start;
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -39,6 +40,7 @@ use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 use compute::Compute;
 use provider::Provider;
+use start::{Facts, Start};
 
 /// The real time after which progress is first shown.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
@@ -153,6 +155,14 @@ struct Options {
         needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
     )]
     bind_to: BindTo,
+    /// How ranks start: each executes the program, or all are copies of one process that has (fork)
+    #[arg(long, value_enum, default_value_t = Start::Auto)]
+    #[arg(long_help = "How ranks start; results and times are the same.\n\n\
+        exec: each rank executes the program. fork: one process executes the program up to where its own code begins, and copies itself \
+        for each rank, so that libraries are loaded once. auto: fork for 4 ranks and more, if the program links no libraries \
+        but Portals and those of C and C++, LD_PRELOAD and similar variables are not set, and CPU time is not measured; else exec. \
+        -v says which, and why.")]
+    start: Start,
     /// Number of puts, gets and atomic operations that a rank starts before it waits for the simulator, if it can know their answer
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
     #[arg(
@@ -208,6 +218,8 @@ enum RunError {
     Card(#[from] nic::NotOnCards),
     #[error("{} {objection}", program.display())]
     Mpi { program: PathBuf, objection: String },
+    #[error("--start fork: ranks of {} cannot be copies of one process: {objection}; use --start auto", program.display())]
+    Start { program: PathBuf, objection: String },
     #[error(transparent)]
     Compute(#[from] compute::ComputeError),
     #[error("the sources of the libfabric provider (sdk/ofi) cannot be read: {0}")]
@@ -245,6 +257,7 @@ impl RunError {
             | RunError::GdbRank { .. }
             | RunError::NoGdb
             | RunError::NoSanitizer
+            | RunError::Start { .. }
             | RunError::Compute(_) => 2,
             _ => 1,
         }
@@ -302,8 +315,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     env.extend(lenient_sanitizer(&libraries, &env));
     let lib_dir = sdk.lib_dir()?;
+    let program = &options.program[0];
+    let facts = Facts::of(program, &libraries, |name| variable(&env, name), &lib_dir);
+    let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
+    let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
+    if options.verbose && options.n > 1 {
+        match &copies {
+            Ok(()) => eprintln!("spinrun: ranks are copies of one process (--start fork)"),
+            Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
+        }
+    }
     let mut job = Job::new(JobSpec {
-        program: options.program[0].clone(),
+        program: program.clone(),
         args: options.program[1..].to_vec(),
         ranks: options.n as usize,
         env,
@@ -315,6 +338,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
         post_ahead: post_ahead(options),
         defers: !must_wait(options),
         adapts_affinity: options.bind_to == BindTo::Auto,
+        forks: copies.is_ok(),
+        speaks_no_pmi: facts.speaks_no_pmi,
         provider,
     })?;
     let computation = options.compute.computation(options.n as usize)?;
@@ -475,12 +500,15 @@ fn preloaded(libraries: &[PathBuf]) -> &'static [&'static str] {
     }
 }
 
+/// Returns the value that a variable of the ranks has if `env` is added to those of this process.
+fn variable(env: &[(OsString, OsString)], name: &str) -> Option<OsString> {
+    let given = env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+    given.or_else(|| std::env::var_os(name))
+}
+
 /// Returns why the job cannot work with the MPI library that the program is linked to.
 fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
-    let variable = |name: &str| {
-        let given = options.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        given.or_else(|| std::env::var_os(name))?.into_string().ok()
-    };
+    let variable = |name: &str| variable(&options.env, name)?.into_string().ok();
     host::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
 }
 
@@ -492,8 +520,7 @@ fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Opt
     if !libraries.iter().any(is_sanitizer) {
         return None;
     }
-    let given = env.iter().rev().find(|(name, _)| name == OPTIONS).map(|(_, value)| value.clone());
-    let mut value = given.or_else(|| std::env::var_os(OPTIONS)).unwrap_or_default();
+    let mut value = variable(env, OPTIONS).unwrap_or_default();
     value.push(":verify_asan_link_order=0");
     Some((OPTIONS.into(), value))
 }

@@ -13,8 +13,9 @@ fn often(times: u32, name: &str, options: &str, program: &Path, arguments: &str)
     let run = |number: u32| {
         let (json, trace) =
             (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
-        // Calls that do not wait for their answers, and processors that the kernel chooses, change nothing but the speed.
-        let how = if number.is_multiple_of(2) { "--post-ahead 16 --bind-to none" } else { "" };
+        // Calls that do not wait for their answers, processors that the kernel chooses, and ranks that are copies of one process change
+        // nothing but the speed.
+        let how = if number.is_multiple_of(2) { "--post-ahead 16 --bind-to none --start exec" } else { "--start fork" };
         let options = format!("{options} {how} --json {} --trace {}", json.display(), trace.display());
         let out = spinrun(&options, program, arguments).ok();
         (out, std::fs::read(json).unwrap(), std::fs::read(trace).unwrap())

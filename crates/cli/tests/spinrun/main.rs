@@ -20,5 +20,6 @@ mod p4spin_limits;
 mod p4spin_times;
 mod portals;
 mod pspin;
+mod start;
 mod switches;
 mod times;

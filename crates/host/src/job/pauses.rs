@@ -12,6 +12,9 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+/// The shortest time between two looks at all children, which take time in proportion to their number.
+const LOOK: Duration = Duration::from_millis(10);
+
 impl Job {
     /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
     /// call is not answered at once.
@@ -148,7 +151,8 @@ impl Job {
             let threads = self.has_threads(rank).then_some(period);
             period = (period * 2).min(Output::PERIOD);
             slept = true;
-            self.shared.sleep(seen, [left, look, output, threads].into_iter().flatten().min());
+            let children = self.next_look_at_children();
+            self.shared.sleep(seen, [left, look, output, threads, children].into_iter().flatten().min());
         }
     }
 
@@ -190,13 +194,28 @@ impl Job {
         if children == self.children_seen {
             return None;
         }
-        // The running one first; the counter is taken over only when nothing more is found.
+        if let Some(status) = self.reap(running) {
+            return Some((running, status));
+        }
+        // When ranks end one after the other, that one more has ended is mostly old news.
+        let now = Instant::now();
+        if now - self.children_looked_at < LOOK {
+            return None;
+        }
+        self.children_looked_at = now;
         let ranks = if process::may_any_have_ended() { 0..self.ranks.len() } else { 0..0 };
-        let found = std::iter::once(running).chain(ranks).find_map(|rank| Some((rank, self.reap(rank)?)));
-        if found.is_none() {
-            self.children_seen = children;
+        // The counter is taken over only when nothing more is found.
+        let found = ranks.into_iter().find_map(|rank| Some((rank, self.reap(rank)?)));
+        match found {
+            Some(_) => self.children_looked_at -= LOOK,
+            None => self.children_seen = children,
         }
         found
+    }
+
+    /// The time after which [`Job::ended`] is to be asked again, if a rank may have ended that it has not looked for.
+    fn next_look_at_children(&self) -> Option<Duration> {
+        (signals::children() != self.children_seen).then_some(LOOK)
     }
 
     /// Returns the exit status of a rank if it has ended since the last check. Processes that it has started end with it.

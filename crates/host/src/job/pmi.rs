@@ -45,11 +45,11 @@ impl Pmi {
         Pmi { ranks: clients, board: Board::new(ranks), first: None, spoken: false, refusals: Vec::new() }
     }
 
-    /// Connects a rank that is about to start. Returns the descriptor that the rank must get as number `fd`.
+    /// Connects a rank that is about to start. Returns the descriptor that the rank must get.
     ///
     /// # Errors
     /// The system's error when the connection cannot be made.
-    pub fn connect(&mut self, rank: usize, command: &mut Command, fd: i32) -> io::Result<OwnedFd> {
+    pub fn connect(&mut self, rank: usize) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
         let ours = UnixStream::from(park(ours.into()));
         ours.set_nonblocking(true)?;
@@ -62,14 +62,21 @@ impl Pmi {
             aborted: None,
             fault: None,
         });
+        Ok(theirs.into())
+    }
+
+    /// Adds the variables of PMI to those of a rank, whose connection, if it has one, gets the number `fd`.
+    pub fn add_variables(command: &mut Command, rank: &str, ranks: usize, fd: Option<i32>) {
         command
-            .env("PMI_FD", fd.to_string())
-            .env("PMI_RANK", rank.to_string())
-            .env("PMI_ID", rank.to_string())
-            .env("PMI_SIZE", self.ranks.len().to_string())
+            .env("PMI_RANK", rank)
+            .env("PMI_ID", rank)
+            .env("PMI_SIZE", ranks.to_string())
             .env("PMI_SPAWNED", "0")
             .env_remove("PMI_PORT"); // of a process manager around spinrun
-        Ok(theirs.into())
+        match fd {
+            Some(fd) => command.env("PMI_FD", fd.to_string()),
+            None => command.env_remove("PMI_FD"),
+        };
     }
 
     /// Answers the requests of a rank. Returns whether there were any. Costs nothing while no rank has sent anything.

@@ -1,24 +1,17 @@
 //! Starts the processes of ranks.
 
-use super::launch::launch;
+use super::fork_server::ForkServer;
 use super::output::Output;
 use super::parking::park;
 use super::pmi::Pmi;
+use super::program;
 use super::shared::Shared;
 use super::spec::JobSpec;
-use abi::mailbox::env;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::process::Command;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Variables that make the runtimes of common languages write output at once although it goes to a file or a pipe, so that
-/// nothing is lost when a rank crashes. The constructor of `libportals.so` does that for C.
-const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNBUFFERED_PRECONNECTED", "y")];
-
-/// Starts a rank. Returns its process id.
+/// Starts a rank, as a copy of the server if there is one. Returns its process id.
 pub fn spawn(
     spec: &JobSpec,
     rank: usize,
@@ -26,13 +19,10 @@ pub fn spawn(
     nothing: BorrowedFd<'_>,
     pmi: &mut Pmi,
     output: Option<&mut Output>,
+    server: Option<&ForkServer>,
 ) -> io::Result<u32> {
-    let simulator = std::process::id();
-    // The memory file is reached through the simulator, so its number is free in the rank: the same in all, and low
-    // enough for select(2).
-    let pmi_fd = shared.fd();
-    let mut command = command(spec, rank, simulator, shared);
-    let socket = pmi.connect(rank, &mut command, pmi_fd)?;
+    let socket = if spec.speaks_no_pmi { None } else { Some(pmi.connect(rank)?) };
+    let socket = socket.as_ref().map(AsFd::as_fd);
     // Ctrl-C reaches the simulator alone, which then ends all ranks: they are not in the terminal's foreground group, and must not read
     // from it.
     let terminal = if rank == 0 && io::stdin().is_terminal() { Some(pipe()?) } else { None };
@@ -46,8 +36,11 @@ pub fn spawn(
         Some([(_, out), (_, err)]) => [Some(out.as_fd()), Some(err.as_fd())],
         None => [None, None],
     };
-    let prepare = || prepare(simulator, socket.as_raw_fd(), pmi_fd);
-    let id = launch(&command, [input, out, err], socket.as_raw_fd().max(pmi_fd), &prepare)?;
+    let streams = [input, out, err];
+    let id = match server {
+        Some(server) => server.copy(rank, streams, socket)?,
+        None => program::start(spec, &rank.to_string(), shared, streams, socket)?,
+    };
     if let (Some(output), Some(pipes)) = (output, pipes) {
         output.add(rank, pipes.map(|(read, _)| park(read)))?;
     }
@@ -56,23 +49,6 @@ pub fn spawn(
         std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut File::from(to_rank)));
     }
     Ok(id)
-}
-
-/// Returns a rank's program with its arguments and variables.
-fn command(spec: &JobSpec, rank: usize, simulator: u32, shared: &Shared) -> Command {
-    let mut command = Command::new(&spec.program);
-    command
-        .args(&spec.args)
-        .envs(UNBUFFERED.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()))
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .env(env::RANK, rank.to_string())
-        .env(env::SIZE, spec.ranks.to_string())
-        .env(env::SIM_PID, simulator.to_string())
-        .env(env::SIM_FD, shared.fd().to_string());
-    if !spec.preload.is_empty() {
-        command.env("LD_PRELOAD", preload(spec));
-    }
-    command
 }
 
 /// Returns the ends of a new pipe, the one to read from first.
@@ -87,42 +63,4 @@ fn high(descriptor: OwnedFd) -> io::Result<OwnedFd> {
         return Ok(descriptor);
     }
     Ok(rustix::io::fcntl_dupfd_cloexec(descriptor, libc::STDERR_FILENO + 1)?)
-}
-
-/// Returns the value of `LD_PRELOAD`: the job's libraries, then those of its environment, or else those that are inherited.
-fn preload(spec: &JobSpec) -> OsString {
-    let others = spec.variable("LD_PRELOAD").filter(|value| !value.is_empty());
-    let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(others);
-    libraries.collect::<Vec<_>>().join(OsStr::new(":"))
-}
-
-/// Prepares the new process before it executes the program: it will end with the simulator, its addresses are the same in
-/// every run, and `socket` stays open as descriptor `pmi_fd`, also in programs that it starts. It may neither allocate nor take a lock;
-/// the functions of rustix are plain system calls.
-fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
-    const ASK: libc::c_ulong = 0xffff_ffff;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // SAFETY: the descriptors are numbers of this new process alone.
-    if unsafe { libc::dup2(socket, pmi_fd) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: system calls that touch no memory.
-    unsafe {
-        if Pid::as_raw(getppid()) as u32 != simulator {
-            libc::_exit(1); // the simulator ended before it was watched
-        }
-        let personality = libc::personality(ASK);
-        if personality != -1 {
-            libc::personality((personality | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
-        }
-    }
-    Ok(())
-}
-
-/// Raises the limit of open descriptors as far as permitted: a socket and up to two pipes for each rank can be more than
-/// the usual 1,024.
-pub fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // With the limit as it is, most jobs work all the same.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -40,6 +40,11 @@ pub struct JobSpec {
     pub post_ahead: u32,
     /// Whether a thread that defers its calls (`spin_defer`) may make them before it waits.
     pub defers: bool,
+    /// Whether the ranks are copies of one process that has loaded the program's libraries. `libsimclock.so` must be among those that are
+    /// preloaded, and the constructors of all libraries must do the same in every rank.
+    pub forks: bool,
+    /// Whether it is known that no rank will speak PMI, so that none gets a connection for it.
+    pub speaks_no_pmi: bool,
     /// Makes the libfabric provider, when the first rank has loaded an MPI that uses libfabric.
     pub provider: Option<Maker>,
 }
@@ -73,6 +78,18 @@ pub enum JobError {
     /// The number of ranks is out of range.
     #[error("{0} ranks: a job has 1 to {max} ranks", max = MAX_RANKS)]
     Ranks(usize),
+    /// The system does not permit as much as the job needs.
+    #[error("{needs}, and the limit of {name} is {limit}: {remedy}")]
+    Limit {
+        /// What the job needs, as a sentence.
+        needs: String,
+        /// What is limited.
+        name: &'static str,
+        /// The limit.
+        limit: u64,
+        /// How to raise it.
+        remedy: String,
+    },
     /// The program cannot be started.
     #[error("cannot start {program:?} as rank {rank}: {source}")]
     Spawn {

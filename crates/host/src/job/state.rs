@@ -4,6 +4,7 @@ use super::affinity::Affinity;
 use super::batch::Batch;
 use super::call::PMI;
 use super::family;
+use super::fork_server::ForkServer;
 use super::memory_loop::{Loop, Place, Polling};
 use super::output::Output;
 use super::pmi::Pmi;
@@ -26,7 +27,11 @@ pub struct Job {
     pub(super) deadline: Option<Instant>,
     pub(super) output: Option<Output>,
     pub(super) pmi: Pmi,
+    /// Until all ranks have started, if they are copies of it.
+    pub(super) server: Option<ForkServer>,
     pub(super) children_seen: u32,
+    /// When all children were last looked at.
+    pub(super) children_looked_at: Instant,
     /// The input of ranks that have none.
     pub(super) nothing: OwnedFd,
     pub(super) serve_copies: bool,

@@ -1,0 +1,139 @@
+//! Ranks as copies of one process of their program, the simulator's side of [`abi::fork`].
+
+use super::parking::park;
+use super::process::process_id;
+use super::program;
+use super::shared::Shared;
+use super::spec::JobSpec;
+use abi::fork::{Answer, DESCRIPTORS, Request, SERVER, STREAMS};
+use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
+use std::fs::OpenOptions;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// How long the server may take to answer, in seconds: it only copies itself.
+const PATIENCE_S: libc::time_t = 10;
+/// The size of ancillary data with [`DESCRIPTORS`] descriptors, in units of the alignment that it needs.
+const ANCILLARY: usize = 8;
+
+/// A process that copies itself. It ends when this value is dropped.
+pub struct ForkServer {
+    pid: u32,
+    channel: OwnedFd,
+}
+
+impl ForkServer {
+    /// Starts the program as a fork server.
+    ///
+    /// # Errors
+    /// The system's error when it cannot be started, or cannot copy itself.
+    pub fn start(spec: &JobSpec, shared: &Shared) -> io::Result<ForkServer> {
+        let [ours, theirs] = connection()?;
+        let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let stream = Some(nothing.as_fd());
+        let pid = program::start(spec, SERVER, shared, [stream; STREAMS], Some(theirs.as_fd()))?;
+        let server = ForkServer { pid, channel: park(ours) };
+        drop(theirs); // so that the connection ends with the server
+        match server.receive()? {
+            0 => Ok(server),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Makes a rank with these standard streams, or this process's own, and a connection over which it speaks PMI. Returns its process id.
+    ///
+    /// # Errors
+    /// The system's error when there can be no process.
+    pub fn copy(
+        &self,
+        rank: usize,
+        streams: [Option<BorrowedFd<'_>>; STREAMS],
+        socket: Option<BorrowedFd<'_>>,
+    ) -> io::Result<u32> {
+        let own = [io::stdin().as_raw_fd(), io::stdout().as_raw_fd(), io::stderr().as_raw_fd()];
+        let streams = streams.iter().zip(own).map(|(stream, own)| stream.map_or(own, |stream| stream.as_raw_fd()));
+        let descriptors: Vec<RawFd> = streams.chain(socket.map(|socket| socket.as_raw_fd())).collect();
+        self.send(Request { rank: rank as u32 }, &descriptors)?;
+        match self.receive()? {
+            error @ ..=0 => Err(io::Error::from_raw_os_error(-error)),
+            pid => Ok(pid as u32),
+        }
+    }
+
+    fn send(&self, request: Request, descriptors: &[RawFd]) -> io::Result<()> {
+        assert!(descriptors.len() <= DESCRIPTORS);
+        let mut bytes = bytemuck::bytes_of(&request).to_vec();
+        let mut ancillary = [0_u64; ANCILLARY];
+        let size = size_of_val(descriptors) as u32;
+        let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        // SAFETY: all zeros are a valid header; it refers to what lives as long as it, and the descriptors have room.
+        let sent = unsafe {
+            let mut message: libc::msghdr = MaybeUninit::zeroed().assume_init();
+            message.msg_iov = &raw mut piece;
+            message.msg_iovlen = 1;
+            message.msg_control = ancillary.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(size) as usize;
+            assert!(message.msg_controllen <= size_of_val(&ancillary));
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(size) as usize;
+            libc::CMSG_DATA(header).copy_from_nonoverlapping(descriptors.as_ptr().cast(), size as usize);
+            libc::sendmsg(self.channel.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
+        };
+        if sent == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn receive(&self) -> io::Result<Answer> {
+        let mut answer: Answer = 0;
+        loop {
+            // SAFETY: any bytes are a number.
+            let length =
+                unsafe { libc::recv(self.channel.as_raw_fd(), (&raw mut answer).cast(), size_of::<Answer>(), 0) };
+            match usize::try_from(length).map_err(|_| io::Error::last_os_error()) {
+                Ok(length) if length == size_of::<Answer>() => return Ok(answer),
+                Ok(_) => return Err(io::Error::other("the process that copies itself has ended")),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "the process that copies itself does not answer",
+                    ));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for ForkServer {
+    fn drop(&mut self) {
+        // It is nobody else's child, so its number is still its own.
+        if let Some(pid) = process_id(self.pid) {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}
+
+/// Returns the ends of a connection of sequenced packets. The first one is read for [`PATIENCE_S`] at most.
+fn connection() -> io::Result<[OwnedFd; 2]> {
+    let mut ends = [-1; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the call writes two new descriptors, which nobody else owns.
+    let ends = unsafe {
+        if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        ends.map(|end| OwnedFd::from_raw_fd(end))
+    };
+    let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
+    let size = size_of_val(&patience) as libc::socklen_t;
+    // SAFETY: an option of a socket with a value of its type.
+    let set = unsafe {
+        let value = (&raw const patience).cast();
+        libc::setsockopt(ends[0].as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, size)
+    };
+    if set == -1 { Err(io::Error::last_os_error()) } else { Ok(ends) }
+}

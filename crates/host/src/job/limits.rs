@@ -1,0 +1,101 @@
+//! The limits of the system that a job would meet, found before it starts.
+
+use super::parking;
+use super::spec::{JobError, JobSpec};
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How many descriptors the simulator needs besides those of the ranks, above those that it has: its own files, and those of a rank that
+/// is being started.
+const OTHERS: u64 = 64;
+
+/// Raises the limit of open descriptors as far as permitted, and looks whether there can be as many descriptors and processes as the job
+/// needs.
+///
+/// # Errors
+/// [`JobError::Limit`].
+pub fn check(spec: &JobSpec) -> Result<(), JobError> {
+    let limit = getrlimit(Resource::Nofile);
+    // With the limit as it is, most jobs work all the same.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    descriptors(spec, getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))?;
+    let ranks = spec.ranks as u64;
+    for (limit, name, remedy) in limits_of_processes() {
+        if ranks > limit {
+            let needs = format!("{ranks} ranks are {ranks} processes");
+            return Err(JobError::Limit { needs, name, limit, remedy });
+        }
+    }
+    Ok(())
+}
+
+fn descriptors(spec: &JobSpec, limit: u64) -> Result<(), JobError> {
+    let of_rank = u64::from(!spec.speaks_no_pmi) + if spec.tag_output { 2 } else { 0 };
+    let needed = spec.ranks as u64 * of_rank + parking::first() as u64 + OTHERS;
+    if of_rank == 0 || needed <= limit {
+        return Ok(());
+    }
+    let what = match (spec.speaks_no_pmi, spec.tag_output) {
+        (false, false) => "one each for PMI",
+        (false, true) => "three each for PMI and tagged output",
+        (true, _) => "two each for tagged output",
+    };
+    let needs = format!("{} ranks need {needed} open files ({what})", spec.ranks);
+    let remedy = format!("raise it, as root by `ulimit -n {needed}`");
+    Err(JobError::Limit { needs, name: "open files (ulimit -n)", limit, remedy })
+}
+
+/// Returns what limits the number of processes, and how each limit is raised.
+fn limits_of_processes() -> Vec<(u64, &'static str, String)> {
+    let file = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let of_user = getrlimit(Resource::Nproc).current.filter(|_| !geteuid().is_root());
+    let setting = |name: &'static str| {
+        let limit = file(&Path::new("/proc/sys").join(name.replace('.', "/")))?;
+        Some((limit, name, format!("raise it, as root by `sysctl {name}=NUMBER`")))
+    };
+    let group = group_limit_file();
+    let of_group = group.and_then(|path| Some((file(&path)?, "pids.max", format!("raise it in {}", path.display()))));
+    let user = of_user.map(|limit| (limit, "processes of a user (ulimit -u)", "raise it by `ulimit -u`".into()));
+    [user, setting("kernel.pid_max"), setting("kernel.threads-max"), of_group].into_iter().flatten().collect()
+}
+
+/// Returns the file with the limit of processes of this process's control group (cgroup v2).
+fn group_limit_file() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(Path::new("/sys/fs/cgroup").join(group).join("pids.max"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(ranks: usize, speaks_no_pmi: bool, tag_output: bool, limit: u64) -> Option<String> {
+        let spec = JobSpec { ranks, speaks_no_pmi, tag_output, ..JobSpec::default() };
+        descriptors(&spec, limit).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn descriptors_are_counted_before_anything_starts() {
+        let others = parking::first() as u64 + OTHERS;
+        assert_eq!(needs(30_000, true, false, 20_000), None, "none a rank");
+        assert_eq!(needs(1000, false, false, 1000 + others), None);
+        let error = needs(1000, false, false, 999 + others).unwrap();
+        let needed = 1000 + others;
+        assert!(error.contains(&format!("1000 ranks need {needed} open files (one each for PMI)")), "{error}");
+        assert!(error.contains(&format!("open files (ulimit -n) is {}", needed - 1)), "{error}");
+        assert!(error.contains(&format!("`ulimit -n {needed}`")), "{error}");
+        assert!(needs(1000, true, true, 2000).unwrap().contains("two each for tagged output"));
+        assert!(needs(1000, false, true, 3000).unwrap().contains("three each for PMI and tagged output"));
+    }
+
+    #[test]
+    fn every_system_has_a_limit_of_processes() {
+        let limits = limits_of_processes();
+        for name in ["kernel.pid_max", "kernel.threads-max"] {
+            let (limit, ..) = limits.iter().find(|(_, other, _)| *other == name).expect(name);
+            assert!(*limit > 300, "{name} is {limit}");
+        }
+    }
+}
