@@ -75,9 +75,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     /// When an operation ends too late.
     #[inline]
     pub fn run(&mut self, limit: u64) -> Result<(), RunError> {
-        while let Some(Entry { at, number, event }) = self.queue.pop(limit) {
+        while let Some(entry) = self.queue.pop(limit) {
             self.prefetch();
-            self.entry(at, number, event)?;
+            self.entry(entry.at(), entry.number(), entry.event())?;
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         } else if *wake != first.number {
             *wake = first.number;
             let event = first.op | WAKE | if first.is_message { MESSAGE } else { 0 };
-            self.queue.push(Entry { at: first.at, number: first.number, event });
+            self.queue.push(Entry::new(first.at, first.number, event));
         }
     }
 
@@ -243,7 +243,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             let at = self.in_time(at, op)?;
             self.state.messages += 1;
             let number = self.order.next();
-            self.insert(record.peer, Entry { at, number, event: op | MESSAGE });
+            self.insert(record.peer, Entry::new(at, number, op | MESSAGE));
             self.state.dependencies.started(op, Time::from_ps(now));
             if bytes <= eager {
                 self.state.dependencies.done(op, Time::from_ps(end));
@@ -333,15 +333,15 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
                     continue;
                 }
                 let at = self.resources.cpu_free(record.rank, record.cpu()).max(ready);
-                self.insert(record.rank, Entry { at, number, event: op });
+                self.insert(record.rank, Entry::new(at, number, op));
                 continue;
             }
             let place = place(record, false);
             let free = self.resources.free(place);
             if ready > free {
-                self.insert(record.rank, Entry { at: ready, number, event: op });
+                self.insert(record.rank, Entry::new(ready, number, op));
             } else if is_first && free <= now && self.resources.is_idle(place) {
-                self.insert(record.rank, Entry { at: free, number, event: op });
+                self.insert(record.rank, Entry::new(free, number, op));
                 goes = true;
             } else {
                 self.wait(place, number, op);

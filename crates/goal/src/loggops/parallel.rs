@@ -107,13 +107,13 @@ impl Order for Part<'_> {
 
     #[inline(always)]
     fn keeps(&mut self, rank: u32, entry: Entry) -> bool {
-        if entry.at < self.limit {
+        if entry.at() < self.limit {
             return false;
         }
         let is_own = (self.bounds[self.me]..self.bounds[self.me + 1]).contains(&rank);
         let part = if is_own { self.me } else { self.bounds.partition_point(|&first| first <= rank) - 1 };
         self.log.kept[part].push(entry);
-        self.log.next = self.log.next.min(entry.at);
+        self.log.next = self.log.next.min(entry.at());
         true
     }
 
@@ -206,9 +206,9 @@ impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
             cursor.numbers.extend(first..self.order.total);
             cursor.event += 1;
             while let Some(&entry) = kept.get(cursor.kept)
-                && let Some(number) = cursor.number(entry.number)
+                && let Some(number) = cursor.number(entry.number())
             {
-                self.queue.push(Entry { number, ..entry });
+                self.queue.push(Entry::new(entry.at(), number, entry.event()));
                 cursor.kept += 1;
             }
             let key = cursor.key(log);

@@ -1,5 +1,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 
 use sim::Pool;
 
@@ -11,11 +12,38 @@ const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 const BATCH: usize = 16;
 
 /// An event at a time in picoseconds. Of those at the same time, the one with the smallest number comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    pub at: u64,
-    pub number: u32,
-    pub event: u32,
+//
+// Time, number and event from the highest bit on: so entries are compared without branches, and passed in registers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry(u128);
+
+impl Entry {
+    #[inline(always)]
+    pub fn new(at: u64, number: u32, event: u32) -> Entry {
+        Entry(u128::from(at) << 64 | u128::from(u64::from(number) << 32 | u64::from(event)))
+    }
+
+    #[inline(always)]
+    pub fn at(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    #[inline(always)]
+    pub fn number(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline(always)]
+    pub fn event(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, number, event) = (self.at(), self.number(), self.event());
+        formatter.debug_struct("Entry").field("at", &at).field("number", &number).field("event", &event).finish()
+    }
 }
 
 /// A queue in the order of (time, number).
@@ -58,7 +86,7 @@ impl Queue {
 
     #[inline(always)]
     pub fn push(&mut self, entry: Entry) {
-        if entry.at > self.horizon {
+        if entry.at() > self.horizon {
             self.place(entry);
         } else if self.due.last().is_none_or(|last| *last < entry) {
             self.due.push(entry);
@@ -87,7 +115,7 @@ impl Queue {
             self.advance(limit)?;
         }
         let entry = self.due[self.next];
-        if entry.at >= limit {
+        if entry.at() >= limit {
             return None;
         }
         self.next += 1;
@@ -98,7 +126,7 @@ impl Queue {
         let (due, late) = (self.due.get(self.next).copied(), self.late.peek()?.0);
         let is_due = due.is_some_and(|due| due < late);
         let first = due.filter(|_| is_due).unwrap_or(late);
-        if first.at >= limit {
+        if first.at() >= limit {
             return None;
         }
         if is_due {
@@ -112,8 +140,8 @@ impl Queue {
     /// Returns the time of the first entry.
     pub fn next_at(&self) -> Option<u64> {
         let (due, late) = (self.due.get(self.next), self.late.peek().map(|late| &late.0));
-        let known = due.into_iter().chain(late).map(|entry| entry.at).min();
-        known.or_else(|| self.slots[self.first_slot()?].iter().map(|entry| entry.at).min())
+        let known = due.into_iter().chain(late).map(|entry| entry.at()).min();
+        known.or_else(|| self.slots[self.first_slot()?].iter().map(|entry| entry.at()).min())
     }
 
     /// Returns the slot with the earliest entries.
@@ -127,14 +155,14 @@ impl Queue {
     /// Returns the event that comes `ahead` entries after the next, if that is already known.
     #[inline]
     pub fn soon(&self, ahead: usize) -> Option<u32> {
-        self.due.get(self.next + ahead).map(|entry| entry.event)
+        self.due.get(self.next + ahead).map(|entry| entry.event())
     }
 
     /// Puts an entry into the slot that belongs to the highest bits in which its time differs from the horizon.
     #[inline]
     fn place(&mut self, entry: Entry) {
-        let level = ((entry.at ^ self.horizon).ilog2() / BITS) as usize;
-        let number = (entry.at >> (level as u32 * BITS)) as usize % SLOTS;
+        let level = ((entry.at() ^ self.horizon).ilog2() / BITS) as usize;
+        let number = (entry.at() >> (level as u32 * BITS)) as usize % SLOTS;
         self.used[level] |= 1 << number;
         self.used_levels |= 1 << level;
         let slot = &mut self.slots[level * SLOTS + number];
@@ -146,7 +174,7 @@ impl Queue {
     /// insert entries from there on.
     fn advance(&mut self, limit: u64) -> Option<()> {
         let slot = self.first_slot()?;
-        if limit < u64::MAX && self.slots[slot].iter().all(|entry| entry.at >= limit) {
+        if limit < u64::MAX && self.slots[slot].iter().all(|entry| entry.at() >= limit) {
             return None;
         }
         self.due.clear();
@@ -158,14 +186,14 @@ impl Queue {
             self.used_levels &= self.used_levels - 1;
         }
         let mut entries = std::mem::take(&mut self.slots[slot]);
-        let last_moment = entries[0].at | ((1 << (level as u32 * BITS)) - 1);
+        let last_moment = entries[0].at() | ((1 << (level as u32 * BITS)) - 1);
         if level == 0 || (entries.len() <= BATCH && last_moment < limit) {
             self.horizon = last_moment;
             std::mem::swap(&mut self.due, &mut entries);
         } else {
-            self.horizon = entries.iter().map(|entry| entry.at).min()?;
+            self.horizon = entries.iter().map(|entry| entry.at()).min()?;
             for entry in entries.drain(..) {
-                if entry.at == self.horizon {
+                if entry.at() == self.horizon {
                     self.due.push(entry);
                 } else {
                     self.place(entry);
@@ -201,7 +229,7 @@ mod tests {
                     Some((ahead, shift, old)) => {
                         let number = if old { numbers.pop().unwrap_or(fresh) } else { fresh };
                         fresh += u32::from(number == fresh);
-                        let entry = Entry { at: now + (ahead << shift), number, event: number };
+                        let entry = Entry::new(now + (ahead << shift), number, number);
                         queue.push(entry);
                         list.push(entry);
                     }
@@ -209,7 +237,7 @@ mod tests {
                         let first = list.iter().copied().min();
                         prop_assert_eq!(queue.pop(u64::MAX), first);
                         list.retain(|entry| Some(*entry) != first);
-                        now = first.map_or(now, |entry| entry.at);
+                        now = first.map_or(now, |entry| entry.at());
                     }
                 }
             }
@@ -219,7 +247,7 @@ mod tests {
     #[test]
     fn the_past_comes_first() {
         let mut queue = Queue::new();
-        let entry = |at, number: u32| Entry { at, number, event: 0 };
+        let entry = |at, number: u32| Entry::new(at, number, 0);
         queue.push(entry(100, 0));
         queue.push(entry(100, 1));
         assert_eq!(queue.pop(u64::MAX), Some(entry(100, 0)));
