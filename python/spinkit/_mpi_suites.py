@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 from spinkit import _text
-from spinkit._errors import SpinkitError
+from spinkit._errors import EndingError, SpinkitError
 from spinkit._pool import Processes
 
 _GRACE_S = 60
 """Additional time that spinrun has to end after its own --timeout."""
+_INTERRUPTED = (128 + signal.SIGINT, -signal.SIGINT)
+"""How spinrun ends when it is interrupted, which says nothing about the test."""
 _NO_ERRORS = "No Errors"
 """The last line that programs of MPICH's suite print when all is well."""
 _IGNORED = frozenset({"mpiversion", "mpix", "strict", "lock", "init", "mem"})
@@ -141,19 +145,30 @@ def _program(top: Path, below: Path, name: str, words: Sequence[str], timeout_s:
     return Case(case, folder, command, int(words[0]), "", limit, tuple(environment), without)
 
 
-def run(suite: Suite, spinrun: Path, jobs: int | None = None) -> list[Outcome]:
-    """Run everything, some jobs at a time; outcomes are in the order of the cases."""
-    processes = Processes()
+def run(
+    suite: Suite, spinrun: Path, jobs: int | None = None, keep: Callable[[list[Outcome]], None] | None = None
+) -> list[Outcome]:
+    """Run everything, some jobs at a time; outcomes are in the order of the cases.
 
-    def one(case: Case) -> Outcome:
+    `keep` gets all that have ended so far, each time that one ends, so that a run that is interrupted loses nothing.
+    """
+    processes = Processes()
+    ended: dict[int, Outcome] = {}
+    one_at_a_time = Lock()
+
+    def one(number: int, case: Case) -> None:
         outcome = _run(case, spinrun, processes, suite.judge)
+        with one_at_a_time:
+            ended[number] = outcome
+            if keep is not None:
+                keep([ended[number] for number in sorted(ended)])
         bar.update(task, advance=1, description=case.what)
-        return outcome
 
     with _text.progress_bar() as bar, ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
         task = bar.add_task("MPI tests", total=len(suite.cases))
         try:
-            return list(pool.map(one, suite.cases))
+            list(pool.map(one, *zip(*enumerate(suite.cases), strict=True)))
+            return [ended[number] for number in range(len(suite.cases))]
         except BaseException:
             processes.interrupt()
             pool.shutdown(cancel_futures=True)
@@ -166,7 +181,10 @@ def _run(case: Case, spinrun: Path, processes: Processes, judge: Callable[[Case,
     options = ["-n", str(case.ranks), "--nic", case.nic, "--timeout", str(case.timeout_s)]
     variables = [word for variable in case.environment for word in ("-x", variable)]
     command = [str(spinrun), *options, *variables, *case.command]
-    return judge(case, *processes.execute(command, case.timeout_s + _GRACE_S, case.folder))
+    status, output, errors = processes.execute(command, case.timeout_s + _GRACE_S, case.folder)
+    if status in _INTERRUPTED:
+        raise EndingError("interrupted")
+    return judge(case, status, output, errors)
 
 
 def _judge_unittest(case: Case, status: int, output: str, errors: str) -> Outcome:

@@ -24,6 +24,20 @@ def write_atomically(file: Path, content: bytes) -> None:
         raise SpinkitError(f"cannot write {file}: {error.strerror}") from None
 
 
+def is_replaced(file: Path) -> bool:
+    """Whether writing a file again replaces what was written before.
+
+    It does not for pipes and devices, nor for standard output, where the one text would follow the other.
+    """
+    if file == Path("-"):
+        return False
+    try:
+        there = file.stat()
+    except OSError:
+        return True
+    return stat.S_ISREG(there.st_mode) and _stream(there) is None
+
+
 def check_writable(file: Path) -> None:
     """Raise an error now for a file that could not be written at the end of a long run."""
     if file == Path("-"):
@@ -47,12 +61,11 @@ def _write(file: Path, content: bytes) -> None:
             raise
         _replace(file, content, None)
         return
-    for stream in (1, 2):
-        with suppress(OSError):
-            if os.path.samestat(there, os.fstat(stream)):
-                # Opening it again would overwrite it from its start.
-                _write_all(os.dup(stream), content)
-                return
+    stream = _stream(there)
+    if stream is not None:
+        # Opening it again would overwrite it from its start.
+        _write_all(os.dup(stream), content)
+        return
     # The system says here whether the user may write this file, and whether it follows the link.
     target = os.open(file, os.O_WRONLY)
     there = os.fstat(target)
@@ -61,6 +74,15 @@ def _write(file: Path, content: bytes) -> None:
         return
     os.close(target)
     _replace(file.resolve(), content, there)
+
+
+def _stream(there: os.stat_result) -> int | None:
+    """Return which of this process' output streams a file is, if it is one."""
+    for stream in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(there, os.fstat(stream)):
+                return stream
+    return None
 
 
 def _replace(file: Path, content: bytes, there: os.stat_result | None) -> None:

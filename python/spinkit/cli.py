@@ -16,7 +16,7 @@ import click
 from spinkit import __version__, _doctor, _experiment, _new, _paths
 from spinkit._claims import Verdict
 from spinkit._errors import SpinkitError
-from spinkit._output import check_writable, write_atomically
+from spinkit._output import check_writable, is_replaced, write_atomically
 from spinkit._pool import Settings
 from spinkit._prose import plain
 from spinkit._results import to_json
@@ -409,16 +409,22 @@ def mpi_tests(
 ) -> None:
     """Run an MPI test suite under spinrun: mpi4py's source package, or MPICH's suite, compiled with its mpicc.
 
-    Exits with 1 when a test fails.
+    Exits with 1 when a test fails. The file of --json is written after each job, so it has what had ended when the
+    command is interrupted.
     """
     from spinkit import _mpi_suites
 
+    def write(outcomes: list[_mpi_suites.Outcome]) -> None:
+        if json_file is not None:
+            write_atomically(json_file, (json.dumps(_mpi_suites.report(outcomes), indent=1) + "\n").encode())
+
     chosen = tuple(dict.fromkeys(nics))
     suite = _mpi_suites.read(folder, tuple(dict.fromkeys(ranks)), chosen, python, timeout_s, only)
-    outcomes = _mpi_suites.run(suite, _paths.command("spinrun"), jobs)
+    repeatedly = json_file is not None and is_replaced(json_file)
+    outcomes = _mpi_suites.run(suite, _paths.command("spinrun"), jobs, write if repeatedly else None)
     _mpi_suites.show(outcomes)
-    if json_file is not None:
-        write_atomically(json_file, (json.dumps(_mpi_suites.report(outcomes), indent=1) + "\n").encode())
+    if not repeatedly:
+        write(outcomes)
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
 

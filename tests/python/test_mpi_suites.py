@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,32 @@ def test_a_suite_of_the_form_of_mpi4pys(tmp_path: Path) -> None:
     assert "spin, 2 ranks: 1 passed, 2 failed, 1 skipped; 1 tests in what passed" in done.stdout
     done = mpi_tests(tmp_path, "-n", 1, "-n", 2, "--only", "good")
     assert (done.returncode, done.stdout.count("1 passed, 0 failed, 0 skipped")) == (0, 2)
+
+
+def test_what_has_ended_is_kept_when_the_run_is_interrupted(tmp_path: Path) -> None:
+    folder, out = tmp_path / "test", tmp_path / "out.json"
+    folder.mkdir()
+    (folder / "main.py").write_text(MAIN.replace('"test_bad"', '"test_waits"'))
+    (folder / "test_good.py").write_text(
+        f"import unittest\nclass Test(unittest.TestCase):\n    {MODULES['test_good']}\n"
+    )
+    (folder / "test_waits.py").write_text("import time\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "spinkit", "mpi-tests", folder, "-n", "1", "--jobs", "1", "--json", out]
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        give_up = time.monotonic() + 60
+        while not out.exists() and run.poll() is None and time.monotonic() < give_up:
+            time.sleep(0.1)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) != 0
+    assert [(one["name"], one["status"], one["tests"]) for one in json.loads(out.read_text())] == [
+        ("test_good", "passed", 2)
+    ]
+
+
+def test_a_stream_gets_the_outcomes_once(tmp_path: Path) -> None:
+    (tmp_path / "testlist").write_text("absent 1\nabsent 2\n")
+    done = mpi_tests(tmp_path, "--json", "-")
+    assert [one["ranks"] for one in json.loads(done.stdout[done.stdout.index("[\n") :])] == [1, 2]
 
 
 def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
