@@ -94,7 +94,9 @@ static void tags(void) {
     }
 }
 
-/* Rank 0 receives from certain ranks, and from any, whatever comes first. */
+static uint64_t data_from(int r) { return 0xd1ec0000u + (unsigned)r; }
+
+/* Rank 0 receives from certain ranks, whose messages have data, and from any, whatever comes first. */
 static void sources(enum kind kind) {
     if (ranks < 3)
         return;
@@ -105,7 +107,10 @@ static void sources(enum kind kind) {
             for (int turn = 0; turn < 2; turn++) {
                 if (turn == expected && rank != 0) {
                     spin_host_compute((uint64_t)rank * 50000);
-                    EQUAL("sources", post_send(net.ep, kind, SEND, from + rank, length, net.peers[0], 9, 0, NULL), 0);
+                    EQUAL(
+                        "sources",
+                        post_send(net.ep, kind, SENDDATA, from + rank, length, net.peers[0], 9, data_from(rank), NULL),
+                        0);
                     EQUAL("sources", post_send(net.ep, kind, SEND, from + 10 * rank, length, net.peers[0], 9, 0, NULL),
                           0);
                 }
@@ -136,6 +141,8 @@ static void sources(enum kind kind) {
                 EQUAL("sources", entry.len, length);
                 if (entry.op_context == to[r]) {
                     SAME_BYTES("source", to[r], from + r, length);
+                    EQUAL("source", entry.flags & FI_REMOTE_CQ_DATA, FI_REMOTE_CQ_DATA);
+                    EQUAL("source", entry.data, data_from(r));
                 } else {
                     SAME_BYTES("any source", entry.op_context, from + 10 * r, length);
                     wild++;
@@ -432,7 +439,7 @@ static void close_in_use(void) {
 }
 
 GROUP(matching) {
-    open_net(&(struct wish){0});
+    open_net(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV});
     fill(from, sizeof from, 1);
     for (enum kind kind = MSG; kind <= TAGGED; kind++) {
         order(kind);
