@@ -18,8 +18,8 @@ from spinkit._pool import Processes
 
 _GRACE_S = 60
 """Additional time that spinrun has to end after its own --timeout."""
-_INTERRUPTED = (128 + signal.SIGINT, -signal.SIGINT)
-"""How spinrun ends when it is interrupted, which says nothing about the test."""
+_INTERRUPTED = re.compile(r"^spinrun: interrupted by signal", re.MULTILINE)
+"""What spinrun tells when it was interrupted, which says nothing about the test."""
 _NO_ERRORS = "No Errors"
 """The last line that programs of MPICH's suite print when all is well."""
 _IGNORED = frozenset({"mpiversion", "mpix", "strict", "lock", "init", "mem"})
@@ -182,7 +182,7 @@ def _run(case: Case, spinrun: Path, processes: Processes, judge: Callable[[Case,
     variables = [word for variable in case.environment for word in ("-x", variable)]
     command = [str(spinrun), *options, *variables, *case.command]
     status, output, errors = processes.execute(command, case.timeout_s + _GRACE_S, case.folder)
-    if status in _INTERRUPTED:
+    if status == -signal.SIGINT or _INTERRUPTED.search(errors):
         raise EndingError("interrupted")
     return judge(case, status, output, errors)
 
