@@ -181,7 +181,12 @@ def _run(case: Case, spinrun: Path, processes: Processes, judge: Callable[[Case,
     options = ["-n", str(case.ranks), "--nic", case.nic, "--timeout", str(case.timeout_s)]
     variables = [word for variable in case.environment for word in ("-x", variable)]
     command = [str(spinrun), *options, *variables, *case.command]
-    status, output, errors = processes.execute(command, case.timeout_s + _GRACE_S, case.folder)
+    try:
+        status, output, errors = processes.execute(command, case.timeout_s + _GRACE_S, case.folder)
+    except EndingError:
+        raise
+    except SpinkitError as error:  # one that hangs costs no other
+        return Outcome(case, "failed", reason=str(error))
     if status == -signal.SIGINT or _INTERRUPTED.search(errors):
         raise EndingError("interrupted")
     return judge(case, status, output, errors)

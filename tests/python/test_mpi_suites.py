@@ -123,6 +123,20 @@ def test_what_has_ended_is_kept_when_the_run_is_interrupted(tmp_path: Path) -> N
     ]
 
 
+def test_a_run_that_hangs_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_mpi_suites, "_GRACE_S", 2)
+    spinrun = tmp_path / "spinrun"
+    spinrun.write_text('#!/bin/sh\ncase "$*" in */hangs) exec sleep 600;; esac\necho No Errors\n')
+    spinrun.chmod(0o755)
+    for name in ("hangs", "ends"):
+        (tmp_path / name).touch()
+    (tmp_path / "testlist").write_text("hangs 2\nends 2\n")
+    suite = _mpi_suites.read(tmp_path, (), ("spin",), Path(sys.executable), 0, ())
+    hangs, ends = _mpi_suites.run(suite, spinrun, 1)
+    assert (hangs.status, hangs.reason) == ("failed", f"{spinrun} did not end within 2 s")
+    assert ends.status == "passed"
+
+
 def test_a_stream_gets_the_outcomes_once(tmp_path: Path) -> None:
     (tmp_path / "testlist").write_text("absent 1\nabsent 2\n")
     done = mpi_tests(tmp_path, "--json", "-")
