@@ -161,10 +161,13 @@ __attribute__((unused)) static void append_plain(ptl_pt_index_t pt, ptl_match_bi
 
 /* Waits until `ct` has counted `count`; ends the program if something that it counts has failed. */
 __attribute__((unused)) static void await_count(ptl_handle_ct_t ct, ptl_size_t count) {
-    ptl_ct_event_t counted;
-    CHECK(PtlCTWait(ct, count, &counted));
-    if (counted.failure != 0)
+    int rc = spin_ct_await(ct, count);
+    if (rc == PTL_FAIL) {
+        ptl_ct_event_t counted;
+        CHECK(PtlCTGet(ct, &counted));
         fail("%zu messages or operations failed", (size_t)counted.failure);
+    }
+    CHECK(rc);
 }
 
 #endif

@@ -163,7 +163,7 @@ def _messages(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     """Measure messages per CPU second of simulator and ranks, which includes the start and end of the job."""
     program = _compile(home, tools, folder, "messages")
     for pattern, ranks, rounds in MESSAGES:
-        job = [str(tools.spinrun), "-n", str(ranks), "--nic", "portals4", program]
+        job = [str(tools.spinrun), "-n", str(ranks), "--nic", "portals4", "--post-ahead", "128", program]
         job += ["--pattern", pattern, "--rounds", str(rounds)]
         runs = [_timed(job) for _ in range(3)]
         rate = max(_per_second(json.loads(output)["messages"], _cpu(usage)) for output, usage in runs)

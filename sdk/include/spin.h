@@ -194,6 +194,12 @@ int spin_defer(int on);
  * PTL_EQ_EMPTY, PTL_NO_INIT, or PTL_ARG_INVALID (`max` is 0, or a pointer or the queue is invalid). */
 int spin_eq_take(ptl_handle_eq_t eq, ptl_event_t *events, unsigned int max, unsigned int *count);
 
+/* Waits as PtlCTWait does, in the same simulated time, but does not tell the counter's value. So with `spinrun --post-ahead` it returns at
+ * once when the counter is known to have reached `test`.
+ * Returns PTL_OK when the counter's successes have reached `test`, PTL_FAIL when it has counted a failure before that, and otherwise what
+ * PtlCTWait returns: PTL_NO_INIT, PTL_ARG_INVALID, PTL_INTERRUPTED, PTL_ABORTED. */
+int spin_ct_await(ptl_handle_ct_t ct, ptl_size_t test);
+
 /* Waits until every rank of the job has called it; takes no simulated time of its own. Returns PTL_OK or PTL_NO_INIT.
  * A rank arrives once per round: when a second thread of it calls meanwhile, that thread waits for the next round. */
 int spin_barrier(void);

@@ -1,4 +1,5 @@
-/* Calls that are posted: `posting mix` checks that nothing differs, `posting leave` ends a rank that has posted calls. */
+/* Calls that are posted: `posting mix` checks that nothing differs, `posting events` does so with events that are known, `posting leave`
+ * ends a rank that has posted calls. */
 #include "../portals/harness.h"
 #include <spin.h>
 #include <unistd.h>
@@ -85,6 +86,48 @@ static void mix(void) {
     CHECK(spin_barrier());
 }
 
+/* A ring of ranks sends acknowledged messages, some at a time, and takes the events of both ends. */
+static void events(void) {
+    enum { MESSAGES = 300, WINDOW = 20 };
+    unsigned int own = (unsigned int)spin_rank(), next = (own + 1) % (unsigned int)spin_size(), which;
+    ptl_handle_eq_t eq;
+    ptl_handle_me_t handle;
+    ptl_pt_index_t index;
+    ptl_event_t event;
+    uint64_t value = own, count[2] = {0, 0};
+    CHECK(PtlEQAlloc(ni, 4 * WINDOW, &eq));
+    CHECK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &index));
+    ptl_me_t me = {.start = (void *)table,
+                   .length = sizeof table,
+                   .ct_handle = arrived,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE,
+                   .match_id = {.rank = PTL_RANK_ANY}};
+    CHECK(PtlMEAppend(ni, index, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    ptl_handle_md_t md = descriptor(&value, sizeof value, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    CHECK(spin_barrier());
+    for (unsigned int i = 0; i < MESSAGES + WINDOW; i++) {
+        for (unsigned int k = 0; k < 2 && i >= WINDOW; k++) {
+            CHECK((i + k) % 2 ? PtlEQWait(eq, &event) : PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &which));
+            bool is_ack = event.type == PTL_EVENT_ACK;
+            EXPECT(is_ack || (event.type == PTL_EVENT_PUT && event.hdr_data == count[0]));
+            count[is_ack]++;
+            spin_host_compute(is_ack ? 20 : 3);
+        }
+        if (i < MESSAGES)
+            CHECK(PtlPut(md, 0, sizeof value, PTL_ACK_REQ, to_rank(next), index, 0, 0, NULL, i));
+        if (i % 50 == 0)
+            printf("rank %u: %u of its messages are acknowledged at %llu ps\n", own, (unsigned int)count[1],
+                   (unsigned long long)spin_time_ps());
+    }
+    EXPECT(count[0] == MESSAGES && count[1] == MESSAGES);
+    CHECK(spin_ct_await(arrived, MESSAGES));
+    CHECK(spin_barrier());
+    EXPECT(spin_ct_await(PTL_CT_NONE, 0) == PTL_ARG_INVALID);
+    CHECK(PtlMEUnlink(handle));
+    CHECK(PtlPTFree(ni, index));
+}
+
 /* The first put waits for its answer, the others do not. */
 static void leave_early(void) {
     static const uint64_t value = 1;
@@ -101,6 +144,8 @@ int main(int argc, char **argv) {
     EXPECT(argc == 2);
     if (strcmp(argv[1], "mix") == 0)
         mix();
+    else if (strcmp(argv[1], "events") == 0)
+        events();
     else
         leave_early();
     return close_interface();

@@ -15,6 +15,11 @@
 //! The simulator performs them, each at the time at which the one before is over, before the call that follows, and whenever the
 //! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`].
 //!
+//! With an answer come events that already are in the queue at which the thread has looked last, and the value of the counter for which it
+//! has waited last ([`Slot::known`]). As long as the rank takes these events, or waits for what the counter has reached, its calls are
+//! posted, too: the simulator makes them at their times, and ends the run if an answer is not the one that the rank has given itself
+//! ([`Post::claim`]). That a queue is empty is never known.
+//!
 //! The simulator does not trust ranks, which can write to the whole file at any time. It reads each word of a call
 //! once, and determines the calling process by itself. The size of the file is sealed.
 //!
@@ -22,10 +27,11 @@
 //! the word that it waits for ([`DOORBELL_SLEEPS`] in the doorbell). Whoever changes a word with that bit wakes the
 //! sleeper.
 
+use crate::portals::{Event, Handle};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5803;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5804;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -39,7 +45,9 @@ pub const DOORBELL_RING: u32 = 2;
 /// The maximum number of argument words of a call.
 pub const ARGS: usize = 20;
 /// The maximum number of posted calls of a thread.
-pub const POSTS: usize = 16;
+pub const POSTS: usize = 128;
+/// The maximum number of events that come with an answer.
+pub const KNOWN: usize = 64;
 /// The maximum number of argument words of a posted call.
 pub const POST_ARGS: usize = 12;
 /// The maximum size in bytes of data that are copied when a call is posted.
@@ -113,6 +121,10 @@ pub struct Slot {
     pub result: i32,
     /// The CPU time of this thread since its last answer, in nanoseconds; 0 unless the header asks for it.
     pub elapsed_ns: u64,
+    /// The number of calls that the thread has posted since its last answer.
+    pub posted: AtomicU32,
+    /// How many of them the simulator has taken over. Only the simulator writes it while the thread runs its own code.
+    pub taken: AtomicU32,
     /// The arguments, one word each in the order of the C prototype; see [`Op`].
     pub args: [u64; ARGS],
     /// The results other than the return code, one word each in the order of the C prototype's output pointers.
@@ -129,12 +141,26 @@ pub struct Slot {
     pub copy_result: i32,
     /// The thread id of the caller, 0 if its process never had a second thread.
     pub tid: u32,
-    /// The number of calls that the thread has posted since its last answer.
-    pub posted: AtomicU32,
-    /// How many of them the simulator has taken over. Only the simulator writes it while the thread runs its own code.
-    pub taken: AtomicU32,
     /// The posted calls.
     pub posts: [Post; POSTS],
+    /// What was known when the thread was last answered.
+    pub known: Known,
+}
+
+/// What a thread knows about its queue and its counter.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Known {
+    /// The queue.
+    pub queue: Handle,
+    /// The number of `events`, the oldest ones of the queue.
+    pub count: u32,
+    /// The counter, or `PTL_INVALID_HANDLE`.
+    pub counter: Handle,
+    /// The number of its successes.
+    pub success: u64,
+    /// Events of the queue.
+    pub events: [Event; KNOWN],
 }
 
 /// A posted call.
@@ -153,6 +179,16 @@ pub struct Post {
     pub payload: [u8; PAYLOAD],
     /// The first scalar result, when the call is over.
     pub out: u64,
+    /// For a call that takes an event: the [`digest`] of the event that the rank was given.
+    pub claim: u64,
+}
+
+/// Returns a number that events have in common only by chance unless they are equal.
+pub fn digest(event: &Event) -> u64 {
+    let words: [u64; size_of::<Event>() / 8] = bytemuck::cast(*event);
+    words
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
 /// Decides how long to spin on a word before sleeping, from how often spinning has succeeded before. A peer on another

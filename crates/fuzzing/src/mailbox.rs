@@ -9,9 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use abi::mailbox::{
-    self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, Op, PAYLOAD, POST_ARGS, POSTS, Post, SLOTS, Slot, state,
+    self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, KNOWN, Known, Op, PAYLOAD, POST_ARGS, POSTS, Post, SLOTS, Slot,
+    state,
 };
-use abi::portals::{CtEvent, Le, Md, Me, NiLimits, ReturnCode};
+use abi::portals::{CtEvent, Event, INVALID_HANDLE, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{Pod, bytes_of};
 use host::job::shared::Shared;
@@ -100,7 +101,8 @@ impl Mailbox {
                     1 => reply.with(&self.shared.data::<CtEvent>(caller)),
                     _ => reply.with(&self.shared.data::<NiLimits>(caller)),
                 };
-                self.answer(caller, &reply);
+                let known = input.arbitrary::<bool>()?.then(|| input.arbitrary()).transpose()?;
+                self.answer(caller, &reply, known);
             }
             8 => {
                 let length = input.int_in_range(0..=BOUNCE)?;
@@ -190,12 +192,27 @@ impl Mailbox {
             }
             Err(why) => {
                 assert!(op.is_none() || pid != PROCESS, "a call was refused: {why}");
-                self.answer(caller, &Reply::new(ReturnCode::Fail));
+                self.answer(caller, &Reply::new(ReturnCode::Fail), None);
             }
         }
     }
 
-    fn answer(&mut self, caller: Caller, reply: &Reply) {
+    /// Answers a call, and says that a queue has a number of events, if it is `known`.
+    fn answer(&mut self, caller: Caller, reply: &Reply, known: Option<(u8, u32)>) {
+        let place = slot(caller.rank as usize, caller.slot as usize) + offset_of!(Slot, known);
+        let (mut count, mut counter) = (0, INVALID_HANDLE);
+        if let Some((events, queue)) = known {
+            let events: Vec<Event> =
+                (0..u64::from(events)).map(|number| Event { hdr_data: number, ..Event::default() }).collect();
+            self.shared.tell(caller, (queue, events.iter()), (!queue, u64::from(queue) << 7));
+            (count, counter) = (events.len().min(KNOWN) as u32, !queue);
+            let bytes: Vec<u8> = events[..count as usize].iter().flat_map(bytes_of).copied().collect();
+            self.put(place + offset_of!(Known, events), &bytes);
+            self.put(place + offset_of!(Known, queue), &queue.to_le_bytes());
+            self.put(place + offset_of!(Known, success), &(u64::from(queue) << 7).to_le_bytes());
+        }
+        self.put(place + offset_of!(Known, count), &count.to_le_bytes());
+        self.put(place + offset_of!(Known, counter), &counter.to_le_bytes());
         self.shared.answer(caller, reply);
         self.inside[caller.rank as usize] &= !(1 << caller.slot);
         let at = slot(caller.rank as usize, caller.slot as usize);

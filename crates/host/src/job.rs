@@ -10,7 +10,7 @@
 //!
 //! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
 //!
-//! * `spec`, `call`: what is run; calls, answers and pauses
+//! * `spec`, `call`, `belief`: what is run; calls, answers and pauses; answers that were given ahead
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
 //! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`: processes
 //! * `state`: the state of a job
@@ -22,6 +22,7 @@
 
 mod affinity;
 mod batch;
+mod belief;
 mod busy_wait;
 mod call;
 mod delayed;
@@ -66,7 +67,7 @@ pub use memory_loop::{Place, Polling};
 pub use spec::{JobError, JobSpec};
 pub use state::Job;
 
-use abi::portals::ReturnCode;
+use abi::portals::{Event, Handle};
 use affinity::Affinity;
 use batch::Batch;
 use bytemuck::AnyBitPattern;
@@ -77,7 +78,7 @@ use rustix::process::Signal;
 use shared::Shared;
 use sim::Time;
 use spec::MAX_RANKS;
-use state::{Process, Rank};
+use state::{Posted, Process, Rank};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
@@ -190,7 +191,7 @@ impl Job {
         let rank = caller.rank as usize;
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
         self.ranks[rank].inside &= !(1 << caller.slot);
-        let posted = self.ranks[rank].posted.take_if(|(slot, _)| *slot == caller.slot);
+        let posted = self.ranks[rank].posted.take_if(|posted| posted.slot == caller.slot);
         // After a posted call, a rank does not run if its only thread waits for the answer to its own call.
         let sleeps = posted.is_some() && self.shared.requested(rank, caller.slot as usize) == Some(0);
         if sleeps {
@@ -200,17 +201,11 @@ impl Job {
         }
         self.shared.set_now(now);
         match (posted, caller.slot) {
-            // The rank has gone on already; its next pause may be there.
-            (Some((_, op)), _) if reply.rc != ReturnCode::Ok as i32 => {
-                let hint = if self.spec.post_ahead > 0 { "; --post-ahead 0 returns the code" } else { "" };
-                let message = format!(
-                    "{} was refused (return code {}) although one like it was accepted before{hint}",
-                    op.c_name(),
-                    reply.rc
-                );
-                return Pause::Refused { rank, message };
-            }
-            (Some(_), _) => {
+            (Some(Posted { op, belief, .. }), _) => {
+                // The rank has gone on already; its next pause may be there.
+                if let Some(objection) = belief.objection(op, reply) {
+                    return Pause::Refused { rank, message: self.with_advice(&objection) };
+                }
                 self.ranks[rank].payload = None;
                 self.shared.answer_post(caller, reply.out[0]);
             }
@@ -218,6 +213,33 @@ impl Job {
             (None, _) => self.shared.answer(caller, reply),
         }
         if sleeps { self.next_pause(rank) } else { self.wait(rank) }
+    }
+
+    /// Returns why a call may not wait, for the user: it is a posted one that was answered ahead.
+    pub fn objection_to_wait(&self, caller: Caller) -> Option<String> {
+        let posted = self.ranks[caller.rank as usize].posted.filter(|posted| posted.slot == caller.slot)?;
+        posted.belief.objection_to_wait(posted.op).map(|objection| self.with_advice(&objection))
+    }
+
+    fn with_advice(&self, objection: &str) -> String {
+        let advice = if self.spec.post_ahead > 0 { "; --post-ahead 0 makes each call at its time" } else { "" };
+        format!("{objection}{advice}")
+    }
+
+    /// Whether the thread that gets the answer to a call may use what it then knows ([`Job::tell`]).
+    pub fn may_know(&self, caller: Caller) -> bool {
+        let posts = self.ranks[caller.rank as usize].posted.is_some_and(|posted| posted.slot == caller.slot);
+        caller.slot != PMI && !posts && self.shared.may_know(caller)
+    }
+
+    /// Tells a thread, with the next answer, what is in a queue, and the number of successes of a counter.
+    pub fn tell<'a>(
+        &mut self,
+        caller: Caller,
+        queue: (Handle, impl Iterator<Item = &'a Event>),
+        counter: (Handle, u64),
+    ) {
+        self.shared.tell(caller, queue, counter);
     }
 
     /// Returns the number of calls that a rank has posted and the simulator has not handed out.
@@ -238,7 +260,7 @@ impl Job {
     /// Returns the structure argument of a call that is not answered.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         let Rank { posted, payload, .. } = &self.ranks[caller.rank as usize];
-        let payload = payload.as_ref().filter(|_| posted.is_some_and(|(slot, _)| slot == caller.slot));
+        let payload = payload.as_ref().filter(|_| posted.is_some_and(|posted| posted.slot == caller.slot));
         payload.and_then(|payload| payload.structure()).unwrap_or_else(|| self.shared.data(caller))
     }
 

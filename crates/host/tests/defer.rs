@@ -53,7 +53,7 @@ const ROUNDS: &str = r#"
                 handles[i] = PTL_INVALID_HANDLE;
                 append(round * MESSAGES + i, &handles[i]);
             }
-            /* 16 are posted at most, the 17th call waits and brings their handles. */
+            /* The next call that waits brings the handles. */
             int is_late = handles[MESSAGES - 1] == PTL_INVALID_HANDLE;
             if (is_late != (DEFERS && WORKS)) return 3;
             CHECK(spin_barrier());

@@ -162,7 +162,7 @@ fn posted_calls_that_cannot_be_end_the_run() {
     let run = |call: &str, posted: &str| run(&program, 1, &[call.into(), posted.into()], Duration::from_secs(60));
     let refused = |code| {
         format!(
-            "PtlPut was refused (return code {code}) although one like it was accepted before; --post-ahead 0 returns the code"
+            "PtlPut was refused (return code {code}) although one like it was accepted before; --post-ahead 0 makes each call at its time"
         )
     };
     let put = mailbox::Op::PtlPut as u32;

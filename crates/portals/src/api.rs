@@ -3,6 +3,7 @@
 use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};
 use crate::attachment;
 use crate::call::{self, Call};
+use crate::known;
 use crate::posting;
 use crate::session::{self, Session};
 use abi::mailbox::Op;
@@ -44,14 +45,24 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
     if call.post(op, place.unwrap_or(std::ptr::null_mut())) {
         return ReturnCode::Ok as c_int;
     }
+    if known::takes_event(op) {
+        match call.take_known(op) {
+            Ok(mut answer) => {
+                arguments.iter().for_each(|argument| argument.take(&mut answer));
+                return answer.rc();
+            }
+            Err(unanswered) => call = unanswered,
+        }
+    }
     let may_post = call.may_post();
-    let learned = (may_post && posting::is_of_interest(op)).then(|| call.args());
+    let learned = (may_post && (posting::is_of_interest(op) || known::takes_event(op))).then(|| call.args());
     let appended =
         (may_post && matches!(op, Op::PtlMEAppend | Op::PtlMEAppendHandlers)).then(|| (call.args(), call.structure()));
     let mut answer = call.perform();
     if answer.rc() == ReturnCode::Ok as c_int || answer.rc() == ReturnCode::EqDropped as c_int {
         if let Some(args) = learned {
             posting::learn(op, &args);
+            known::learn(op, &args);
         }
         if let Some((args, me)) = appended {
             posting::append(&args, &me);
@@ -227,6 +238,26 @@ pub extern "C" fn spin_defer(on: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_eq_take(eq: Handle, events: Address, max: u32, count: Out<u32>) -> c_int {
     perform_initialised(Op::SpinEqTake, &[&eq, &events, &max, &count])
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_ct_await(ct: Handle, test: u64) -> c_int {
+    if !attachment::initialised() {
+        return not_initialised(Op::PtlCTWait);
+    }
+    let mut call = match Call::begin(Op::PtlCTWait) {
+        Ok(call) => call,
+        Err(rc) => return rc as c_int,
+    };
+    call.word(u64::from(ct));
+    call.word(test);
+    if call.post_reached() {
+        return ReturnCode::Ok as c_int;
+    }
+    let answer = call.perform();
+    let has_failed = answer.rc() == ReturnCode::Ok as c_int && answer.data::<CtEvent>().success < test;
+    if has_failed { ReturnCode::Fail as c_int } else { answer.rc() }
 }
 
 /// See `spin.h`.

@@ -1,12 +1,13 @@
 //! A call of the simulator through the calling thread's slot.
 
+use crate::known;
 use crate::output;
 use crate::posting::{self, Copied};
 use crate::session::{self, Session};
 use abi::mailbox::{
-    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, env, state,
+    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, digest, env, state,
 };
-use abi::portals::ReturnCode;
+use abi::portals::{Event, Handle, ReturnCode};
 use bytemuck::{AnyBitPattern, NoUninit};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -142,6 +143,9 @@ impl Call {
             (*slot).elapsed_ns = unanswered_ns(session);
             let single = std::ptr::addr_of!(__libc_single_threaded).read_volatile() != 0;
             (*slot).tid = if single { 0 } else { Pid::as_raw(Some(gettid())) as u32 };
+            if !single {
+                known::forget();
+            }
         }
         Ok(Call { session, busy, slot, words: 0 })
     }
@@ -187,28 +191,50 @@ impl Call {
         bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
 
-    /// Posts the call if it is known to be accepted, and there is room. Returns whether it did; if not, the call must be performed.
-    /// Its result goes to `place` unless that is NULL.
-    pub fn post(&mut self, op: Op, place: *mut u32) -> bool {
-        let limit = self.post_limit();
+    /// Returns the place of the next posted call, if this thread may post it and there is room.
+    fn room(&self) -> Option<usize> {
         // SAFETY: mapped, and this thread's until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
         // A process with several threads would need an order of their calls, and a thread that ends posts no more.
-        if posted >= limit || tid != 0 || LEASE.try_with(|_| ()).is_err() {
-            return false;
+        (posted < self.post_limit() && tid == 0 && LEASE.try_with(|_| ()).is_ok()).then_some(posted as usize)
+    }
+
+    /// Returns a posted call, whose place is in `room`.
+    fn post_at(&self, index: usize) -> *mut Post {
+        assert!(index < POSTS);
+        // SAFETY: mapped, and the index is less than POSTS.
+        unsafe { (&raw mut (*self.slot).posts).cast::<Post>().add(index) }
+    }
+
+    /// Fills in a posted call but for its payload, and lets the simulator see it.
+    fn fill(&self, index: usize, op: Op, (payload_addr, payload_len): (u64, usize), claim: u64) {
+        let args = self.args();
+        let mut words = [0; POST_ARGS];
+        words.copy_from_slice(&args[..POST_ARGS]);
+        let post = self.post_at(index);
+        // SAFETY: as in `room`.
+        unsafe {
+            (*post).op = op as u32;
+            (*post).args = words;
+            ((*post).payload_addr, (*post).payload_len) = (payload_addr, payload_len as u32);
+            (*post).claim = claim;
+            (*self.slot).posted.store(index as u32 + 1, Ordering::Release);
         }
+    }
+
+    /// Posts the call if it is known to be accepted, and there is room. Returns whether it did; if not, the call must be performed.
+    /// Its result goes to `place` unless that is NULL.
+    pub fn post(&mut self, op: Op, place: *mut u32) -> bool {
+        let Some(index) = self.room() else { return false };
         let args = self.args();
         let defers = DEFERS.get();
         let copied = if defers { posting::defers(op, &args, || self.structure()) } else { posting::accepts(op, &args) };
         let Some(copied) = copied else { return false };
-        let index = posted as usize;
-        let mut words = [0; POST_ARGS];
-        words.copy_from_slice(&args[..POST_ARGS]);
-        // SAFETY: as above; the index is less than POSTS. Who defers calls has promised that their data can be read.
-        unsafe {
-            let post = (&raw mut (*self.slot).posts).cast::<Post>().add(index);
+        let post = self.post_at(index);
+        // SAFETY: as in `room`. Who defers calls has promised that their data can be read.
+        let copied = unsafe {
             let payload = (&raw mut (*post).payload).cast::<u8>();
-            let (address, length) = match copied {
+            match copied {
                 Copied::Nothing => (0, 0),
                 Copied::Structure => {
                     payload.copy_from_nonoverlapping((&raw const (*self.slot).data).cast(), posting::PLAIN_ME);
@@ -224,23 +250,47 @@ impl Call {
                     }
                     (address, length)
                 }
-            };
-            (*post).op = if op == Op::PtlMEAppendHandlers { Op::PtlMEAppend } else { op } as u32;
-            (*post).args = words;
-            ((*post).payload_addr, (*post).payload_len) = (address, length as u32);
-            (*self.slot).posted.store(posted + 1, Ordering::Release);
-        }
+            }
+        };
         if !place.is_null() {
             // SAFETY: as above.
-            let post = unsafe {
-                let post = (&raw mut (*self.slot).posts).cast::<Post>().add(index);
-                (*post).out = NO_RESULT;
-                post
-            };
+            unsafe { (*post).out = NO_RESULT };
             places().push(Place { post: post as usize, to: place as usize });
             PENDING.fetch_add(1, Ordering::Release);
         }
+        self.fill(index, if op == Op::PtlMEAppendHandlers { Op::PtlMEAppend } else { op }, copied, 0);
         true
+    }
+
+    /// Takes the next event that is known to be in the queue of the call, and posts the call.
+    ///
+    /// # Errors
+    /// The call, which must be performed: no event is known, or there is no room.
+    pub fn take_known(self, op: Op) -> Result<Answer, Call> {
+        let Some(index) = self.room() else { return Err(self) };
+        let args = self.args();
+        // SAFETY: mapped; the simulator has written it before its last answer.
+        let known = unsafe { &(*self.slot).known };
+        let Some((event, handle)) = known::next(op, &args, known) else { return Err(self) };
+        // SAFETY: as in `room`.
+        unsafe { (&raw mut (*self.post_at(index)).payload).cast::<u32>().write_unaligned(known.queue) };
+        self.fill(index, op, handle.map_or((0, 0), |address| (address, size_of::<Handle>())), digest(&event));
+        // SAFETY: as above.
+        unsafe {
+            (*self.slot).result = ReturnCode::Ok as i32;
+            (*self.slot).out = [0; 4];
+            (&raw mut (*self.slot).data).cast::<Event>().write_unaligned(event);
+        }
+        Ok(Answer { slot: self.slot, words: 0, _busy: self.busy })
+    }
+
+    /// Posts a wait for a counter that is known to have reached the threshold. Returns whether it did.
+    pub fn post_reached(&self) -> bool {
+        let args = self.args();
+        // SAFETY: as in `take_known`.
+        let has_reached = known::has_reached(&args, unsafe { &(*self.slot).known });
+        let index = self.room().filter(|_| has_reached);
+        index.map(|index| self.fill(index, Op::PtlCTWait, (0, 0), 0)).is_some()
     }
 
     /// Copies data of the call into its post. The kernel copies, as the address may be bad.
@@ -288,6 +338,7 @@ impl Call {
         }
         PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
+        known::answered();
         if PENDING.load(Ordering::Acquire) > 0 {
             take_results();
         }

@@ -9,6 +9,7 @@
 //! * [`clock`]: the connection to `libsimclock.so`
 //! * [`call`]: one call through a thread's slot
 //! * [`posting`]: calls whose answer is known before they are made
+//! * [`known`]: events and counters that are known before they are asked for
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
 
@@ -17,6 +18,7 @@ mod argument;
 mod attachment;
 mod call;
 mod clock;
+mod known;
 mod output;
 mod posting;
 mod session;

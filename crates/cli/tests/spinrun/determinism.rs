@@ -15,7 +15,7 @@ fn often(times: u32, name: &str, options: &str, program: &Path, arguments: &str)
             (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
         // Calls that do not wait for their answers, processors that the kernel chooses, and ranks that are copies of one process change
         // nothing but the speed.
-        let how = if number.is_multiple_of(2) { "--post-ahead 16 --bind-to none --start exec" } else { "--start fork" };
+        let how = if number.is_multiple_of(2) { "--post-ahead 128 --bind-to none --start exec" } else { "--start fork" };
         let options = format!("{options} {how} --json {} --trace {}", json.display(), trace.display());
         let out = spinrun(&options, program, arguments).ok();
         (out, std::fs::read(json).unwrap(), std::fs::read(trace).unwrap())
@@ -53,7 +53,14 @@ fn posted_calls() {
     assert_eq!(few, spinrun("-n 2", &plain("posting"), "mix").ok());
     let measured = spinrun("-n 2 --post-ahead 16 --compute measured:1", &plain("posting"), "mix");
     measured.ended(0, "note: --post-ahead has no effect with --fail, --kill-card and --compute\n");
-    spinrun("-n 2 --post-ahead 17", &plain("posting"), "mix").ended(2, "17 is not in 0..=16");
+    spinrun("-n 2 --post-ahead 129", &plain("posting"), "mix").ended(2, "129 is not in 0..=128");
+}
+
+#[test]
+fn known_answers() {
+    for nic in ["rdma", "portals4", "spin"] {
+        twice(&format!("known-{nic}"), &format!("-n 4 --nic {nic}"), &plain("posting"), "events");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use abi::mailbox::{ARGS, Op, SLOTS};
 use abi::portals::ReturnCode;
-use bytemuck::NoUninit;
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::process::ExitStatus;
 
 /// A thread of a rank that waits for an answer.
@@ -52,6 +52,12 @@ impl Reply {
     /// Makes an answer with `PTL_OK` and one scalar result.
     pub fn value(value: u64) -> Reply {
         Reply { out: [value, 0, 0, 0], ..Reply::new(ReturnCode::Ok) }
+    }
+
+    /// Returns the structure result, if there is one of this type.
+    pub fn structure<T: AnyBitPattern>(&self) -> Option<T> {
+        let bytes = self.data.bytes();
+        (bytes.len() == size_of::<T>()).then(|| bytemuck::pod_read_unaligned(bytes))
     }
 
     /// Adds a structure result.

@@ -1,9 +1,10 @@
 //! Waits for the next pause of a rank.
 
+use super::belief::Belief;
 use super::call::{Call, Caller, PMI, Pause, Reply};
 use super::memory_loop::Polling;
 use super::output::Output;
-use super::state::{Job, Process, Rank};
+use super::state::{Job, Posted, Process, Rank};
 use super::{family, process, signals, threads};
 use abi::mailbox::{ARGS, Op};
 use abi::portals::ReturnCode;
@@ -59,7 +60,9 @@ impl Job {
             Ok((call, pid, payload)) => {
                 let state = &mut self.ranks[rank];
                 state.inside |= 1 << caller.slot;
-                (state.caller_pid, state.posted, state.payload) = (pid, Some((caller.slot, call.op)), Some(payload));
+                let belief = Belief::of(call.op, &call.args, payload.claim());
+                let posted = Posted { slot: caller.slot, op: call.op, belief };
+                (state.caller_pid, state.posted, state.payload) = (pid, Some(posted), Some(payload));
                 Some(call)
             }
             Err(message) => {

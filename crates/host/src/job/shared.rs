@@ -3,7 +3,10 @@
 use super::call::{Call, Caller, Reply};
 use super::signals;
 use super::spec::JobError;
-use abi::mailbox::{self, ARGS, BOUNCE, DOORBELL_SLEEPS, Header, Op, PAYLOAD, POST_ARGS, POSTS, Patience, Slot, state};
+use abi::mailbox::{
+    self, ARGS, BOUNCE, DOORBELL_SLEEPS, Header, KNOWN, Op, PAYLOAD, POST_ARGS, POSTS, Patience, Slot, state,
+};
+use abi::portals::{Event, Handle, INVALID_HANDLE};
 use bytemuck::AnyBitPattern;
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -24,6 +27,8 @@ pub struct Shared {
     together: bool,
     /// Whether ranks may have posted calls.
     posts: bool,
+    /// The slot that was told what is known, until its call is answered.
+    told: Option<Caller>,
 }
 
 const _: () = assert!(PAYLOAD as u64 >= nic::api::MAX_VOLATILE_SIZE, "all volatile data are copied");
@@ -33,9 +38,15 @@ pub struct Payload {
     address: u64,
     bytes: [u8; PAYLOAD],
     length: usize,
+    claim: u64,
 }
 
 impl Payload {
+    /// Returns what the rank has noted about the answer.
+    pub fn claim(&self) -> u64 {
+        self.claim
+    }
+
     /// Returns the structure argument of the call, of which the beginning was copied, if it has one.
     pub fn structure<T: AnyBitPattern>(&self) -> Option<T> {
         let mut bytes = [0; mailbox::DATA];
@@ -81,7 +92,15 @@ impl Shared {
                 together: 0.into(),
             });
         }
-        Ok(Shared { map, ranks, file, patience: Patience::new(), together: false, posts: post_ahead > 0 || defer > 0 })
+        Ok(Shared {
+            map,
+            ranks,
+            file,
+            patience: Patience::new(),
+            together: false,
+            posts: post_ahead > 0 || defer > 0,
+            told: None,
+        })
     }
 
     /// Makes signals to this process ring the doorbell.
@@ -154,8 +173,15 @@ impl Shared {
     /// Returns the slot and the thread id of the rank's call that is handed out next. `inside` has a bit set for each slot
     /// whose call was handed out before.
     pub fn first_request(&self, rank: usize, inside: u32) -> Option<(usize, u32)> {
-        let calls = (0..mailbox::SLOTS).filter(|k| inside & 1 << k == 0);
-        calls.filter_map(|k| Some((k, self.requested(rank, k)?))).min_by_key(|&(_, tid)| tid)
+        let mut first = None;
+        for k in (0..mailbox::SLOTS).filter(|k| inside & 1 << k == 0) {
+            match self.requested(rank, k) {
+                Some(0) => return Some((k, 0)), // the only thread
+                Some(tid) if first.is_none_or(|(_, least)| tid < least) => first = Some((k, tid)),
+                _ => {}
+            }
+        }
+        first
     }
 
     /// Returns the call in a slot, and the id of the process that made it.
@@ -224,7 +250,7 @@ impl Shared {
         let mut args = [0; ARGS];
         args[..POST_ARGS].copy_from_slice(&post.args);
         let length = (post.payload_len as usize).min(PAYLOAD);
-        let payload = Payload { address: post.payload_addr, bytes: post.payload, length };
+        let payload = Payload { address: post.payload_addr, bytes: post.payload, length, claim: post.claim };
         Ok((Call { caller, op, elapsed_ns: 0, args }, pid, payload))
     }
 
@@ -263,6 +289,36 @@ impl Shared {
         self.together = together;
     }
 
+    /// Whether a thread that waits for an answer may know more than that: it may post calls, and is the only one of its process.
+    pub fn may_know(&self, caller: Caller) -> bool {
+        self.posts && self.tid(caller.rank as usize, caller.slot as usize) == 0
+    }
+
+    /// Writes the oldest events of a queue, [`KNOWN`] at most, and the successes of a counter into a slot whose call is answered next.
+    pub fn tell<'a>(
+        &mut self,
+        caller: Caller,
+        (queue, events): (Handle, impl Iterator<Item = &'a Event>),
+        (counter, success): (Handle, u64),
+    ) {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        let mut count = 0;
+        // SAFETY: as for `call`; there are KNOWN places.
+        unsafe {
+            let known = &raw mut (*slot).known;
+            let places = (&raw mut (*known).events).cast::<Event>();
+            for event in events.take(KNOWN) {
+                places.add(count).write_volatile(*event);
+                count += 1;
+            }
+            (&raw mut (*known).queue).write_volatile(queue);
+            (&raw mut (*known).count).write_volatile(count as u32);
+            (&raw mut (*known).counter).write_volatile(counter);
+            (&raw mut (*known).success).write_volatile(success);
+        }
+        self.told = Some(caller);
+    }
+
     /// Answers a call.
     pub fn answer(&mut self, caller: Caller, reply: &Reply) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
@@ -272,6 +328,10 @@ impl Shared {
             if self.posts {
                 (*slot).posted.store(0, Ordering::Relaxed);
                 (*slot).taken.store(0, Ordering::Relaxed);
+                if self.told.take() != Some(caller) {
+                    (&raw mut (*slot).known.count).write_volatile(0);
+                    (&raw mut (*slot).known.counter).write_volatile(INVALID_HANDLE);
+                }
             }
             (&raw mut (*slot).result).write_volatile(reply.rc);
             (&raw mut (*slot).out).write_volatile(reply.out);

@@ -2,6 +2,7 @@
 
 use super::affinity::Affinity;
 use super::batch::Batch;
+use super::belief::Belief;
 use super::call::PMI;
 use super::family;
 use super::fork_server::ForkServer;
@@ -72,14 +73,24 @@ pub(super) struct Rank {
     pub(super) caller_pid: u32,
     /// Bit k is set while the call in slot k was handed out and is not answered.
     pub(super) inside: u32,
-    /// The slot and the function of the posted call that was handed out last, until it is over.
-    pub(super) posted: Option<(u32, Op)>,
+    /// The posted call that was handed out last, until it is over.
+    pub(super) posted: Option<Posted>,
     /// The data that were copied for it.
     pub(super) payload: Option<Payload>,
     pub(super) silence: SilentPeriod,
     pub(super) history: PollingHistory,
     /// The threads that are stopped in loops that poll.
     pub(super) held: Vec<PollingThread>,
+}
+
+/// A posted call that was handed out.
+#[derive(Clone, Copy)]
+pub(super) struct Posted {
+    /// The slot of its thread.
+    pub(super) slot: u32,
+    pub(super) op: Op,
+    /// What the thread believes about the answer.
+    pub(super) belief: Belief,
 }
 
 /// A thread that is stopped in a loop that polls.
@@ -116,8 +127,12 @@ impl Job {
         matches!(self.ranks[rank].process, Process::Alive(own) if family::belongs(pid, own))
     }
 
-    /// Returns the slot and the thread id of the call that is handed out next. A PMI barrier comes last.
+    /// Returns the slot and the thread id of the call that is handed out next. A PMI barrier comes last. While a posted call is under way,
+    /// there is none: it was made before there was a second thread.
     pub(super) fn first_request(&self, rank: usize) -> Option<(usize, u32)> {
+        if self.ranks[rank].posted.is_some() {
+            return None;
+        }
         let inside = self.ranks[rank].inside;
         let barrier = || (inside & 1 << PMI == 0 && self.pmi.in_barrier(rank)).then_some((PMI as usize, u32::MAX));
         self.shared.first_request(rank, inside).or_else(barrier)

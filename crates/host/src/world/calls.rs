@@ -9,6 +9,7 @@ use cluster::{HostTraffic, Work};
 use sim::Time;
 
 use super::barrier::BarrierKind;
+use super::end::End;
 use super::event::{Cluster, Event};
 use super::processes::{Processes, answer};
 use super::step::{Outcome, Step, Words, access, after, done, pack, unit, value};
@@ -36,7 +37,13 @@ impl Processes {
                     Ok(Step::Access(delay, access)) => {
                         cluster.schedule(delay, Event::Accessed(caller, Box::new(access)))
                     }
-                    Ok(Step::Wait(wait, limit)) => self.wait(cluster, caller, wait, limit),
+                    Ok(Step::Wait(wait, limit)) => {
+                        if let Some(message) = self.job.objection_to_wait(caller) {
+                            self.end = Some(End::BadProgram { rank, message });
+                            return;
+                        }
+                        self.wait(cluster, caller, wait, limit);
+                    }
                     Err(code) => {
                         if let Some(text) = self.refusals.note(rank, call.op, code, cluster.now()) {
                             cluster.tell_refusal(&text);

@@ -2,9 +2,11 @@
 
 use std::process::ExitStatus;
 
+use abi::portals::INVALID_HANDLE;
+
 use super::end::End;
 use super::event::Cluster;
-use super::processes::Processes;
+use super::processes::{Processes, Rank};
 use crate::job::{Caller, Pause, Reply};
 
 impl Processes {
@@ -24,8 +26,27 @@ impl Processes {
         if !self.ranks[caller.rank as usize].attention.resume(caller.slot) {
             self.note_change(cluster, caller.rank as usize);
         }
+        if self.job.may_know(caller) {
+            self.tell(cluster, caller);
+        }
         let pause = self.job.resume(caller, cluster.now(), &reply);
         self.paused(cluster, caller.rank as usize, pause);
+    }
+
+    /// Tells a thread that is to be answered what it may know of its queue and its counter.
+    fn tell(&mut self, cluster: &mut Cluster, caller: Caller) {
+        let Rank { watched: (queue, counter), aborted, .. } = self.ranks[caller.rank as usize];
+        if aborted {
+            return; // calls that wait fail
+        }
+        let card = cluster.card(caller.rank as usize);
+        let counter = counter.and_then(|ct| Some((ct, card.ct_value(ct).ok()?.success)));
+        let counter = counter.unwrap_or((INVALID_HANDLE, 0));
+        let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
+        match events {
+            Some(events) => self.job.tell(caller, events, counter),
+            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counter),
+        }
     }
 
     /// The rank `running` has paused, or something else has happened while it ran.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 
-use abi::portals::ReturnCode;
+use abi::portals::{Handle, ReturnCode};
 use cluster::{CardPorts, Death};
 use nic::{Nic, Notice};
 use sim::Time;
@@ -32,6 +32,8 @@ pub struct Rank {
     wait_number: u64,
     /// The queue that its next poll looks at first.
     pub next_queue: usize,
+    /// The queue from which it has taken an event last, or has tried to, and the counter for which it has waited last.
+    pub watched: (Option<Handle>, Option<Handle>),
     /// Whether its CPU is completing what an rdma card has left to it.
     completing: bool,
     /// Whether it, or its card, was to fail and has.

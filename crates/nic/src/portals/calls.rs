@@ -436,6 +436,14 @@ impl Portals {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
     }
 
+    /// The events that [`Portals::eq_take`] will take next, oldest first, unless the queue overflows or is freed. Not always all of them.
+    ///
+    /// # Errors
+    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
+    pub fn eq_known(&mut self, eq: Handle) -> Result<impl Iterator<Item = &Event>> {
+        Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.known())
+    }
+
     /// The interface of a live event queue.
     ///
     /// # Errors

@@ -41,6 +41,13 @@ impl EventRing {
         Some((event, std::mem::take(&mut self.lost)))
     }
 
+    /// Returns the events that will be taken next, oldest first, if none was lost before them and it is unlikely that one will be: the
+    /// queue is at most half full.
+    pub fn known(&self) -> impl Iterator<Item = &Event> {
+        let is_safe = !self.lost && self.events.len() <= self.capacity / 2;
+        self.events.iter().take(if is_safe { self.events.len() } else { 0 })
+    }
+
     /// Whether there is room for this number of further events.
     pub fn has_room(&self, events: usize) -> bool {
         self.events.len() + self.promised + events <= self.capacity
