@@ -14,7 +14,7 @@
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
 //! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`: processes
 //! * `state`: the state of a job
-//! * `memory`, `delayed`, `batch`, `remote`: the memory of ranks
+//! * `memory`, `delayed`, `batch`, `pages`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
 //! * `threads`: ranks with several threads
 //! * `affinity`, `moves`: the CPUs on which they run
@@ -39,6 +39,7 @@ mod memory;
 mod memory_loop;
 mod moves;
 mod output;
+mod pages;
 mod parking;
 mod pauses;
 mod pmi;

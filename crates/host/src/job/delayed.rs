@@ -3,6 +3,7 @@
 use super::process;
 use super::state::{Job, Rank};
 use abi::mailbox::SLOTS;
+use std::io;
 
 impl Job {
     /// Whether nothing but an answer, or a signal, lets a rank run: its only thread waits in a call, and the kernel copies.
@@ -27,6 +28,24 @@ impl Job {
                 Ok(()) // it has ended
             }
         };
+        self.check_written(rank, pid, written);
+    }
+
+    /// Writes what cards have changed in the pages of a rank that are kept.
+    pub(super) fn write_pages(&mut self, rank: usize) {
+        let Some(pid) = self.ranks[rank].pages.changed() else { return };
+        let is_there = self.is_of_rank(rank, pid as u32);
+        let pages = &mut self.ranks[rank].pages;
+        let written = if is_there {
+            pages.write_back()
+        } else {
+            pages.forget_changes();
+            Ok(()) // it has ended
+        };
+        self.check_written(rank, pid as u32, written);
+    }
+
+    fn check_written(&mut self, rank: usize, pid: u32, written: io::Result<()>) {
         // A rank that sleeps loses memory only by a signal handler, or if it is ended.
         if let (Err(error), false) = (written, process::has_ended(pid)) {
             let message = format!("memory that a card has written while it slept is gone: {error}");

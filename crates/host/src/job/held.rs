@@ -24,6 +24,8 @@ impl Job {
     /// Takes note that threads of a rank run. Stopped threads stay stopped while the places that they poll do not change.
     pub(super) fn mark_running(&mut self, rank: usize) {
         self.end_batch();
+        self.write_pages(rank);
+        self.ranks[rank].pages.forget();
         self.forget_silence(rank);
     }
 

@@ -40,7 +40,12 @@ impl Job {
             out.copy_from_slice(bytes);
             return Ok(());
         }
+        let may_keep = self.sleeps_in_a_call(rank);
+        if may_keep && self.ranks[rank].pages.read(address, out) {
+            return Ok(());
+        }
         self.write_batch();
+        self.write_pages(rank);
         let fault = MemoryFault { rank, address, length: out.len(), write: false };
         let mut done = 0;
         while done < out.len() {
@@ -55,6 +60,9 @@ impl Job {
                 }
             };
         }
+        if may_keep {
+            self.note_page(rank, address, out.len(), false);
+        }
         Ok(())
     }
 
@@ -64,10 +72,18 @@ impl Job {
     /// [`MemoryFault`] when a byte is not mapped or not writable; the bytes before it may have been written.
     pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
+        let may_wait = self.sleeps_in_a_call(rank);
+        if self.ranks[rank].pages.is_full() {
+            self.write_pages(rank);
+        }
+        if may_wait && self.ranks[rank].pages.write(address, bytes) {
+            return Ok(());
+        }
+        self.write_pages(rank);
+        self.ranks[rank].pages.forget_range(address, bytes.len());
         if self.batch.is_full(rank) {
             self.write_batch();
         }
-        let may_wait = self.sleeps_in_a_call(rank);
         match if may_wait { self.batch.plan(rank, address, bytes) } else { Plan::AfterOthers } {
             Plan::Kept => return Ok(()),
             Plan::AfterOthers => self.write_batch(),
@@ -88,9 +104,18 @@ impl Job {
         }
         if may_wait {
             self.batch.note(address, bytes.len());
+            self.note_page(rank, address, bytes.len(), true);
         }
         self.note_write(rank, address, bytes.len() as u64);
         Ok(())
+    }
+
+    /// Takes note that memory of a rank that sleeps was accessed, and that nothing waits to be written there.
+    fn note_page(&mut self, rank: usize, address: u64, length: usize, write: bool) {
+        let pid = self.ranks[rank].caller_pid;
+        if let (Ok(pid), false) = (i32::try_from(pid), self.serve_copies) {
+            self.ranks[rank].pages.note(pid, address, length, write);
+        }
     }
 
     /// Takes note that a card has written memory of its rank.

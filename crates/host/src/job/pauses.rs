@@ -165,6 +165,7 @@ impl Job {
         if let Some(slot) =
             alone.filter(|&slot| self.first_post(rank).is_none() && self.shared.is_flush(rank, slot as usize))
         {
+            self.mark_running(rank);
             self.shared.answer(Caller { rank: rank as u32, slot }, &Reply::new(ReturnCode::Ok));
             return None;
         }

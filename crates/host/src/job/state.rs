@@ -8,6 +8,7 @@ use super::family;
 use super::fork_server::ForkServer;
 use super::memory_loop::{Loop, Place, Polling};
 use super::output::Output;
+use super::pages::Pages;
 use super::pmi::Pmi;
 use super::shared::{Payload, Shared};
 use super::spec::JobSpec;
@@ -77,6 +78,7 @@ pub(super) struct Rank {
     pub(super) posted: Option<Posted>,
     /// The data that were copied for it.
     pub(super) payload: Option<Payload>,
+    pub(super) pages: Pages,
     pub(super) silence: SilentPeriod,
     pub(super) history: PollingHistory,
     /// The threads that are stopped in loops that poll.
