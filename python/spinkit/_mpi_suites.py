@@ -20,7 +20,7 @@ _GRACE_S = 60
 """Additional time that spinrun has to end after its own --timeout."""
 _INTERRUPTED = re.compile(r"^spinrun: interrupted by signal", re.MULTILINE)
 """What spinrun tells when it was interrupted, which says nothing about the test."""
-_NO_ERRORS = "No Errors"
+_NO_ERRORS = ("No Errors", "No errors")
 """The last line that programs of MPICH's suite print when all is well."""
 _IGNORED = frozenset({"mpiversion", "mpix", "strict", "lock", "init", "mem"})
 """Keys of MPICH's lists that say for which MPIs or computers a test is."""
@@ -205,7 +205,7 @@ def _judge_unittest(case: Case, status: int, output: str, errors: str) -> Outcom
 
 def _judge_no_errors(case: Case, status: int, output: str, errors: str) -> Outcome:
     last = (output.strip().splitlines() or [""])[-1].strip()
-    if status == 0 and last == _NO_ERRORS:
+    if status == 0 and last in _NO_ERRORS:
         return Outcome(case, "passed", 1)
     return Outcome(case, "failed", 1, reason=_end(status, output, errors))
 

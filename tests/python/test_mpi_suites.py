@@ -126,7 +126,7 @@ def test_what_has_ended_is_kept_when_the_run_is_interrupted(tmp_path: Path) -> N
 def test_a_run_that_hangs_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_mpi_suites, "_GRACE_S", 2)
     spinrun = tmp_path / "spinrun"
-    spinrun.write_text('#!/bin/sh\ncase "$*" in */hangs) exec sleep 600;; esac\necho No Errors\n')
+    spinrun.write_text('#!/bin/sh\ncase "$*" in */hangs) exec sleep 600;; esac\necho " No errors"\n')
     spinrun.chmod(0o755)
     for name in ("hangs", "ends"):
         (tmp_path / name).touch()
