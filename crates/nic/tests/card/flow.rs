@@ -73,6 +73,27 @@ fn without_flow_control_a_full_queue_loses_the_oldest_event() {
     assert_eq!((event.mlength, lost), (2, true));
 }
 
+/// The next events are known while none was lost, and the queue is at most half full, so that it takes as many again until one is lost.
+#[test]
+fn events_are_known_while_their_loss_is_far() {
+    let mut rig = cards(1, &[], Recorder::default());
+    let eq = rig.cards[0].eq_alloc(NI, 4).unwrap();
+    rig.portal(0, NI, 0, 0, eq);
+    rig.append(0, NI, List::Priority, entry(0));
+    let known = |rig: &mut Rig| -> Vec<u64> { rig.cards[0].eq_known(eq).unwrap().map(|event| event.mlength).collect() };
+    assert_eq!(known(&mut rig), []);
+    for (id, there) in [(1, vec![1]), (2, vec![1, 2]), (3, vec![]), (4, vec![]), (5, vec![])] {
+        arrive(&mut rig, id, u64::from(id));
+        rig.run();
+        assert_eq!(known(&mut rig), there, "{id}");
+    }
+    let taken: Vec<_> =
+        (0..2).map(|_| rig.cards[0].eq_take(eq).unwrap().map(|(event, lost)| (event.mlength, lost))).collect();
+    assert_eq!(taken, [Some((2, true)), Some((3, false))]);
+    assert_eq!(known(&mut rig), [4, 5]);
+    assert!(rig.cards[0].eq_known(ptl::INVALID_HANDLE).is_err());
+}
+
 /// Room for events is promised when a message is matched: the second message is refused although the first has not told
 /// anything yet, and the news of that comes behind the first message.
 #[test]
