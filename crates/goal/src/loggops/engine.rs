@@ -156,6 +156,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         let record = &self.state.ops[op as usize];
         if event & MESSAGE == 0 {
             self.state.dependencies.prefetch(op, self.ahead);
+            self.resources.prefetch_member(op as usize + self.ahead);
         }
         if event & WAKE != 0 {
             return self.wake(now, number, rank_of(event, record));

@@ -73,6 +73,8 @@ pub(super) trait Resources {
     fn end(&self, rank: u32) -> u64;
     /// Prefetches the resources of a rank.
     fn prefetch(&self, rank: u32);
+    /// Prefetches what is kept of an operation that waits. Any number is allowed.
+    fn prefetch_member(&self, op: usize);
 }
 
 /// One CPU and one NIC a rank: one cache line for each rank.
@@ -237,6 +239,11 @@ impl Resources for One {
     fn prefetch(&self, rank: u32) {
         prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
+
+    #[inline(always)]
+    fn prefetch_member(&self, op: usize) {
+        prefetch(self.numbers.as_ptr().wrapping_add(op));
+    }
 }
 
 /// Any number of CPUs and NICs.
@@ -393,4 +400,6 @@ impl Resources for Many {
     fn prefetch(&self, rank: u32) {
         prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
+
+    fn prefetch_member(&self, _: usize) {}
 }
