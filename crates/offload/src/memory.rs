@@ -8,6 +8,7 @@ use nic::MemoryFault;
 const PAGE: usize = 1024;
 /// Bytes of a line: a page of which no other line has been written takes no more.
 const LINE: usize = 64;
+const _: () = assert!(PAGE / LINE <= 1 << u8::BITS);
 /// Bytes of a word of untouched memory.
 const WORD: usize = 8;
 
@@ -28,7 +29,7 @@ pub struct SparseMemory {
 #[derive(Debug)]
 enum Page {
     /// Its line with this number; the others are untouched. Most messages of large schedules are short.
-    Line(usize, Box<[u8; LINE]>),
+    Line(u8, Box<[u8; LINE]>),
     /// All of it.
     Whole(Box<[u8; PAGE]>),
 }
@@ -41,7 +42,7 @@ impl SparseMemory {
             match self.pages.get(&(rank, page)) {
                 Some(Page::Whole(bytes)) => out.copy_from_slice(&bytes[start..start + out.len()]),
                 Some(Page::Line(line, bytes)) if is_within(*line, start, out.len()) => {
-                    out.copy_from_slice(&bytes[start - line * LINE..][..out.len()]);
+                    out.copy_from_slice(&bytes[start - first(*line)..][..out.len()]);
                 }
                 Some(Page::Line(line, bytes)) => {
                     out.copy_from_slice(&whole(rank, page, *line, bytes)[start..start + out.len()]);
@@ -62,7 +63,7 @@ impl SparseMemory {
                 *there = Page::Whole(whole(rank, page, *line, known));
             }
             match there {
-                Page::Line(line, known) => known[start - *line * LINE..][..bytes.len()].copy_from_slice(bytes),
+                Page::Line(line, known) => known[start - first(*line)..][..bytes.len()].copy_from_slice(bytes),
                 Page::Whole(known) => known[start..start + bytes.len()].copy_from_slice(bytes),
             }
         });
@@ -90,10 +91,10 @@ impl SparseMemory {
 impl Page {
     /// Makes a page of a rank for a first write of `bytes` bytes from `start` on.
     fn touched(rank: u32, page: u64, start: usize, bytes: usize) -> Page {
-        let (address, line) = (page * PAGE as u64, start / LINE);
+        let (address, line) = (page * PAGE as u64, (start / LINE) as u8);
         if is_within(line, start, bytes) {
             let mut fresh = Box::new([0; LINE]);
-            untouched(rank, address + (line * LINE) as u64, &mut *fresh);
+            untouched(rank, address + first(line) as u64, &mut *fresh);
             return Page::Line(line, fresh);
         }
         let mut fresh = Box::new([0; PAGE]);
@@ -104,16 +105,21 @@ impl Page {
     }
 }
 
+/// Returns the place of a line in its page.
+fn first(line: u8) -> usize {
+    usize::from(line) * LINE
+}
+
 /// Whether `bytes` bytes from `start` of a page on lie in this line.
-fn is_within(line: usize, start: usize, bytes: usize) -> bool {
-    start >= line * LINE && start + bytes <= (line + 1) * LINE
+fn is_within(line: u8, start: usize, bytes: usize) -> bool {
+    start >= first(line) && start + bytes <= first(line) + LINE
 }
 
 /// Returns all of a page of which one line has been written.
-fn whole(rank: u32, page: u64, line: usize, written: &[u8; LINE]) -> Box<[u8; PAGE]> {
+fn whole(rank: u32, page: u64, line: u8, written: &[u8; LINE]) -> Box<[u8; PAGE]> {
     let mut bytes = Box::new([0; PAGE]);
     untouched(rank, page * PAGE as u64, &mut *bytes);
-    bytes[line * LINE..(line + 1) * LINE].copy_from_slice(written);
+    bytes[first(line)..][..LINE].copy_from_slice(written);
     bytes
 }
 

@@ -1,7 +1,7 @@
 //! The host's library calls on Portals objects, with their arguments checked (Portals 4.3 §3). Each either does what it
 //! says or returns the documented code and changes nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, CtEvent, Event, Handle, List, NiLimits, Process, ReturnCode, SearchOp, md, me};
@@ -391,7 +391,7 @@ impl Portals {
             min_free: if le.options & me::MANAGE_LOCAL != 0 { description.min_free } else { 0 },
             region: Rc::new(region),
             local_offset: 0,
-            holes: BTreeMap::new(),
+            holes: None,
             linked: false,
             in_flight: 0,
             unexpected: 0,

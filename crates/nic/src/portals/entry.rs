@@ -36,8 +36,8 @@ pub struct Entry {
     pub region: Rc<Region>,
     /// Next offset with `PTL_ME_MANAGE_LOCAL`.
     pub local_offset: u64,
-    /// Room below `local_offset` that dropped messages have given back: end and start of each piece.
-    pub holes: BTreeMap<u64, u64>,
+    /// Room below `local_offset` that dropped messages have given back, which few entries have.
+    pub holes: Option<Box<Holes>>,
     /// Whether it is in its list.
     pub linked: bool,
     /// Messages that matched it and have not completed.
@@ -47,6 +47,10 @@ pub struct Entry {
     /// sPIN handlers.
     pub handlers: Option<Rc<Handlers>>,
 }
+
+/// Free pieces of an entry's memory: the end and the start of each.
+#[derive(Clone, Debug, Default)]
+pub struct Holes(BTreeMap<u64, u64>);
 
 /// Where in an entry a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +139,9 @@ impl Entry {
         if !self.has(me::MANAGE_LOCAL) || placement.mlength == 0 {
             return;
         }
-        self.holes.insert(placement.offset + placement.mlength, placement.offset);
-        while let Some(start) = self.holes.remove(&self.local_offset) {
+        let Holes(holes) = &mut **self.holes.get_or_insert_default();
+        holes.insert(placement.offset + placement.mlength, placement.offset);
+        while let Some(start) = holes.remove(&self.local_offset) {
             self.local_offset = start;
         }
     }
@@ -172,12 +177,17 @@ mod tests {
             min_free: 0,
             region: Rc::new(Region::range(0x1000, length)),
             local_offset: 0,
-            holes: BTreeMap::new(),
+            holes: None,
             linked: true,
             in_flight: 0,
             unexpected: 0,
             handlers: None,
         }
+    }
+
+    /// The number of pieces of an entry's memory that are free.
+    fn holes(entry: &Entry) -> usize {
+        entry.holes.as_ref().map_or(0, |holes| holes.0.len())
     }
 
     fn put(match_bits: u64, remote_offset: u64, length: u64) -> Request {
@@ -234,16 +244,16 @@ mod tests {
         e.give_back(last);
         assert_eq!((e.local_offset, e.used_up()), (60, false));
         e.give_back(third);
-        assert_eq!((e.local_offset, e.holes.len()), (10, 0), "the second's room is free now, too");
+        assert_eq!((e.local_offset, holes(&e)), (10, 0), "the second's room is free now, too");
         assert_eq!(e.place(&put(0, 0, 5)), Placement { offset: 10, mlength: 5 });
         e.give_back(first);
         assert_eq!(e.local_offset, 15);
         // A message without data gives no room back, and nor does one whose initiator chose the offset.
         e.give_back(Placement { offset: 15, mlength: 0 });
-        assert_eq!((e.local_offset, e.holes.len()), (15, 1));
+        assert_eq!((e.local_offset, holes(&e)), (15, 1));
         let mut e = entry(me::OP_PUT, 100);
         let placement = e.place(&put(0, 0, 10));
         e.give_back(placement);
-        assert_eq!((e.local_offset, e.holes.len()), (0, 0));
+        assert_eq!((e.local_offset, holes(&e)), (0, 0));
     }
 }

@@ -7,7 +7,7 @@ use accel::{AllocationError, Handler, HandlerSet, HpuMemory};
 
 use super::Spin;
 use crate::handlers::Handlers;
-use crate::portals::slab::{Kind, interface_of};
+use crate::portals::slab::{Kind, Slab, interface_of};
 use crate::region::Region;
 
 /// What an interface may have of HPU memory, in pieces.
@@ -29,24 +29,29 @@ impl Spin {
             AllocationError::Full(_) => ReturnCode::NoSpace,
             AllocationError::Outside(_) => ReturnCode::Fail,
         })?;
-        self.hpu_memory[usize::from(interface & 3)].insert(MAX_PIECES, memory)
+        let fresh = || Box::new([0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)));
+        self.hpu_memory.get_or_insert_with(fresh)[usize::from(interface & 3)].insert(MAX_PIECES, memory)
     }
 
     /// Takes a handle back; the bytes are free when nobody has them any more.
     pub(crate) fn free(&mut self, memory: Handle) -> Result<(), ReturnCode> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
-        self.hpu_memory[usize::from(interface)].remove(memory).map(|_| ())
+        let pieces = self.hpu_memory.as_mut().ok_or(ReturnCode::ArgInvalid)?;
+        pieces[usize::from(interface)].remove(memory).map(|_| ())
     }
 
     /// Takes all handles of an interface back.
     pub(crate) fn free_all(&mut self, interface: u8) {
-        self.hpu_memory[usize::from(interface & 3)].clear();
+        if let Some(pieces) = &mut self.hpu_memory {
+            pieces[usize::from(interface & 3)].clear();
+        }
     }
 
     /// The HPU memory that a handle names.
     pub(crate) fn memory_range(&self, memory: Handle) -> Result<Rc<HpuMemory>, ReturnCode> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
-        self.hpu_memory[usize::from(interface)].get(memory).cloned()
+        let pieces = self.hpu_memory.as_ref().ok_or(ReturnCode::ArgInvalid)?;
+        pieces[usize::from(interface)].get(memory).cloned()
     }
 
     /// Prepares the handlers of an entry, header, payload and completion, and writes the initial state of the memory

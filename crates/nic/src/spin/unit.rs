@@ -9,7 +9,7 @@ use super::env::{CardEnv, Work};
 use super::verdict::SpinMessage;
 use crate::message::MessageId;
 use crate::portals::InternalError;
-use crate::portals::slab::{Kind, Slab};
+use crate::portals::slab::Slab;
 use crate::ports::Ports;
 use crate::stats::HandlerStats;
 
@@ -17,8 +17,8 @@ use crate::stats::HandlerStats;
 pub struct Spin {
     /// What runs handlers.
     pub accelerator: Box<dyn Accelerator>,
-    /// The HPU memory that the program has allocated, by interface.
-    pub(super) hpu_memory: [Slab<Rc<HpuMemory>>; 4],
+    /// The HPU memory that the program has allocated, by interface; none as long as it has not allocated any.
+    pub(super) hpu_memory: Option<Box<[Slab<Rc<HpuMemory>>; 4]>>,
     /// What the accelerator has left to the card.
     work: VecDeque<Work>,
     /// Counts of each handler. There are few, and they are found by comparing pointers.
@@ -28,12 +28,7 @@ pub struct Spin {
 impl Spin {
     /// Creates the accelerator of a machine, without a program.
     pub fn new(machine: &Machine) -> Spin {
-        Spin {
-            accelerator: accel::create(machine),
-            hpu_memory: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
-            work: VecDeque::new(),
-            stats: Vec::new(),
-        }
+        Spin { accelerator: accel::create(machine), hpu_memory: None, work: VecDeque::new(), stats: Vec::new() }
     }
 
     /// The next piece of work that the accelerator has left to the card. The card does all of it after each event.
