@@ -28,9 +28,6 @@ pub trait Ranks {
         false
     }
 
-    /// Prefetches the state of a rank, whose card or CPU will soon have an event.
-    fn prefetch(&self, _rank: usize) {}
-
     /// Starts the ranks, before the first event.
     ///
     /// # Errors

@@ -1,16 +1,10 @@
 use nic::NicEvent;
 use sim::Time;
-use sim::memory::prefetch_all;
 
 use crate::event::Event;
 use crate::outlet::Outlet;
 use crate::ranks::Ranks;
 use crate::state::Cluster;
-
-/// How many events ahead a card is prefetched, what it points to, and what that points to.
-const FAR: usize = 9;
-const NEAR: usize = 5;
-const NEXT: usize = 2;
 
 impl<E> Cluster<E> {
     /// The event loop: runs `ranks` on this cluster to their end.
@@ -48,7 +42,6 @@ impl<E> Cluster<E> {
                 ranks.is_out_of_time(rank, self)?;
                 continue;
             }
-            self.prefetch(ranks);
             self.now = at;
             self.progress.update(at, self.queue.inserted());
             match event {
@@ -64,33 +57,6 @@ impl<E> Cluster<E> {
                 Event::Rank(event) => ranks.handle(event, self)?,
             }
             ranks.event_is_over(self)?;
-        }
-    }
-
-    /// Prefetches the state of the cards and ranks that have the next events, if there are so many that it does not fit into the
-    /// processor's cache: first what is reached by its number, then step by step what that points to.
-    #[inline]
-    fn prefetch<R: Ranks<Event = E>>(&self, ranks: &R) {
-        if let Some(event) = self.queue.soon(FAR) {
-            let node = match event {
-                Event::Card(node, event) => {
-                    event.prefetch();
-                    *node as usize
-                }
-                Event::Rank(event) => ranks.rank_of(event),
-                Event::Network(_) => return,
-            };
-            if let Some(card) = self.cards.get(node) {
-                prefetch_all(card);
-                ranks.prefetch(node);
-            }
-        }
-        if let Some(Event::Card(node, event)) = self.queue.soon(NEAR) {
-            event.prefetch_header();
-            self.cards[*node as usize].prefetch_objects(event);
-        }
-        if let Some(Event::Card(node, _)) = self.queue.soon(NEXT) {
-            self.cards[*node as usize].prefetch_lists();
         }
     }
 

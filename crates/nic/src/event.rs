@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use sim::memory::prefetch_all;
 use sim::{Time, Train};
 
 use crate::departure::Departure;
@@ -50,31 +49,6 @@ pub enum NicEvent {
     CommandDone(accel::CommandId),
     /// A handler's DMA transfer is done.
     HostTransferDone(Box<HostTransfer>),
-}
-
-impl NicEvent {
-    /// Prefetches what the event brings with it.
-    #[inline]
-    pub fn prefetch(&self) {
-        match self {
-            NicEvent::Arrive(packet) | NicEvent::Received(packet) => prefetch_all(&**packet),
-            NicEvent::Send(outgoing) => prefetch_all(&**outgoing),
-            NicEvent::Fetched(fetch) => prefetch_all(&**fetch),
-            NicEvent::Written(write) => prefetch_all(&**write),
-            _ => {}
-        }
-    }
-
-    /// Prefetches the header of the message, when what the event brings is in the processor's cache.
-    #[inline]
-    pub fn prefetch_header(&self) {
-        match self {
-            NicEvent::Arrive(packet) | NicEvent::Received(packet) => prefetch_all(&*packet.header),
-            NicEvent::Send(outgoing) => prefetch_all(&*outgoing.header),
-            NicEvent::Fetched(fetch) => prefetch_all(&*fetch.message),
-            _ => {}
-        }
-    }
 }
 
 /// A message to be sent.

@@ -7,7 +7,6 @@ use goal::{Action, Deadlock, RunProgress, Schedule, Verb, WaitCause};
 use machine::Machine;
 use nic::{CardProgram, HandlerStats};
 use sim::Time;
-use sim::memory::prefetch_all;
 use sim::noise::Noise;
 use sim::trace::Trace;
 
@@ -143,12 +142,6 @@ impl Ranks for Scripts<'_> {
 
     fn rank_of(&self, event: &CpuDone) -> usize {
         self.rank_of(event.cpu as usize) as usize
-    }
-
-    fn prefetch(&self, rank: usize) {
-        prefetch_all(&self.ranks[rank]);
-        let cpus = self.schedule.cpus();
-        prefetch_all(&self.cpus[rank * cpus..][..cpus]);
     }
 
     fn start(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {

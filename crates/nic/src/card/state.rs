@@ -4,10 +4,8 @@ use std::rc::Rc;
 use accel::Debugger;
 use machine::Machine;
 use sim::SerialResource;
-use sim::memory::{prefetch, prefetch_all};
 
 use super::order::Orders;
-use crate::event::NicEvent;
 use crate::pipeline::{Completion, Messages, Pipeline};
 use crate::portals::{InternalError, Portals, default_limits};
 use crate::ports::Ports;
@@ -93,31 +91,6 @@ impl Nic {
         stats.hpu_busy = self.spin.accelerator.busy();
         stats.profile = self.spin.accelerator.profile();
         stats
-    }
-
-    /// Prefetches what the card points to and needs for an event, when the card itself is in the processor's cache.
-    #[inline]
-    pub fn prefetch_objects(&self, event: &NicEvent) {
-        let Portals { interfaces, operations, effects, .. } = &self.pipeline.portals;
-        if let Some(interface) = &interfaces[0] {
-            prefetch_all(&**interface);
-        }
-        operations.prefetch();
-        prefetch(effects.as_ptr());
-        if matches!(event, NicEvent::Accelerator(_)) {
-            prefetch_all(&*self.spin.accelerator);
-        }
-    }
-
-    /// Prefetches the lists of the interface that programs use most, when the interface is in the processor's cache.
-    #[inline]
-    pub fn prefetch_lists(&self) {
-        if let Some(interface) = &self.pipeline.portals.interfaces[0] {
-            prefetch_all(&interface.portals[..interface.portals.len().min(3)]);
-            interface.entries.prefetch();
-            interface.queues.prefetch();
-            interface.counters.prefetch();
-        }
     }
 
     /// The next piece of work for the CPU (rdma cards), left in the queue.

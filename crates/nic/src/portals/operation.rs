@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use abi::portals::{AckReq, CT_NONE, EQ_NONE, NiFail};
-use sim::memory::{prefetch_all, push_frugally};
+use sim::memory::push_frugally;
 
 use super::descriptor::MemoryDescriptor;
 use crate::message::{Header, MessageId, OpToken};
@@ -82,12 +82,6 @@ impl Operations {
     /// The operation, unless it is over.
     pub fn get_mut(&mut self, token: OpToken) -> Option<&mut Operation> {
         self.slots.get_mut(token as usize)?.as_mut()
-    }
-
-    /// Prefetches the first operations.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch_all(&self.slots[..self.slots.len().min(2)]);
     }
 
     /// Notes the message of an operation.

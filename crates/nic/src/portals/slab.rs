@@ -1,5 +1,5 @@
 use abi::portals::{Handle, ReturnCode};
-use sim::memory::{prefetch_all, push_frugally};
+use sim::memory::push_frugally;
 
 /// What a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +92,6 @@ impl<T> Slab<T> {
     pub fn get_mut(&mut self, handle: Handle) -> Result<&mut T, ReturnCode> {
         let index = self.index(handle).ok_or(ReturnCode::ArgInvalid)?;
         self.slots[index].1.as_mut().ok_or(ReturnCode::ArgInvalid)
-    }
-
-    /// Prefetches the first objects.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch_all(&self.slots[..self.slots.len().min(3)]);
     }
 
     /// Takes the object out.
