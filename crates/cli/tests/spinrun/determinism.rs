@@ -15,7 +15,8 @@ fn often(times: u32, name: &str, options: &str, program: &Path, arguments: &str)
             (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
         // Calls that do not wait for their answers, processors that the kernel chooses, and ranks that are copies of one process change
         // nothing but the speed.
-        let how = if number.is_multiple_of(2) { "--post-ahead 128 --bind-to none --start exec" } else { "--start fork" };
+        let how =
+            if number.is_multiple_of(2) { "--post-ahead 128 --bind-to none --start exec" } else { "--start fork" };
         let options = format!("{options} {how} --json {} --trace {}", json.display(), trace.display());
         let out = spinrun(&options, program, arguments).ok();
         (out, std::fs::read(json).unwrap(), std::fs::read(trace).unwrap())
