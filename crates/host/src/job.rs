@@ -65,7 +65,7 @@ mod threads;
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
 pub use memory::MemoryFault;
 pub use memory_loop::{Place, Polling};
-pub use spec::{JobError, JobSpec};
+pub use spec::{JobError, JobSpec, POLL_LIMIT};
 pub use state::Job;
 
 use abi::portals::{Event, Handle};
@@ -128,6 +128,11 @@ impl Job {
             shared,
             spec,
         })
+    }
+
+    /// Returns how many polls in vain, with nothing else between them, make a deadlock.
+    pub fn poll_limit(&self) -> u64 {
+        self.spec.poll_limit.unwrap_or(POLL_LIMIT)
     }
 
     /// Returns the number of ranks.

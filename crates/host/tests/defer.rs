@@ -82,7 +82,7 @@ const ROUNDS: &str = r#"
 fn ends(program: &Program, card: &str, defers: bool) -> Vec<Time> {
     let mut job = spec(program, 2);
     job.post_ahead = 0;
-    job.defers = defers;
+    job.waits = !defers;
     let run = run_with(job, &[card]);
     assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}, {defers}");
     run.ends

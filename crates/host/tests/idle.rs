@@ -4,6 +4,7 @@ mod common;
 
 use common::{CARDS, PORTALS, Program, compile, job, run_with, spec};
 use host::End;
+use host::job::{JobSpec, POLL_LIMIT};
 use sim::Time;
 
 /// The time of a poll on the default machine.
@@ -235,12 +236,42 @@ fn polling_for_nothing_is_a_deadlock() {
             while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) spin_idle();
             return 0;
         }"#;
-    let End::Deadlock { at, waits } = run_with(spec(&program(text), 3), &[]).end else { panic!("no deadlock") };
+    let End::Deadlock { at, waits, polls: count } = run_with(spec(&program(text), 3), &[]).end else {
+        panic!("no deadlock")
+    };
     assert!(waits[1].starts_with("rank 1 waits in PtlEQWait for an event in queue"), "{waits:?}");
     let polls = |rank: usize| waits[rank] == format!("rank {rank} polls for events that nothing will bring");
     assert!(polls(0) && polls(2), "{waits:?}");
     // Parked after two polls of the queue and one in between, and not when the last of the releases was in vain.
     assert_eq!(at, Time::from_ns(65 + 1000) + POLL * 3);
+    assert_eq!(count, POLL_LIMIT + 2); // the last turn of both was refused
+}
+
+/// Rank 0 works by itself, and polls 5,000 times, before it sends what rank 1 waits for.
+#[test]
+fn the_limit_of_polls_can_be_raised() {
+    let text = r#"
+        int main(void) {
+            open_interface(0, 64);
+            ptl_event_t event;
+            if (spin_rank() == 1) {
+                CHECK(PtlEQWait(eq, &event));
+                return 0;
+            }
+            for (int i = 0; i < 5000; i++) {
+                if (PtlEQGet(eq, &event) != PTL_EQ_EMPTY) return 3;
+                spin_idle();
+            }
+            put(1, 7);
+            spin_host_compute(100000); /* the message leaves */
+            return 0;
+        }"#;
+    let program = program(text);
+    let end = |poll_limit| run_with(JobSpec { poll_limit: Some(poll_limit), ..spec(&program, 2) }, &[]).end;
+    assert_eq!(end(10_000), End::Finished);
+    assert!(matches!(end(2000), End::Deadlock { polls: 2001, .. }));
+    // Each thread has 1000 polls in any case.
+    assert!(matches!(end(1), End::Deadlock { polls: 1001, .. }));
 }
 
 /// Thread 0 is parked while thread 1 computes, waits, sets the flag that thread 0 waits for, and makes no further call.

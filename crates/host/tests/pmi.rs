@@ -145,7 +145,7 @@ fn a_barrier_that_nobody_completes_is_a_deadlock() {
         "int main(void) { pmi_init(); if (pmi_env(\"PMI_RANK\") == 1) pmi_barrier(); PtlInit(); PtlFini(); return 0; }",
     );
     let waits = vec!["rank 0 has ended".into(), "rank 1 waits in a PMI barrier, where 1 of 2 ranks have come".into()];
-    assert_eq!(run(spec(&program, 2)).end, End::Deadlock { at: Time::ZERO, waits });
+    assert_eq!(run(spec(&program, 2)).end, End::Deadlock { at: Time::ZERO, waits, polls: 0 });
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use abi::mailbox::POSTS;
 use clap::{CommandFactory, Parser, ValueEnum};
-use host::job::{Job, JobError, JobSpec};
+use host::job::{Job, JobError, JobSpec, POLL_LIMIT};
 use host::mpi::Maker;
 use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
@@ -176,6 +176,15 @@ struct Options {
         event queue overflows may end with a message that asks for --post-ahead 0."
     )]
     post_ahead: u32,
+    /// Number of polls in vain, of all ranks together, that end a run as a deadlock
+    #[arg(long, value_name = "N", default_value_t = POLL_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long_help = "Number of polls in vain, of all ranks together, that end a run as a deadlock, when nothing is under way in the \
+        simulation and ranks do nothing else that it sees.\n\n\
+        A program that works by itself between its polls, such as an MPI's rank that uses only its own window while the others wait, \
+        may need more of them; 300,000 take about a second of real time. Each waiting thread polls 1000 times in any case."
+    )]
+    poll_limit: u64,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
@@ -327,7 +336,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
             Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
         }
     }
-    let mut job = Job::new(JobSpec {
+    let spec = JobSpec {
         program: program.clone(),
         args: options.program[1..].to_vec(),
         ranks: options.n as usize,
@@ -337,13 +346,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
-        post_ahead: post_ahead(options),
-        defers: !must_wait(options),
+        post_ahead: options.post_ahead,
+        poll_limit: Some(options.poll_limit),
+        waits: options.failures.kills(),
         adapts_affinity: options.bind_to == BindTo::Auto,
         forks: copies.is_ok(),
         speaks_no_pmi: facts.speaks_no_pmi,
         provider,
-    })?;
+    };
+    if spec.must_wait() && spec.post_ahead > 0 {
+        eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
+    }
+    let mut job = Job::new(spec)?;
     let computation = options.compute.computation(options.n as usize)?;
     // Files are opened before the run, as its results would be lost if they could not be written.
     let recording = match &options.compute {
@@ -534,21 +548,6 @@ fn progress_by_default(options: &Options) -> When {
     if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
 }
 
-/// Whether each call must wait for its answer: a rank that dies must not have started what it would have done later, and CPU time
-/// between calls is measured from one answer to the next.
-fn must_wait(options: &Options) -> bool {
-    options.failures.kills() || options.compute.scale() != 0
-}
-
-/// Returns the value of `--post-ahead`, or 0 after a notice where calls must wait.
-fn post_ahead(options: &Options) -> u32 {
-    let must_wait = must_wait(options);
-    if must_wait && options.post_ahead > 0 {
-        eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
-    }
-    if must_wait { 0 } else { options.post_ahead }
-}
-
 /// Returns the value of `--busy-wait-quantum`, or of its former name after a notice.
 fn busy_wait_quantum(options: &Options) -> Quantum {
     if options.spin_quantum.is_some() {
@@ -608,10 +607,16 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
             eprintln!("spinrun: {program}: rank {rank}: {message}");
             1
         }
-        End::Deadlock { at, waits } => {
+        End::Deadlock { at, waits, polls } => {
             eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
             for line in merged(waits).iter().chain(doubts) {
                 eprintln!("spinrun:   {line}");
+            }
+            if *polls > 0 {
+                eprintln!(
+                    "spinrun:   {polls} polls in vain were counted: a program that works by itself between its polls may need a larger \
+                     --poll-limit"
+                );
             }
             1
         }

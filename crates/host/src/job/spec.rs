@@ -11,6 +11,11 @@ use thiserror::Error;
 /// The largest number of ranks of a job.
 pub(super) const MAX_RANKS: usize = 1 << 16;
 
+/// The usual number of polls in vain of all parked threads together, with nothing else between them, that make a deadlock: about a second of
+/// real time. A program may poll now and then while it does something that the card does not see, such as computing, or communication of an
+/// MPI's rank with itself.
+pub const POLL_LIMIT: u64 = 300_000;
+
 /// The description of a job.
 #[derive(Clone, Debug, Default)]
 pub struct JobSpec {
@@ -38,8 +43,10 @@ pub struct JobSpec {
     pub adapts_affinity: bool,
     /// How many calls whose answer is known a thread may make before it waits for the simulator.
     pub post_ahead: u32,
-    /// Whether a thread that defers its calls (`spin_defer`) may make them before it waits.
-    pub defers: bool,
+    /// Whether each call waits for its answer in any case: a rank that is to die must not have started what it would have done later.
+    pub waits: bool,
+    /// How many polls in vain of all parked threads together make a deadlock, when nothing else happens; [`POLL_LIMIT`] unless it is given.
+    pub poll_limit: Option<u64>,
     /// Whether the ranks are copies of one process that has loaded the program's libraries. `libsimclock.so` must be among those that are
     /// preloaded, and the constructors of all libraries must do the same in every rank.
     pub forks: bool,
@@ -50,19 +57,20 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// Returns how many calls a thread may post. The CPU time between calls is known only at a call that waits, and the library
-    /// copies memory only during such a call.
+    /// Returns how many calls a thread may post.
     pub(super) fn post_ahead(&self) -> u32 {
         if self.must_wait() { 0 } else { self.post_ahead.min(POSTS as u32) }
     }
 
     /// Returns the same for a thread that defers its calls.
     pub(super) fn defer(&self) -> u32 {
-        if self.must_wait() || !self.defers { 0 } else { POSTS as u32 }
+        if self.must_wait() { 0 } else { POSTS as u32 }
     }
 
-    fn must_wait(&self) -> bool {
-        self.compute_scale_milli != 0 || self.serve_copies
+    /// Whether each call must wait for its answer: because that is asked for; because the CPU time between calls is charged, which is
+    /// known only at a call that waits; or because the library copies memory, which it does only during such a call.
+    pub fn must_wait(&self) -> bool {
+        self.waits || self.compute_scale_milli != 0 || self.serve_copies
     }
 
     /// Returns the value that a variable of the ranks' environment has when they start, before their libraries are preloaded.

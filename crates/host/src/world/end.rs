@@ -29,6 +29,8 @@ pub enum End {
         at: Time,
         /// What each rank waits for.
         waits: Vec<String>,
+        /// How often parked threads have polled in vain, all together, since something else happened.
+        polls: u64,
     },
     /// The user or the system asked the run to end.
     Interrupted {

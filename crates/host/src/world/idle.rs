@@ -32,14 +32,12 @@ impl Idleness {
 /// How often parked threads are released in a row at least before they count as waiting for ever. A thread that counts its tries goes
 /// on to its limit in that time.
 const RELEASES: u64 = 1000;
-/// How often parked threads go on, all together, before they count as waiting for ever, if that takes more than [`RELEASES`]: about a second of real
-/// time. A program may poll now and then while it does something that the card does not see, such as computing, or communication of an
-/// MPI's rank with itself.
-const TURNS: u64 = 300_000;
 
 /// Counts how often parked threads were released since something else happened.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Releases {
+    /// How often threads go on, all together, before they count as waiting for ever, if that takes more than [`RELEASES`].
+    limit: u64,
     count: u64,
     turns: u64,
     /// The time of the first one.
@@ -47,17 +45,27 @@ pub struct Releases {
 }
 
 impl Releases {
+    /// The limit is a number of polls of all threads together.
+    pub fn new(limit: u64) -> Releases {
+        Releases { limit, count: 0, turns: 0, since: None }
+    }
+
     /// Counts a release of this many threads. Returns whether there may be one.
     pub fn begin(&mut self, now: Time, threads: usize) -> bool {
         self.since.get_or_insert(now);
         self.count += 1;
         self.turns += threads as u64;
-        self.count <= RELEASES || self.turns <= TURNS
+        self.count <= RELEASES || self.turns <= self.limit
     }
 
     /// Takes note that something else happens. The count starts again.
     pub fn end(&mut self) {
-        *self = Releases::default();
+        *self = Releases::new(self.limit);
+    }
+
+    /// Returns how often the threads, all together, were released.
+    pub fn turns(&self) -> u64 {
+        self.turns
     }
 
     /// Returns since when nothing else has happened.
@@ -132,7 +140,8 @@ mod tests {
 
     #[test]
     fn releases_come_to_an_end() {
-        let mut releases = Releases::default();
+        const TURNS: u64 = 300_000;
+        let mut releases = Releases::new(TURNS);
         for (threads, limit) in [(1, TURNS), (3, TURNS / 3), (200, TURNS / 200), (5000, RELEASES)] {
             let begun = (0..2 * TURNS).take_while(|n| releases.begin(Time::from_ns(*n), threads)).count();
             assert_eq!((begun as u64, releases.since()), (limit, Some(Time::ZERO)));

@@ -63,13 +63,13 @@ pub struct Processes {
 impl Processes {
     /// The ranks of `job`, none of them started.
     pub fn new(job: Job) -> Processes {
-        let ranks = job.ranks();
+        let (ranks, poll_limit) = (job.ranks(), job.poll_limit());
         Processes {
             job,
             ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
             idleness: Idleness::default(),
-            releases: Releases::default(),
+            releases: Releases::new(poll_limit),
             patience: Patience::of(ranks),
             computation: Computation::default(),
             refusals: Refusals::default(),

@@ -309,7 +309,7 @@ impl Processes {
         }
         let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
         // The polls of parked threads since then have changed nothing.
-        End::Deadlock { at: self.releases.since().unwrap_or(cluster.now()), waits }
+        End::Deadlock { at: self.releases.since().unwrap_or(cluster.now()), waits, polls: self.releases.turns() }
     }
 
     fn describe_wait(&self, cluster: &mut Cluster, number: usize) -> String {

@@ -66,7 +66,7 @@ pub fn compile_with(source: &str, options: &[&str]) -> Program {
 /// A specification of `ranks` processes of a program.
 pub fn spec(program: &Program, ranks: usize) -> JobSpec {
     let program = program.path.clone().into();
-    JobSpec { program, ranks, adapts_affinity: true, post_ahead: 16, defers: true, ..JobSpec::default() }
+    JobSpec { program, ranks, adapts_affinity: true, post_ahead: 16, ..JobSpec::default() }
 }
 
 /// The code with which a pause says that a rank has exited.
