@@ -126,6 +126,32 @@ fn memory_both_ways(serve_copies: bool) {
     assert_eq!(job.read(0, big, &mut four), Err(fault(big, false)), "the rank is gone");
 }
 
+/// A process with much memory has lost it long before it counts as ended.
+#[test]
+fn a_rank_that_is_killed_needs_nothing_written() {
+    let program = compile(
+        r#"
+        #include <portals4.h>
+        #include <stdlib.h>
+        #include <string.h>
+        int main(void) {
+            char *memory = malloc(64 << 20);
+            memset(memory, 1, 64 << 20);
+            return PtlInit() || PtlSetMap(0, (ptl_size_t)memory, (void *)memory) || PtlNIFini(0);
+        }"#,
+    );
+    for _ in 0..3 {
+        let mut job = job(&program, 2);
+        let attached: Vec<Call> = (0..2).map(|rank| call(job.start(rank).unwrap(), Op::SpinAttach)).collect();
+        let maps: Vec<Call> = attached.iter().map(|attach| call(ok(&mut job, attach), Op::PtlSetMap)).collect();
+        for word in 0..100 {
+            job.write(0, maps[0].args[1] + 8 * word, &[7; 8]).unwrap();
+        }
+        assert_eq!(job.end_rank(0).signal(), Some(Signal::KILL.as_raw()));
+        call(ok(&mut job, &maps[1]), Op::PtlNIFini);
+    }
+}
+
 #[test]
 fn memory_is_copied_by_the_kernel() {
     memory_both_ways(false);

@@ -46,8 +46,10 @@ impl Job {
     }
 
     fn check_written(&mut self, rank: usize, pid: u32, written: io::Result<()>) {
-        // A rank that sleeps loses memory only by a signal handler, or if it is ended.
-        if let (Err(error), false) = (written, process::has_ended(pid)) {
+        // A rank that sleeps loses memory only by a signal handler, or if it is ended. A process that is being ended has no memory before
+        // it counts as ended.
+        let Err(error) = written else { return };
+        if error.raw_os_error() != Some(libc::ESRCH) && !process::has_ended(pid) {
             let message = format!("memory that a card has written while it slept is gone: {error}");
             self.refused.get_or_insert((rank, message));
         }
