@@ -1,4 +1,5 @@
 use sim::Time;
+use sim::memory::push_frugally;
 
 /// The handle of a DMA transfer or another command that outlasts its call: an index of [`Handles`].
 pub type DmaHandle = u32;
@@ -57,7 +58,7 @@ impl Handles {
         self.search_from = free + 1;
         match self.slots.get_mut(free) {
             Some(slot) => *slot = started,
-            None => self.slots.push(started),
+            None => push_frugally(&mut self.slots, started),
         }
         free as DmaHandle
     }

@@ -7,6 +7,7 @@ use cluster::CardPorts;
 use goal::{DependencyTracker, RunProgress, Schedule};
 use nic::Nic;
 use sim::Time;
+use sim::memory::push_back_frugally;
 
 use crate::memory::SparseMemory;
 
@@ -135,7 +136,7 @@ impl<'a> Scripts<'a> {
     /// Gives work to the CPU of an operation.
     pub fn enqueue(&mut self, op: u32, task: Task) {
         let cpu = self.cpu_of(op);
-        self.cpus[cpu].tasks.push_back(task);
+        push_back_frugally(&mut self.cpus[cpu].tasks, task);
         self.ready.push_back(cpu);
     }
 

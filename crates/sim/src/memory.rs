@@ -1,6 +1,7 @@
 //! Tables that exceed the processor's cache, and prefetching from them.
 
 use std::alloc::{Layout, handle_alloc_error};
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
@@ -127,6 +128,16 @@ pub fn push_frugally<T>(list: &mut Vec<T>, value: T) {
     list.push(value);
 }
 
+/// Appends a value to a queue of which there are many, which grows as a list does to which one is [pushed
+/// frugally](push_frugally).
+#[inline]
+pub fn push_back_frugally<T>(queue: &mut VecDeque<T>, value: T) {
+    if queue.len() == queue.capacity() {
+        queue.reserve_exact((queue.len() / 2).max(1));
+    }
+    queue.push_back(value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,5 +165,19 @@ mod tests {
             rooms.push(list.capacity());
         }
         assert_eq!((list, rooms), ((0..8).collect(), vec![1, 2, 3, 4, 6, 6, 9, 9]));
+    }
+
+    #[test]
+    fn a_queue_has_little_room_that_it_does_not_use() {
+        let mut queue = VecDeque::new();
+        let mut rooms = Vec::new();
+        for value in 0..6 {
+            push_back_frugally(&mut queue, value);
+            rooms.push(queue.capacity());
+        }
+        assert_eq!(rooms, [1, 2, 3, 4, 6, 6]);
+        assert_eq!(queue.pop_front(), Some(0));
+        push_back_frugally(&mut queue, 6);
+        assert_eq!((queue.capacity(), queue), (6, (1..7).collect()));
     }
 }

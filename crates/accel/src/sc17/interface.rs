@@ -1,6 +1,7 @@
 use std::rc::Rc;
 
 use sim::Time;
+use sim::memory::push_back_frugally;
 
 use super::unit::{Unit, is_shared};
 use crate::accelerator::{Accelerator, Env, Event, InternalError};
@@ -71,7 +72,7 @@ impl Accelerator for Unit {
     }
 
     fn offer(&mut self, task: Task, env: &mut dyn Env) -> Result<(), InternalError> {
-        self.tasks.push_back(task);
+        push_back_frugally(&mut self.tasks, task);
         self.dispatch(env)
     }
 

@@ -111,11 +111,12 @@ impl Unit {
         self.watched = Watched::default();
     }
 
-    /// Releases the memory of the code, of stacks and of packet buffers if no handler runs and no packet waits. The code returns with the
+    /// Releases the memory of the code, of stacks, of packet buffers and of waiting tasks if no handler runs and no packet waits. The code returns with the
     /// next handler.
     pub(super) fn trim_memories(&mut self) {
         if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
             self.memories.trim();
+            self.tasks = VecDeque::new();
         }
     }
 

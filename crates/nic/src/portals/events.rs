@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use abi::portals::{CtEvent, Event, EventKind};
+use sim::memory::push_back_frugally;
 
 use super::triggered::TriggeredOp;
 
@@ -32,7 +33,7 @@ impl EventRing {
             self.events.remove(oldest.unwrap_or(0));
             self.lost = true;
         }
-        self.events.push_back(event);
+        push_back_frugally(&mut self.events, event);
     }
 
     /// Takes the oldest event, and whether others were lost before it.

@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 
 use accel::{Env, Event, Finished, HandlerSlice, Issued, Printed};
 use sim::Time;
+use sim::memory::push_back_frugally;
 
 use crate::event::NicEvent;
 use crate::ports::{PacketId, Ports, Slice, Track};
@@ -37,11 +38,11 @@ impl<P: Ports> Env for CardEnv<'_, P> {
     }
 
     fn issue(&mut self, issued: Issued) {
-        self.work.push_back(Work::Issued(issued));
+        push_back_frugally(self.work, Work::Issued(issued));
     }
 
     fn finished(&mut self, finished: Finished) {
-        self.work.push_back(Work::Finished(finished));
+        push_back_frugally(self.work, Work::Finished(finished));
     }
 
     fn found(&mut self, mistake: String) {
