@@ -66,15 +66,14 @@ impl<E> Cluster<E> {
         let timeline = Timeline::new(trace, ranks, &machine, interconnect.switches(), &of_switch);
         let machine = Rc::new(machine);
         let nodes = interconnect.nodes();
-        let card = |node: usize| match node < ranks {
-            true => Nic::new(machine.clone(), node as u32, nodes as u32, uid),
-            false => Nic::of_switch(of_switch.clone(), node as u32, nodes as u32, uid),
-        };
+        let of_ranks = Nic::all(&machine, 0..ranks as u32, nodes as u32, uid);
+        let of_switches = (ranks..nodes).map(|node| Nic::of_switch(of_switch.clone(), node as u32, nodes as u32, uid));
+        let cards = of_ranks.chain(of_switches).collect();
         let bandwidth = SharedBandwidth::new(machine.host.dram_gap_per_byte);
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
-            cards: (0..nodes).map(card).collect(),
+            cards,
             ranks,
             notices: Vec::new(),
             costs: HostCosts::new(&machine),

@@ -91,7 +91,7 @@ pub struct Fetching {
 #[derive(Debug)]
 pub enum Source {
     /// In host memory.
-    Host(Rc<Region>, u64),
+    Host(Region, u64),
     /// In the descriptor that the host handed over; it keeps its place in the send queue.
     Descriptor(Vec<u8>),
     /// On the card, which sends it at once.
@@ -121,7 +121,7 @@ pub struct Sending {
     /// The right to read the data of a reply from host memory.
     pub right: Option<Rc<ReplyRight>>,
     /// Where in host memory; `None` when its only packet came with the descriptor.
-    pub from: Option<(Rc<Region>, u64)>,
+    pub from: Option<(Region, u64)>,
     /// The bytes on their way through the DMA engine, if they need it.
     pub fetching: Option<Fetching>,
     /// The earliest time at which its packets may leave.
@@ -178,7 +178,7 @@ pub struct HostWrite {
     /// The message.
     pub message: MessageId,
     /// The host memory.
-    pub region: Rc<Region>,
+    pub region: Region,
     /// Offset in the host memory.
     pub offset: u64,
     /// The data.

@@ -13,7 +13,7 @@ pub struct Handlers {
     /// The handlers, and the HPU memory that they share.
     pub set: Rc<HandlerSet>,
     /// The second range of host memory (`handler_host_mem_start`).
-    pub host_memory: Rc<Region>,
+    pub host_memory: Region,
 }
 
 /// The handlers that a program gives with an ME, each by the address of its host twin.

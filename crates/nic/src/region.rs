@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use abi::portals::Iovec;
 
 /// A host address that cannot be read or written.
@@ -31,7 +33,8 @@ pub trait HostMemory {
 pub struct Region {
     start: u64,
     length: u64,
-    segments: Option<Box<[Iovec]>>,
+    /// Shared by those who use the region, of whom there are many.
+    segments: Option<Rc<Vec<Iovec>>>,
 }
 
 impl Region {
@@ -44,7 +47,7 @@ impl Region {
     /// The concatenation of ranges.
     pub fn iovec(segments: Vec<Iovec>) -> Region {
         let length = segments.iter().fold(0u64, |sum, segment| sum.saturating_add(segment.len));
-        Region { start: segments.first().map_or(0, |first| first.base), length, segments: Some(segments.into()) }
+        Region { start: segments.first().map_or(0, |first| first.base), length, segments: Some(Rc::new(segments)) }
     }
 
     /// Bytes described.
@@ -72,7 +75,7 @@ impl Region {
     /// The address of the byte at `offset`.
     pub fn address(&self, mut offset: u64) -> u64 {
         let Some(segments) = &self.segments else { return self.start.wrapping_add(offset) };
-        for segment in segments {
+        for segment in &**segments {
             if offset < segment.len {
                 return segment.base.wrapping_add(offset);
             }
@@ -120,7 +123,7 @@ impl Region {
             return Err(MemoryFault { addr: self.address(offset), len });
         }
         let Some(segments) = &self.segments else { return each(self.start + offset, len) };
-        for segment in segments {
+        for segment in &**segments {
             if offset >= segment.len {
                 offset -= segment.len;
                 continue;

@@ -28,8 +28,11 @@ impl Nic {
     pub fn share_program(&mut self, program: Rc<CardProgram>) -> std::result::Result<(), ImageError> {
         let data = program.device().program.data_segment().len() as u32;
         self.spin.accelerator.load(program)?;
-        self.pipeline.portals.offered.max_handler_mem =
-            accel::most_memory(&self.pipeline.machine.accelerator, data).into();
+        let (offered, most) =
+            (&mut self.pipeline.portals.offered, accel::most_memory(&self.pipeline.machine.accelerator, data));
+        if offered.max_handler_mem != u64::from(most) {
+            Rc::make_mut(offered).max_handler_mem = most.into();
+        }
         Ok(())
     }
 
@@ -40,7 +43,7 @@ impl Nic {
 
     /// Gives memory back that nobody needs while no handler runs here.
     pub fn trim(&mut self) {
-        self.spin.accelerator.trim();
+        self.spin.trim();
     }
 
     /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`

@@ -121,7 +121,7 @@ impl Nic {
                 return Ok(());
             }
             Lookup::NoHeader => {
-                let has_room = self.messages.keep_early(packet)?;
+                let has_room = self.messages.keep_early(packet, self.spin.accelerator.packet_buffers())?;
                 let stats = &mut self.pipeline.stats;
                 *(if has_room { &mut stats.packets_held } else { &mut stats.packets_dropped }) += 1;
                 return Ok(());

@@ -1,6 +1,7 @@
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
+use abi::portals::NiLimits;
 use accel::Debugger;
 use machine::Machine;
 use sim::SerialResource;
@@ -30,13 +31,22 @@ pub struct Nic {
 impl Nic {
     /// The card of `node` in a network of `nodes`, serving a process with this user id.
     pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
-        let spin = Spin::new(&machine);
         let offered = default_limits(machine.network.mtu, &machine.accelerator);
+        Nic::offering(Rc::new(offered), machine, node, nodes, uid)
+    }
+
+    /// The cards of some nodes in a network of `nodes`, as [`Nic::new`] makes them. They share what they have in common.
+    pub fn all(machine: &Rc<Machine>, of: Range<u32>, nodes: u32, uid: u32) -> impl Iterator<Item = Nic> {
+        let offered = Rc::new(default_limits(machine.network.mtu, &machine.accelerator));
+        of.map(move |node| Nic::offering(offered.clone(), machine.clone(), node, nodes, uid))
+    }
+
+    fn offering(offered: Rc<NiLimits>, machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
         let portals = Portals::new(node, nodes, uid, offered, !machine.nic.matches_on_card());
         Nic {
-            messages: Messages::new(spin.accelerator.packet_buffers()),
+            messages: Messages::default(),
+            spin: Spin::new(machine.clone()),
             pipeline: Pipeline::new(machine, portals),
-            spin,
             rx: SerialResource::default(),
             orders: Orders::default(),
         }
@@ -52,8 +62,8 @@ impl Nic {
     /// The memory of the host that messages may write: of every entry and every memory descriptor.
     pub fn exposed(&self) -> impl Iterator<Item = &Region> {
         self.interfaces.iter().flatten().flat_map(|interface| {
-            let entries = interface.entries.iter().map(|(_, entry)| &*entry.region);
-            entries.chain(interface.mds.iter().map(|(_, md)| &*md.region))
+            let entries = interface.entries.iter().map(|(_, entry)| &entry.region);
+            entries.chain(interface.mds.iter().map(|(_, md)| &md.region))
         })
     }
 
@@ -82,14 +92,16 @@ impl Nic {
         let mut stats = self.pipeline.stats.clone();
         stats.flow_control = self.flow_control;
         stats.triggered_peak = self.triggered_peak;
-        stats.packet_buffer_peak = self.spin.accelerator.packet_buffer_peak();
         (stats.dma_bytes, stats.dma_busy) = (self.pipeline.dma.bytes(), self.pipeline.dma.busy());
         stats.rx_busy = self.rx.busy();
         for (name, handler) in self.spin.stats() {
             stats.handlers.entry(name.to_string()).or_default().merge(handler);
         }
-        stats.hpu_busy = self.spin.accelerator.busy();
-        stats.profile = self.spin.accelerator.profile();
+        if let Some(accelerator) = self.spin.accelerator.made() {
+            stats.packet_buffer_peak = accelerator.packet_buffer_peak();
+            stats.hpu_busy = accelerator.busy();
+            stats.profile = accelerator.profile();
+        }
         stats
     }
 

@@ -6,12 +6,11 @@ use crate::message::{MessageId, OpToken, Packet, sender};
 use crate::portals::InternalError;
 
 /// What a card knows of the messages of which packets arrive.
+#[derive(Default)]
 pub struct Messages {
     channels: FxHashMap<MessageId, Channel>,
     /// Number of packets that wait because they have overtaken their header packet.
     early: u32,
-    /// The greatest number of these for which there is room.
-    early_limit: u32,
     /// Messages that their senders have given up. Packets of them that come late are ignored.
     abandoned: FxHashSet<MessageId>,
 }
@@ -19,9 +18,9 @@ pub struct Messages {
 #[derive(Debug)]
 enum Channel {
     /// The header packet has not arrived.
-    Early(EarlyPackets),
+    Early(Box<EarlyPackets>),
     /// The header packet is being matched until then.
-    Matching(Time, EarlyPackets),
+    Matching(Time, Option<Box<EarlyPackets>>),
     /// The header packet has been matched.
     Open(Box<RxMessage>),
 }
@@ -46,20 +45,14 @@ pub enum Lookup<'a> {
 }
 
 impl Messages {
-    /// A card without messages. Of all messages together, at most `early_limit` packets that have overtaken their
-    /// header packets find room.
-    pub fn new(early_limit: u32) -> Messages {
-        Messages { channels: FxHashMap::default(), early: 0, early_limit, abandoned: FxHashSet::default() }
-    }
-
     /// The header packet of a message is matched until `until`.
     ///
     /// # Errors
     /// When the message has got a header packet before.
     pub fn start_matching(&mut self, id: MessageId, until: Time) -> Result<(), InternalError> {
         let early = match self.channels.remove(&id) {
-            None => EarlyPackets::default(),
-            Some(Channel::Early(early)) => early,
+            None => None,
+            Some(Channel::Early(early)) => Some(early),
             Some(Channel::Matching(..) | Channel::Open(_)) => return Err(InternalError::TwoHeaders(id)),
         };
         self.channels.insert(id, Channel::Matching(until, early));
@@ -74,6 +67,7 @@ impl Messages {
         let id = rx.header.id;
         match self.channels.insert(id, Channel::Open(Box::new(rx))) {
             Some(Channel::Matching(_, early)) => {
+                let early = early.map_or_else(EarlyPackets::default, |early| *early);
                 self.early -= early.waiting.len() as u32;
                 Ok(early)
             }
@@ -101,13 +95,14 @@ impl Messages {
         }
     }
 
-    /// Keeps a packet that has overtaken its header packet. Returns whether there was room.
+    /// Keeps a packet that has overtaken its header packet. Returns whether there was room: of all messages together, for at most
+    /// `limit` such packets.
     ///
     /// # Errors
     /// When the header packet has arrived.
-    pub fn keep_early(&mut self, packet: Packet) -> Result<bool, InternalError> {
-        let (id, has_room) = (packet.header.id, self.early < self.early_limit);
-        let channel = self.channels.entry(id).or_insert_with(|| Channel::Early(EarlyPackets::default()));
+    pub fn keep_early(&mut self, packet: Packet, limit: u32) -> Result<bool, InternalError> {
+        let (id, has_room) = (packet.header.id, self.early < limit);
+        let channel = self.channels.entry(id).or_insert_with(|| Channel::Early(Box::default()));
         let Channel::Early(early) = channel else { return Err(InternalError::WrongKind(id)) };
         if has_room {
             early.waiting.push(packet);
@@ -130,9 +125,10 @@ impl Messages {
     /// matched; else what has arrived of it is forgotten.
     pub fn abandon(&mut self, id: MessageId) -> Option<&mut RxMessage> {
         self.abandoned.insert(id);
-        if let Some(Channel::Early(early) | Channel::Matching(_, early)) = self.channels.get(&id) {
+        if let Some(Channel::Early(_) | Channel::Matching(..)) = self.channels.get(&id)
+            && let Some(Channel::Early(early) | Channel::Matching(_, Some(early))) = self.channels.remove(&id)
+        {
             self.early -= early.waiting.len() as u32;
-            self.channels.remove(&id);
         }
         self.live(id).ok()
     }

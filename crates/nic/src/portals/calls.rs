@@ -51,7 +51,7 @@ impl Portals {
         }
         if let Some(interface) = self.interface(index) {
             interface.references += 1;
-            return Ok((interface.handle(), interface.limits));
+            return Ok((interface.handle(), *interface.limits));
         }
         let first = self.interfaces.iter().all(Option::is_none);
         if first && pid != ptl::ID_ANY {
@@ -59,12 +59,16 @@ impl Portals {
         } else if pid != ptl::ID_ANY && pid != self.pid {
             return Err(ReturnCode::PidInUse);
         }
-        let limits = desired.map_or(self.offered, |desired| clip_limits(&self.offered, &desired));
+        let limits = match desired {
+            Some(desired) => Rc::new(clip_limits(&self.offered, &desired)),
+            None => self.offered.clone(),
+        };
+        let in_force = *limits;
         let before = self.closed[usize::from(index)].take();
         let interface = Interface::new(index, limits, before.map(|before| *before));
         let handle = interface.handle();
         self.interfaces[usize::from(index)] = Some(Box::new(interface));
-        Ok((handle, limits))
+        Ok((handle, in_force))
     }
 
     /// `PtlNIFini`: drops a reference. Returns the index of the interface when that was the last one.
@@ -284,7 +288,7 @@ impl Portals {
         interface.check_eq(description.eq_handle)?;
         interface.check_ct(description.ct_handle)?;
         let descriptor = MemoryDescriptor {
-            region: Rc::new(region),
+            region,
             options: description.options,
             eq: description.eq_handle,
             ct: description.ct_handle,
@@ -313,16 +317,17 @@ impl Portals {
         let mut entry = self.entry(ni, new, region)?;
         entry.handlers = handlers.map(Rc::new);
         let interface = self.ni(ni)?;
-        let (index, limits) = (interface.index, interface.limits);
+        let (index, limits) = (interface.index, &*interface.limits);
+        let (most_in_list, most_entries) = (limits.max_list_size as usize, limits.max_entries);
         let portal = interface.portal(new.pt_index)?;
-        if portal.list_mut(list).len() >= limits.max_list_size as usize {
+        if portal.list_mut(list).len() >= most_in_list {
             return Err(ReturnCode::ListTooLong);
         }
-        if interface.entries.len() >= limits.max_entries as usize {
+        if interface.entries.len() >= most_entries as usize {
             return Err(ReturnCode::NoSpace);
         }
         entry.list = list;
-        let handle = interface.entries.insert(limits.max_entries, entry)?;
+        let handle = interface.entries.insert(most_entries, entry)?;
         self.link(index, handle, list);
         Ok(handle)
     }
@@ -389,7 +394,7 @@ impl Portals {
             match_bits: description.match_bits,
             ignore_bits: description.ignore_bits,
             min_free: if le.options & me::MANAGE_LOCAL != 0 { description.min_free } else { 0 },
-            region: Rc::new(region),
+            region,
             local_offset: 0,
             holes: None,
             linked: false,

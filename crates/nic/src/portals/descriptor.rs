@@ -1,5 +1,3 @@
-use std::rc::Rc;
-
 use abi::portals::{self as ptl, Handle};
 
 use crate::region::Region;
@@ -8,7 +6,7 @@ use crate::region::Region;
 #[derive(Debug)]
 pub struct MemoryDescriptor {
     /// Its memory.
-    pub region: Rc<Region>,
+    pub region: Region,
     /// `PTL_MD_*`
     pub options: u32,
     /// Queue for full events, or `PTL_EQ_NONE`.

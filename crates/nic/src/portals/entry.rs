@@ -33,7 +33,7 @@ pub struct Entry {
     /// `min_free`, 0 unless the offset is managed locally.
     pub min_free: u64,
     /// Its memory.
-    pub region: Rc<Region>,
+    pub region: Region,
     /// Next offset with `PTL_ME_MANAGE_LOCAL`.
     pub local_offset: u64,
     /// Room below `local_offset` that dropped messages have given back, which few entries have.
@@ -175,7 +175,7 @@ mod tests {
             match_bits: 0xff00,
             ignore_bits: 0x000f,
             min_free: 0,
-            region: Rc::new(Region::range(0x1000, length)),
+            region: Region::range(0x1000, length),
             local_offset: 0,
             holes: None,
             linked: true,

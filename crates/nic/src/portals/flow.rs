@@ -1,6 +1,7 @@
 //! Flow control (Portals 4.3 §3.6.1): a portal table entry stops, and its event follows the messages under way.
 
 use abi::portals::{EventKind, NiFail};
+use sim::memory::push_frugally;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::interface::Portal;
@@ -45,7 +46,7 @@ impl Portals {
             return Ok(());
         }
         let (due, eq) = (std::mem::take(&mut portal.disable_event_due), portal.eq);
-        self.effects.push(Effect::Notify(Notice::Portal(ni, pt_index)));
+        push_frugally(&mut self.effects, Effect::Notify(Notice::Portal(ni, pt_index)));
         if due {
             let mut event = plain_event(EventKind::PtDisabled, pt_index, 0);
             event.ni_fail_type = NiFail::PtDisabled as u8;

@@ -72,8 +72,8 @@ pub struct Interface {
     pub generation: u16,
     /// `PtlNIInit`s not yet matched by a `PtlNIFini`.
     pub references: u32,
-    /// Limits in force.
-    pub limits: NiLimits,
+    /// Limits in force, which most interfaces have in common.
+    pub limits: Rc<NiLimits>,
     /// Rank to nid and pid.
     pub map: Option<Rc<[Process]>>,
     /// This process in the map; `PTL_RANK_ANY` before there is one.
@@ -114,7 +114,7 @@ pub fn index_of_options(options: u32) -> Option<u8> {
 
 impl Interface {
     /// A fresh interface; `before` is the one of that kind that was closed last.
-    pub fn new(index: u8, limits: NiLimits, before: Option<Interface>) -> Interface {
+    pub fn new(index: u8, limits: Rc<NiLimits>, before: Option<Interface>) -> Interface {
         let fresh = Interface {
             index,
             generation: 0,

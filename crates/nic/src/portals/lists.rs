@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use abi::portals::{self as ptl, CtEvent, Event, EventKind, Handle, List, NiFail, ReturnCode, SearchOp, me};
+use sim::memory::push_frugally;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -180,13 +181,25 @@ impl Portals {
 
     /// Puts an entry into its list, unless unexpected messages use it up: its handle is given even then.
     pub(crate) fn link(&mut self, index: u8, handle: Handle, list: List) {
+        let Some(interface) = self.interface(index) else { return };
         // A triggered append may find its entry unlinked.
-        let Some(Ok(mut entry)) = self.interface(index).map(|interface| interface.entries.get(handle).cloned()) else {
-            return;
-        };
-        let used_up = list == List::Priority && self.offer_to_unexpected(index, &mut entry) == Offered::UsedUp;
-        let linked = if used_up { self.forget_entry(index, handle) } else { self.insert(index, handle, entry) };
+        let Ok(entry) = interface.entries.get(handle) else { return };
+        let pt_index = entry.pt_index;
+        let has_headers = interface.portal(pt_index).is_ok_and(|portal| !portal.unexpected.is_empty());
+        let used_up = list == List::Priority && has_headers && self.offer_headers(index, handle) == Offered::UsedUp;
+        let linked = if used_up { self.forget_entry(index, handle) } else { self.insert(index, handle) };
         self.check(linked);
+    }
+
+    /// Offers an entry that exists to the unexpected headers.
+    fn offer_headers(&mut self, index: u8, handle: Handle) -> Offered {
+        let found = self.interface(index).map(|interface| interface.entries.get(handle).cloned());
+        let Some(Ok(mut entry)) = found else { return Offered::Link };
+        let offered = self.offer_to_unexpected(index, &mut entry);
+        if let (Offered::Link, Ok(there)) = (&offered, self.used_entry(index, handle)) {
+            *there = entry;
+        }
+        offered
     }
 
     fn forget_entry(&mut self, index: u8, handle: Handle) -> Result<(), InternalError> {
@@ -194,11 +207,11 @@ impl Portals {
         removed.map(drop).map_err(|_| InternalError::NoEntry(handle))
     }
 
-    fn insert(&mut self, index: u8, handle: Handle, mut entry: Entry) -> Result<(), InternalError> {
+    fn insert(&mut self, index: u8, handle: Handle) -> Result<(), InternalError> {
+        let entry = self.used_entry(index, handle)?;
         entry.linked = true;
         let (pt_index, user_ptr, silent) = (entry.pt_index, entry.user_ptr, entry.has(me::EVENT_LINK_DISABLE));
         let list = entry.list;
-        *self.used_entry(index, handle)? = entry;
         let portal = self.used_portal(index, pt_index)?;
         portal.list_mut(list).push_back(handle);
         let eq = portal.eq;
@@ -249,7 +262,7 @@ impl Portals {
                 }
                 Change::Set(value) => counter.value = value,
             }
-            self.effects.push(Effect::Notify(Notice::Counter(ct)));
+            push_frugally(&mut self.effects, Effect::Notify(Notice::Counter(ct)));
             let mut due = Vec::new();
             while let Some(op) = counter.take_due() {
                 due.push(op);
@@ -257,7 +270,7 @@ impl Portals {
             interface.triggered -= due.len();
             for op in due {
                 match op {
-                    op if self.leaves_to_cpu => self.effects.push(Effect::Due(index, op)),
+                    op if self.leaves_to_cpu => push_frugally(&mut self.effects, Effect::Due(index, op)),
                     TriggeredOp::CtInc(ct, amount) => changes.push_back((ct, Change::Add(amount))),
                     TriggeredOp::CtSet(ct, value) => changes.push_back((ct, Change::Set(value))),
                     op => self.fire(index, op),
@@ -269,7 +282,7 @@ impl Portals {
     /// Carries out a triggered operation whose counter has been reached.
     pub(crate) fn fire(&mut self, index: u8, op: TriggeredOp) {
         match op {
-            TriggeredOp::Transfer(transfer) => self.effects.push(Effect::Start(transfer)),
+            TriggeredOp::Transfer(transfer) => push_frugally(&mut self.effects, Effect::Start(transfer)),
             TriggeredOp::CtInc(ct, amount) => self.count(index, ct, amount),
             TriggeredOp::CtSet(ct, value) => self.set_counter(index, ct, value),
             TriggeredOp::Append(entry, list) => self.link(index, entry, list),

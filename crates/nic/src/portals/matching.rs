@@ -26,7 +26,7 @@ pub struct Delivery {
     /// Where in the entry the data goes.
     pub placement: Placement,
     /// The entry's memory.
-    pub region: Rc<Region>,
+    pub region: Region,
     /// The entry's handlers.
     pub handlers: Option<Rc<Handlers>>,
     /// Whether the match used the entry up.

@@ -1,5 +1,8 @@
+use std::rc::Rc;
+
 use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode};
 use rustc_hash::FxHashMap;
+use sim::memory::push_frugally;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -36,14 +39,14 @@ pub struct Portals {
     pub(crate) flow_control: u64,
     /// Most triggered operations that waited for their counters at once.
     pub(crate) triggered_peak: u64,
-    /// What the card offers to interfaces.
-    pub(crate) offered: NiLimits,
+    /// What the card offers to interfaces, as most cards do.
+    pub(crate) offered: Rc<NiLimits>,
     pub(crate) effects: Vec<Effect>,
 }
 
 impl Portals {
     /// The objects of a process that has none yet. `leaves_to_cpu`: triggered operations that are due are left to the CPU.
-    pub fn new(node: u32, nodes: u32, uid: u32, offered: NiLimits, leaves_to_cpu: bool) -> Portals {
+    pub fn new(node: u32, nodes: u32, uid: u32, offered: Rc<NiLimits>, leaves_to_cpu: bool) -> Portals {
         Portals {
             node,
             nodes,
@@ -105,14 +108,14 @@ impl Portals {
     pub(crate) fn post(&mut self, index: u8, eq: Handle, event: Event) {
         if let Some(Ok(queue)) = self.interface(index).map(|interface| interface.queues.get_mut(eq)) {
             queue.post(event);
-            self.effects.push(Effect::Notify(Notice::Queue(eq)));
+            push_frugally(&mut self.effects, Effect::Notify(Notice::Queue(eq)));
         }
     }
 
     /// Has the card report an error of the simulator, if there is one.
     pub(super) fn check(&mut self, result: Result<(), InternalError>) {
         if let Err(error) = result {
-            self.effects.push(Effect::Internal(error));
+            push_frugally(&mut self.effects, Effect::Internal(error));
         }
     }
 }

@@ -16,7 +16,7 @@ const MAX_PIECES: i32 = u16::MAX as i32;
 impl Spin {
     /// Forgets the device program and everything that runs or waits.
     pub(crate) fn unload(&mut self) {
-        if self.accelerator.program().is_some() {
+        if self.accelerator.made().is_some_and(|made| made.program().is_some()) {
             self.accelerator.unload();
             (0..4).for_each(|interface| self.free_all(interface));
         }
@@ -29,29 +29,29 @@ impl Spin {
             AllocationError::Full(_) => ReturnCode::NoSpace,
             AllocationError::Outside(_) => ReturnCode::Fail,
         })?;
-        let fresh = || Box::new([0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)));
-        self.hpu_memory.get_or_insert_with(fresh)[usize::from(interface & 3)].insert(MAX_PIECES, memory)
+        let fresh = || Box::new(Slab::new(Kind::Hpu, interface));
+        self.hpu_memory[usize::from(interface & 3)].get_or_insert_with(fresh).insert(MAX_PIECES, memory)
     }
 
     /// Takes a handle back; the bytes are free when nobody has them any more.
     pub(crate) fn free(&mut self, memory: Handle) -> Result<(), ReturnCode> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
-        let pieces = self.hpu_memory.as_mut().ok_or(ReturnCode::ArgInvalid)?;
-        pieces[usize::from(interface)].remove(memory).map(|_| ())
+        let pieces = self.hpu_memory[usize::from(interface)].as_mut().ok_or(ReturnCode::ArgInvalid)?;
+        pieces.remove(memory).map(|_| ())
     }
 
     /// Takes all handles of an interface back.
     pub(crate) fn free_all(&mut self, interface: u8) {
-        if let Some(pieces) = &mut self.hpu_memory {
-            pieces[usize::from(interface & 3)].clear();
+        if let Some(pieces) = &mut self.hpu_memory[usize::from(interface & 3)] {
+            pieces.clear();
         }
     }
 
     /// The HPU memory that a handle names.
     pub(crate) fn memory_range(&self, memory: Handle) -> Result<Rc<HpuMemory>, ReturnCode> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
-        let pieces = self.hpu_memory.as_ref().ok_or(ReturnCode::ArgInvalid)?;
-        pieces[usize::from(interface)].get(memory).cloned()
+        let pieces = self.hpu_memory[usize::from(interface)].as_ref().ok_or(ReturnCode::ArgInvalid)?;
+        pieces.get(memory).cloned()
     }
 
     /// Prepares the handlers of an entry, header, payload and completion, and writes the initial state of the memory
@@ -83,6 +83,6 @@ impl Spin {
             self.accelerator.initialise(state, initial_state).map_err(|_| ReturnCode::Fail)?;
         }
         let set = HandlerSet { header, payload, completion, state, user_hdr: user_hdr as u32 };
-        Ok(Handlers { set: Rc::new(set), host_memory: Rc::new(host_memory) })
+        Ok(Handlers { set: Rc::new(set), host_memory })
     }
 }

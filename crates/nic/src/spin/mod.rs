@@ -3,7 +3,7 @@
 //! The handlers themselves run on an [`accel::Accelerator`]. It leaves work to the card in a queue, which the card
 //! empties after each event; so the card may offer new tasks while it acts on the end of a handler.
 //!
-//! * `unit`: what a card has for handlers; `verdict`, `transfer`: what it knows of a message and of a DMA transfer
+//! * `unit`: what a card has for handlers; `lazy`: the accelerator, made when it is first used; `verdict`, `transfer`: what it knows of a message and of a DMA transfer
 //! * `env`: what the accelerator sees of the card, and what it leaves to it
 //! * `handlers`: the handlers of a message, and what they decide about its packets
 //! * `commands`: the commands of handlers
@@ -12,6 +12,7 @@
 mod commands;
 mod env;
 mod handlers;
+mod lazy;
 mod memory;
 mod transfer;
 mod unit;

@@ -18,7 +18,7 @@ pub struct HostTransfer {
     /// Keeps the HPU memory of the handler reserved.
     pub(super) _handlers: Rc<HandlerSet>,
     /// The host memory.
-    pub(super) region: Rc<Region>,
+    pub(super) region: Region,
     /// Offset in the host memory.
     pub(super) offset: u64,
     /// What is done there.

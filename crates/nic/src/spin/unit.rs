@@ -6,6 +6,7 @@ use machine::Machine;
 use sim::memory::push_frugally;
 
 use super::env::{CardEnv, Work};
+use super::lazy::LazyAccelerator;
 use super::verdict::SpinMessage;
 use crate::message::MessageId;
 use crate::portals::InternalError;
@@ -16,9 +17,9 @@ use crate::stats::HandlerStats;
 /// What a card has for handlers.
 pub struct Spin {
     /// What runs handlers.
-    pub accelerator: Box<dyn Accelerator>,
-    /// The HPU memory that the program has allocated, by interface; none as long as it has not allocated any.
-    pub(super) hpu_memory: Option<Box<[Slab<Rc<HpuMemory>>; 4]>>,
+    pub accelerator: LazyAccelerator,
+    /// The HPU memory that the program has allocated, by interface; none as long as it has not allocated any there.
+    pub(super) hpu_memory: [Option<Box<Slab<Rc<HpuMemory>>>>; 4],
     /// What the accelerator has left to the card.
     work: VecDeque<Work>,
     /// Counts of each handler. There are few, and they are found by comparing pointers.
@@ -26,14 +27,27 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// Creates the accelerator of a machine, without a program.
-    pub fn new(machine: &Machine) -> Spin {
-        Spin { accelerator: accel::create(machine), hpu_memory: None, work: VecDeque::new(), stats: Vec::new() }
+    /// The accelerator of a machine, without a program.
+    pub fn new(machine: Rc<Machine>) -> Spin {
+        Spin {
+            accelerator: LazyAccelerator::new(machine),
+            hpu_memory: [const { None }; 4],
+            work: VecDeque::new(),
+            stats: Vec::new(),
+        }
     }
 
     /// The next piece of work that the accelerator has left to the card. The card does all of it after each event.
     pub fn next_work(&mut self) -> Option<Work> {
         self.work.pop_front()
+    }
+
+    /// Gives memory back that is not needed while no handler runs.
+    pub fn trim(&mut self) {
+        if let Some(accelerator) = self.accelerator.made_mut() {
+            accelerator.trim();
+            self.work.shrink_to_fit();
+        }
     }
 
     /// The time of an event of the accelerator has come.
@@ -74,6 +88,9 @@ impl Spin {
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     pub fn end_handlers(&mut self, messages: &[MessageId], ports: &mut impl Ports) -> Result<(), InternalError> {
+        if self.accelerator.made().is_none() {
+            return Ok(());
+        }
         let withdrawn = self.call(ports, |accelerator, env| accelerator.withdraw(messages, env))?;
         // The packet of a header handler belongs to its message.
         let payload = withdrawn.iter().filter(|task| task.role() == Role::Payload);

@@ -20,7 +20,7 @@ struct Ready {
     header: Rc<Header>,
     sent: Sent,
     /// Memory of the handler's entry.
-    region: Rc<Region>,
+    region: Region,
 }
 
 impl Spin {

@@ -1,7 +1,5 @@
 //! DMA between handlers and host memory.
 
-use std::rc::Rc;
-
 use abi::device::err;
 use abi::portals::{AtomicOp, Datatype, NiFail};
 use accel::{Direction, Dma, HostAtomic, HostMemory, HostOperation, Reply, Transfer};
@@ -19,7 +17,7 @@ use crate::spin::unit::Spin;
 
 /// A transfer that begins.
 struct NewTransfer {
-    region: Rc<Region>,
+    region: Region,
     offset: u64,
     action: Action,
     transfer: Transfer,
@@ -151,7 +149,7 @@ impl Spin {
 }
 
 /// The host memory that a handler of a message means.
-fn host_memory(rx: &mut RxMessage, host: HostMemory) -> Result<Rc<Region>, InternalError> {
+fn host_memory(rx: &mut RxMessage, host: HostMemory) -> Result<Region, InternalError> {
     match host {
         HostMemory::Handlers => Ok(rx.spin()?.handlers.host_memory.clone()),
         HostMemory::Entry => Ok(rx.request()?.1.taken.region.clone()),

@@ -1,0 +1,44 @@
+use std::cell::OnceCell;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use accel::Accelerator;
+use machine::Machine;
+
+/// The accelerator of a card. It is made when it is first used, as most cards of a large simulation may never run a handler.
+pub struct LazyAccelerator {
+    machine: Rc<Machine>,
+    made: OnceCell<Box<dyn Accelerator>>,
+}
+
+impl LazyAccelerator {
+    /// The accelerator of a machine, without a program.
+    pub fn new(machine: Rc<Machine>) -> LazyAccelerator {
+        LazyAccelerator { machine, made: OnceCell::new() }
+    }
+
+    /// The accelerator, if it has been used.
+    pub fn made(&self) -> Option<&dyn Accelerator> {
+        self.made.get().map(|made| &**made)
+    }
+
+    /// The accelerator, if it has been used.
+    pub fn made_mut(&mut self) -> Option<&mut Box<dyn Accelerator>> {
+        self.made.get_mut()
+    }
+}
+
+impl Deref for LazyAccelerator {
+    type Target = dyn Accelerator;
+
+    fn deref(&self) -> &(dyn Accelerator + 'static) {
+        &**self.made.get_or_init(|| accel::create(&self.machine))
+    }
+}
+
+impl DerefMut for LazyAccelerator {
+    fn deref_mut(&mut self) -> &mut (dyn Accelerator + 'static) {
+        self.made.get_or_init(|| accel::create(&self.machine));
+        &mut **self.made.get_mut().expect("it has just been made")
+    }
+}
