@@ -9,5 +9,5 @@ mod cpu;
 mod executor;
 mod state;
 
-pub(crate) use executor::{Executor, Model};
+pub(crate) use executor::{AHEAD, Executor, Model};
 pub(crate) use state::{RunState, refuse_card_operations};

@@ -52,6 +52,15 @@ impl<T: Copy + std::fmt::Debug> Cpu<T> {
         next
     }
 
+    /// Returns the task that waits behind `before` others, if there is one.
+    #[inline]
+    pub fn waiting(&self, before: usize) -> Option<T> {
+        match before {
+            0 => self.first,
+            _ => self.others.get(before - 1).copied(),
+        }
+    }
+
     /// Begins a task that takes time.
     #[inline]
     pub fn begin(&mut self, task: T) {

@@ -9,6 +9,9 @@ use crate::error::RunError;
 use crate::outcome::Outcome;
 use sim::noise::{CpuTime, Noise, NoisyCpus};
 
+/// A CPU prefetches what a task needs when this many others are before it: many receives may be posted one after the other.
+pub(crate) const AHEAD: usize = 8;
+
 /// What a model adds to the [`Executor`]. All functions get the executor, whose field `model` is the model itself.
 pub(crate) trait Model<'a>: Sized {
     /// What occupies a CPU
@@ -42,6 +45,10 @@ pub(crate) trait Model<'a>: Sized {
     /// Prefetches what the events that are due soon will need.
     #[inline(always)]
     fn prefetch(_run: &Executor<'a, Self>) {}
+
+    /// Prefetches what a task will need that its CPU does soon.
+    #[inline(always)]
+    fn prefetch_task(_run: &Executor<'a, Self>, _task: Self::Task) {}
 
     /// Accounts for the time that a CPU was idle before it was given a task.
     #[inline]
@@ -94,6 +101,7 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// # Errors
     /// When it cannot finish, does so too late, or the model finds something wrong.
     pub fn run(mut self) -> Result<Outcome<M::Details>, RunError<M::Error>> {
+        self.state.reserve_matching();
         let mut first = Vec::new();
         for rank in 0..self.state.schedule.ranks() {
             self.state.dependencies.take_first(self.state.schedule.of_rank(rank), &mut first);
@@ -154,6 +162,9 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Has a CPU do its tasks up to one that takes time.
     fn go_on(&mut self, now: Time, cpu: usize) -> Handled<'a, M> {
         while let Some(task) = self.cpus[cpu].next(now) {
+            if let Some(later) = self.cpus[cpu].waiting(AHEAD) {
+                M::prefetch_task(self, later);
+            }
             let Some((task, end)) = M::start(self, now, cpu, task)? else {
                 self.request_ready(now)?;
                 continue;

@@ -76,6 +76,17 @@ impl<'a> RunState<'a> {
         self.bytes(op) <= self.eager
     }
 
+    /// Makes room for the receives that depend on nothing, which are posted at the beginning. Their number is estimated from a
+    /// sample of the ranks.
+    pub fn reserve_matching(&mut self) {
+        const SAMPLE: usize = 256;
+        let step = self.ranks.len().div_ceil(SAMPLE).max(1);
+        let is_first = |&op: &u32| !self.dependencies.is_blocked(op) && self.ops[op as usize].kind() == Kind::Recv;
+        let sample = self.ranks.clone().step_by(step);
+        let receives: usize = sample.map(|rank| self.schedule.of_rank(rank).filter(is_first).count()).sum();
+        self.matching.reserve(receives * step);
+    }
+
     /// Posts a receive. Returns the send of the first message that has arrived for it, if any.
     #[inline(always)]
     pub fn post(&mut self, receive: u32) -> Option<u32> {

@@ -94,19 +94,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         })
     }
 
-    /// Estimates how many receives depend on nothing, from a sample of the ranks.
-    fn first_receives(&self) -> usize {
-        const SAMPLE: usize = 256;
-        let step = self.state.ranks().len().div_ceil(SAMPLE).max(1);
-        let is_first =
-            |&op: &u32| !self.state.dependencies.is_blocked(op) && self.state.ops[op as usize].kind() == Kind::Recv;
-        let sample = self.state.ranks().step_by(step);
-        sample.map(|rank| self.state.schedule.of_rank(rank).filter(is_first).count()).sum::<usize>() * step
-    }
-
     /// Takes all operations that depend on nothing, rank by rank.
     pub fn begin(&mut self) {
-        self.state.matching.reserve(self.first_receives());
+        self.state.reserve_matching();
         let mut first = Vec::new();
         let nothing_arrives = self.parameters.overhead + self.parameters.latency > Time::ZERO;
         for rank in self.state.ranks() {

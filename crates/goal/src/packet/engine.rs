@@ -6,7 +6,7 @@ use sim::memory::prefetch;
 use super::record::{Recorder, Window};
 use super::task::{Phase, Task};
 use super::{Details, Outcome, PacketError, Parameters, RunError, hosts};
-use crate::frame::{Executor, Model, RunState, refuse_card_operations};
+use crate::frame::{AHEAD, Executor, Model, RunState, refuse_card_operations};
 use crate::op::{Kind, Op};
 use crate::schedule::Schedule;
 
@@ -187,6 +187,14 @@ impl<'a> Model<'a> for Packets<'a> {
         }
     }
 
+    #[inline(always)]
+    fn prefetch_task(run: &Run<'a>, task: Task) {
+        let record = &run.state.ops[task.op() as usize];
+        if task.phase() == Phase::Message || record.kind() == Kind::Recv {
+            prefetch(run.state.matching.slot_of(record));
+        }
+    }
+
     /// With many ranks, little of what an event needs is in the cache.
     #[inline(always)]
     fn prefetch(run: &Run<'a>) {
@@ -228,6 +236,9 @@ impl<'a> Model<'a> for Packets<'a> {
             Some(&Event::Cpu(cpu)) => {
                 if let Some(task) = run.cpu(cpu).current() {
                     let record = &state.ops[task.op() as usize];
+                    for task in (0..AHEAD).map_while(|before| run.cpu(cpu).waiting(before)) {
+                        Self::prefetch_task(run, task);
+                    }
                     if task.phase() == Phase::Message {
                         let last = last_of(state, record);
                         prefetch(state.ops.as_ptr().wrapping_add(last));

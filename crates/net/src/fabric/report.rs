@@ -1,3 +1,5 @@
+use std::cmp::Reverse;
+
 use sim::Time;
 
 use super::state::Fabric;
@@ -9,9 +11,13 @@ impl Fabric {
         let longest = |&link: &usize| self.kind(link as u32).bytes_in(self.links[link].counts.longest);
         // The first of the longest.
         let queued = (0..self.links.len()).filter(|link| longest(link) > 0).rev().max_by_key(longest);
-        let mut order: Vec<usize> = (0..self.links.len()).filter(|&link| self.links[link].counts.packets > 0).collect();
-        order.sort_by_key(|&link| std::cmp::Reverse(self.links[link].counts.busy));
-        order.truncate(busiest);
+        let used = self.links.iter().enumerate().filter(|(_, link)| link.counts.packets > 0);
+        let mut order: Vec<_> = used.map(|(number, link)| (Reverse(link.counts.busy), number)).collect();
+        if busiest < order.len() {
+            order.select_nth_unstable(busiest);
+            order.truncate(busiest);
+        }
+        order.sort_unstable();
         let busy: u128 = self.links.iter().map(|link| u128::from(link.counts.busy.as_ps())).sum();
         Report {
             description: self.topology.description().to_owned(),
@@ -25,7 +31,7 @@ impl Fabric {
             answers: self.answers.counts,
             mean_utilization: share(busy as f64, end) / self.links.len().max(1) as f64,
             longest_queue: queued.map(|link| self.link_report(link, end)),
-            busiest: order.into_iter().map(|link| self.link_report(link, end)).collect(),
+            busiest: order.into_iter().map(|(_, link)| self.link_report(link, end)).collect(),
         }
     }
 
