@@ -196,6 +196,9 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Has CPUs execute the operations that have become ready.
     #[inline]
     pub fn request_ready(&mut self, now: Time) -> Handled<'a, M> {
+        if !self.state.has_ready() {
+            return Ok(());
+        }
         let ready = self.state.take_ready();
         for &op in &ready {
             let cpu = self.cpu_of(self.state.ops[op as usize].rank, op);

@@ -99,6 +99,12 @@ impl<'a> RunState<'a> {
         self.matching.arrive(send, &mut self.dependencies.words)
     }
 
+    /// Returns whether any operation has become ready and has not been taken.
+    #[inline]
+    pub fn has_ready(&self) -> bool {
+        !self.dependencies.ready.is_empty()
+    }
+
     /// Takes the operations that have become ready, in the order of [`DependencyTracker::take_ready`]. The list should be
     /// given back with [`RunState::recycle`], so that its memory is used again.
     #[inline]

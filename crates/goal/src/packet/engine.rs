@@ -225,6 +225,8 @@ impl<'a> Model<'a> for Packets<'a> {
                     let record = &state.ops[task.op() as usize];
                     if task.phase() == Phase::Message {
                         prefetch(state.matching.slot_of(record));
+                        // What waits for the message is usually a send.
+                        network.prefetch(net::messages::Event::Send(card_of(state, record.peer, task.op())));
                     } else {
                         state.dependencies.prefetch_dependents(record);
                     }

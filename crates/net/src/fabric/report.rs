@@ -1,24 +1,35 @@
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use sim::Time;
 
+use super::link::LinkState;
 use super::state::Fabric;
 use super::statistics::{LinkReport, Report, Traffic};
 
 impl Fabric {
     /// The statistics up to `end`, with the links of the highest utilization, `busiest` at most.
     pub fn report(&self, end: Time, busiest: usize) -> Report {
-        let longest = |&link: &usize| self.kind(link as u32).bytes_in(self.links[link].counts.longest);
-        // The first of the longest.
-        let queued = (0..self.links.len()).filter(|link| longest(link) > 0).rev().max_by_key(longest);
-        let used = self.links.iter().enumerate().filter(|(_, link)| link.counts.packets > 0);
-        let mut order: Vec<_> = used.map(|(number, link)| (Reverse(link.counts.busy), number)).collect();
-        if busiest < order.len() {
-            order.select_nth_unstable(busiest);
-            order.truncate(busiest);
+        // Networks have many links, so that a second look at one costs more than what is done with it.
+        let (mut order, mut busy, mut most, mut queued) = (BinaryHeap::new(), 0, 0, None::<usize>);
+        for (number, link) in self.links.iter().enumerate() {
+            busy += u128::from(link.counts.busy.as_ps());
+            let place = (Reverse(link.counts.busy), number);
+            if link.counts.packets > 0 && (order.len() < busiest || order.peek() > Some(&place)) {
+                order.push(place);
+                if order.len() > busiest {
+                    order.pop();
+                }
+            }
+            let is_longer = |other: &LinkState| other.kind != link.kind || other.counts.longest < link.counts.longest;
+            if queued.is_none_or(|longest| is_longer(&self.links[longest])) {
+                let bytes = self.kinds[link.kind as usize].bytes_in(link.counts.longest);
+                // The first of the longest.
+                if bytes > most {
+                    (most, queued) = (bytes, Some(number));
+                }
+            }
         }
-        order.sort_unstable();
-        let busy: u128 = self.links.iter().map(|link| u128::from(link.counts.busy.as_ps())).sum();
         Report {
             description: self.topology.description().to_owned(),
             hosts: self.hosts - self.topology.cards(),
@@ -31,7 +42,7 @@ impl Fabric {
             answers: self.answers.counts,
             mean_utilization: share(busy as f64, end) / self.links.len().max(1) as f64,
             longest_queue: queued.map(|link| self.link_report(link, end)),
-            busiest: order.into_iter().map(|(_, link)| self.link_report(link, end)).collect(),
+            busiest: order.into_sorted_vec().into_iter().map(|(_, link)| self.link_report(link, end)).collect(),
         }
     }
 

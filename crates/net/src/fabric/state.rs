@@ -134,7 +134,14 @@ impl Fabric {
             latency: link.latency.unwrap_or(parameters.wire),
             rounding: if rounding == Rounding::Up { 999 } else { 0 },
         };
-        let mut kinds: Vec<Kind> = topology.links().iter().map(kind).collect();
+        let mut kinds: Vec<Kind> = Vec::new();
+        for link in topology.links() {
+            let kind = kind(link);
+            // Links of one kind are usually one after the other.
+            if kinds.last() != Some(&kind) {
+                kinds.push(kind);
+            }
+        }
         kinds.sort_unstable();
         kinds.dedup();
         let mut links = HugePageSlice::filled(LinkState::UNUSED, topology.links().len());

@@ -89,8 +89,11 @@ impl Topology {
 
     fn new(Wiring { description, hosts, neighbours }: Wiring, plan: Plan) -> Result<Topology, NetError> {
         let link = |from: usize, to: u32| Link { from: from as u32, to, gap_per_byte: None, latency: None };
-        let links = neighbours.iter().enumerate().flat_map(|(from, all)| all.iter().map(move |&to| link(from, to)));
-        Topology::from_links(description, hosts, neighbours.len(), links.collect(), plan)
+        let mut links = Vec::with_capacity(neighbours.iter().map(Vec::len).sum());
+        for (from, all) in neighbours.iter().enumerate() {
+            links.extend(all.iter().map(|&to| link(from, to)));
+        }
+        Topology::from_links(description, hosts, neighbours.len(), links, plan)
     }
 
     /// A topology from links in the order of the vertices where they start.
