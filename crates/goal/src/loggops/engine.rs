@@ -24,7 +24,7 @@ const WAKE: u32 = 1 << 31;
 const OP: u32 = MESSAGE - 1;
 
 /// Prefetch distance, in operations of a rank.
-const AHEAD: usize = 16;
+const AHEAD: usize = 4;
 /// Prefetch distance, in receives, while the first receives are posted.
 const BEGIN_AHEAD: usize = 8;
 /// Largest number of ranks for which the cache still holds what was prefetched when it is needed.
