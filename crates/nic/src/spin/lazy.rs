@@ -42,3 +42,24 @@ impl DerefMut for LazyAccelerator {
         &mut **self.made.get_mut().expect("it has just been made")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::card::Nic;
+
+    #[test]
+    fn a_card_makes_its_accelerator_when_that_is_first_used() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+        let machine = Rc::new(Machine::load("sc17-int", &[folder], &[]).unwrap());
+        let mut card = Nic::all(&machine, 0..2, 2, 0).last().unwrap();
+        card.trim();
+        card.spin.unload();
+        assert_eq!((card.stats().packet_buffer_peak, card.stats().hpu_busy.as_ps()), (0, 0));
+        assert!(card.spin.accelerator.made().is_none() && card.spin.accelerator.made_mut().is_none());
+        assert!(card.spin.accelerator.packet_buffers() > 0);
+        assert!(card.spin.accelerator.made().is_some() && card.spin.accelerator.made_mut().is_some());
+    }
+}
