@@ -61,6 +61,10 @@ impl Scripts<'_> {
                 self.started(op, cluster.now());
                 Ok(())
             }
+            Some(task @ (Task::Look(_) | Task::Arrived(..))) if self.begins_poll_later(cluster, cpu) => {
+                self.cpus[cpu].tasks.push_front(task);
+                Ok(())
+            }
             Some(Task::Look(op)) => self.occupy(cluster, cpu, cluster.costs().notice(), After::Done(op), Some(op)),
             Some(Task::Arrived(op, event)) => {
                 let (work, after) = self.arrived(cluster, op, &event)?;
@@ -68,6 +72,20 @@ impl Scripts<'_> {
             }
             None => self.complete(cluster, cpu),
         }
+    }
+
+    /// Has a CPU that polls go on to the end of the poll that it is in, unless one begins now.
+    fn begins_poll_later(&mut self, cluster: &mut Cluster, cpu: usize) -> bool {
+        let Some(period) = self.poll.filter(|period| *period > Time::ZERO) else { return false };
+        let since = cluster.now() - self.cpus[cpu].end;
+        let into = since.as_ps() % period.as_ps();
+        if into == 0 {
+            return false;
+        }
+        let rest = period - Time::from_ps(into);
+        self.cpus[cpu].busy = true;
+        cluster.schedule(rest, CpuDone { cpu: cpu as u32, after: After::Nothing });
+        true
     }
 
     /// Occupies a CPU with work that begins now.

@@ -89,6 +89,8 @@ pub(crate) struct Scripts<'a> {
     pub eager: u64,
     /// Largest message that the CPU hands to its card with the descriptor, in bytes.
     pub inject: u64,
+    /// The time of a poll, if CPUs that wait poll for what comes.
+    pub poll: Option<Time>,
     /// The interface, whose handle is the same on every card.
     pub ni: Handle,
     /// An empty list, kept for its memory.
@@ -108,6 +110,7 @@ impl<'a> Scripts<'a> {
             memory: SparseMemory::default(),
             eager,
             inject: 0,
+            poll: None,
             ni,
             unblocked: Vec::new(),
         }

@@ -93,6 +93,12 @@ impl<'a> World<'a> {
         self.scripts.inject = bytes;
     }
 
+    /// Lets CPUs that wait poll for what comes, one poll after the other from when they began to wait, and notice it at the next poll that
+    /// begins. Otherwise they notice it when it comes.
+    pub fn set_polling(&mut self) {
+        self.scripts.poll = Some(self.cluster.machine().host.poll);
+    }
+
     /// Counts the progress of the run in `progress`. Must be called before [`World::run`].
     pub fn report_progress(&mut self, progress: RunProgress) {
         self.scripts.dependencies.report_to(progress);

@@ -129,6 +129,34 @@ fn messages_that_are_waited_for() {
     assert_eq!(ends(text), [O, O + PUT_8 + POLL]);
 }
 
+/// A CPU polls from when it began to wait; what comes during a poll is found by the next one.
+#[test]
+fn cpus_that_poll_notice_messages_at_their_next_poll() {
+    let polling = |text: &str| {
+        let schedule = goal::text::read(text.as_bytes()).unwrap();
+        let mut world = World::new(&schedule, machine(&[]), None, 7, Trace::off(), Box::new(|_| ())).unwrap();
+        world.set_polling();
+        world.run().unwrap().ends.iter().map(|end| end.as_ps()).collect::<Vec<u64>>()
+    };
+    let next = |since: u64, at: u64| since + (at - since).next_multiple_of(POLL);
+    let text = "num_ranks 2 rank 0 { send 7b to 1 tag 4 } rank 1 { recv 7b from 0 tag 4 }";
+    let there = ends(text)[1] - POLL;
+    assert_ne!(there % POLL, O % POLL);
+    assert_eq!(polling(text), [O, next(O, there) + POLL]);
+    // The announcement of a large message, and the end of its data, are looked for in the same way.
+    let text = "num_ranks 2 rank 0 { send 8b to 1 tag 4 } rank 1 { recv 8b from 0 tag 4 }";
+    let seen = next(O, 2 * O + NETWORK + MATCH + DMA) + POLL;
+    let asked = seen + O + NETWORK + MATCH;
+    let left = asked + 2 * DMA + DMA_8 + PORT_8;
+    let there = left + NETWORK + CAM + DMA + DMA_8;
+    assert_eq!(polling(text), [next(2 * O, left + DMA) + POLL, next(seen + O, there) + POLL]);
+    // A CPU that was busy meanwhile looks at once.
+    let text = "num_ranks 2
+        rank 0 { send 7b to 1 tag 4 }
+        rank 1 { r: recv 7b from 0 tag 4 c: calc 1000 }";
+    assert_eq!(polling(text), ends(text));
+}
+
 #[test]
 fn unexpected_messages_are_copied() {
     let text = "num_ranks 2

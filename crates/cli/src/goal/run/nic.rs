@@ -31,6 +31,14 @@ pub struct Arguments {
     /// Size of the largest message that the CPU hands to its card with the descriptor, so that the card does not read it from memory
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_VOLATILE_SIZE))]
     inject: u64,
+    /// CPUs that wait poll, as those of MPIs do, and notice what comes at their next poll instead of at once
+    #[arg(
+        long,
+        long_help = "CPUs that wait poll, as those of MPIs do, and notice what comes at their next poll instead of at once.\n\n\
+        A poll takes host.poll, and the first begins when the CPU begins to wait. What CPUs complete for rdma cards does not wait for a \
+        poll."
+    )]
+    polling: bool,
     /// Write a timeline of CPUs and cards for Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -51,7 +59,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
         None => None,
     };
     let noise = arguments.noise.noise();
-    let parameters = parameters(&machine, (eager, arguments.inject), noise.as_ref());
+    let parameters = parameters(&machine, arguments, noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
         let mut world = World::new(
@@ -63,6 +71,9 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
             messages::listener("spinkit goal", false, Rc::default()),
         )?;
         world.set_inject(arguments.inject);
+        if arguments.polling {
+            world.set_polling();
+        }
         world.report_progress(progress.clone());
         if let Some(noise) = &noise {
             world.set_noise(noise);
@@ -109,15 +120,16 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     })
 }
 
-fn parameters(machine: &Machine, (eager, inject): (u64, u64), noise: Option<&Noise>) -> Value {
+fn parameters(machine: &Machine, arguments: &Arguments, noise: Option<&Noise>) -> Value {
     let described = machine
         .describe()
         .into_iter()
         .map(|(key, value, unit)| (key.to_owned(), json!({ "value": value, "unit": unit })));
     let mut parameters: Map<String, Value> = described.collect();
     parameters.insert("machine".into(), machine.name.clone().into());
-    parameters.insert("S_bytes".into(), eager.into());
-    parameters.insert("inject_bytes".into(), inject.into());
+    parameters.insert("S_bytes".into(), arguments.threshold.eager.into());
+    parameters.insert("inject_bytes".into(), arguments.inject.into());
+    parameters.insert("polling".into(), arguments.polling.into());
     parameters.insert("noise".into(), noise::describe(noise));
     Value::Object(parameters)
 }
