@@ -4,14 +4,13 @@ mod common;
 
 use abi::mailbox::Op;
 use abi::portals::{self, Event, Md, NiLimits, ReturnCode};
-use common::{Program, compile, exit_code, job, libraries, spec};
+use common::{Program, Sink, compile, exit_code, job, libraries, spec};
 use host::job::{Call, Job, JobError, JobSpec, MemoryFault, Pause, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 use sim::Time;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn call(pause: Pause, op: Op) -> Call {
@@ -232,19 +231,6 @@ fn a_wrapped_program_that_crashes_ends_with_its_wrapper() {
     assert_eq!((ops, code), (vec![Op::SpinAttach], Some(128 + libc::SIGABRT)));
 }
 
-#[derive(Clone, Default)]
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn output_is_tagged_line_by_line() {
     let program = compile(
@@ -274,9 +260,9 @@ fn output_is_tagged_line_by_line() {
     }
     let expected = "[0] hello from 0\n[1] hello from 1\n\
                     [1] half a line\n[1] no end\n[0] half a line\n[0] no end\n";
-    assert_eq!(String::from_utf8_lossy(&out.0.lock().unwrap()), expected);
-    let err = err.0.lock().unwrap();
-    let lines: Vec<&str> = str::from_utf8(&err).unwrap().lines().collect();
+    assert_eq!(out.text(), expected);
+    let err = err.text();
+    let lines: Vec<&str> = err.lines().collect();
     assert_eq!(lines.len(), 40_000);
     assert_eq!(
         (lines[19_999], lines[39_999]),

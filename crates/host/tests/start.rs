@@ -2,14 +2,13 @@
 
 mod common;
 
-use common::{Program, compile_with, exit_code, libraries, run, spec};
+use common::{Program, Sink, compile_with, exit_code, libraries, run, spec};
 use host::End;
 use host::job::{Job, JobError, JobSpec, Pause};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex};
 
 fn compile(main: &str) -> Program {
     let head = r#"
@@ -32,26 +31,6 @@ fn compile(main: &str) -> Program {
 fn specs(program: &Program, ranks: usize) -> [JobSpec; 2] {
     let preload = vec![libraries().join("libsimclock.so")];
     [false, true].map(|forks| JobSpec { preload: preload.clone(), forks, ..spec(program, ranks) })
-}
-
-/// A destination of output that the test can read.
-#[derive(Clone, Default)]
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Sink {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
 }
 
 /// Runs ranks that make no calls, one after the other. Returns their statuses, and what they write to standard output and error.

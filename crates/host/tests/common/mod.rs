@@ -2,8 +2,10 @@
 #![allow(dead_code)] // no test uses everything
 
 use host::job::{Job, JobSpec, Pause};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 /// The kinds of cards.
@@ -127,4 +129,27 @@ fn run_job(job: Job, settings: &[&str]) -> Run {
     let end = world.run().unwrap();
     let (ends, warnings) = (world.rank_ends().collect(), warnings.take());
     Run { end, ends, warnings }
+}
+
+/// A destination of output that the test can read.
+#[allow(dead_code, reason = "not every test file writes output")]
+#[derive(Clone, Default)]
+pub struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink {
+    /// What was written.
+    #[allow(dead_code, reason = "as above")]
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
 }
