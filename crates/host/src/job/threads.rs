@@ -16,6 +16,12 @@ pub const PERIOD: Duration = Duration::from_micros(50);
 /// For each blocked thread, by process and thread id, how often it had waited before.
 pub(super) type Census = BTreeMap<(u32, u32), u64>;
 
+/// The threads of a rank that wait in calls: process, thread id (0 for the only one), and whether they have gone to sleep.
+fn callers(shared: &Shared, rank: usize) -> Vec<(u32, u32, bool)> {
+    let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
+    calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect()
+}
+
 /// Whether each thread of `process`, and of all processes that wait in calls, is seen to wait: for the answer to a call, or, as the idle
 /// threads of a library do, in a futex call outside. This is the same as a [`census`] of them, and far cheaper.
 ///
@@ -23,9 +29,7 @@ pub(super) type Census = BTreeMap<(u32, u32), u64>;
 /// Then a single other thread that sleeps has nobody to wake it. Several might wake each other, so they are seen twice, and none may have
 /// run in between.
 fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
-    let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
-    let callers: Vec<(u32, u32, bool)> =
-        calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect();
+    let callers = callers(shared, rank);
     let sleeps = |pid, tid| waits_for_futex(pid, if tid == 0 { pid } else { tid });
     // A caller that had gone to sleep and is awake runs a signal handler.
     if callers.iter().any(|&(pid, tid, is_asleep)| is_asleep && !sleeps(pid, tid)) {
@@ -60,9 +64,7 @@ fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
 /// thread runs that does not look for the answer to its call, or while a process ends.
 pub(super) fn census(shared: &Shared, rank: usize, process: u32) -> Option<Census> {
-    let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
-    let callers: Vec<(u32, u32, bool)> =
-        calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect();
+    let callers = callers(shared, rank);
     let mut blocked = Census::new();
     for pid in callers.iter().map(|&(pid, ..)| pid).chain((process != 0).then_some(process)) {
         let tids = tasks(pid)?;
