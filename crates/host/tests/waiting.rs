@@ -293,3 +293,35 @@ fn a_rank_waits_for_threads_that_wake_each_other() {
         assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(1_001_000); 2]), "{threads} threads");
     }
 }
+
+/// Two threads wake each other by a semaphore of the process before each call, so that one has often just been woken when the other waits
+/// in its call. Both compute at the same time, whatever the machine does: 10,000 calls of 100 ns each.
+#[test]
+fn a_thread_that_was_just_woken_runs() {
+    let program = program(
+        r#"
+        #include <semaphore.h>
+        enum { CALLS = 10000 };
+        static sem_t ready[2];
+        static void *work(void *which) {
+            int mine = which != NULL;
+            for (int i = 0; i < CALLS; i++) {
+                sem_post(&ready[!mine]);
+                sem_wait(&ready[mine]);
+                spin_host_compute(100);
+            }
+            return NULL;
+        }
+        int main(void) {
+            CHECK(PtlInit());
+            if (sem_init(&ready[0], 0, 0) || sem_init(&ready[1], 0, 0)) return 2;
+            uint64_t start = spin_time_ps();
+            pthread_t other = thread(work, ready);
+            work(NULL);
+            pthread_join(other, NULL);
+            return spin_time_ps() - start == CALLS * 100000 ? 0 : 3;
+        }"#,
+    );
+    let run = run_with(spec(&program, 1), &[]);
+    assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(1_000_000)]));
+}

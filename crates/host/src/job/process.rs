@@ -88,9 +88,17 @@ pub fn turns(pid: u32, tid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()
 }
 
-/// Whether a thread is blocked in a futex call.
+/// Whether a thread is blocked in a futex call. Its state is read first: until another CPU takes note that a thread was woken, the kernel
+/// still reports its system call, but no longer that it sleeps.
 pub fn waits_for_futex(pid: u32, tid: u32) -> bool {
-    matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))
+    sleeps(pid, tid) && matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))
+}
+
+/// Whether a thread sleeps and was not woken (`/proc/PID/stat`; a name in parentheses, which may hold any byte, is before the state).
+fn sleeps(pid: u32, tid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    let name_end = stat.iter().rposition(|&byte| byte == b')');
+    name_end.is_some_and(|end| stat[end..].starts_with(b") S "))
 }
 
 /// Returns the number and the first argument of the system call in which a thread is blocked.
