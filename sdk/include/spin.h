@@ -176,6 +176,11 @@ void spin_host_copy(uint64_t bytes);
  * Outside of spinrun it returns at once. */
 void spin_idle(void);
 
+/* As spin_idle, for a thread that has looked at queues and counters only: a write of the card to memory, which is not seen there, lets it
+ * poll on. So what a message of several packets writes before its event changes neither when the thread sees the event nor how many calls
+ * it makes until then. */
+void spin_idle_events(void);
+
 /* Has the calling thread defer its calls (`on` is not 0) or not (0), until it is called again. Returns whether the thread did before.
  * It is for libraries over Portals, which know what may wait; by default no thread does.
  * Calls whose result is known may return before they are made: spin_idle, spin_host_compute and spin_host_copy, and like one that

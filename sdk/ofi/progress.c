@@ -31,8 +31,13 @@ ptl_handle_me_t handle_of(const ptl_handle_me_t *entry) {
 void idle(struct domain *domain) {
     pthread_mutex_lock(&domain->lock);
     const int before = defer_begin(domain);
+    /* Programs may look at registered memory without a call. */
+    const bool memory_counts = domain->regions != NULL;
     pthread_mutex_unlock(&domain->lock);
-    spin_idle();
+    if (memory_counts)
+        spin_idle();
+    else
+        spin_idle_events();
     defer_end(before);
 }
 

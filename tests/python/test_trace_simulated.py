@@ -112,7 +112,15 @@ def test_a_schedule_of_an_application_takes_the_time_of_the_run(cg: Traced) -> N
 
 
 @pytest.mark.parametrize(
-    ("test", "size"), [("latency", 8), ("latency", 4096), ("latency", 65536), ("bandwidth", 8192), ("bandwidth", 65536)]
+    ("test", "size"),
+    [
+        ("latency", 8),
+        ("latency", 4096),
+        ("latency", 8192),
+        ("latency", 65536),
+        ("bandwidth", 8192),
+        ("bandwidth", 65536),
+    ],
 )
 def test_a_schedule_of_messages_takes_the_time_of_the_run(test: str, size: int, tmp_path: Path) -> None:
     traced = trace(tmp_path, "mpi-latency", 2, "--test", test, "--bytes", str(size))

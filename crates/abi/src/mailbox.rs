@@ -278,7 +278,8 @@ ops! {
     SpinAttach = 1, SpinDetach = 2,
     // Simulated time and work of the host. The arguments are in picoseconds or bytes.
     SpinHostCompute = 3, SpinHostMemory = 4, SpinHostCopy = 10, SpinSleep = 5, SpinYield = 6,
-    // Polls that find nothing: the argument is 1 if the thread has read the time since its last one. Many events at once.
+    // Polls that find nothing: the first argument is 1 if the thread has read the time since its last one, the second if it looks at queues
+    // and counters only. Many events at once.
     SpinIdle = 15, SpinEqTake = 16,
     // A slice for the timeline: the address and length of its name, and its start in picoseconds.
     SpinShow = 17,

@@ -92,6 +92,58 @@ fn a_loop_of_polls_takes_the_time_of_a_wait_and_less_than_a_poll_more() {
     }
 }
 
+/// A message of 16 packets is awaited. Its packets are written before its event, which threads that look at queues only do not see: by hand,
+/// two calls of `spin_idle_events` are made, of which the second parks, and the event is seen at the first poll that begins after it.
+#[test]
+fn packets_do_not_wake_a_thread_that_looks_at_events() {
+    let text = r#"
+        int main(void) {
+            static char data[65536];
+            open_interface(0, 64);
+            ptl_handle_md_t all;
+            ptl_md_t md = {.start = data, .length = sizeof data, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+            CHECK(PtlMDBind(ni, &md, &all));
+            ptl_me_t me = {.start = data, .length = sizeof data, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY, .match_bits = 1,
+                           .match_id.rank = PTL_RANK_ANY, .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE};
+            ptl_handle_me_t entry;
+            CHECK(PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &entry));
+            CHECK(spin_barrier());
+            if (spin_rank() == 0) {
+                ptl_process_t to = {.rank = 1};
+                spin_host_compute(COMPUTE);
+                CHECK(PtlPut(all, 0, sizeof data, PTL_NO_ACK_REQ, to, 0, 1, 0, NULL, 7));
+                spin_host_compute(100000); /* the message leaves */
+                return 0;
+            }
+            ptl_event_t event;
+            int idles = 0;
+            HOW
+            return event.type == PTL_EVENT_PUT && event.mlength == sizeof data && IDLES ? 0 : 3;
+        }"#;
+    for card in CARDS {
+        for compute in [1000, 1017, 1034] {
+            let end = |how: &str, idles: &str| {
+                let text = text.replace("COMPUTE", &compute.to_string()).replace("HOW", how).replace("IDLES", idles);
+                let run = run_with(spec(&program(&text), 2), &[card]);
+                assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}, {how}");
+                run.ends[1]
+            };
+            let polls = "while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) { idles++; IDLE(); }";
+            let wait = end("CHECK(PtlEQWait(eq, &event));", "idles == 0");
+            let got = end(&polls.replace("IDLE", "spin_idle_events"), "idles == 2") - POLL;
+            // On rdma cards the CPU completes the message, and the time at which it begins does not depend on its polls.
+            let event = if card == "nic.kind=rdma" { wait } else { wait - POLL };
+            assert!(event <= got && got < event + POLL, "{card}, {compute} ns: {wait} by waiting, {got} by polls");
+            if card != "nic.kind=rdma" {
+                // The appends of two entries come before the first poll.
+                assert_eq!((got - Time::from_ns(65) * 2).as_ps() % POLL.as_ps(), 0, "{card}: {got}");
+            }
+            // A write may be what the thread waits for.
+            end(&polls.replace("IDLE", "spin_idle"), "idles > 2");
+        }
+    }
+}
+
 /// The loop makes as many calls and events for a second as for ten microseconds.
 #[test]
 fn waiting_longer_costs_nothing() {

@@ -222,7 +222,13 @@ pub extern "C" fn spin_time_ps() -> u64 {
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_idle() {
-    host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle())]);
+    host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle()), &0]);
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_idle_events() {
+    host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle()), &1]);
 }
 
 /// See `spin.h`.

@@ -4,11 +4,42 @@ use std::collections::BTreeMap;
 
 use sim::Time;
 
+/// What has changed for a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A card has written to its memory, and has told nothing.
+    Memory,
+    /// Events, counters, or what a thread of the rank has done.
+    Other,
+}
+
+/// What the polls of a thread can find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// Each change (`spin_idle`).
+    All,
+    /// Changes other than those of memory (`spin_idle_events`).
+    Events,
+}
+
+impl Looks {
+    /// Whether the polls can find a change.
+    pub fn find(self, change: Change) -> bool {
+        self == Looks::All || change == Change::Other
+    }
+}
+
+/// How many changes there have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Changes {
+    memory: u64,
+    other: u64,
+}
+
 /// The changes that polls of a rank can find, and its threads that poll in vain.
 #[derive(Debug, Default)]
 pub struct Attention {
-    /// The number of changes so far.
-    changes: u64,
+    changes: Changes,
     /// The threads whose last call was a poll that found nothing, by slot.
     vain: BTreeMap<u32, Vain>,
 }
@@ -20,14 +51,17 @@ enum Vain {
     Polls,
     /// It is in `spin_idle`.
     Idles,
-    /// It has polled in vain since `spin_idle` returned, when there had been this number of changes.
-    Saw(u64),
+    /// It has polled in vain since `spin_idle` returned, when there had been these changes.
+    Saw(Changes),
 }
 
 impl Attention {
     /// Takes note that something has changed that a poll can find.
-    pub fn change(&mut self) {
-        self.changes += 1;
+    pub fn change(&mut self, change: Change) {
+        match change {
+            Change::Memory => self.changes.memory += 1,
+            Change::Other => self.changes.other += 1,
+        }
     }
 
     /// Whether the last call of a thread was a poll that found nothing.
@@ -44,10 +78,11 @@ impl Attention {
         }
     }
 
-    /// A thread calls `spin_idle`. Returns whether it has only polled in vain since the last time, and nothing has changed
-    /// since that returned.
-    pub fn idle(&mut self, slot: u32) -> bool {
-        self.vain.insert(slot, Vain::Idles) == Some(Vain::Saw(self.changes))
+    /// A thread calls `spin_idle`. Returns whether it has only polled in vain since the last time, and nothing at which it looks has
+    /// changed since that returned.
+    pub fn idle(&mut self, slot: u32, looks_at: Looks) -> bool {
+        let Some(Vain::Saw(seen)) = self.vain.insert(slot, Vain::Idles) else { return false };
+        seen.other == self.changes.other && (seen.memory == self.changes.memory || !looks_at.find(Change::Memory))
     }
 
     /// A thread is answered. Returns whether its call was a poll that found nothing.
@@ -81,7 +116,7 @@ mod tests {
 
     /// Thread 3 calls `spin_idle` and is answered. Returns whether it was parked.
     fn idle(attention: &mut Attention) -> bool {
-        let parks = attention.idle(3);
+        let parks = attention.idle(3, Looks::All);
         assert!(attention.resume(3));
         parks
     }
@@ -104,12 +139,28 @@ mod tests {
         let mut attention = Attention::default();
         idle(&mut attention);
         attention.call(3, true);
-        attention.change(); // before the poll is answered: it may not have seen the change
+        attention.change(Change::Other); // before the poll is answered: it may not have seen the change
         assert!(attention.resume(3));
         assert!(!idle(&mut attention) && idle(&mut attention));
         // What changes during spin_idle is found by the polls after it.
-        assert!(attention.idle(3));
-        attention.change();
+        assert!(attention.idle(3, Looks::All));
+        attention.change(Change::Other);
         assert!(attention.resume(3) && idle(&mut attention));
+    }
+
+    #[test]
+    fn a_thread_that_looks_at_events_does_not_see_memory() {
+        for (looks_at, change, parks) in [
+            (Looks::All, Change::Memory, false),
+            (Looks::All, Change::Other, false),
+            (Looks::Events, Change::Memory, true),
+            (Looks::Events, Change::Other, false),
+        ] {
+            let mut attention = Attention::default();
+            idle(&mut attention);
+            attention.change(change);
+            assert_eq!(attention.idle(3, looks_at), parks, "{looks_at:?}, {change:?}");
+            assert_eq!(looks_at.find(change), !parks);
+        }
     }
 }

@@ -7,6 +7,7 @@
 use abi::mailbox::Op;
 use abi::portals::ReturnCode;
 
+use super::attention::{Change, Looks};
 use super::event::Cluster;
 use super::processes::Processes;
 use super::step::{Outcome, Step, after};
@@ -22,12 +23,13 @@ impl Processes {
     /// `spin_idle` may wait for a time, so it goes on.
     pub fn idle(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, has_read_time) = (call.caller.rank as usize, call.args[0] != 0);
-        let in_vain = self.ranks[rank].attention.idle(call.caller.slot);
+        let looks_at = if call.args[1] == 0 { Looks::All } else { Looks::Events };
+        let in_vain = self.ranks[rank].attention.idle(call.caller.slot, looks_at);
         if has_read_time {
             self.releases.end();
             self.note_sleep(cluster, rank);
         } else if in_vain {
-            return Ok(Step::Wait(Wait::Idle { since: cluster.now(), calls: self.patience.calls() }, None));
+            return Ok(Step::Wait(Wait::Idle { since: cluster.now(), calls: self.patience.calls(), looks_at }, None));
         }
         after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok))
     }
@@ -55,7 +57,7 @@ impl Processes {
             self.ranks[rank].attention.call(slot, finds_nothing);
         }
         if !(polled_in_vain && finds_nothing) {
-            self.note_change(cluster, rank);
+            self.note_change(cluster, rank, Change::Other);
         }
         if !finds_nothing && call.op != Op::SpinSleep {
             self.idleness.end();
@@ -77,7 +79,7 @@ impl Processes {
         if parked == 0 || !self.releases.begin(cluster.now(), parked) {
             return false;
         }
-        (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank));
+        (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank, |_, _| true));
         true
     }
 
@@ -85,7 +87,7 @@ impl Processes {
     /// parked thread does next.
     pub fn release_patient(&mut self, cluster: &mut Cluster) {
         if let Some(calls) = self.patience.look() {
-            (0..self.ranks.len()).for_each(|rank| self.wake_parked_before(cluster, rank, calls));
+            (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank, |at, _| at <= calls));
         }
     }
 }

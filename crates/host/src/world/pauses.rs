@@ -4,6 +4,7 @@ use std::process::ExitStatus;
 
 use abi::portals::INVALID_HANDLE;
 
+use super::attention::Change;
 use super::end::End;
 use super::event::Cluster;
 use super::processes::{Processes, Rank};
@@ -24,7 +25,7 @@ impl Processes {
     pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
         // What a thread does after a call may be what another thread of its rank looks for.
         if !self.ranks[caller.rank as usize].attention.resume(caller.slot) {
-            self.note_change(cluster, caller.rank as usize);
+            self.note_change(cluster, caller.rank as usize, Change::Other);
         }
         if self.job.may_know(caller) {
             self.tell(cluster, caller);
@@ -70,7 +71,7 @@ impl Processes {
                     self.call(cluster, call);
                 }
             }
-            Pause::Asleep { rank } => self.note_change(cluster, rank), // its threads go on when events answer them
+            Pause::Asleep { rank } => self.note_change(cluster, rank, Change::Other), // its threads go on when events answer them
             Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
             Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
             Pause::Exited { rank, status } => {

@@ -8,7 +8,7 @@ use cluster::{CardPorts, Death};
 use nic::{Nic, Notice};
 use sim::Time;
 
-use super::attention::{Attention, next_poll};
+use super::attention::{Attention, Change, Looks, next_poll};
 use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
@@ -114,8 +114,10 @@ impl Processes {
     pub fn take_notices(&mut self, cluster: &mut Cluster, rank: usize) {
         let has_written = self.job.take_card_write();
         let is_news = |(node, notice): &(u32, Notice)| *node as usize == rank && *notice != Notice::Completion;
-        if has_written || cluster.notices().iter().any(is_news) {
-            self.note_change(cluster, rank);
+        if cluster.notices().iter().any(is_news) {
+            self.note_change(cluster, rank, Change::Other);
+        } else if has_written {
+            self.note_change(cluster, rank, Change::Memory);
         }
         if cluster.notices().is_empty() {
             return;
@@ -128,23 +130,19 @@ impl Processes {
     }
 
     /// Takes note that something has changed for a rank which its polls may find: its parked threads go on polling.
-    pub fn note_change(&mut self, cluster: &mut Cluster, rank: usize) {
+    pub fn note_change(&mut self, cluster: &mut Cluster, rank: usize, change: Change) {
         self.releases.end();
-        self.ranks[rank].attention.change();
-        self.wake_parked(cluster, rank);
+        self.ranks[rank].attention.change(change);
+        self.wake_parked(cluster, rank, |_, looks_at| looks_at.find(change));
     }
 
-    /// Lets the parked threads of a rank continue at their next polls.
-    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize) {
-        self.wake_parked_before(cluster, rank, u64::MAX);
-    }
-
-    /// Lets the threads of a rank continue at their next polls that were parked when there had been at most this number of calls.
-    pub fn wake_parked_before(&mut self, cluster: &mut Cluster, rank: usize, calls: u64) {
+    /// Lets those parked threads of a rank continue at their next polls that `are_woken`, by how many calls there had been when they were
+    /// parked, and by what they look at.
+    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize, are_woken: impl Fn(u64, Looks) -> bool) {
         let (now, period) = (cluster.now(), cluster.costs().poll().span);
         self.ranks[rank].waits.retain(|slot, wait| {
-            let Wait::Idle { since, calls: at } = wait else { return true };
-            if *at > calls {
+            let Wait::Idle { since, calls, looks_at } = wait else { return true };
+            if !are_woken(*calls, *looks_at) {
                 return true;
             }
             let delay = next_poll(*since, now, period) - now;

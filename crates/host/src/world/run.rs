@@ -10,6 +10,7 @@ use sim::Time;
 use sim::noise::Noise;
 use sim::trace::Trace;
 
+use super::attention::Change;
 use super::computation::Computation;
 use super::end::End;
 use super::error::RunError;
@@ -246,7 +247,7 @@ impl Ranks for Processes {
             Event::Completed(rank) => self.completed(cluster, rank as usize),
             Event::Notice(rank) => {
                 if let Some(pause) = self.notice(cluster.now(), rank as usize) {
-                    self.note_change(cluster, rank as usize);
+                    self.note_change(cluster, rank as usize, Change::Other);
                     self.paused(cluster, rank as usize, pause);
                 }
             }

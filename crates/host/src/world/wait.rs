@@ -2,6 +2,7 @@ use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
 use nic::{Nic, Notice};
 use sim::Time;
 
+use super::attention::Looks;
 use super::barrier::BarrierKind;
 use crate::job::{Call, Reply};
 
@@ -40,6 +41,8 @@ pub enum Wait {
         since: Time,
         /// How many calls that are no polls in vain there had been.
         calls: u64,
+        /// What its polls can find.
+        looks_at: Looks,
     },
     /// The CPU, which first completes messages (rdma cards); the call is made then.
     Completion(Box<Call>),
