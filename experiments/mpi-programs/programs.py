@@ -17,6 +17,10 @@ ROWS = (
     "ring-8",
     "ping-pong-2M",
     "ring-2M",
+    "random-access-64",
+    "fft-64",
+    "ring-8-64",
+    "ring-2M-64",
 )
 # The CPU time of the melt on 16 ranks, mean of a rank, in experiments/mpi-traces/README.md: 56.4 ms.
 COMPUTATION_PS = {"melt-16": 56_400_000_000}
