@@ -6,7 +6,7 @@ use machine::TimingKind;
 
 use crate::blocks::{Blocks, Cut};
 use crate::memory::{Memory, View, Watcher};
-use crate::op::{Class, Flow};
+use crate::op::{Class, Flow, Op};
 use crate::predictor::Predictor;
 use crate::profile::{Profile, count};
 use crate::program::Program;
@@ -148,16 +148,9 @@ impl Engine {
             state.pc = block.end;
             state.data_cycles = 0;
             let ops = &self.blocks.ops[range.clone()];
-            let mut rest = ops.iter();
-            let flow = loop {
-                let Some(op) = rest.next() else { break Flow::Next };
-                let flow = (op.run)(state, view, op);
-                if flow != Flow::Next {
-                    break flow;
-                }
-            };
+            let flow = Op::run_all(ops, state, view);
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
-                let at = ops.len() - rest.len() - 1;
+                let at = ops.len() - view.behind - 1;
                 state.cycles -= u64::from(late);
                 if std::mem::take(&mut view.synchronises) {
                     return self.pause(thread, view, start, at, counts);

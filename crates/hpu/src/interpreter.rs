@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::memory::View;
-use crate::op::{Class, Decoded, Flow};
+use crate::op::{Class, Decoded, Flow, Op};
 use crate::program::Program;
 use crate::state::State;
 use crate::stop::Fault;
@@ -90,7 +90,7 @@ impl Interpreter {
         if flow == Flow::Next
             && let Some(op) = self.program.isa().loop_end(state.pc)
         {
-            (op.run)(state, &mut View::of_window(&mut [], Window::default(), &mut self.nothing), &op);
+            Op::run_all(&[op], state, &mut View::of_window(&mut [], Window::default(), &mut self.nothing));
         }
         state.instructions += 1;
         let first = |registers: crate::op::RegisterSet| registers.iter().next().filter(|register| *register < 32);
@@ -122,7 +122,7 @@ impl Interpreter {
         window: Window,
     ) -> (Flow, (u32, u32)) {
         let mut view = View::of_window(bytes, window, &mut self.nothing);
-        let flow = (decoded.op.run)(state, &mut view, &decoded.op);
+        let flow = Op::run_all(&[decoded.op], state, &mut view);
         (flow, view.denied)
     }
 

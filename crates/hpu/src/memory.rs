@@ -30,6 +30,8 @@ pub struct View<'a> {
     pub(crate) synchronises: bool,
     /// Address and size in bytes of the access that failed.
     pub(crate) denied: (u32, u32),
+    /// How many operations of its block are behind the one that failed.
+    pub(crate) behind: usize,
     /// Wants to know each access to shared memory.
     pub(crate) watcher: Option<&'a mut dyn Watcher>,
     /// Whether the instruction orders memory: an atomic operation, or an access next to a fence.
@@ -85,6 +87,7 @@ impl<'a> View<'a> {
             granted: false,
             synchronises: false,
             denied: (0, 0),
+            behind: 0,
             watcher: None,
             orders: false,
         }
@@ -104,6 +107,7 @@ impl<'a> View<'a> {
             granted: false,
             synchronises: false,
             denied: (0, 0),
+            behind: 0,
             watcher: None,
             orders: false,
         }

@@ -25,18 +25,65 @@ pub enum Flow {
     Break,
 }
 
-/// The effect of an instruction on the registers and the memory.
-pub type Semantics = fn(&mut State, &mut View<'_>, &Op) -> Flow;
+/// The effect of an instruction on the registers and the memory: a function, or a closure that captures nothing.
+pub trait Semantics: Fn(&mut State, &mut View<'_>, &Op) -> Flow + Copy + 'static {}
+
+impl<F: Fn(&mut State, &mut View<'_>, &Op) -> Flow + Copy + 'static> Semantics for F {}
+
+/// Executes an instruction, and then the operations behind it in its block, until one does not go on to the next.
+///
+/// Each calls the next as the last thing that it does, which optimised code does by a jump. So between two instructions of a
+/// block there is neither a return nor a loop, and the processor that simulates predicts each jump by the instruction
+/// from which it comes. A block is short ([`Blocks`](crate::blocks::Blocks)), so the calls may as well be nested.
+#[derive(Clone, Copy, Debug)]
+pub struct Run(fn(&mut State, &mut View<'_>, &Op, std::slice::Iter<'_, Op>) -> Flow);
+
+impl Run {
+    /// Executes an instruction with this effect.
+    pub const fn new<F: Semantics>(_: F) -> Run {
+        Run(run::<F>)
+    }
+}
+
+fn run<F: Semantics>(state: &mut State, view: &mut View<'_>, op: &Op, mut behind: std::slice::Iter<'_, Op>) -> Flow {
+    const { assert!(size_of::<F>() == 0, "a function of its own type, not a pointer, or a closure without captures") };
+    // SAFETY: `F` has no bytes, so each aligned pointer that is not null points to one; and there is one, which `Run::new` was given.
+    let semantics = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
+    match semantics(state, view, op) {
+        Flow::Next => match behind.next() {
+            Some(op) => (op.run.0)(state, view, op, behind),
+            None => Flow::Next,
+        },
+        flow @ (Flow::Jump | Flow::Command) => flow,
+        flow => {
+            view.behind = behind.len();
+            flow
+        }
+    }
+}
 
 /// The executable form of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
     /// Executes the instruction.
-    pub run: Semantics,
-    /// An immediate operand, in the form that `run` expects.
+    pub run: Run,
+    /// An immediate operand, in the form that the instruction's [`Semantics`] expect.
     pub imm: u32,
-    /// Indices into the register file of [`State`], in the order that `run` expects.
+    /// Indices into the register file of [`State`], in the order that the [`Semantics`] expect.
     pub registers: [u8; 4],
+}
+
+impl Op {
+    /// Executes operations one after the other until one does not go on to the next. How many are behind one that fails is in
+    /// [`View::behind`].
+    #[inline(always)]
+    pub(crate) fn run_all(ops: &[Op], state: &mut State, view: &mut View<'_>) -> Flow {
+        let mut behind = ops.iter();
+        match behind.next() {
+            Some(op) => (op.run.0)(state, view, op, behind),
+            None => Flow::Next,
+        }
+    }
 }
 
 /// The unit of a core that executes an instruction, and whether it can change the flow of control. The timing models

@@ -7,7 +7,7 @@ use super::pause::{Access, Pause};
 use super::step::Step;
 use crate::blocks::{Blocks, Cut};
 use crate::memory::View;
-use crate::op::{Class, Flow, RegisterSet};
+use crate::op::{Class, Flow, Op, RegisterSet};
 use crate::program::Program;
 use crate::stop::Fault;
 use crate::thread::Thread;
@@ -164,24 +164,20 @@ impl Stepper {
             state.cycles = state.cycles.wrapping_add_signed(late);
             state.pc = step.end;
             state.data_cycles = 0;
-            let mut flow = Flow::Next;
             let ops = &self.blocks.ops[step.first as usize..step.before_access as usize];
             // A division that waits in the execute stage for the answer to an access divides meanwhile.
             let mut done = 0;
             if step.divides && executed_since > DIVISION && !needs_access(&self.steps, &self.blocks, thread.block, step)
             {
-                flow = (ops[0].run)(state, &mut view, &ops[0]);
+                Op::run_all(&ops[..1], state, &mut view);
                 let hidden = u64::from(state.data_cycles).min(executed_since - DIVISION);
                 state.data_cycles -= hidden as u32;
                 thread.depends_on_time |= hidden > 0;
                 done = 1;
             }
-            let left = ops[done..].iter().position(|op| {
-                flow = (op.run)(state, &mut view, op);
-                flow != Flow::Next
-            });
+            let flow = Op::run_all(&ops[done..], state, &mut view);
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
-                let at = done + left.unwrap_or_default();
+                let at = ops.len() - view.behind - 1;
                 let denied = view.denied;
                 state.cycles = state.cycles.wrapping_add_signed(-late);
                 return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
@@ -246,13 +242,7 @@ impl Stepper {
         state.pc = step.end;
         state.data_cycles = 0;
         // The access, and possibly the end of a hardware loop's body behind it.
-        let mut flow = Flow::Next;
-        for op in &self.blocks.ops[step.before_access as usize..step.behind as usize] {
-            flow = (op.run)(state, &mut view, op);
-            if flow != Flow::Next {
-                break;
-            }
-        }
+        let flow = Op::run_all(&self.blocks.ops[step.before_access as usize..step.behind as usize], state, &mut view);
         let (late, wait) = stall.cycles(state.data_cycles);
         state.cycles += late + u64::from(access.cycles);
         if !matches!(flow, Flow::Next | Flow::Jump) {

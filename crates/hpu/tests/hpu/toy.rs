@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use abi::device::map;
 use hpu::isa::{
-    Access, Class, Convention, Decoded, DeviceElf, Fence, Flow, Isa, Offset, Op, RegisterSet, Semantics, State, View,
+    Access, Class, Convention, Decoded, DeviceElf, Fence, Flow, Isa, Offset, Op, RegisterSet, Run, State, View,
 };
 use hpu::{ElfError, Engine, Fault, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
@@ -112,20 +112,20 @@ impl Isa for Toy {
         let load = |bytes, updates| Access { bytes, updates, base, offset: Offset::default() };
         let no_access = load(0, none);
         let target = pc.wrapping_add_signed(4 * i32::from(b as i8));
-        let (run, class, sources, results, access): (Semantics, _, _, _, _) = match opcode {
-            PAIR => (pair, Class::Load, register(c), register(a) | register(b), load(8, none)),
-            LOAD_INCREMENT => (load_increment, Class::Load, register(c), register(a), load(4, register(c))),
+        let (run, class, sources, results, access) = match opcode {
+            PAIR => (Run::new(pair), Class::Load, register(c), register(a) | register(b), load(8, none)),
+            LOAD_INCREMENT => (Run::new(load_increment), Class::Load, register(c), register(a), load(4, register(c))),
             MANY => {
                 let results = (0..a).map(register).fold(none, |all, one| all | one);
-                (many, Class::Load, register(c), results, load(4 * u32::from(a), none))
+                (Run::new(many), Class::Load, register(c), results, load(4 * u32::from(a), none))
             }
-            STORE => (store, Class::Store, register(a) | register(c), none, load(4, none)),
-            ADD => (add, Class::Alu, register(b) | register(c), register(a), no_access),
-            COUNT_DOWN => (count_down, Class::Branch, register(a), register(a), no_access),
-            RETURN => (return_to_link, Class::Return, register(7), none, no_access),
-            COMMAND => (|_, _, _| Flow::Command, Class::Command, none, none, no_access),
-            FENCE => (|_, _, _| Flow::Next, Class::Fence, none, none, no_access),
-            _ => (|_, _, _| Flow::Illegal, Class::Trap, none, none, no_access),
+            STORE => (Run::new(store), Class::Store, register(a) | register(c), none, load(4, none)),
+            ADD => (Run::new(add), Class::Alu, register(b) | register(c), register(a), no_access),
+            COUNT_DOWN => (Run::new(count_down), Class::Branch, register(a), register(a), no_access),
+            RETURN => (Run::new(return_to_link), Class::Return, register(7), none, no_access),
+            COMMAND => (Run::new(|_, _, _| Flow::Command), Class::Command, none, none, no_access),
+            FENCE => (Run::new(|_, _, _| Flow::Next), Class::Fence, none, none, no_access),
+            _ => (Run::new(|_, _, _| Flow::Illegal), Class::Trap, none, none, no_access),
         };
         let imm = if opcode == MANY { a.into() } else { target };
         Some(Decoded {

@@ -5,7 +5,7 @@ use super::extensions::{self, C, Extensions, F};
 use super::fields::SINK;
 use super::row::{Format, Row};
 use super::table::EXTENSIONS;
-use crate::op::{Access, Class, Decoded, Fence, LoopEnd, Offset, Op, RegisterSet};
+use crate::op::{Access, Class, Decoded, Fence, LoopEnd, Offset, Op, RegisterSet, Run};
 
 /// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.
 const AFTER_STORES: u32 = 1 << 24;
@@ -26,7 +26,7 @@ pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> 
     });
     let decoded = decoded.map(|decoded| Decoded { length, ..decoded });
     Some(decoded.unwrap_or(Decoded {
-        op: Op { run: illegal, imm: 0, registers: [SINK, 0, 0, 0] },
+        op: Op { run: Run::new(illegal), imm: 0, registers: [SINK, 0, 0, 0] },
         class: Class::Trap,
         length,
         sources: RegisterSet::NONE,

@@ -2,7 +2,7 @@
 
 use Rounding::Absent;
 
-use crate::op::{Class, Semantics};
+use crate::op::{Class, Run, Semantics};
 
 /// The fields of an instruction, and the register files that they name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub(crate) struct Row {
     pub rounding: Rounding,
     /// The instruction also reads the register of its result.
     pub accumulates: bool,
-    pub run: Semantics,
+    pub run: Run,
 }
 
 impl Row {
@@ -103,8 +103,15 @@ impl Row {
     }
 }
 
-pub(super) const fn row(name: &'static str, mask: u32, bits: u32, format: Format, class: Class, run: Semantics) -> Row {
-    Row { name, mask, bits, format, class, rounding: Absent, accumulates: false, run }
+pub(super) const fn row<F: Semantics>(
+    name: &'static str,
+    mask: u32,
+    bits: u32,
+    format: Format,
+    class: Class,
+    semantics: F,
+) -> Row {
+    Row { name, mask, bits, format, class, rounding: Absent, accumulates: false, run: Run::new(semantics) }
 }
 
 pub(super) const fn accumulates(row: Row) -> Row {

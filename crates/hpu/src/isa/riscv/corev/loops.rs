@@ -3,7 +3,7 @@
 
 use super::super::fields::{Fields, SINK};
 use crate::memory::View;
-use crate::op::{Flow, Op};
+use crate::op::{Flow, Op, Run};
 use crate::state::State;
 
 /// Number of the loop: the first register field.
@@ -115,5 +115,5 @@ pub fn well_formed(bytes: &[u8], pc: u32, words: u32) -> bool {
 
 /// The operation at the end of a body.
 pub fn at_end(end: u32) -> Op {
-    Op { run: loop_end, imm: end, registers: [SINK, 0, 0, 0] }
+    Op { run: Run::new(loop_end), imm: end, registers: [SINK, 0, 0, 0] }
 }

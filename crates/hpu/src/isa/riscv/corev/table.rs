@@ -25,17 +25,17 @@ const IMMEDIATES: u32 = 0x5b;
 const PACKED: u32 = 0x7b;
 
 /// An instruction with a function of seven bits.
-const fn f7(name: &'static str, f7: u32, format: Format, class: Class, run: Semantics) -> Row {
-    row(name, F7, f7 << 25 | REGISTERS, format, class, run)
+const fn f7<F: Semantics>(name: &'static str, f7: u32, format: Format, class: Class, semantics: F) -> Row {
+    row(name, F7, f7 << 25 | REGISTERS, format, class, semantics)
 }
 
-const fn one(name: &'static str, f7: u32, run: Semantics) -> Row {
-    row(name, F7_RS2, f7 << 25 | REGISTERS, R, Alu, run)
+const fn one<F: Semantics>(name: &'static str, f7: u32, semantics: F) -> Row {
+    row(name, F7_RS2, f7 << 25 | REGISTERS, R, Alu, semantics)
 }
 
 /// An instruction with a function of two bits and an immediate.
-const fn f2(name: &'static str, f2: u32, f3: u32, format: Format, class: Class, run: Semantics) -> Row {
-    row(name, F2, f2 << 30 | f3 << 12 | IMMEDIATES, format, class, run)
+const fn f2<F: Semantics>(name: &'static str, f2: u32, f3: u32, format: Format, class: Class, semantics: F) -> Row {
+    row(name, F2, f2 << 30 | f3 << 12 | IMMEDIATES, format, class, semantics)
 }
 
 /// xcvmem
@@ -162,8 +162,15 @@ pub const MAC: &[Row] = &[
 ];
 
 /// A SIMD instruction: `function` is funct5 with F below it.
-const fn packed(name: &'static str, function: u32, f3: u32, mask: u32, format: Format, run: Semantics) -> Row {
-    row(name, mask, function << 26 | f3 << 12 | PACKED, format, Alu, run)
+const fn packed<F: Semantics>(
+    name: &'static str,
+    function: u32,
+    f3: u32,
+    mask: u32,
+    format: Format,
+    semantics: F,
+) -> Row {
+    row(name, mask, function << 26 | f3 << 12 | PACKED, format, Alu, semantics)
 }
 
 /// The six forms of an operation: on half-words and on bytes, with both operands from registers, with a scalar, and with an
