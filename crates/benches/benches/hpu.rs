@@ -20,6 +20,7 @@ const KINDS: [(&str, TimingKind); 2] = [("inorder", TimingKind::InOrder), ("ooo-
 struct Card {
     program: Arc<Program>,
     engine: Engine,
+    thread: Thread,
     arena: Vec<u8>,
     windows: [Window; 3],
     watched: Watched,
@@ -51,16 +52,18 @@ impl Card {
                 sharing: Sharing::Private,
             },
         ];
-        Card { engine: Engine::new(program.clone(), timing, 1), program, arena, windows, watched: Watched::default() }
+        let thread = Thread::new(&program, map::PROGRAM, STACK_TOP, [0; 3]);
+        let engine = Engine::new(program.clone(), timing, 1);
+        Card { engine, program, thread, arena, windows, watched: Watched::default() }
     }
 
     /// Runs the handler at `entry` to its end. Returns the number of its instructions.
     fn run(&mut self, entry: u32, args: [u32; 3]) -> u64 {
-        let mut thread = Thread::new(&self.program, entry, STACK_TOP, args);
+        self.thread.restart(&self.program, entry, STACK_TOP, args);
         let mut memory = Memory { arena: &mut self.arena, windows: &self.windows, watched: &mut self.watched };
-        let stop = self.engine.run(&mut thread, &mut memory, u64::MAX);
+        let stop = self.engine.run(&mut self.thread, &mut memory, u64::MAX);
         assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
-        thread.instructions()
+        self.thread.instructions()
     }
 }
 

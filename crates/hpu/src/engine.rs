@@ -90,11 +90,10 @@ impl Engine {
         watcher: Option<&'a mut dyn Watcher>,
     ) -> Stop {
         let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
-        thread.attention.resume();
-        let mut view = View::new(memory, thread.attention);
+        thread.state.attention.resume();
+        let mut view = View::new(memory);
         view.watcher = watcher;
         let stop = self.run_blocks::<STEPS>(thread, &mut view, max_cycles, counts.as_mut());
-        thread.attention = view.attention;
         if let (Some(profile), Some(counts)) = (&mut self.profile, counts) {
             profile.give_back(thread.entry, counts);
         }

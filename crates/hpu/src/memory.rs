@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use crate::watch::{Attention, Watched};
 use crate::window::{Sharing, Window};
 
@@ -18,12 +20,11 @@ pub struct Memory<'a> {
 /// The cached part of a shared window contains no watched word, so accesses to watched words take the slow path and all
 /// others cost nothing extra. While the handler may be waiting ([`Attention`]), shared windows are not cached at all.
 pub struct View<'a> {
-    arena: &'a mut [u8],
+    read: Span<'a>,
+    written: Span<'a>,
+    arena: &'a [Cell<u8>],
     windows: &'a [Window],
     watched: &'a mut Watched,
-    pub(crate) attention: Attention,
-    read: Span,
-    written: Span,
     /// Whether accesses to watched words may happen now.
     pub(crate) granted: bool,
     /// Whether the access that failed was to a watched word.
@@ -38,27 +39,26 @@ pub struct View<'a> {
     pub(crate) orders: bool,
 }
 
-/// The part of a window that a [`View`] keeps at hand: addresses, and the place of the first in the arena. The default holds nothing.
+/// The part of a window that a [`View`] keeps at hand: its first address, and its bytes. The default holds nothing.
 #[derive(Clone, Copy, Default)]
-struct Span {
+struct Span<'a> {
     base: u32,
-    len: u32,
-    offset: usize,
+    bytes: &'a [Cell<u8>],
 }
 
-impl Span {
-    /// Where the `bytes` at `address` begin in the arena, if all of them are in the span.
+impl<'a> Span<'a> {
+    /// The bytes of a window, if the arena has all of them.
     #[inline(always)]
-    fn place(self, address: u32, bytes: usize) -> Option<usize> {
-        let skipped = address.wrapping_sub(self.base);
-        (u64::from(skipped) + bytes as u64 <= u64::from(self.len)).then_some(self.offset.wrapping_add(skipped as usize))
+    fn of(window: &Window, arena: &'a [Cell<u8>]) -> Option<Span<'a>> {
+        let bytes = arena.get(window.offset..)?.get(..window.len as usize)?;
+        Some(Span { base: window.base, bytes })
     }
-}
 
-impl From<Window> for Span {
-    #[inline]
-    fn from(Window { base, len, offset, .. }: Window) -> Span {
-        Span { base, len, offset }
+    /// The `len` bytes at `address`, if all of them are in the span.
+    #[inline(always)]
+    fn bytes(self, address: u32, len: usize) -> Option<&'a [Cell<u8>]> {
+        let skipped = address.wrapping_sub(self.base) as usize;
+        self.bytes.get(skipped..skipped + len)
     }
 }
 
@@ -76,14 +76,13 @@ pub trait Watcher {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(memory: &'a mut Memory<'_>, attention: Attention) -> View<'a> {
+    pub(crate) fn new(memory: &'a mut Memory<'_>) -> View<'a> {
         View {
-            arena: memory.arena,
-            windows: memory.windows,
-            watched: memory.watched,
-            attention,
             read: Span::default(),
             written: Span::default(),
+            arena: Cell::from_mut(&mut *memory.arena).as_slice_of_cells(),
+            windows: memory.windows,
+            watched: memory.watched,
             granted: false,
             synchronises: false,
             denied: (0, 0),
@@ -95,15 +94,15 @@ impl<'a> View<'a> {
 
     /// A view of a single window, for an access whose place is known.
     pub(crate) fn of_window(arena: &'a mut [u8], window: Window, nothing: &'a mut Watched) -> View<'a> {
+        let arena = Cell::from_mut(arena).as_slice_of_cells();
         // An empty span holds nothing, so an access outside the window is denied.
-        let read = if is_inside(&window, arena) { Span::from(window) } else { Span::default() };
+        let read = Span::of(&window, arena).unwrap_or_default();
         View {
+            read,
+            written: if window.write { read } else { Span::default() },
             arena,
             windows: &[],
             watched: nothing,
-            attention: Attention::default(),
-            read,
-            written: if window.write { read } else { Span::default() },
             granted: false,
             synchronises: false,
             denied: (0, 0),
@@ -119,90 +118,144 @@ impl<'a> View<'a> {
         self.denied = (address, len);
     }
 
-    /// Returns the bytes at `address`. `None` means that the handler may not read them, or that it may not read them
-    /// yet because a handler waits for them; the semantic function then returns [`Flow::Load`](crate::isa::Flow::Load).
+    /// Returns the bytes at `address` if they are in the cached part of a window.
     #[inline(always)]
-    pub fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
-        let place = match self.read.place(address, N) {
-            Some(place) => place,
-            None => self.find(address, N, false)?,
-        };
-        self.arena.get(place..)?.first_chunk().copied()
+    pub(crate) fn load_at_hand<const N: usize>(&self, address: u32) -> Option<[u8; N]> {
+        read(self.read.bytes(address, N)?)
     }
 
-    /// Writes `bytes` at `address`. `None` means that the handler may not write there, or that it may not write there
-    /// yet because a handler waits for them; the semantic function then returns
-    /// [`Flow::Store`](crate::isa::Flow::Store).
+    /// Writes `bytes` at `address` if that is in the cached part of a window.
     #[inline(always)]
-    pub fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> Option<()> {
-        let place = match self.written.place(address, N) {
-            Some(place) => place,
-            None => self.find(address, N, true)?,
-        };
-        *self.arena.get_mut(place..)?.first_chunk_mut()? = bytes;
-        Some(())
+    pub(crate) fn store_at_hand<const N: usize>(&self, address: u32, bytes: [u8; N]) -> Option<()> {
+        write(self.written.bytes(address, N)?, bytes)
+    }
+
+    /// Returns the bytes at `address` if the handler may read them, which are not at hand.
+    #[inline(always)]
+    pub(crate) fn load_by_search<const N: usize>(
+        &mut self,
+        attention: &mut Attention,
+        address: u32,
+    ) -> Option<[u8; N]> {
+        read(self.find::<false>(attention, address, N)?)
+    }
+
+    /// Writes `bytes` at `address` if the handler may, which is not at hand.
+    #[inline(always)]
+    pub(crate) fn store_by_search<const N: usize>(
+        &mut self,
+        attention: &mut Attention,
+        address: u32,
+        bytes: [u8; N],
+    ) -> Option<()> {
+        write(self.find::<true>(attention, address, N)?, bytes)
     }
 
     /// Searches the windows for an access that the cached parts do not hold. Returns its place in the arena.
     #[cold]
-    fn find(&mut self, address: u32, len: usize, write: bool) -> Option<usize> {
+    fn find<const WRITE: bool>(
+        &mut self,
+        attention: &mut Attention,
+        address: u32,
+        len: usize,
+    ) -> Option<&'a [Cell<u8>]> {
         self.denied = (address, len as u32);
-        let (window, place) = self.windows.iter().find_map(|window| {
-            let place = Span::from(*window).place(address, len)?;
-            ((window.write || !write) && is_inside(window, self.arena)).then_some((window, place))
-        })?;
+        let end = |window: &Window| u64::from(address.wrapping_sub(window.base)) + len as u64;
+        let allowed = |window: &&Window| end(window) <= u64::from(window.len) && (window.write || !WRITE);
+        let window = self.windows.iter().find(allowed)?;
         let known = match window.sharing {
-            Sharing::Private => Span::from(*window),
+            Sharing::Private => true,
             Sharing::Input => {
-                self.attention.distract();
-                Span::from(*window)
+                attention.distract();
+                true
             }
-            Sharing::Shared if self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses()) => {
-                self.shared(window, address, len as u32, write)?;
-                let orders = self.orders;
-                self.watcher.as_mut()?.accesses(address, len as u32, write, orders);
-                return Some(place);
-            }
-            Sharing::Shared => match self.shared(window, address, len as u32, write)? {
-                Some(part) => part,
-                None => return Some(place),
-            },
-        };
-        match write {
-            true => {
-                self.written = known;
-                // What a handler writes it reads soon: a search less, and of no other consequence.
-                if self.read.len == 0 {
-                    self.read = known;
+            Sharing::Shared => {
+                if !self.granted && observe(attention, address, len as u32, WRITE) {
+                    return self.find_waiting(attention, window, address, len);
                 }
+                if self.granted || self.watcher.is_some() || !self.watched.is_empty() {
+                    return self.find_watched(attention, window, address, len, WRITE);
+                }
+                WRITE || !attention.is_on()
             }
-            false => self.read = known,
+        };
+        let whole = Span::of(window, self.arena)?;
+        if known {
+            self.keep(whole, WRITE);
         }
-        Some(place)
+        whole.bytes(address, len)
     }
 
-    /// Handles an access to shared memory. Returns `None` when the access must wait for its time, and otherwise the
-    /// part of the window that may be cached, if any.
-    #[inline]
-    fn shared(&mut self, window: &Window, address: u32, len: u32, write: bool) -> Option<Option<Span>> {
-        if self.granted {
-            return Some(None);
-        }
-        if write {
-            self.attention.distract();
-        } else if self.attention.is_on() {
-            self.attention.load(address, len, self.watched);
-        }
-        if self.watched.touches(address, len) {
+    /// Finds the place of a load by a handler that has begun to wait for the word.
+    #[cold]
+    #[inline(never)]
+    fn find_waiting(
+        &mut self,
+        attention: &mut Attention,
+        window: &Window,
+        address: u32,
+        len: usize,
+    ) -> Option<&'a [Cell<u8>]> {
+        attention.watch(self.watched);
+        self.find_watched(attention, window, address, len, false)
+    }
+
+    /// Finds the place of an access to shared memory with watched words, which may have to wait for its time, or in which somebody is
+    /// interested.
+    #[cold]
+    #[inline(never)]
+    fn find_watched(
+        &mut self,
+        attention: &mut Attention,
+        window: &Window,
+        address: u32,
+        len: usize,
+        write: bool,
+    ) -> Option<&'a [Cell<u8>]> {
+        if !self.granted && self.watched.touches(address, len as u32) {
             self.synchronises = true;
             return None;
         }
-        Some((write || !self.attention.is_on()).then(|| self.watched.free_part(window, address).into()))
+        let wants_accesses = self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses());
+        if wants_accesses && let Some(watcher) = &mut self.watcher {
+            watcher.accesses(address, len as u32, write, self.orders);
+        } else if !self.granted && (write || !attention.is_on()) {
+            self.keep(Span::of(&self.watched.free_part(window, address), self.arena)?, write);
+        }
+        Span::of(window, self.arena)?.bytes(address, len)
+    }
+
+    /// Keeps a part of a window at hand.
+    #[inline(always)]
+    fn keep(&mut self, part: Span<'a>, write: bool) {
+        if write {
+            self.written = part;
+        }
+        // What a handler writes it reads soon: a search less, and of no other consequence.
+        if !write || self.read.bytes.is_empty() {
+            self.read = part;
+        }
     }
 }
 
-/// Whether the arena has the bytes of the window.
-#[inline]
-fn is_inside(window: &Window, arena: &[u8]) -> bool {
-    window.offset.checked_add(window.len as usize).is_some_and(|end| end <= arena.len())
+#[inline(always)]
+fn read<const N: usize>(place: &[Cell<u8>]) -> Option<[u8; N]> {
+    let place: &[_; N] = place.first_chunk()?;
+    Some(place.each_ref().map(Cell::get))
+}
+
+#[inline(always)]
+fn write<const N: usize>(place: &[Cell<u8>], bytes: [u8; N]) -> Option<()> {
+    let place: &[_; N] = place.first_chunk()?;
+    place.iter().zip(bytes).for_each(|(place, byte)| place.set(byte));
+    Some(())
+}
+
+/// Takes note of an access to shared memory. Returns whether the handler waits.
+#[inline(always)]
+fn observe(attention: &mut Attention, address: u32, len: u32, write: bool) -> bool {
+    if write {
+        attention.distract();
+    }
+    attention.is_on() && attention.load(address, len)
 }

@@ -36,29 +36,57 @@ impl<F: Fn(&mut State, &mut View<'_>, &Op) -> Flow + Copy + 'static> Semantics f
 /// block there is neither a return nor a loop, and the processor that simulates predicts each jump by the instruction
 /// from which it comes. A block is short ([`Blocks`](crate::blocks::Blocks)), so the calls may as well be nested.
 #[derive(Clone, Copy, Debug)]
-pub struct Run(fn(&mut State, &mut View<'_>, &Op, std::slice::Iter<'_, Op>) -> Flow);
+pub struct Run(fn(&mut State, &mut View<'_>, &Op, Behind<'_>) -> Flow);
 
 impl Run {
     /// Executes an instruction with this effect.
     pub const fn new<F: Semantics>(_: F) -> Run {
         Run(run::<F>)
     }
+
+    /// Executes a load or store. `at_hand` does it if its memory is at hand, and otherwise nothing; then `anywhere` does it, which may
+    /// have to search for the memory. So an access to memory at hand calls no function, and saves no registers for that.
+    pub(crate) const fn of_access<F: Semantics, G: Semantics>(_at_hand: F, _anywhere: G) -> Run {
+        Run(run_access::<F, G>)
+    }
 }
 
-fn run<F: Semantics>(state: &mut State, view: &mut View<'_>, op: &Op, mut behind: std::slice::Iter<'_, Op>) -> Flow {
-    const { assert!(size_of::<F>() == 0, "a function of its own type, not a pointer, or a closure without captures") };
-    // SAFETY: `F` has no bytes, so each aligned pointer that is not null points to one; and there is one, which `Run::new` was given.
-    let semantics = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
-    match semantics(state, view, op) {
-        Flow::Next => match behind.next() {
-            Some(op) => (op.run.0)(state, view, op, behind),
-            None => Flow::Next,
-        },
+/// The operations behind another in its block.
+type Behind<'a> = std::slice::Iter<'a, Op>;
+
+/// The only value of a type without bytes.
+#[inline(always)]
+fn value<F: Semantics>() -> &'static F {
+    const { assert!(size_of::<F>() == 0, "a function itself, not a pointer to one, or a closure that captures nothing") };
+    // SAFETY: each aligned pointer that is not null points to a value without bytes; and there is one of this type, which the
+    // caller of `Run::new` or `Run::of_access` had.
+    unsafe { std::ptr::NonNull::<F>::dangling().as_ref() }
+}
+
+#[inline(never)]
+fn run<F: Semantics>(state: &mut State, view: &mut View<'_>, op: &Op, behind: Behind<'_>) -> Flow {
+    match value::<F>()(state, view, op) {
+        Flow::Next => go_on(state, view, behind),
         flow @ (Flow::Jump | Flow::Command) => flow,
         flow => {
             view.behind = behind.len();
             flow
         }
+    }
+}
+
+fn run_access<F: Semantics, G: Semantics>(state: &mut State, view: &mut View<'_>, op: &Op, behind: Behind<'_>) -> Flow {
+    match value::<F>()(state, view, op) {
+        Flow::Next => go_on(state, view, behind),
+        _ => run::<G>(state, view, op, behind),
+    }
+}
+
+#[inline(always)]
+fn go_on(state: &mut State, view: &mut View<'_>, mut behind: Behind<'_>) -> Flow {
+    match behind.next() {
+        Some(op) => (op.run.0)(state, view, op, behind),
+        None => Flow::Next,
     }
 }
 
@@ -78,11 +106,7 @@ impl Op {
     /// [`View::behind`].
     #[inline(always)]
     pub(crate) fn run_all(ops: &[Op], state: &mut State, view: &mut View<'_>) -> Flow {
-        let mut behind = ops.iter();
-        match behind.next() {
-            Some(op) => (op.run.0)(state, view, op, behind),
-            None => Flow::Next,
-        }
+        go_on(state, view, ops.iter())
     }
 }
 

@@ -1,4 +1,5 @@
 use crate::memory::View;
+use crate::watch::Attention;
 
 /// Number of 32-bit registers in the register file; a power of two, so that a masked index needs no bounds check.
 const WORDS: usize = 64;
@@ -24,6 +25,8 @@ pub struct State {
     pub(crate) instructions: u64,
     /// Cycles of the current block that depend on data: divisions and accesses that cross words on the in-order core.
     pub(crate) data_cycles: u32,
+    /// Whether the handler waits in a loop of plain loads.
+    pub(crate) attention: Attention,
 }
 
 /// The registers of a hardware loop.
@@ -48,6 +51,7 @@ impl State {
         cycles: 0,
         instructions: 0,
         data_cycles: 0,
+        attention: Attention::NEW,
     };
 
     /// Whether nothing differs that an instruction can read, but for pc and counters; none reads the 32-bit register `sink`.
@@ -95,18 +99,69 @@ impl State {
         self.instructions
     }
 
-    /// Loads `N` bytes. Each further word that the access touches costs the in-order core (CV32E40P) a cycle.
+    /// Loads `N` bytes. `None` means that the handler may not read them, or that it may not read them yet because a handler
+    /// waits for them; the instruction then ends with [`Flow::Load`](crate::isa::Flow::Load). Each further word that the access
+    /// touches costs the in-order core (CV32E40P) a cycle.
     #[inline(always)]
     pub fn load<const N: usize>(&mut self, memory: &mut View<'_>, address: u32) -> Option<[u8; N]> {
-        self.data_cycles += further_words(address, N);
-        memory.load(address)
+        match self.load_from::<true, N>(memory, address) {
+            Some(bytes) => Some(bytes),
+            None => self.load_from::<false, N>(memory, address),
+        }
     }
 
-    /// Stores `bytes`. Each further word that the access touches costs the in-order core (CV32E40P) a cycle.
+    /// Stores `bytes`. `None` means that the handler may not write there, or that it may not write there yet because a handler
+    /// waits for them; the instruction then ends with [`Flow::Store`](crate::isa::Flow::Store). Each further word that the
+    /// access touches costs the in-order core (CV32E40P) a cycle.
     #[inline(always)]
     pub fn store<const N: usize>(&mut self, memory: &mut View<'_>, address: u32, bytes: [u8; N]) -> Option<()> {
-        self.data_cycles += further_words(address, N);
-        memory.store(address, bytes)
+        match self.store_to::<true, N>(memory, address, bytes) {
+            Some(()) => Some(()),
+            None => self.store_to::<false, N>(memory, address, bytes),
+        }
+    }
+
+    /// Loads `N` bytes like [`State::load`]: with `AT_HAND` if they are at hand, and without a trace if they are not; otherwise by a
+    /// search, when it has been tried whether they are at hand.
+    #[inline(always)]
+    pub(crate) fn load_from<const AT_HAND: bool, const N: usize>(
+        &mut self,
+        memory: &mut View<'_>,
+        address: u32,
+    ) -> Option<[u8; N]> {
+        if AT_HAND {
+            let bytes = memory.load_at_hand(address)?;
+            self.count_words(address, N);
+            return Some(bytes);
+        }
+        self.count_words(address, N);
+        memory.load_by_search(&mut self.attention, address)
+    }
+
+    /// Stores `bytes` like [`State::store`]; for `AT_HAND` see [`State::load_from`].
+    #[inline(always)]
+    pub(crate) fn store_to<const AT_HAND: bool, const N: usize>(
+        &mut self,
+        memory: &mut View<'_>,
+        address: u32,
+        bytes: [u8; N],
+    ) -> Option<()> {
+        if AT_HAND {
+            memory.store_at_hand(address, bytes)?;
+            self.count_words(address, N);
+            return Some(());
+        }
+        self.count_words(address, N);
+        memory.store_by_search(&mut self.attention, address, bytes)
+    }
+
+    /// Counts the words that an access touches beyond the first. Most touch none, so a branch is less than an addition.
+    #[inline(always)]
+    fn count_words(&mut self, address: u32, len: usize) {
+        let further = further_words(address, len);
+        if further > 0 {
+            self.data_cycles += further;
+        }
     }
 
     /// Counts the accesses of an instruction beyond its first; each costs the in-order core a cycle.

@@ -2,7 +2,6 @@ use crate::isa::Convention;
 use crate::program::Program;
 use crate::state::State;
 use crate::timing::Position;
-use crate::watch::Attention;
 use crate::ways::Ways;
 
 /// One invocation of a handler: its registers, and the cycles and instructions that it has used.
@@ -18,8 +17,6 @@ pub struct Thread {
     pub(crate) granted: bool,
     /// While a debugger runs the thread instruction by instruction within a block: the address of the next one, and the block.
     pub(crate) within: Option<(u32, u32)>,
-    /// Whether the handler waits in a loop of plain loads.
-    pub(crate) attention: Attention,
     /// State of the pipeline, in the engine's memo.
     pub(crate) pipeline: Position,
     /// The block whose access the thread waits for, in a [`Stepper`](crate::Stepper).
@@ -36,24 +33,30 @@ pub struct Thread {
 impl Thread {
     /// Creates a handler at its first instruction (an address from [`Program::entry`]), with up to three arguments, a
     /// stack that grows down from `stack_top`, and a return address that ends it.
-    #[inline]
     pub fn new(program: &Program, entry: u32, stack_top: u32, args: [u32; 3]) -> Thread {
-        let convention = program.isa().convention();
         let mut thread = Thread {
             state: State::ZERO,
-            convention,
+            convention: program.isa().convention(),
             entry,
             command: entry,
             granted: false,
             within: None,
-            attention: Attention::default(),
             pipeline: Position::default(),
             block: 0,
             executed_since: 0,
             ways: Ways::default(),
             depends_on_time: false,
         };
-        let state = &mut thread.state;
+        thread.restart(program, entry, stack_top, args);
+        thread
+    }
+
+    /// Makes the thread what [`Thread::new`] creates, in place: for one that has ended that is less than a new one.
+    #[inline]
+    pub fn restart(&mut self, program: &Program, entry: u32, stack_top: u32, args: [u32; 3]) {
+        let convention = program.isa().convention();
+        let state = &mut self.state;
+        *state = State::ZERO;
         // The lowest bit of a code address is not part of the address in any instruction set.
         state.pc = entry & !1;
         state.set_word(convention.return_address, program.return_address());
@@ -64,7 +67,12 @@ impl Thread {
         for (register, argument) in convention.arguments.iter().zip(args) {
             state.set_word(*register, argument);
         }
-        thread
+        self.convention = convention;
+        (self.entry, self.command) = (entry, entry);
+        (self.granted, self.within) = (false, None);
+        (self.pipeline, self.block, self.executed_since) = (Position::default(), 0, 0);
+        self.ways.forget();
+        self.depends_on_time = false;
     }
 
     /// Cycles since the handler started, up to the completion of its latest instruction.
@@ -90,7 +98,7 @@ impl Thread {
 
     /// Notes that the card has executed a command for the handler, so the handler does not wait in a loop.
     pub fn note_work(&mut self) {
-        self.attention.rest();
+        self.state.attention.rest();
     }
 
     /// Address of the next instruction, or of the one that failed.

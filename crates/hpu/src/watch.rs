@@ -18,6 +18,12 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Whether there is no watched word.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     fn insert(&mut self, word: u32) {
         if let Err(place) = self.words.binary_search(&word) {
             self.words.insert(place, word);
@@ -59,11 +65,13 @@ impl Watched {
 }
 
 /// The words that a handler has read from shared memory since it last did something else.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention {
-    /// Words and their numbers of reads; the first `known` are valid.
-    read: [(u32, u8); WORDS],
-    known: usize,
+    /// Words; the first `known` are valid.
+    words: [u32; WORDS],
+    /// The number of reads of each.
+    reads: [u8; WORDS],
+    known: u8,
     /// Whether the handler has done something else, so that it does not wait.
     off: bool,
     /// Whether the handler need not be observed before the stop after the next.
@@ -71,10 +79,14 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
+    /// That to a handler which has just started.
+    pub const NEW: Attention = Attention { words: [0; WORDS], reads: [0; WORDS], known: 0, off: false, rests: false };
+
     /// Starts to observe a handler that did not wait, unless the card has just executed a command for it.
+    #[inline]
     pub fn resume(&mut self) {
         if self.off && !std::mem::take(&mut self.rests) {
-            *self = Attention::default();
+            (self.known, self.off) = (0, false);
         }
     }
 
@@ -85,34 +97,53 @@ impl Attention {
     }
 
     /// Notes that the handler has done something that a waiting loop does not do.
+    #[inline]
     pub fn distract(&mut self) {
         self.off = true;
     }
 
     /// Whether the handler may be waiting.
+    #[inline]
     pub fn is_on(&self) -> bool {
         !self.off
     }
 
-    /// Notes a load. If the handler waits, the words that it reads become watched.
-    pub fn load(&mut self, address: u32, len: u32, watched: &mut Watched) {
-        let (first, last) = (address & !(WORD - 1), address.wrapping_add(len - 1) & !(WORD - 1));
-        for word in (first..=last).step_by(WORD as usize) {
-            match self.read[..self.known].iter_mut().find(|(known, _)| *known == word) {
-                Some((_, reads)) => *reads += 1,
-                None if self.known == WORDS => return self.distract(),
-                None => {
-                    self.read[self.known] = (word, 1);
-                    self.known += 1;
-                }
+    /// Notes a load. Returns whether the handler waits: then the words that it reads [become watched](Attention::watch).
+    #[inline(always)]
+    pub fn load(&mut self, address: u32, len: u32) -> bool {
+        let last = address.wrapping_add(len - 1) & !(WORD - 1);
+        let mut word = address & !(WORD - 1);
+        let mut waits = self.read(word);
+        while word != last && self.is_on() {
+            word = word.wrapping_add(WORD);
+            waits |= self.read(word);
+        }
+        waits && self.is_on()
+    }
+
+    /// Counts a read of a word. Returns whether it has been read often.
+    #[inline(always)]
+    fn read(&mut self, word: u32) -> bool {
+        for (at, (known, reads)) in self.words.iter_mut().zip(&mut self.reads).enumerate() {
+            if at == usize::from(self.known) {
+                (*known, *reads) = (word, 0);
+                self.known += 1;
+            }
+            if *known == word {
+                *reads += 1;
+                return *reads >= READS;
             }
         }
-        let read = &self.read[..self.known];
-        if read.iter().any(|(_, reads)| *reads >= READS) {
-            // The observation may begin anywhere in the loop, so the counts of its words may differ by one or two.
-            read.iter().filter(|(_, reads)| *reads > READS / 2).for_each(|(word, _)| watched.insert(*word));
-            *self = Attention::default();
-        }
+        self.distract();
+        false
+    }
+
+    /// The words that a handler which waits has read again and again become watched.
+    pub fn watch(&mut self, watched: &mut Watched) {
+        // The observation may begin anywhere in the loop, so the counts of its words may differ by one or two.
+        let read = self.words.iter().zip(self.reads).take(self.known.into());
+        read.filter(|(_, reads)| *reads > READS / 2).for_each(|(word, _)| watched.insert(*word));
+        *self = Attention::NEW;
     }
 }
 
@@ -146,18 +177,22 @@ mod tests {
 
     #[test]
     fn words_that_are_read_again_and_again_are_watched() {
-        let (mut attention, mut watched) = (Attention::default(), Watched::default());
-        attention.load(0x200, 4, &mut watched);
+        let (mut attention, mut watched) = (Attention::NEW, Watched::default());
+        assert!(!attention.load(0x200, 4));
         for round in 0..8 {
             assert!(watched.words.is_empty(), "{round}");
             // One byte, and the eight bytes after its word.
-            attention.load(0x102, 1, &mut watched);
-            attention.load(0x104, 8, &mut watched);
+            for (address, len) in [(0x102, 1), (0x104, 8)] {
+                if attention.load(address, len) {
+                    assert_eq!(round, 7);
+                    attention.watch(&mut watched);
+                }
+            }
         }
         assert_eq!(watched.words, [0x100, 0x104, 0x108]);
         // A loop over a table does not wait.
         for word in 0..5 {
-            attention.load(0x300 + 4 * word, 4, &mut watched);
+            assert!(!attention.load(0x300 + 4 * word, 4));
         }
         assert!(!attention.is_on());
     }

@@ -9,13 +9,13 @@ use crate::state::State;
 ///
 /// # Errors
 /// The end of the instruction when the access fails or is misaligned.
-fn read(s: &State, m: &mut View<'_>, op: &Op) -> Result<(u32, u32), Flow> {
+fn read(s: &mut State, m: &mut View<'_>, op: &Op) -> Result<(u32, u32), Flow> {
     let address = s.word(op.rs1());
     if !address.is_multiple_of(4) {
         m.deny(address, 4);
         return Err(Flow::Misaligned);
     }
-    let bytes = m.load(address).ok_or(Flow::Load)?;
+    let bytes = s.load(m, address).ok_or(Flow::Load)?;
     Ok((address, u32::from_le_bytes(bytes)))
 }
 
@@ -25,7 +25,7 @@ fn modify(s: &mut State, m: &mut View<'_>, op: &Op, f: impl FnOnce(u32, u32) -> 
         Err(flow) => return flow,
     };
     let new = f(old, s.word(op.rs2()));
-    if m.store(address, new.to_le_bytes()).is_none() {
+    if s.store(m, address, new.to_le_bytes()).is_none() {
         return Flow::Store;
     }
     s.set_word(op.rd(), old);
@@ -51,7 +51,8 @@ pub fn sc(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
         Err(flow) => return flow,
     };
     let success = s.reservation.take() == Some(word);
-    if success && m.store(word.0, s.word(op.rs2()).to_le_bytes()).is_none() {
+    let value = s.word(op.rs2());
+    if success && s.store(m, word.0, value.to_le_bytes()).is_none() {
         return Flow::Store;
     }
     s.set_word(op.rd(), u32::from(!success));

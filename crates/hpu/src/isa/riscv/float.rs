@@ -299,24 +299,24 @@ pub fn fmv_w_x(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-pub fn flw(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    let Some(bytes) = integer::load(s, m, op) else { return Flow::Load };
+pub fn flw<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    let Some(bytes) = integer::load::<AT_HAND, _>(s, m, op) else { return Flow::Load };
     s.set_wide(op.rd(), BOX | u64::from(u32::from_le_bytes(bytes)));
     Flow::Next
 }
 
-pub fn fld(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    let Some(bytes) = integer::load(s, m, op) else { return Flow::Load };
+pub fn fld<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    let Some(bytes) = integer::load::<AT_HAND, _>(s, m, op) else { return Flow::Load };
     s.set_wide(op.rd(), u64::from_le_bytes(bytes));
     Flow::Next
 }
 
-pub fn fsw(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+pub fn fsw<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let value = s.wide(op.rs2()) as u32;
-    integer::store(s, m, op, value.to_le_bytes())
+    integer::store::<AT_HAND, _>(s, m, op, value.to_le_bytes())
 }
 
-pub fn fsd(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+pub fn fsd<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let value = s.wide(op.rs2());
-    integer::store(s, m, op, value.to_le_bytes())
+    integer::store::<AT_HAND, _>(s, m, op, value.to_le_bytes())
 }

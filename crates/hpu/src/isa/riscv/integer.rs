@@ -140,60 +140,72 @@ pub fn remu(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     divide(s, op, false, |a, b| a.checked_rem(b).unwrap_or(a))
 }
 
+// Loads and stores are there twice: for memory at hand, and for all (`Run::of_access`).
+
 /// The bytes that a load reads.
 #[inline(always)]
-pub(super) fn load<const N: usize>(s: &mut State, m: &mut View<'_>, op: &Op) -> Option<[u8; N]> {
+pub(super) fn load<const AT_HAND: bool, const N: usize>(s: &mut State, m: &mut View<'_>, op: &Op) -> Option<[u8; N]> {
     let address = s.word(op.rs1()).wrapping_add(op.imm);
-    s.load(m, address)
+    s.load_from::<AT_HAND, N>(m, address)
 }
 
 #[inline(always)]
-pub(super) fn store<const N: usize>(s: &mut State, m: &mut View<'_>, op: &Op, bytes: [u8; N]) -> Flow {
+pub(super) fn store<const AT_HAND: bool, const N: usize>(
+    s: &mut State,
+    m: &mut View<'_>,
+    op: &Op,
+    bytes: [u8; N],
+) -> Flow {
     let address = s.word(op.rs1()).wrapping_add(op.imm);
-    match s.store(m, address, bytes) {
+    match s.store_to::<AT_HAND, N>(m, address, bytes) {
         Some(()) => Flow::Next,
         None => Flow::Store,
     }
 }
 
 #[inline(always)]
-fn load_x<const N: usize>(s: &mut State, m: &mut View<'_>, op: &Op, f: impl FnOnce([u8; N]) -> u32) -> Flow {
-    let Some(bytes) = load(s, m, op) else { return Flow::Load };
+fn load_x<const AT_HAND: bool, const N: usize>(
+    s: &mut State,
+    m: &mut View<'_>,
+    op: &Op,
+    f: impl FnOnce([u8; N]) -> u32,
+) -> Flow {
+    let Some(bytes) = load::<AT_HAND, N>(s, m, op) else { return Flow::Load };
     s.set_word(op.rd(), f(bytes));
     Flow::Next
 }
 
-pub fn lb(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    load_x(s, m, op, |bytes| i8::from_le_bytes(bytes) as u32)
+pub fn lb<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    load_x::<AT_HAND, _>(s, m, op, |bytes| i8::from_le_bytes(bytes) as u32)
 }
 
-pub fn lbu(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    load_x(s, m, op, |bytes| u8::from_le_bytes(bytes).into())
+pub fn lbu<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    load_x::<AT_HAND, _>(s, m, op, |bytes| u8::from_le_bytes(bytes).into())
 }
 
-pub fn lh(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    load_x(s, m, op, |bytes| i16::from_le_bytes(bytes) as u32)
+pub fn lh<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    load_x::<AT_HAND, _>(s, m, op, |bytes| i16::from_le_bytes(bytes) as u32)
 }
 
-pub fn lhu(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    load_x(s, m, op, |bytes| u16::from_le_bytes(bytes).into())
+pub fn lhu<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    load_x::<AT_HAND, _>(s, m, op, |bytes| u16::from_le_bytes(bytes).into())
 }
 
-pub fn lw(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
-    load_x(s, m, op, u32::from_le_bytes)
+pub fn lw<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    load_x::<AT_HAND, _>(s, m, op, u32::from_le_bytes)
 }
 
-pub fn sb(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+pub fn sb<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let value = s.word(op.rs2()) as u8;
-    store(s, m, op, value.to_le_bytes())
+    store::<AT_HAND, _>(s, m, op, value.to_le_bytes())
 }
 
-pub fn sh(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+pub fn sh<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let value = s.word(op.rs2()) as u16;
-    store(s, m, op, value.to_le_bytes())
+    store::<AT_HAND, _>(s, m, op, value.to_le_bytes())
 }
 
-pub fn sw(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+pub fn sw<const AT_HAND: bool>(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let value = s.word(op.rs2());
-    store(s, m, op, value.to_le_bytes())
+    store::<AT_HAND, _>(s, m, op, value.to_le_bytes())
 }

@@ -114,6 +114,20 @@ pub(super) const fn row<F: Semantics>(
     Row { name, mask, bits, format, class, rounding: Absent, accumulates: false, run: Run::new(semantics) }
 }
 
+/// A load or store, whose meaning is there for memory at hand and for all memory.
+pub(super) const fn access<F: Semantics, G: Semantics>(
+    name: &'static str,
+    mask: u32,
+    bits: u32,
+    format: Format,
+    class: Class,
+    at_hand: F,
+    anywhere: G,
+) -> Row {
+    let run = Run::of_access(at_hand, anywhere);
+    Row { name, mask, bits, format, class, rounding: Absent, accumulates: false, run }
+}
+
 pub(super) const fn accumulates(row: Row) -> Row {
     Row { accumulates: true, ..row }
 }

@@ -4,7 +4,7 @@ use super::corev;
 use super::extensions::{self, Extensions};
 use super::row::Format::{self, *};
 use super::row::Rounding::*;
-use super::row::{F3, F7, Row, rounded, row};
+use super::row::{F3, F7, Row, access, rounded, row};
 use super::{atomic::*, control::*, csr::*, float::*, integer::*};
 use crate::op::Class::*;
 
@@ -51,14 +51,14 @@ const BASE: &[Row] = &[
     row("bge", F3, 0x5063, B, Branch, bge),
     row("bltu", F3, 0x6063, B, Branch, bltu),
     row("bgeu", F3, 0x7063, B, Branch, bgeu),
-    row("lb", F3, 0x0003, I, Load, lb),
-    row("lh", F3, 0x1003, I, Load, lh),
-    row("lw", F3, 0x2003, I, Load, lw),
-    row("lbu", F3, 0x4003, I, Load, lbu),
-    row("lhu", F3, 0x5003, I, Load, lhu),
-    row("sb", F3, 0x0023, S, Store, sb),
-    row("sh", F3, 0x1023, S, Store, sh),
-    row("sw", F3, 0x2023, S, Store, sw),
+    access("lb", F3, 0x0003, I, Load, lb::<true>, lb::<false>),
+    access("lh", F3, 0x1003, I, Load, lh::<true>, lh::<false>),
+    access("lw", F3, 0x2003, I, Load, lw::<true>, lw::<false>),
+    access("lbu", F3, 0x4003, I, Load, lbu::<true>, lbu::<false>),
+    access("lhu", F3, 0x5003, I, Load, lhu::<true>, lhu::<false>),
+    access("sb", F3, 0x0023, S, Store, sb::<true>, sb::<false>),
+    access("sh", F3, 0x1023, S, Store, sh::<true>, sh::<false>),
+    access("sw", F3, 0x2023, S, Store, sw::<true>, sw::<false>),
     row("addi", F3, 0x0013, I, Alu, addi),
     row("slti", F3, 0x2013, I, Alu, slti),
     row("sltiu", F3, 0x3013, I, Alu, sltiu),
@@ -155,8 +155,8 @@ macro_rules! arithmetic {
 /// F (RISC-V Unpriv. 21).
 const SINGLE: &[Row] = arithmetic!(".s", f32, 0, FloatDivide, FloatRoot);
 const SINGLE_ONLY: &[Row] = &[
-    row("flw", F3, 0x2007, FloatLoad, Load, flw),
-    row("fsw", F3, 0x2027, FloatStore, Store, fsw),
+    access("flw", F3, 0x2007, FloatLoad, Load, flw::<true>, flw::<false>),
+    access("fsw", F3, 0x2027, FloatStore, Store, fsw::<true>, fsw::<false>),
     row("fmv.x.w", F1_F3, 0xe000_0053, FloatToInt, FloatMove, fmv_x_w),
     row("fmv.w.x", F1_F3, 0xf000_0053, IntToFloat, FloatMove, fmv_w_x),
     rounded(row("fcvt.s.w", F1, 0xd000_0053, IntToFloat, FloatConvert, fcvt_s_w), Nearest),
@@ -166,8 +166,8 @@ const SINGLE_ONLY: &[Row] = &[
 /// D (RISC-V Unpriv. 22).
 const DOUBLE: &[Row] = arithmetic!(".d", f64, 0x0200_0000, FloatDivideDouble, FloatRootDouble);
 const DOUBLE_ONLY: &[Row] = &[
-    row("fld", F3, 0x3007, FloatLoad, Load, fld),
-    row("fsd", F3, 0x3027, FloatStore, Store, fsd),
+    access("fld", F3, 0x3007, FloatLoad, Load, fld::<true>, fld::<false>),
+    access("fsd", F3, 0x3027, FloatStore, Store, fsd::<true>, fsd::<false>),
     rounded(row("fcvt.s.d", F1, 0x4010_0053, Float1, FloatConvert, fcvt_s_d), Nearest),
     rounded(row("fcvt.d.s", F1, 0x4200_0053, Float1, FloatConvert, fcvt_d_s), All),
     rounded(row("fcvt.d.w", F1, 0xd200_0053, IntToFloat, FloatConvert, fcvt_d_w), All),
