@@ -42,6 +42,8 @@ pub(crate) struct Block {
     pub backward: bool,
     /// Whether it is a single instruction that happens at its exact time.
     pub synchronises: bool,
+    /// Whether something must be done before it: it synchronises, or reads or writes a control register.
+    pub special: bool,
 }
 
 impl Block {
@@ -161,7 +163,17 @@ impl Blocks {
         let last = instructions.last().map_or(Class::Alu, |timed| timed.class);
         let number = self.list.len() as u32;
         let len = len as u16;
-        self.list.push(Block { first, len, instructions: len, end, last, backward: false, synchronises: false });
+        let special = last == Class::System;
+        self.list.push(Block {
+            first,
+            len,
+            instructions: len,
+            end,
+            last,
+            backward: false,
+            synchronises: false,
+            special,
+        });
         self.pieces.insert((pc, len.into()), number);
         Some(number)
     }
@@ -243,7 +255,17 @@ impl Blocks {
         }
         let len = (self.ops.len() - first) as u16;
         let backward = target.is_some_and(|target| target < pc);
-        self.list.push(Block { first: first as u32, len, instructions, end: pc, last, backward, synchronises });
+        let special = synchronises || last == Class::System;
+        self.list.push(Block {
+            first: first as u32,
+            len,
+            instructions,
+            end: pc,
+            last,
+            backward,
+            synchronises,
+            special,
+        });
         let number = self.list.len() as u32 - 1;
         self.index[((start - self.base) >> 1) as usize] = number;
         Some(number)

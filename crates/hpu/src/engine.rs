@@ -8,7 +8,7 @@ use crate::blocks::{Blocks, Cut};
 use crate::memory::{Memory, View, Watcher};
 use crate::op::{Class, Flow, Op};
 use crate::predictor::Predictor;
-use crate::profile::{Profile, count};
+use crate::profile::Profile;
 use crate::program::Program;
 use crate::state::further_words;
 use crate::stop::{Fault, Stop};
@@ -89,25 +89,12 @@ impl Engine {
         max_cycles: u64,
         watcher: Option<&'a mut dyn Watcher>,
     ) -> Stop {
-        let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
+        if let Some(profile) = &mut self.profile {
+            profile.begin(thread.entry);
+        }
         thread.state.attention.resume();
         let mut view = View::new(memory);
         view.watcher = watcher;
-        let stop = self.run_blocks::<STEPS>(thread, &mut view, max_cycles, counts.as_mut());
-        if let (Some(profile), Some(counts)) = (&mut self.profile, counts) {
-            profile.give_back(thread.entry, counts);
-        }
-        stop
-    }
-
-    #[inline(always)]
-    fn run_blocks<const STEPS: bool>(
-        &mut self,
-        thread: &mut Thread,
-        view: &mut View<'_>,
-        max_cycles: u64,
-        mut counts: Option<&mut Vec<u64>>,
-    ) -> Stop {
         self.memo.resume(&mut thread.pipeline);
         loop {
             let start = thread.state.pc;
@@ -118,59 +105,57 @@ impl Engine {
             if thread.state.cycles > max_cycles && !is_within {
                 return Stop::Limit;
             }
-            let block = self.blocks.block(number);
-            if block.synchronises && !thread.granted {
-                thread.granted = true;
-                return Stop::Sync;
-            }
-            if STEPS {
-                view.orders = block.synchronises;
-                if view.watcher.as_mut().is_some_and(|watcher| watcher.stops(start)) {
-                    return Stop::Break;
-                }
-            }
-            view.granted = std::mem::take(&mut thread.granted);
+            let mut block = self.blocks.block(number);
             // The branch predictor knows branches by the blocks that they end.
-            let whole = if STEPS { self.whole(thread, view.granted, number) } else { number };
-            let block = self.blocks.block(number);
-
-            let range = block.range();
-            let timed = &self.blocks.timed;
-            // A counter is read when its instruction begins to execute; a target that is split over two words does so a cycle later.
-            let late = if self.in_order && block.last == Class::System {
-                self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, || &timed[range.clone()]) - SYSTEM
+            let (mut whole, mut late) = (number, 0);
+            if STEPS || thread.granted || block.special {
+                if block.synchronises && !thread.granted {
+                    thread.granted = true;
+                    return Stop::Sync;
+                }
+                if STEPS {
+                    view.orders = block.synchronises;
+                    if view.watcher.as_mut().is_some_and(|watcher| watcher.stops(start)) {
+                        return Stop::Break;
+                    }
+                }
+                view.granted = std::mem::take(&mut thread.granted);
+                if STEPS {
+                    whole = self.whole(thread, view.granted, number);
+                }
+                late = self.late(thread, number);
+                block = self.blocks.block(number);
             } else {
-                0
-            };
+                view.granted = false;
+            }
+
+            let timed = &self.blocks.timed;
             let state = &mut thread.state;
-            state.cycles += u64::from(late);
+            state.cycles += late;
             state.pc = block.end;
             state.data_cycles = 0;
-            let ops = &self.blocks.ops[range.clone()];
-            let flow = Op::run_all(ops, state, view);
+            let flow = Op::run_all(&self.blocks.ops[block.range()], state, &mut view);
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
-                let at = ops.len() - view.behind - 1;
-                state.cycles -= u64::from(late);
-                if std::mem::take(&mut view.synchronises) {
-                    return self.pause(thread, view, start, at, counts);
-                }
-                return self.fault(thread, view, start, &range, at, flow);
+                state.cycles -= late;
+                return self.stop(thread, &mut view, start, number, flow);
             }
 
             state.instructions += u64::from(block.instructions);
-            if let Some(counts) = &mut counts {
-                count(counts, number);
+            if let Some(profile) = &mut self.profile {
+                profile.add(number);
             }
             let taken = flow == Flow::Jump;
-            let exit = if self.in_order {
+            let cycles = if self.in_order {
                 state.cycles += u64::from(state.data_cycles);
-                Exit { taken, ..Exit::NEXT }
+                let exit = Exit { taken, ..Exit::NEXT };
+                self.memo.advance(&mut thread.pipeline, number, exit, || &timed[block.range()])
             } else {
                 let backward = if STEPS { self.blocks.block(whole).backward } else { block.backward };
                 let mispredicted = self.predictor.mispredicts(whole, block.last, backward, taken, state.pc);
-                Exit { taken, mispredicted, ..Exit::NEXT }
+                let exit = Exit { taken, mispredicted, ..Exit::NEXT };
+                self.memo.advance(&mut thread.pipeline, number, exit, || &timed[block.range()])
             };
-            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]) - late);
+            state.cycles += u64::from(cycles) - late;
             if flow == Flow::Command {
                 thread.command = start;
                 let convention = thread.convention;
@@ -178,6 +163,28 @@ impl Engine {
                 return Stop::Call { number, argument };
             }
         }
+    }
+
+    /// How long after the start of block `number` a control register is read which it reads: when its instruction begins to execute; a
+    /// target that is split over two words does so a cycle later.
+    fn late(&mut self, thread: &mut Thread, number: u32) -> u64 {
+        let block = self.blocks.block(number);
+        if !self.in_order || block.last != Class::System {
+            return 0;
+        }
+        let timed = &self.blocks.timed[block.range()];
+        u64::from(self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, || timed) - SYSTEM)
+    }
+
+    /// Stops a thread in block `number` at `start`, before an operation that failed with `flow`.
+    #[cold]
+    fn stop(&mut self, thread: &mut Thread, view: &mut View<'_>, start: u32, number: u32, flow: Flow) -> Stop {
+        let range = self.blocks.block(number).range();
+        let at = range.len() - view.behind - 1;
+        if std::mem::take(&mut view.synchronises) {
+            return self.pause(thread, view, start, at);
+        }
+        self.fault(thread, view, start, &range, at, flow)
     }
 
     /// The block that a thread would execute if it did not stop before the instruction that is block `number`.
@@ -204,14 +211,7 @@ impl Engine {
 
     /// Stops a thread before operation `at` of the block at `start`, an access to a watched word.
     #[cold]
-    fn pause(
-        &mut self,
-        thread: &mut Thread,
-        view: &View<'_>,
-        start: u32,
-        at: usize,
-        counts: Option<&mut Vec<u64>>,
-    ) -> Stop {
+    fn pause(&mut self, thread: &mut Thread, view: &View<'_>, start: u32, at: usize) -> Stop {
         thread.state.pc = start;
         thread.granted = true;
         if at > 0
@@ -221,8 +221,8 @@ impl Engine {
             let state = &mut thread.state;
             state.pc = block.end;
             state.instructions += u64::from(block.instructions);
-            if let Some(counts) = counts {
-                count(counts, number);
+            if let Some(profile) = &mut self.profile {
+                profile.add(number);
             }
             if self.in_order {
                 // The access that stopped the block has counted its own cycles already.

@@ -7,28 +7,30 @@ pub(crate) struct Profile {
     entries: Vec<u32>,
     /// How often each block ran, by handler.
     runs: Vec<Vec<u64>>,
+    /// Index of the handler that runs.
+    running: usize,
     /// How often instructions ran in blocks that a fault ended early, by handler and address.
     partial: BTreeMap<(u32, u32), u64>,
 }
 
 impl Profile {
-    /// Removes the counts of a handler while it runs; [`Profile::give_back`] puts them back.
-    pub fn lend(&mut self, entry: u32) -> Vec<u64> {
-        match self.entries.iter().position(|known| *known == entry) {
-            Some(index) => std::mem::take(&mut self.runs[index]),
-            None => {
-                self.entries.push(entry);
-                self.runs.push(Vec::new());
-                Vec::new()
-            }
-        }
+    /// The handler at `entry` runs from now on.
+    pub fn begin(&mut self, entry: u32) {
+        let known = self.entries.iter().position(|known| *known == entry);
+        self.running = known.unwrap_or_else(|| {
+            self.entries.push(entry);
+            self.runs.push(Vec::new());
+            self.entries.len() - 1
+        });
     }
 
-    /// Puts the counts of a handler back.
-    pub fn give_back(&mut self, entry: u32, counts: Vec<u64>) {
-        if let Some(index) = self.entries.iter().position(|known| *known == entry) {
-            self.runs[index] = counts;
+    /// Counts a run of block `number` by the handler that runs.
+    pub fn add(&mut self, number: u32) {
+        let (Some(counts), number) = (self.runs.get_mut(self.running), number as usize) else { return };
+        if number >= counts.len() {
+            counts.resize(number + 1, 0);
         }
+        counts[number] += 1;
     }
 
     /// Counts an instruction that ran in a block that did not reach its end.
@@ -48,19 +50,4 @@ impl Profile {
         self.partial.iter().for_each(|((entry, pc), runs)| add(*entry, *pc, *runs));
         all
     }
-}
-
-/// Counts a run of block `number`.
-#[inline(always)]
-pub(crate) fn count(counts: &mut Vec<u64>, number: u32) {
-    match counts.get_mut(number as usize) {
-        Some(runs) => *runs += 1,
-        None => first_run(counts, number),
-    }
-}
-
-#[cold]
-fn first_run(counts: &mut Vec<u64>, number: u32) {
-    counts.resize(number as usize + 1, 0);
-    counts[number as usize] = 1;
 }

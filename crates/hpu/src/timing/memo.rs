@@ -63,8 +63,6 @@ struct Transition {
     /// The block that ran.
     block: u32,
     cycles: u32,
-    /// State of the pipeline after it.
-    state: u32,
     /// The transition that followed the previous time, for each [`Exit`] of the next block.
     next: [u32; Exit::COUNT],
 }
@@ -82,6 +80,8 @@ pub(crate) struct Memo {
     pipeline: Box<dyn Numbered>,
     /// The first is the empty pipeline.
     transitions: Vec<Transition>,
+    /// State of the pipeline after each.
+    states: Vec<u32>,
     /// Transitions by block, state before the block, and exit.
     known: HashMap<(u32, u32, Exit), u32>,
     generation: u32,
@@ -94,7 +94,8 @@ impl Memo {
             TimingKind::InOrder => Box::new(Interned::new(InOrder { scratchpad })),
             TimingKind::OooA15 => Box::new(Interned::new(OutOfOrder { parameters: CORTEX_A15, scratchpad })),
         };
-        let mut memo = Memo { pipeline, transitions: Vec::new(), known: HashMap::new(), generation: 0 };
+        let mut memo =
+            Memo { pipeline, transitions: Vec::new(), states: Vec::new(), known: HashMap::new(), generation: 0 };
         memo.push(NO_BLOCK, 0, 0);
         memo
     }
@@ -154,7 +155,7 @@ impl Memo {
 
     /// The cycles of the first instructions of a block, after which the thread does not continue.
     pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
-        self.pipeline.run(self.transitions[position.transition as usize].state, ops, Exit::NEXT).0
+        self.pipeline.run(self.states[position.transition as usize], ops, Exit::NEXT).0
     }
 
     /// The transition that follows `position`, which changes only when the memo is cleared.
@@ -163,7 +164,7 @@ impl Memo {
         if self.transitions.len() >= CAPACITY {
             self.start_afresh(position);
         }
-        let state = self.transitions[position.transition as usize].state;
+        let state = self.states[position.transition as usize];
         let next = match self.known.get(&(block, state, exit)) {
             Some(next) => *next,
             None => {
@@ -178,8 +179,9 @@ impl Memo {
     }
 
     fn start_afresh(&mut self, position: &mut Position) {
-        let state = self.pipeline.forget(self.transitions[position.transition as usize].state);
+        let state = self.pipeline.forget(self.states[position.transition as usize]);
         self.transitions.clear();
+        self.states.clear();
         self.known.clear();
         self.push(NO_BLOCK, 0, 0);
         self.generation += 1;
@@ -187,7 +189,8 @@ impl Memo {
     }
 
     fn push(&mut self, block: u32, cycles: u32, state: u32) -> u32 {
-        self.transitions.push(Transition { block, cycles, state, next: [0; Exit::COUNT] });
+        self.transitions.push(Transition { block, cycles, next: [0; Exit::COUNT] });
+        self.states.push(state);
         self.transitions.len() as u32 - 1
     }
 }
