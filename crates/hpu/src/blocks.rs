@@ -1,6 +1,7 @@
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::fences;
 use crate::isa::Isa;
@@ -68,7 +69,7 @@ pub(crate) struct Blocks {
     index: Vec<u32>,
     /// Blocks that are the first instructions of longer ones, by address and number of instructions. They end where a
     /// handler stopped before an access to a watched word, or are that access.
-    pieces: HashMap<(u32, u32), u32>,
+    pieces: FxHashMap<(u32, u32), u32>,
     /// Whether an instruction synchronises, by half-word of the program; empty when blocks end at all accesses.
     points: Vec<bool>,
     loop_ends: LoopEnds,
@@ -123,7 +124,7 @@ impl Blocks {
             ops: Vec::new(),
             timed: Vec::new(),
             list: Vec::new(),
-            pieces: HashMap::new(),
+            pieces: FxHashMap::default(),
         }
     }
 

@@ -1,6 +1,5 @@
-use std::collections::HashMap;
-
 use machine::TimingKind;
+use rustc_hash::FxHashMap;
 
 use super::inorder::InOrder;
 use super::ooo::{CORTEX_A15, OutOfOrder};
@@ -18,12 +17,12 @@ trait Numbered: Send + Sync {
 struct Interned<P: Pipeline> {
     pipeline: P,
     states: Vec<P::State>,
-    numbers: HashMap<P::State, u32>,
+    numbers: FxHashMap<P::State, u32>,
 }
 
 impl<P: Pipeline> Interned<P> {
     fn new(pipeline: P) -> Interned<P> {
-        let mut interned = Interned { pipeline, states: Vec::new(), numbers: HashMap::new() };
+        let mut interned = Interned { pipeline, states: Vec::new(), numbers: FxHashMap::default() };
         interned.number(P::State::default());
         interned
     }
@@ -83,7 +82,7 @@ pub(crate) struct Memo {
     /// State of the pipeline after each.
     states: Vec<u32>,
     /// Transitions by block, state before the block, and exit.
-    known: HashMap<(u32, u32, Exit), u32>,
+    known: FxHashMap<(u32, u32, Exit), u32>,
     generation: u32,
 }
 
@@ -95,7 +94,7 @@ impl Memo {
             TimingKind::OooA15 => Box::new(Interned::new(OutOfOrder { parameters: CORTEX_A15, scratchpad })),
         };
         let mut memo =
-            Memo { pipeline, transitions: Vec::new(), states: Vec::new(), known: HashMap::new(), generation: 0 };
+            Memo { pipeline, transitions: Vec::new(), states: Vec::new(), known: FxHashMap::default(), generation: 0 };
         memo.push(NO_BLOCK, 0, 0);
         memo
     }

@@ -92,7 +92,8 @@ impl Card {
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// Runs a whole handler; instructions that synchronise run at once. A debugger that stops here and there and an interpreter run it
+    /// Runs a whole handler; instructions that synchronise run at once. Its thread is as good as new when it is restarted. A debugger
+    /// that stops here and there and an interpreter run it
     /// too, and on an in-order core a stepper; they must do the same.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let (mut thread, before) = (self.thread(args), self.arena.clone());
@@ -103,6 +104,9 @@ impl Card {
                 stop => break stop,
             }
         };
+        let mut restarted = thread.clone();
+        restarted.restart(&self.program, map::PROGRAM, STACK_TOP, args);
+        assert_eq!(format!("{restarted:?}"), format!("{:?}", self.thread(args)));
         if stop != Stop::Limit {
             if self.engine.profile().is_empty() {
                 self.debug(before.clone(), args, predictor, stop, &thread); // it would count once more
