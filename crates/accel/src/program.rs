@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use abi::device::image::{Damage, Image};
-use hpu::{Engine, Program, isa};
+use hpu::{Engine, Program, Thread, isa};
 use machine::{Accelerator, Machine};
 
 use crate::map::load_map;
@@ -85,6 +85,9 @@ pub enum ImageError {
 pub struct CardProgram {
     device: DeviceProgram,
     engine: RefCell<Engine>,
+    /// Threads that have ended, for handlers that start.
+    #[expect(clippy::vec_box, reason = "a thread stays where it is when it is given to a handler")]
+    ended: RefCell<Vec<Box<Thread>>>,
 }
 
 impl CardProgram {
@@ -107,7 +110,7 @@ impl CardProgram {
             return Err(ImageError::TooLarge { what: "static data", bytes: data, room: data_room });
         }
         let engine = RefCell::new(Engine::new(program.clone(), machine.hpu.timing, load_cycles));
-        Ok(Rc::new(CardProgram { device, engine }))
+        Ok(Rc::new(CardProgram { device, engine, ended: RefCell::default() }))
     }
 
     /// The program and its handlers.
@@ -128,6 +131,23 @@ impl CardProgram {
     /// The engine that runs its handlers.
     pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
         self.engine.borrow_mut()
+    }
+
+    /// A thread at the first instruction of a handler; see [`Thread::new`].
+    pub(crate) fn start(&self, entry: u32, stack_top: u32, arguments: [u32; 3]) -> Box<Thread> {
+        let program = &self.device.program;
+        match self.ended.borrow_mut().pop() {
+            Some(mut thread) => {
+                thread.restart(program, entry, stack_top, arguments);
+                thread
+            }
+            None => Box::new(Thread::new(program, entry, stack_top, arguments)),
+        }
+    }
+
+    /// Takes back a thread that has ended.
+    pub(crate) fn end(&self, thread: Box<Thread>) {
+        self.ended.borrow_mut().push(thread);
     }
 
     /// Adds the number of executions of each of its instructions to `profile`.

@@ -95,13 +95,15 @@ impl Memories {
     /// # Errors
     /// When a window is not within one region.
     pub fn locate(&mut self, windows: &mut [Window]) -> Result<u32, OutsideMemory> {
-        for window in &mut *windows {
-            self.place(window.base, window.len)?; // this may move the bytes of other windows
+        loop {
+            let layout = self.layout;
+            for window in &mut *windows {
+                window.offset = self.place(window.base, window.len)?; // this may move the bytes of other windows
+            }
+            if self.layout == layout {
+                return Ok(layout);
+            }
         }
-        for window in windows {
-            window.offset = self.place(window.base, window.len)?;
-        }
-        Ok(self.layout)
     }
 
     /// Finds the place of `len` bytes in the arena; bytes that it does not contain yet are added.

@@ -33,7 +33,7 @@ pub struct Context {
     /// The task for which it was started.
     pub task: Task,
     /// Its registers and counts.
-    pub thread: Thread,
+    pub thread: Box<Thread>,
     /// The memory that it may access.
     pub windows: Vec<Window>,
     /// Keeps the HPU memory in one of the windows reserved.

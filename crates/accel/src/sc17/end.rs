@@ -72,6 +72,9 @@ impl Unit {
         self.end_stay(context, env)?;
         let Context { task, thread, started, .. } = *self.vacate(context)?;
         let (instructions, cycles) = (thread.instructions(), thread.cycles());
+        if let Some(loaded) = &self.program {
+            loaded.program.end(thread);
+        }
         let usage = Usage { instructions, cycles, occupancy: env.now() - started };
         self.run_next(context, env)?;
         env.finished(Finished { task, outcome, usage });

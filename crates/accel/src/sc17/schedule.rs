@@ -1,7 +1,7 @@
 //! Decides which handler runs on which HPU, and for how long.
 
 use abi::device::map;
-use hpu::{Memory, Sharing, Stop, Thread, Watcher, Window};
+use hpu::{Memory, Sharing, Stop, Watcher, Window};
 
 use super::context::{Context, Wait};
 use super::unit::{Unit, words};
@@ -45,7 +45,7 @@ impl Unit {
         let arguments = self.convention.arguments(&task, block, user_header);
         self.memories.write(block, &arguments.block)?;
         let stack_top = block + map::CONTEXT_STRIDE;
-        let thread = Thread::new(program, task.handler.entry, stack_top, arguments.registers);
+        let thread = loaded.program.start(task.handler.entry, stack_top, arguments.registers);
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.begins(u32::from(context), task.message, task.role());
         }

@@ -93,8 +93,7 @@ impl Card {
     }
 
     /// Runs a whole handler; instructions that synchronise run at once. Its thread is as good as new when it is restarted. A debugger
-    /// that stops here and there and an interpreter run it
-    /// too, and on an in-order core a stepper; they must do the same.
+    /// that stops here and there and an interpreter run it too, and on an in-order core a stepper; they must do the same.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let (mut thread, before) = (self.thread(args), self.arena.clone());
         let predictor = self.predictor();
