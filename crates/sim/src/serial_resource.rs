@@ -12,12 +12,14 @@ pub struct SerialResource {
 
 impl SerialResource {
     /// Returns when a transfer that is ready at `now` begins, rounded up to a picosecond.
+    #[inline]
     pub fn next_start(&self, now: Time) -> Time {
         now.max(ps_up(self.free_fs))
     }
 
     /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least `gap`.
     /// Returns the start of the transfer and the time at which its last byte has passed, rounded up to a picosecond.
+    #[inline]
     pub fn reserve(&mut self, now: Time, bytes: u64, rate: TimePerByte, gap: Time) -> (Time, Time) {
         let start = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let transfer = u128::from(rate.as_fs_per_byte()) * u128::from(bytes);
@@ -29,6 +31,7 @@ impl SerialResource {
 
     /// Reserves the resource for several transfers of `bytes` bytes in total, as [`reserve`](SerialResource::reserve) does for one
     /// after the other without a gap.
+    #[inline]
     pub fn reserve_train(&mut self, now: Time, bytes: u64, rate: TimePerByte) -> Train {
         let start_fs = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let train = Train { start_fs, rate };
@@ -52,6 +55,7 @@ pub struct Train {
 
 impl Train {
     /// Returns the time at which the first `bytes` bytes have passed, rounded up to a picosecond. For 0 bytes it is the start.
+    #[inline]
     pub fn passed(&self, bytes: u64) -> Time {
         ps_up(self.passed_fs(bytes))
     }
@@ -61,8 +65,13 @@ impl Train {
     }
 }
 
+/// Rounds up to a picosecond. Times of up to five hours fit into one word, whose division takes a tenth of that of two.
+#[inline]
 fn ps_up(fs: u128) -> Time {
-    Time::from_ps(fs.div_ceil(1000).try_into().unwrap_or(u64::MAX))
+    match u64::try_from(fs) {
+        Ok(fs) => Time::from_ps(fs.div_ceil(1000)),
+        Err(_) => Time::from_ps(fs.div_ceil(1000).try_into().unwrap_or(u64::MAX)),
+    }
 }
 
 #[cfg(test)]
