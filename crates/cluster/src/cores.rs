@@ -1,4 +1,5 @@
 use sim::Time;
+use sim::memory::push_frugally;
 use sim::noise::{CpuTime, Noise, NoisyCpus};
 
 /// The cores of the hosts. Each piece of work takes a core that is free, or else the core that will be free first: the
@@ -6,12 +7,20 @@ use sim::noise::{CpuTime, Noise, NoisyCpus};
 #[derive(Debug)]
 pub struct Cores {
     count: usize,
-    /// For each rank, the times until which the cores that it has used are busy.
-    busy_until: Vec<Vec<Time>>,
+    hosts: Vec<HostCores>,
     /// The detours of each rank's cores, and then of its threads that poll their memory.
     noise: Option<NoisyCpus>,
-    /// For each rank, the time by which noise has lengthened its work.
-    delays: Vec<Time>,
+}
+
+/// The cores of one host. There are many hosts, and most use one core, so that it lies beside what is charged with it.
+#[derive(Clone, Debug, Default)]
+struct HostCores {
+    /// The time until which the first core is busy.
+    first: Time,
+    /// The time by which noise has lengthened the work of the rank.
+    delay: Time,
+    /// The times until which the further cores that have been used are busy.
+    further: Vec<Time>,
 }
 
 /// A core of a rank.
@@ -23,27 +32,32 @@ pub struct Core {
 
 impl Cores {
     pub fn new(ranks: usize, count: u32) -> Cores {
-        let (busy_until, delays) = (vec![Vec::new(); ranks], vec![Time::ZERO; ranks]);
-        Cores { count: count as usize, busy_until, noise: None, delays }
+        Cores { count: count as usize, hosts: vec![HostCores::default(); ranks], noise: None }
     }
 
     /// Lets the cores have detours.
     pub fn set_noise(&mut self, noise: &Noise) {
-        self.noise = Some(NoisyCpus::new(noise, self.busy_until.len(), self.count + 1));
+        self.noise = Some(NoisyCpus::new(noise, self.hosts.len(), self.count + 1));
     }
 
     /// Returns the core that does work which is ready at `now`, and when it begins.
     pub fn choose(&mut self, rank: usize, now: Time) -> (Core, Time) {
-        let cores = &mut self.busy_until[rank];
-        let number = match cores.iter().position(|until| *until <= now) {
-            Some(free) => free,
-            None if cores.len() < self.count.max(1) => {
-                cores.push(now);
-                cores.len() - 1
+        let HostCores { first, further, .. } = &mut self.hosts[rank];
+        if *first <= now {
+            return (Core { rank, number: 0 }, now);
+        }
+        let (number, free) = match further.iter().position(|until| *until <= now) {
+            Some(place) => (place + 1, now),
+            None if further.len() + 1 < self.count => {
+                push_frugally(further, now);
+                (further.len(), now)
             }
-            None => (0..cores.len()).min_by_key(|&number| cores[number]).unwrap_or_default(),
+            None => {
+                let all = std::iter::once(*first).chain(further.iter().copied());
+                all.enumerate().min_by_key(|(_, until)| *until).unwrap_or_default()
+            }
         };
-        (Core { rank, number }, cores[number].max(now))
+        (Core { rank, number }, free)
     }
 
     /// The core of the threads of a rank that poll their memory, which is never busy.
@@ -56,16 +70,21 @@ impl Cores {
         let Core { rank, number } = core;
         let cpu = rank * (self.count + 1) + number;
         let end = Time::from_ps(self.noise.end(cpu, start.as_ps(), span.as_ps()));
-        self.delays[rank] += end - (start + span);
-        if let Some(until) = self.busy_until[rank].get_mut(number) {
+        let host = &mut self.hosts[rank];
+        host.delay += end - (start + span);
+        let until = match number.checked_sub(1) {
+            None => Some(&mut host.first),
+            Some(place) => host.further.get_mut(place),
+        };
+        if let Some(until) = until {
             *until = end.max(*until + (end - start));
         }
         end
     }
 
     /// For each rank, the time by which noise has lengthened its work.
-    pub fn delays(&self) -> &[Time] {
-        &self.delays
+    pub fn delays(&self) -> impl Iterator<Item = Time> {
+        self.hosts.iter().map(|host| host.delay)
     }
 }
 
@@ -121,7 +140,8 @@ mod tests {
         let polling = cores.polling(1);
         assert!(cores.work(polling, ns(4), ns(100)) >= ns(194));
         assert_eq!(cores.choose(1, ns(4)).1, end);
-        assert_eq!(cores.delays()[0], Time::ZERO);
-        assert!((180..=210).contains(&(cores.delays()[1].as_ps() / 1000)));
+        let delays: Vec<Time> = cores.delays().collect();
+        assert_eq!(delays[0], Time::ZERO);
+        assert!((180..=210).contains(&(delays[1].as_ps() / 1000)));
     }
 }

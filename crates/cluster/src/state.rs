@@ -135,7 +135,7 @@ impl<E> Cluster<E> {
     }
 
     /// For each rank, the time by which noise has lengthened the work of its CPU so far.
-    pub fn noise_delays(&self) -> &[Time] {
+    pub fn noise_delays(&self) -> impl Iterator<Item = Time> {
         self.cores.delays()
     }
 

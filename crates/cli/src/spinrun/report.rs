@@ -220,7 +220,7 @@ pub fn json(
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
         noise: noise.map(|noise| NoiseReport {
             detours: describe(Some(noise)),
-            delay_ps: world.noise_delays().iter().map(|delay| delay.as_ps()).collect(),
+            delay_ps: world.noise_delays().map(Time::as_ps).collect(),
         }),
         failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
         cards,

@@ -83,7 +83,7 @@ impl World {
     }
 
     /// For each rank, the time by which noise has lengthened the work of its CPU.
-    pub fn noise_delays(&self) -> &[Time] {
+    pub fn noise_delays(&self) -> impl Iterator<Item = Time> {
         self.cluster.noise_delays()
     }
 
