@@ -66,6 +66,7 @@ impl Schedule {
     }
 
     /// Returns the highest CPU number of an operation, plus one.
+    #[inline]
     pub fn cpus(&self) -> usize {
         self.cpus
     }
@@ -76,11 +77,13 @@ impl Schedule {
     }
 
     /// Returns the operations of a rank.
+    #[inline]
     pub fn of_rank(&self, rank: u32) -> Range<u32> {
         self.ranks[rank as usize]..self.ranks[rank as usize + 1]
     }
 
     /// Returns what operation `op` does.
+    #[inline]
     pub fn action(&self, op: u32) -> Action<'_> {
         let record = &self.ops[op as usize];
         let space = record.space() as u16;
@@ -98,6 +101,7 @@ impl Schedule {
     }
 
     /// Returns the rank of an operation.
+    #[inline]
     pub fn rank(&self, op: u32) -> u32 {
         self.ops[op as usize].rank
     }
@@ -108,6 +112,7 @@ impl Schedule {
     }
 
     /// Returns the numbers of the CPU and the NIC of an operation.
+    #[inline]
     pub fn resources(&self, op: u32) -> (usize, usize) {
         let record = &self.ops[op as usize];
         (record.cpu(), record.nic())

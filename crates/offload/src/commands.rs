@@ -1,14 +1,13 @@
 //! Portals and sPIN operations as commands of a card.
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, List, Process, ReturnCode, md, me};
-use cluster::Work;
 use goal::{Append, NicOp, Verb};
 use nic::{NewEntry, Region, Target, TriggeredOp};
 use sim::Time;
 
 use crate::error::{CardError, RunError};
 use crate::memory::buffer;
-use crate::state::{Cluster, Scripts, Task};
+use crate::state::{Cluster, Scripts, Task, WorkList};
 
 /// Portal table index of Portals operations.
 pub(crate) const PORTAL: u32 = 0;
@@ -17,7 +16,7 @@ pub(crate) const MOST: u64 = 1 << 32;
 
 impl Scripts<'_> {
     /// Hands an operation to its rank's card. Returns the work of the CPU.
-    pub(crate) fn command(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp) -> Result<Vec<Work>, RunError> {
+    pub(crate) fn command(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp) -> Result<WorkList, RunError> {
         match &nic.verb {
             Verb::Append(append) => self.append(cluster, op, nic, append),
             Verb::Put { bytes, to } => {
@@ -26,11 +25,11 @@ impl Scripts<'_> {
             }
             Verb::Get { bytes, from } => self.transfer(cluster, op, nic, *bytes, *from, None),
             // A test is no command of the card: the CPU looks at the counter.
-            Verb::Test { .. } => Ok(Vec::new()),
+            Verb::Test { .. } => Ok([None; 2]),
         }
     }
 
-    fn append(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp, append: &Append) -> Result<Vec<Work>, RunError> {
+    fn append(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp, append: &Append) -> Result<WorkList, RunError> {
         let (rank, ni) = (self.schedule.rank(op), self.ni);
         let ct = match nic.counter {
             Some(number) => self.counter(cluster, op, rank, number)?,
@@ -75,7 +74,7 @@ impl Scripts<'_> {
             }
         };
         appended.map_err(|code| self.refused(cluster, op, call, code))?;
-        Ok(cluster.costs().describe().into_iter().collect())
+        Ok([cluster.costs().describe(), None])
     }
 
     /// Starts or describes a put, with the acknowledgement that it asks for, or a get.
@@ -87,7 +86,7 @@ impl Scripts<'_> {
         bytes: u64,
         peer: u32,
         put: Option<AckReq>,
-    ) -> Result<Vec<Work>, RunError> {
+    ) -> Result<WorkList, RunError> {
         let rank = self.schedule.rank(op);
         let ct = match nic.counter {
             Some(number) => self.counter(cluster, op, rank, number)?,
@@ -110,7 +109,7 @@ impl Scripts<'_> {
         match trigger {
             None => {
                 self.move_data(cluster, op, md, put, target, Time::ZERO)?;
-                Ok(vec![cluster.costs().post()])
+                Ok([Some(cluster.costs().post()), None])
             }
             Some((counter, reaches)) => {
                 let transfer = self.bind(cluster, op, md, put, target)?;
@@ -118,7 +117,7 @@ impl Scripts<'_> {
                 let call = if put.is_some() { "PtlTriggeredPut" } else { "PtlTriggeredGet" };
                 self.act(cluster, rank, |card, ports| card.trigger(interface, counter, reaches, action, ports))
                     .map_err(|code| self.refused(cluster, op, call, code))?;
-                Ok(cluster.costs().describe().into_iter().collect())
+                Ok([cluster.costs().describe(), None])
             }
         }
     }

@@ -9,7 +9,7 @@ use nic::Notice;
 use sim::Time;
 
 use crate::error::RunError;
-use crate::state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest};
+use crate::state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest, WorkList};
 
 impl Scripts<'_> {
     /// Handles the notices of a rank's card to its host, and lets the rank's CPUs work until none has anything to do at
@@ -57,7 +57,7 @@ impl Scripts<'_> {
         match self.cpus[cpu].tasks.pop_front() {
             Some(Task::Start(op)) => {
                 let (work, after) = self.start(cluster, op)?;
-                self.occupy(cluster, cpu, work, after, Some(op))?;
+                self.occupy(cluster, cpu, work.into_iter().flatten(), after, Some(op))?;
                 self.started(op, cluster.now());
                 Ok(())
             }
@@ -68,7 +68,7 @@ impl Scripts<'_> {
             Some(Task::Look(op)) => self.occupy(cluster, cpu, cluster.costs().notice(), After::Done(op), Some(op)),
             Some(Task::Arrived(op, event)) => {
                 let (work, after) = self.arrived(cluster, op, &event)?;
-                self.occupy(cluster, cpu, work, after, Some(op))
+                self.occupy(cluster, cpu, work.into_iter().flatten(), after, Some(op))
             }
             None => self.complete(cluster, cpu),
         }
@@ -138,19 +138,19 @@ impl Scripts<'_> {
     }
 
     /// Starts an operation. Returns the work of the CPU, and what follows it.
-    fn start(&mut self, cluster: &mut Cluster, op: u32) -> Result<(Vec<Work>, After), RunError> {
+    fn start(&mut self, cluster: &mut Cluster, op: u32) -> Result<(WorkList, After), RunError> {
         let rank = self.schedule.rank(op);
         match self.schedule.action(op) {
-            Action::Calc(ns) => Ok((vec![Work::compute(Time::from_ns(ns))], After::Done(op))),
+            Action::Calc(ns) => Ok(([Some(Work::compute(Time::from_ns(ns))), None], After::Done(op))),
             Action::Send { bytes, to, tag, space } => self.send(cluster, op, bytes, to, (space, tag)),
             Action::Recv { bytes, from, tag, space } => self.receive(cluster, op, bytes, from, (space, tag)),
             Action::Nic(NicOp { verb: Verb::Test { counter, reaches }, .. }) => {
                 if self.counter_value(cluster, rank, *counter).success >= *reaches {
-                    Ok((vec![cluster.costs().poll()], After::Done(op)))
+                    Ok(([Some(cluster.costs().poll()), None], After::Done(op)))
                 } else {
                     let test = WaitingTest { op, counter: *counter, reaches: *reaches };
                     self.ranks[rank as usize].tests.push(test);
-                    Ok((Vec::new(), After::Nothing))
+                    Ok(([None; 2], After::Nothing))
                 }
             }
             Action::Nic(nic) => Ok((self.command(cluster, op, nic)?, After::Done(op))),

@@ -5,7 +5,6 @@
 //! limit is announced by an empty put and fetched by the receiver with a get.
 
 use abi::portals::{self as ptl, AckReq, Event, EventKind, List, Process, md, me};
-use cluster::Work;
 use goal::Action;
 use nic::{NewEntry, Target};
 use sim::Time;
@@ -13,7 +12,7 @@ use sim::Time;
 use crate::commands::Memory;
 use crate::error::RunError;
 use crate::memory::buffer;
-use crate::state::{After, Cluster, Scripts, Task};
+use crate::state::{After, Cluster, Scripts, Task, WorkList};
 
 /// Portal table index of messages.
 const MESSAGES: u32 = 1;
@@ -72,14 +71,14 @@ impl Scripts<'_> {
         bytes: u64,
         to: u32,
         (space, tag): (u16, u32),
-    ) -> Result<(Vec<Work>, After), RunError> {
+    ) -> Result<(WorkList, After), RunError> {
         let rendezvous = bytes > self.eager;
-        let (mut work, mut delay) = (Vec::new(), Time::ZERO);
+        let mut offered = None;
         if rendezvous {
             self.offer(cluster, op, bytes, to, tag)?;
-            work = cluster.costs().describe().into_iter().collect();
-            delay = work.iter().map(|work| work.span).sum();
+            offered = cluster.costs().describe();
         }
+        let delay = offered.map_or(Time::ZERO, |work| work.span);
         let mut memory = quiet(buffer(tag), if rendezvous { 0 } else { bytes });
         if bytes <= self.inject {
             memory.options |= md::VOLATILE;
@@ -93,7 +92,7 @@ impl Scripts<'_> {
             hdr_data: if rendezvous { announced(op) } else { 0 },
         };
         self.move_data(cluster, op, memory, Some(AckReq::None), target, delay)?;
-        work.push(cluster.costs().post());
+        let work = [offered, Some(cluster.costs().post())];
         if !rendezvous {
             return Ok((work, After::Done(op)));
         }
@@ -123,7 +122,7 @@ impl Scripts<'_> {
         bytes: u64,
         from: Option<u32>,
         (space, tag): (u16, Option<u32>),
-    ) -> Result<(Vec<Work>, After), RunError> {
+    ) -> Result<(WorkList, After), RunError> {
         let le = ptl::Le {
             start: place(tag),
             length: bytes,
@@ -141,7 +140,7 @@ impl Scripts<'_> {
         };
         self.ranks[self.schedule.rank(op) as usize].messages.push(op);
         self.post_entry(cluster, op, MESSAGES, me)?;
-        Ok((cluster.costs().describe().into_iter().collect(), After::Nothing))
+        Ok(([cluster.costs().describe(), None], After::Nothing))
     }
 
     fn post_entry(&mut self, cluster: &mut Cluster, op: u32, pt_index: u32, me: ptl::Me) -> Result<(), RunError> {
@@ -166,34 +165,35 @@ impl Scripts<'_> {
                 continue;
             }
             let op = event.user_ptr as u32;
-            if event.kind == EventKind::Get as u8 || event.kind == EventKind::Reply as u8 {
+            if event.hdr_data != 0 || event.kind == EventKind::PutOverflow as u8 {
+                self.enqueue(op, Task::Arrived(op, Box::new(event)));
+            } else {
+                // All of the message is in its place, or has left.
                 self.ranks[rank as usize].messages.retain(|other| *other != op);
                 self.enqueue(op, Task::Look(op));
-            } else {
-                self.enqueue(op, Task::Arrived(op, Box::new(event)));
             }
         }
         Ok(())
     }
 
-    /// Returns the work of a CPU that sees the message of a receive, or its announcement, and what follows.
+    /// Returns the work of a CPU that sees the message of a receive in an overflow entry, or its announcement, and what follows.
     pub(crate) fn arrived(
         &mut self,
         cluster: &mut Cluster,
         op: u32,
         event: &Event,
-    ) -> Result<(Vec<Work>, After), RunError> {
+    ) -> Result<(WorkList, After), RunError> {
         let Action::Recv { bytes, tag, .. } = self.schedule.action(op) else {
             return Err(RunError::Internal(format!("a message arrived for {}", self.schedule.describe(op))));
         };
         let rank = self.schedule.rank(op);
-        let mut work: Vec<Work> = cluster.costs().notice().into_iter().collect();
+        let notice = cluster.costs().notice();
         if event.hdr_data != 0 {
             let sender = (event.hdr_data - 1) as u32;
             let Action::Send { bytes: sent, .. } = self.schedule.action(sender) else {
                 return Err(RunError::Internal(format!("data is announced by {}", self.schedule.describe(sender))));
             };
-            let delay = work.iter().map(|work| work.span).sum();
+            let delay = notice.map_or(Time::ZERO, |work| work.span);
             let queue = self.ranks[rank as usize].queue.unwrap_or(ptl::EQ_NONE);
             let memory = Memory { eq: queue, ..quiet(place(tag), sent.min(bytes)) };
             let target = Target {
@@ -205,17 +205,13 @@ impl Scripts<'_> {
                 hdr_data: 0,
             };
             self.move_data(cluster, op, memory, None, target, delay)?;
-            work.push(cluster.costs().post());
-            return Ok((work, After::Nothing));
+            return Ok(([notice, Some(cluster.costs().post())], After::Nothing));
         }
-        if event.kind == EventKind::PutOverflow as u8 {
-            let length = event.mlength.min(bytes);
-            self.memory.copy(rank, event.start, place(tag), length);
-            self.memory.forget(rank, event.start, event.mlength);
-            work.push(cluster.costs().copy(length));
-        }
+        let length = event.mlength.min(bytes);
+        self.memory.copy(rank, event.start, place(tag), length);
+        self.memory.forget(rank, event.start, event.mlength);
         self.ranks[rank as usize].messages.retain(|other| *other != op);
-        Ok((work, After::Done(op)))
+        Ok(([notice, Some(cluster.costs().copy(length))], After::Done(op)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use abi::portals::{Event as FullEvent, Handle};
-use cluster::CardPorts;
+use cluster::{CardPorts, Work};
 use goal::{DependencyTracker, RunProgress, Schedule};
 use nic::Nic;
 use sim::Time;
@@ -31,6 +31,9 @@ pub(crate) enum After {
     Completion,
 }
 
+/// The work of a CPU for an operation, one piece after the other.
+pub(crate) type WorkList = [Option<Work>; 2];
+
 /// A CPU of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Cpu {
@@ -48,7 +51,7 @@ pub(crate) enum Task {
     Start(u32),
     /// Go on with an operation whose condition is now satisfied.
     Look(u32),
-    /// Process the message of a receive, or its announcement.
+    /// Process the message of a receive that is in an overflow entry, or its announcement.
     Arrived(u32, Box<FullEvent>),
 }
 
