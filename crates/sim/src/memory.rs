@@ -118,12 +118,21 @@ pub fn prefetch_all<T: ?Sized>(value: &T) {
     }
 }
 
-/// Appends a value to a list of which there are many: it begins with room for one value, and grows by half. [`Vec::push`] begins with
-/// room for four, and doubles it.
+/// Bytes for which a list has room at least: an allocation takes no less.
+const LEAST_ROOM: usize = 16;
+
+/// Returns by how many values a full list of this length grows.
+#[inline]
+fn growth<T>(len: usize) -> usize {
+    (len / 2).max(LEAST_ROOM / size_of::<T>().max(1)).max(1)
+}
+
+/// Appends a value to a list of which there are many: it begins with room for one value, or 16 bytes, and grows by half. [`Vec::push`]
+/// begins with room for four, and doubles it.
 #[inline]
 pub fn push_frugally<T>(list: &mut Vec<T>, value: T) {
     if list.len() == list.capacity() {
-        list.reserve_exact((list.len() / 2).max(1));
+        list.reserve_exact(growth::<T>(list.len()));
     }
     list.push(value);
 }
@@ -133,7 +142,7 @@ pub fn push_frugally<T>(list: &mut Vec<T>, value: T) {
 #[inline]
 pub fn push_back_frugally<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == queue.capacity() {
-        queue.reserve_exact((queue.len() / 2).max(1));
+        queue.reserve_exact(growth::<T>(queue.len()));
     }
     queue.push_back(value);
 }
@@ -160,18 +169,26 @@ mod tests {
     fn a_list_has_little_room_that_it_does_not_use() {
         let mut list = Vec::new();
         let mut rooms = Vec::new();
-        for value in 0..8 {
-            push_frugally(&mut list, value);
+        for value in 0..8u64 {
+            push_frugally(&mut list, [value; 2]);
             rooms.push(list.capacity());
         }
-        assert_eq!((list, rooms), ((0..8).collect(), vec![1, 2, 3, 4, 6, 6, 9, 9]));
+        assert_eq!((list, rooms), ((0..8).map(|value| [value; 2]).collect(), vec![1, 2, 3, 4, 6, 6, 9, 9]));
+        let mut small = Vec::new();
+        let rooms: Vec<usize> = (0..9u32)
+            .map(|value| {
+                push_frugally(&mut small, value);
+                small.capacity()
+            })
+            .collect();
+        assert_eq!(rooms, [4, 4, 4, 4, 8, 8, 8, 8, 12]);
     }
 
     #[test]
     fn a_queue_has_little_room_that_it_does_not_use() {
         let mut queue = VecDeque::new();
         let mut rooms = Vec::new();
-        for value in 0..6 {
+        for value in 0..6u128 {
             push_back_frugally(&mut queue, value);
             rooms.push(queue.capacity());
         }
