@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use cluster::HostMemory;
@@ -9,6 +10,8 @@ const PAGE: usize = 1024;
 /// Bytes of a line: a page of which no other line has been written takes no more.
 const LINE: usize = 64;
 const _: () = assert!(PAGE / LINE <= 1 << u8::BITS);
+/// Bytes of a piece: a page of which no other has been written takes no memory but its place in the table.
+const PIECE: usize = 20;
 /// Bytes of a word of untouched memory.
 const WORD: usize = 8;
 
@@ -25,10 +28,12 @@ pub struct SparseMemory {
     pages: HashMap<(u32, u64), Page, BuildHasherDefault<Mixer>>,
 }
 
-/// A page that has been written.
+/// A page that has been written. Most messages of large schedules are short.
 #[derive(Debug)]
 enum Page {
-    /// Its line with this number; the others are untouched. Most messages of large schedules are short.
+    /// This number of its bytes from this place on; the others are untouched.
+    Piece(u16, u8, [u8; PIECE]),
+    /// Its line with this number; the others are untouched.
     Line(u8, Box<[u8; LINE]>),
     /// All of it.
     Whole(Box<[u8; PAGE]>),
@@ -39,15 +44,12 @@ impl SparseMemory {
     pub fn load(&self, rank: u32, address: u64, out: &mut [u8]) {
         pieces(address, out.len(), |page, start, piece| {
             let out = &mut out[piece];
-            match self.pages.get(&(rank, page)) {
-                Some(Page::Whole(bytes)) => out.copy_from_slice(&bytes[start..start + out.len()]),
-                Some(Page::Line(line, bytes)) if is_within(*line, start, out.len()) => {
-                    out.copy_from_slice(&bytes[start - first(*line)..][..out.len()]);
-                }
-                Some(Page::Line(line, bytes)) => {
-                    out.copy_from_slice(&whole(rank, page, *line, bytes)[start..start + out.len()]);
-                }
-                None => untouched(rank, page * PAGE as u64 + start as u64, out),
+            let Some(there) = self.pages.get(&(rank, page)) else {
+                return untouched(rank, page * PAGE as u64 + start as u64, out);
+            };
+            match there.written(start, out.len()) {
+                Some(bytes) => out.copy_from_slice(bytes),
+                None => out.copy_from_slice(&there.whole(rank, page)[start..start + out.len()]),
             }
         });
     }
@@ -56,15 +58,26 @@ impl SparseMemory {
     pub fn store(&mut self, rank: u32, address: u64, bytes: &[u8]) {
         pieces(address, bytes.len(), |page, start, piece| {
             let bytes = &bytes[piece];
-            let there = self.pages.entry((rank, page)).or_insert_with(|| Page::touched(rank, page, start, bytes.len()));
-            if let Page::Line(line, known) = there
-                && !is_within(*line, start, bytes.len())
-            {
-                *there = Page::Whole(whole(rank, page, *line, known));
-            }
-            match there {
-                Page::Line(line, known) => known[start - first(*line)..][..bytes.len()].copy_from_slice(bytes),
-                Page::Whole(known) => known[start..start + bytes.len()].copy_from_slice(bytes),
+            match self.pages.entry((rank, page)) {
+                Entry::Vacant(place) => {
+                    place.insert(Page::touched(rank, page, start, bytes));
+                }
+                Entry::Occupied(place) => {
+                    let there = place.into_mut();
+                    if let Some(known) = there.written_mut(start, bytes.len()) {
+                        return known.copy_from_slice(bytes);
+                    }
+                    let mut whole = there.whole(rank, page);
+                    whole[start..start + bytes.len()].copy_from_slice(bytes);
+                    *there = match there.line_with(start, bytes.len()) {
+                        Some(line) => {
+                            let mut fresh = Box::new([0; LINE]);
+                            fresh.copy_from_slice(&whole[line * LINE..][..LINE]);
+                            Page::Line(line as u8, fresh)
+                        }
+                        None => Page::Whole(whole),
+                    };
+                }
             }
         });
     }
@@ -89,38 +102,70 @@ impl SparseMemory {
 }
 
 impl Page {
-    /// Makes a page of a rank for a first write of `bytes` bytes from `start` on.
-    fn touched(rank: u32, page: u64, start: usize, bytes: usize) -> Page {
-        let (address, line) = (page * PAGE as u64, (start / LINE) as u8);
-        if is_within(line, start, bytes) {
+    /// Makes a page of a rank for a first write of these bytes from `start` on.
+    fn touched(rank: u32, page: u64, start: usize, bytes: &[u8]) -> Page {
+        if bytes.len() <= PIECE {
+            let mut piece = [0; PIECE];
+            piece[..bytes.len()].copy_from_slice(bytes);
+            return Page::Piece(start as u16, bytes.len() as u8, piece);
+        }
+        let (address, line) = (page * PAGE as u64, start / LINE);
+        if start + bytes.len() <= (line + 1) * LINE {
             let mut fresh = Box::new([0; LINE]);
-            untouched(rank, address + first(line) as u64, &mut *fresh);
-            return Page::Line(line, fresh);
+            untouched(rank, address + (line * LINE) as u64, &mut *fresh);
+            fresh[start % LINE..][..bytes.len()].copy_from_slice(bytes);
+            return Page::Line(line as u8, fresh);
         }
         let mut fresh = Box::new([0; PAGE]);
-        if bytes < PAGE {
+        if bytes.len() < PAGE {
             untouched(rank, address, &mut *fresh);
         }
+        fresh[start..start + bytes.len()].copy_from_slice(bytes);
         Page::Whole(fresh)
     }
-}
 
-/// Returns the place of a line in its page.
-fn first(line: u8) -> usize {
-    usize::from(line) * LINE
-}
+    /// Returns `length` bytes from `start` on, if they are kept.
+    fn written(&self, start: usize, length: usize) -> Option<&[u8]> {
+        let (first, bytes) = match self {
+            Page::Piece(first, length, bytes) => (usize::from(*first), &bytes[..usize::from(*length)]),
+            Page::Line(line, bytes) => (usize::from(*line) * LINE, &bytes[..]),
+            Page::Whole(bytes) => (0, &bytes[..]),
+        };
+        bytes.get(start.checked_sub(first)?..)?.get(..length)
+    }
 
-/// Whether `bytes` bytes from `start` of a page on lie in this line.
-fn is_within(line: u8, start: usize, bytes: usize) -> bool {
-    start >= first(line) && start + bytes <= first(line) + LINE
-}
+    /// Returns `length` bytes from `start` on, if they are kept.
+    fn written_mut(&mut self, start: usize, length: usize) -> Option<&mut [u8]> {
+        let (first, bytes) = match self {
+            Page::Piece(first, length, bytes) => (usize::from(*first), &mut bytes[..usize::from(*length)]),
+            Page::Line(line, bytes) => (usize::from(*line) * LINE, &mut bytes[..]),
+            Page::Whole(bytes) => (0, &mut bytes[..]),
+        };
+        bytes.get_mut(start.checked_sub(first)?..)?.get_mut(..length)
+    }
 
-/// Returns all of a page of which one line has been written.
-fn whole(rank: u32, page: u64, line: u8, written: &[u8; LINE]) -> Box<[u8; PAGE]> {
-    let mut bytes = Box::new([0; PAGE]);
-    untouched(rank, page * PAGE as u64, &mut *bytes);
-    bytes[first(line)..][..LINE].copy_from_slice(written);
-    bytes
+    /// Returns the line in which both the only piece that has been written and `length` bytes from `start` on lie.
+    fn line_with(&self, start: usize, length: usize) -> Option<usize> {
+        let Page::Piece(first, known, _) = self else { return None };
+        let line = start / LINE;
+        let holds = |from: usize, bytes: usize| from >= line * LINE && from + bytes <= (line + 1) * LINE;
+        (holds(start, length) && holds(usize::from(*first), usize::from(*known))).then_some(line)
+    }
+
+    /// Returns all bytes of this page.
+    fn whole(&self, rank: u32, page: u64) -> Box<[u8; PAGE]> {
+        let mut whole = Box::new([0; PAGE]);
+        untouched(rank, page * PAGE as u64, &mut *whole);
+        match self {
+            Page::Piece(first, length, bytes) => {
+                let length = usize::from(*length);
+                whole[usize::from(*first)..][..length].copy_from_slice(&bytes[..length]);
+            }
+            Page::Line(line, bytes) => whole[usize::from(*line) * LINE..][..LINE].copy_from_slice(&**bytes),
+            Page::Whole(bytes) => whole.copy_from_slice(&**bytes),
+        }
+        whole
+    }
 }
 
 impl HostMemory for SparseMemory {
@@ -222,6 +267,23 @@ mod tests {
         let parts: Vec<u8> = (0..5000).step_by(7).flat_map(|at| bytes(&memory, 1, 100 + at, 7)).collect();
         assert_eq!(all, parts[..5000]);
         assert_ne!(all[..64], bytes(&memory, 2, 100, 64));
+    }
+
+    #[test]
+    fn short_messages_take_no_more_than_their_places_in_the_table() {
+        assert_eq!(size_of::<Page>(), 24);
+        let mut memory = SparseMemory::default();
+        memory.store(3, buffer(7) + 70, &[1; PIECE]);
+        memory.store(3, buffer(7) + 75, &[2; 15]);
+        assert!(matches!(memory.pages.values().next(), Some(Page::Piece(70, 20, _))));
+        let expected: Vec<u8> = [1; 5].into_iter().chain([2; 15]).collect();
+        assert_eq!(bytes(&memory, 3, buffer(7) + 70, PIECE), expected);
+        memory.store(3, buffer(7) + 100, &[3; PIECE + 1]);
+        assert!(matches!(memory.pages.values().next(), Some(Page::Line(1, _))));
+        assert_eq!(bytes(&memory, 3, buffer(7) + 70, PIECE), expected);
+        assert_eq!(bytes(&memory, 3, buffer(7) + 100, PIECE + 1), [3; PIECE + 1]);
+        let untouched = bytes(&SparseMemory::default(), 3, buffer(7), 70);
+        assert_eq!(bytes(&memory, 3, buffer(7), 70), untouched);
     }
 
     /// However the bytes of a page are written, it then holds the same.
