@@ -13,7 +13,7 @@ impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
     }
 
     fn departs(&mut self, at: Time, node: u32, departure: net::Departure) {
-        self.0.push(at, Event::Card(node, NicEvent::Departs(for_card(departure))));
+        self.0.push(at, Event::Card(node, NicEvent::Departs(Box::new(for_card(departure)))));
     }
 
     fn arrives(&mut self, at: Time, node: u32, packet: Box<Packet>) {

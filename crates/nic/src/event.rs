@@ -10,17 +10,19 @@ use crate::pipeline::ReplyRight;
 use crate::region::Region;
 use crate::spin::HostTransfer;
 
-/// Something that happens at a card.
+/// Something that happens at a card. Many events wait at once, so each is small.
 #[derive(Debug)]
 pub enum NicEvent {
     /// A message from host memory enters the send queue.
-    Send(Box<Outgoing>),
-    /// A packet's data has come from host memory.
-    Fetched(Box<Fetch>),
+    Send(Rc<Sending>),
+    /// The data of the packet that starts at this offset of a message has come from host memory; it is read when the packet leaves.
+    Fetched(Rc<Sending>, u64),
+    /// A packet whose data has been read may leave.
+    Ready(Rc<Sending>, Box<Packet>),
     /// The port will soon be free for packets whose data is still in host memory.
     Refill,
     /// The first of the blocked packets departs.
-    Departs(Departure),
+    Departs(Box<Departure>),
     /// The network has lost a packet of this card.
     Lost(Box<Packet>),
     /// A packet that was lost is due again.
@@ -35,8 +37,8 @@ pub enum NicEvent {
     Arrive(Box<Packet>),
     /// A packet is in the card and matched.
     Received(Box<Packet>),
-    /// A DMA write has reached host memory.
-    Written(Box<HostWrite>),
+    /// The data of a packet of this message, as far as it is wanted, has reached host memory.
+    Written(MessageId, Box<Packet>),
     /// The target's operands of an atomic are read, or have come from host memory.
     Atomic(Box<AtomicWork>),
     /// The result of an atomic is in host memory.
@@ -49,21 +51,6 @@ pub enum NicEvent {
     CommandDone(accel::CommandId),
     /// A handler's DMA transfer is done.
     HostTransferDone(Box<HostTransfer>),
-}
-
-/// A message to be sent.
-#[derive(Debug)]
-pub struct Outgoing {
-    /// Its header.
-    pub header: Rc<Header>,
-    /// Its data.
-    pub source: Source,
-    /// What its last byte completes.
-    pub sent: Sent,
-    /// The right to read the data of a reply from host memory.
-    pub right: Option<Rc<ReplyRight>>,
-    /// The part that has it sent.
-    pub initiator: Initiator,
 }
 
 /// The part that has a message sent.
@@ -88,7 +75,7 @@ pub struct Fetching {
 }
 
 /// Where a message's data is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Source {
     /// In host memory.
     Host(Region, u64),
@@ -111,32 +98,23 @@ pub enum Sent {
     Reply(MessageId),
 }
 
-/// A message whose packets come from host memory.
-#[derive(Debug)]
+/// A message that is being sent.
+#[derive(Clone, Debug)]
 pub struct Sending {
     /// Its header.
     pub header: Rc<Header>,
+    /// Its data. What is not in host memory is taken when the message is cut into packets.
+    pub source: Source,
     /// What its last byte completes.
     pub sent: Sent,
     /// The right to read the data of a reply from host memory.
     pub right: Option<Rc<ReplyRight>>,
-    /// Where in host memory; `None` when its only packet came with the descriptor.
-    pub from: Option<(Region, u64)>,
+    /// The part that has it sent.
+    pub initiator: Initiator,
     /// The bytes on their way through the DMA engine, if they need it.
     pub fetching: Option<Fetching>,
     /// The earliest time at which its packets may leave.
     pub not_before: Time,
-}
-
-/// A packet on its way from host memory.
-#[derive(Debug)]
-pub struct Fetch {
-    /// The message.
-    pub message: Rc<Sending>,
-    /// Offset of the packet's data in it.
-    pub offset: u64,
-    /// The packet with its data, once that is read.
-    pub packet: Option<Packet>,
 }
 
 /// A packet that is to leave.
@@ -154,7 +132,7 @@ pub struct Leaving {
 #[derive(Debug)]
 pub enum Content {
     /// On the card.
-    Packet(Packet),
+    Packet(Box<Packet>),
     /// In host memory: the packet of a message that starts at this offset.
     Host(Rc<Sending>, u64),
 }
@@ -172,17 +150,11 @@ pub struct Unread {
     pub place: u64,
 }
 
-/// Data on its way to host memory.
-#[derive(Debug)]
-pub struct HostWrite {
-    /// The message.
-    pub message: MessageId,
-    /// The host memory.
-    pub region: Region,
-    /// Offset in the host memory.
-    pub offset: u64,
-    /// The data.
-    pub data: Vec<u8>,
+impl Sending {
+    /// A message that enters the send queue next.
+    pub fn new(header: Rc<Header>, source: Source, sent: Sent, initiator: Initiator) -> Sending {
+        Sending { header, source, sent, right: None, initiator, fetching: None, not_before: Time::ZERO }
+    }
 }
 
 /// An atomic operation under way at its target.

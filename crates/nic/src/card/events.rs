@@ -16,9 +16,13 @@ impl Nic {
 
     fn handle_event(&mut self, event: NicEvent, ports: &mut impl Ports) -> Result<(), InternalError> {
         match event {
-            NicEvent::Send(outgoing) => self.send(*outgoing, ports),
-            NicEvent::Fetched(fetch) => {
-                self.pipeline.fetched(*fetch, ports);
+            NicEvent::Send(message) => self.send(message, ports),
+            NicEvent::Fetched(message, offset) => {
+                self.pipeline.fetched(message, offset, ports);
+                Ok(())
+            }
+            NicEvent::Ready(message, packet) => {
+                self.pipeline.ready(&message, packet, ports);
                 Ok(())
             }
             NicEvent::Refill => {
@@ -29,16 +33,16 @@ impl Nic {
                 self.lost(packet, ports);
                 Ok(())
             }
-            NicEvent::Resend(packet) => self.resend(*packet, ports),
+            NicEvent::Resend(packet) => self.resend(packet, ports),
             NicEvent::GivenUp(header, place) => self.given_up(&header, place, ports),
             NicEvent::PeerIsDead(node) => self.peer_is_dead(node, ports),
-            NicEvent::Departs(departure) => self.pipeline.departs(departure, ports),
+            NicEvent::Departs(departure) => self.pipeline.departs(*departure, ports),
             NicEvent::Sent(sent) => self.sent(sent, ports),
             NicEvent::Arrive(packet) => self.arrive(packet, ports),
-            NicEvent::Received(packet) => self.received(*packet, ports),
-            NicEvent::Written(write) => {
-                self.pipeline.written(self.messages.live(write.message)?, &write, ports);
-                self.finish_if_done(write.message, ports)
+            NicEvent::Received(packet) => self.received(packet, ports),
+            NicEvent::Written(message, packet) => {
+                self.pipeline.written(self.messages.live(message)?, &packet, ports);
+                self.finish_if_done(message, ports)
             }
             NicEvent::Atomic(work) => {
                 let message = work.message;

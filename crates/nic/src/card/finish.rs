@@ -1,12 +1,14 @@
 //! The ends of messages and operations: answers, and who tells the program.
 
+use std::rc::Rc;
+
 use abi::device::err;
 use abi::portals::{List, NiFail, md};
 use accel::{CommandId, Reply};
 
 use super::state::Nic;
 use crate::drops::DropReason;
-use crate::event::{NicEvent, Outgoing, Sent};
+use crate::event::{NicEvent, Sending, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Request, Response};
 use crate::pipeline::{ArrivedMessage, Completion, RxMessage, Sink};
 use crate::portals::{Ending, InternalError, OperationKind, Placement};
@@ -151,11 +153,11 @@ impl Nic {
     }
 
     /// A message enters the send queue.
-    pub(super) fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) -> Result {
-        if outgoing.header.target >= self.nodes {
-            return self.undeliverable(&outgoing.header, outgoing.sent, ports);
+    pub(super) fn send(&mut self, message: Rc<Sending>, ports: &mut impl Ports) -> Result {
+        if message.header.target >= self.nodes {
+            return self.undeliverable(&message.header, message.sent, ports);
         }
-        self.pipeline.send(outgoing, ports);
+        self.pipeline.send(message, ports);
         Ok(())
     }
 

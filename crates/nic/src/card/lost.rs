@@ -27,7 +27,7 @@ impl Nic {
     }
 
     /// Sends a lost packet again, or gives its message up.
-    pub(super) fn resend(&mut self, packet: Packet, ports: &mut impl Ports) -> Result {
+    pub(super) fn resend(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result {
         if self.pipeline.given_up.contains(&packet.header.id) {
             if packet.place > 0 {
                 ports.give_up(packet.header, packet.place); // those behind it wait for this one, too

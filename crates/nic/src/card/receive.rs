@@ -103,7 +103,7 @@ impl Nic {
     }
 
     /// A packet is in the card, and has been matched or looked up.
-    pub(super) fn received(&mut self, packet: Packet, ports: &mut impl Ports) -> Result<(), InternalError> {
+    pub(super) fn received(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
         if self.messages.is_abandoned(id) {
             return Ok(());
@@ -117,11 +117,11 @@ impl Nic {
             Lookup::Open(rx) => rx,
             // The header packet arrived while this packet, which is earlier, was looked up.
             Lookup::Matching(until) => {
-                ports.schedule(until + self.pipeline.machine.nic.match_cam, NicEvent::Received(Box::new(packet)));
+                ports.schedule(until + self.pipeline.machine.nic.match_cam, NicEvent::Received(packet));
                 return Ok(());
             }
             Lookup::NoHeader => {
-                let has_room = self.messages.keep_early(packet, self.spin.accelerator.packet_buffers())?;
+                let has_room = self.messages.keep_early(*packet, self.spin.accelerator.packet_buffers())?;
                 let stats = &mut self.pipeline.stats;
                 *(if has_room { &mut stats.packets_held } else { &mut stats.packets_dropped }) += 1;
                 return Ok(());
@@ -150,13 +150,13 @@ impl Nic {
                     self.pipeline.count_part(reason, &packet.header, part, ports);
                 }
             }
-            (Sink::Entry(_), true) => self.pipeline.act(rx, packet.offset, packet.data, ports)?,
+            (Sink::Entry(_), true) => self.pipeline.act(rx, packet, ports)?,
             (Sink::Operation(token, _), true) => match self.pipeline.portals.operation(*token)?.card {
                 Some(place) => {
                     let address = place.start + packet.offset as u32;
                     self.spin.accelerator.deliver(place.command, address, &packet.data)?;
                 }
-                None => self.pipeline.act(rx, packet.offset, packet.data, ports)?,
+                None => self.pipeline.act(rx, packet, ports)?,
             },
         }
         self.finish_if_done(id, ports)
@@ -182,7 +182,7 @@ impl Nic {
                     Ok(taken) => {
                         let handlers = taken.handlers.clone();
                         let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind));
-                        rx.sink = Sink::Entry(Box::new(Delivery { taken, spin }));
+                        rx.sink = Sink::Entry(Delivery { taken, spin });
                     }
                     Err((fail, reason)) => {
                         rx.fail = fail;

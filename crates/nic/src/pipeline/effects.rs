@@ -10,17 +10,13 @@ impl Pipeline {
     /// # Errors
     /// When the change has met a state that cannot occur.
     pub fn apply(&mut self, ports: &mut impl Ports) -> Result<(), InternalError> {
-        let mut effects = std::mem::take(&mut self.portals.effects);
-        for effect in effects.drain(..) {
+        for effect in std::mem::take(&mut self.portals.effects) {
             match effect {
                 Effect::Notify(notice) => ports.notify(notice),
-                Effect::Start(transfer) => self.start(transfer, ports.now(), ports),
-                Effect::Due(interface, op) => self.leave_to_cpu(Completion::Triggered(interface, op), ports),
+                Effect::Start(transfer) => self.start(*transfer, ports.now(), ports),
+                Effect::Due(interface, op) => self.leave_to_cpu(Completion::Triggered(interface, *op), ports),
                 Effect::Internal(error) => return Err(error),
             }
-        }
-        if self.portals.effects.is_empty() {
-            self.portals.effects = effects; // keeps its memory
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub enum Sink {
     /// The data is thrown away.
     Nowhere,
     /// To the entry that has taken it.
-    Entry(Box<Delivery>),
+    Entry(Delivery),
     /// The reply to an operation of this node.
     Operation(OpToken, Response),
 }

@@ -8,7 +8,7 @@ use super::dma::Operands;
 use super::rx::{RxMessage, Sink};
 use super::state::Pipeline;
 use crate::drops::{DropReason, Part};
-use crate::event::{AtomicWork, HostWrite, Initiator, NicEvent, Outgoing, Sent, Source};
+use crate::event::{AtomicWork, Initiator, NicEvent, Sending, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
 use crate::portals::{InternalError, Placement};
 use crate::ports::{PacketId, Ports};
@@ -21,8 +21,7 @@ impl Pipeline {
     pub fn act(
         &mut self,
         rx: &mut RxMessage,
-        offset: u64,
-        data: Vec<u8>,
+        packet: Box<Packet>,
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
         let kind = match rx.header.body {
@@ -30,9 +29,9 @@ impl Pipeline {
             Body::Response(_) => RequestKind::Put, // a response's data goes to memory as a put's does
         };
         match kind {
-            RequestKind::Put => self.deposit(rx, offset, data, ports),
+            RequestKind::Put => self.deposit(rx, packet, ports),
             RequestKind::Get => self.serve_get(rx, ports),
-            RequestKind::Atomic(_) | RequestKind::FetchAtomic(_) => self.fetch_operands(rx, data, ports),
+            RequestKind::Atomic(_) | RequestKind::FetchAtomic(_) => self.fetch_operands(rx, packet.data, ports),
         }
     }
 
@@ -40,35 +39,29 @@ impl Pipeline {
     fn deposit(
         &mut self,
         rx: &mut RxMessage,
-        offset: u64,
-        mut data: Vec<u8>,
+        mut packet: Box<Packet>,
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
-        let (region, start, mlength) = match &rx.sink {
+        let mlength = match &rx.sink {
             Sink::Nowhere => return Ok(()),
-            Sink::Entry(delivery) => {
-                let Placement { offset, mlength } = delivery.taken.placement;
-                (delivery.taken.region.clone(), offset, mlength)
-            }
+            Sink::Entry(delivery) => delivery.taken.placement.mlength,
             Sink::Operation(token, response) => match self.portals.operation(*token)? {
-                operation if operation.open => (operation.md.region.clone(), operation.local_offset, response.mlength),
+                operation if operation.open => response.mlength,
                 _ => return Ok(()), // its interface has been closed
             },
         };
-        data.truncate(mlength.saturating_sub(offset).try_into().unwrap_or(usize::MAX));
-        if data.is_empty() {
+        packet.data.truncate(mlength.saturating_sub(packet.offset).try_into().unwrap_or(usize::MAX));
+        if packet.data.is_empty() {
             return Ok(());
         }
         *self.deposits(rx) += 1;
         rx.deposited = true;
-        let message = rx.header.id;
-        let done = self.dma.deposit(data.len() as u64, "deposit", Some(PacketId { message, offset }), ports);
-        let mut write = HostWrite { message, region, offset: start + offset, data };
+        let done = self.dma.deposit(packet.data.len() as u64, "deposit", Some(packet.id()), ports);
         if self.dma.writes_at_once() {
-            self.store(rx, &write, ports);
-            write.data.clear();
+            self.store(rx, &packet, ports);
+            packet.data.clear();
         }
-        ports.schedule(done, NicEvent::Written(Box::new(write)));
+        ports.schedule(done, NicEvent::Written(rx.header.id, packet));
         Ok(())
     }
 
@@ -77,21 +70,24 @@ impl Pipeline {
         if self.dma.writes_at_once() { &mut rx.landing } else { &mut rx.moving }
     }
 
-    /// Data of a message reaches host memory.
-    pub fn written(&mut self, rx: &mut RxMessage, write: &HostWrite, ports: &mut impl Ports) {
+    /// The data of a packet reaches host memory.
+    pub fn written(&mut self, rx: &mut RxMessage, packet: &Packet, ports: &mut impl Ports) {
         *self.deposits(rx) -= 1;
-        self.store(rx, write, ports);
+        self.store(rx, packet, ports);
     }
 
-    /// Writes data of a message to host memory.
-    fn store(&mut self, rx: &mut RxMessage, write: &HostWrite, ports: &mut impl Ports) {
+    /// Writes the data of a packet to the host memory in which its message was placed.
+    fn store(&mut self, rx: &mut RxMessage, packet: &Packet, ports: &mut impl Ports) {
         // The interface may have been closed since the data was sent to host memory.
-        let is_wanted = match rx.sink {
-            Sink::Nowhere => false,
-            Sink::Entry(_) => true,
-            Sink::Operation(token, _) => self.portals.operations.is_open(token),
+        let (region, start) = match &rx.sink {
+            Sink::Nowhere => return,
+            Sink::Entry(delivery) => (&delivery.taken.region, delivery.taken.placement.offset),
+            Sink::Operation(token, _) => match self.portals.operations.get_mut(*token) {
+                Some(operation) if operation.open => (&operation.md.region, operation.local_offset),
+                _ => return,
+            },
         };
-        if is_wanted && let Err(fault) = write.region.write(ports, write.offset, &write.data) {
+        if let Err(fault) = region.write(ports, start + packet.offset, &packet.data) {
             rx.fails(NiFail::Segv);
             let node = ports.name_of(self.portals.node);
             ports.warn(format!("{} at {node}: {fault}", rx.header.name()));
@@ -111,8 +107,8 @@ impl Pipeline {
         let right = Some(rx.reply.insert(Rc::default()).clone());
         let header = self.response_header(&rx.header, response);
         let sent = Sent::Reply(rx.header.id);
-        let source = Source::Host(region, remote_offset);
-        self.send(Outgoing { header, source, sent, right, initiator: Initiator::Card }, ports);
+        let reply = Sending::new(header, Source::Host(region, remote_offset), sent, Initiator::Card);
+        self.send(Rc::new(Sending { right, ..reply }), ports);
         Ok(())
     }
 
@@ -195,7 +191,7 @@ impl Pipeline {
             let response = Response { op, to, mlength, remote_offset, fail: rx.fail, list, length };
             let header = self.response_header(&rx.header, response);
             self.stats.messages_sent += 1;
-            self.inject(Packet::new(header, 0, old), Sent::Reply(id), ports);
+            self.inject(Box::new(Packet::new(header, 0, old)), Sent::Reply(id), ports);
         }
         if waits {
             ports.schedule(written, NicEvent::ResponseDone(id));
@@ -227,7 +223,7 @@ impl Pipeline {
         let response = Response { op, to: header.id, mlength, remote_offset, fail, list, length: 0 };
         let header = self.response_header(header, response);
         self.stats.messages_sent += 1;
-        self.inject(Packet::new(header, 0, Vec::new()), Sent::Nothing, ports);
+        self.inject(Box::new(Packet::new(header, 0, Vec::new())), Sent::Nothing, ports);
     }
 
     /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for

@@ -7,7 +7,7 @@ use machine::Injection;
 use sim::{Time, Train};
 
 use super::state::Pipeline;
-use crate::event::{Content, Fetch, Fetching, Initiator, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
+use crate::event::{Content, Fetching, Initiator, Leaving, NicEvent, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, RequestKind};
 use crate::portals::{Initiated, InternalError, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
@@ -19,12 +19,12 @@ impl Pipeline {
     /// Starts an operation whose descriptor reaches the card at `at`.
     pub fn start(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
         match self.prepare(transfer, ports) {
-            Some(outgoing) => ports.schedule(at, NicEvent::Send(Box::new(outgoing))),
+            Some(message) => ports.schedule(at, NicEvent::Send(Rc::new(message))),
             None => self.stats.undeliverable += 1,
         }
     }
 
-    fn prepare(&mut self, transfer: RmaOp, ports: &mut impl Ports) -> Option<Outgoing> {
+    fn prepare(&mut self, transfer: RmaOp, ports: &mut impl Ports) -> Option<Sending> {
         let interface = transfer.interface;
         let Initiated { request, target, token, data: (md, offset), volatile } = self.portals.initiate(transfer)?;
         let id = self.next_message_id();
@@ -41,34 +41,33 @@ impl Pipeline {
             Source::Host(md.region.clone(), offset)
         };
         let sent = if request.kind == RequestKind::Get { Sent::Nothing } else { Sent::Operation(token) };
-        Some(Outgoing { header, source, sent, right: None, initiator: Initiator::Host })
+        Some(Sending::new(header, source, sent, Initiator::Host))
     }
 
     /// Cuts a message into packets. Those from host memory are fetched by DMA, back to back, and leave in the order of
     /// the send queue; those on the card leave at once.
-    pub fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) {
-        let Outgoing { header, source, sent, right, initiator } = outgoing;
+    pub fn send(&mut self, mut message: Rc<Sending>, ports: &mut impl Ports) {
         self.stats.messages_sent += 1;
-        let (region, start) = match source {
-            Source::Host(region, start) => (region, start),
+        let sending = Rc::make_mut(&mut message); // nobody else has it yet
+        match &mut sending.source {
+            Source::Host(..) => {}
             Source::Card(data) => {
                 debug_assert!(data.len() <= self.machine.network.mtu as usize, "one packet (sPIN App. B.6)");
-                self.inject(Packet::new(header, 0, data), sent, ports);
+                let packet = Packet::new(sending.header.clone(), 0, std::mem::take(data));
+                self.inject(Box::new(packet), sending.sent, ports);
                 return;
             }
             Source::Descriptor(data) => {
-                let not_before = self.reaches_port(initiator, ports.now());
-                let packet = Some(Packet::new(header.clone(), 0, data));
-                let message = Rc::new(Sending { header, sent, right, from: None, fetching: None, not_before });
-                ports.schedule(not_before, NicEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
+                let packet = Packet::new(sending.header.clone(), 0, std::mem::take(data));
+                sending.not_before = self.reaches_port(sending.initiator, ports.now());
+                ports.schedule(sending.not_before, NicEvent::Ready(message, Box::new(packet)));
                 return;
             }
-        };
-        let length = header.data_length();
-        let not_before = self.reaches_port(initiator, ports.now());
-        let fetching = self.dma.fetch(length, ports);
-        let message = Rc::new(Sending { header, sent, right, from: Some((region, start)), fetching, not_before });
-        if let Some(Fetching { train, .. }) = fetching {
+        }
+        let length = sending.header.data_length();
+        sending.not_before = self.reaches_port(sending.initiator, ports.now());
+        sending.fetching = self.dma.fetch(length, ports);
+        if let Some(Fetching { train, .. }) = sending.fetching {
             self.send_ready = message.ready(length, self.dma.latency());
             if ports.tracing() {
                 self.show_fetches(&message, &train, ports);
@@ -118,31 +117,34 @@ impl Pipeline {
         } else {
             message.ready(end, latency)
         };
-        let fetch = Fetch { message: message.clone(), offset, packet: None };
-        ports.schedule(at.max(ports.now()), NicEvent::Fetched(Box::new(fetch)));
+        ports.schedule(at.max(ports.now()), NicEvent::Fetched(message.clone(), offset));
     }
 
     fn packet_bytes(&self, message: &Sending, offset: u64) -> u64 {
         u64::from(self.machine.network.mtu).min(message.header.data_length() - offset)
     }
 
-    pub fn fetched(&mut self, fetch: Fetch, ports: &mut impl Ports) {
-        let Fetch { message, offset, mut packet } = fetch;
+    /// The data of the packet that starts at `offset` of a message has come from host memory.
+    pub fn fetched(&mut self, message: Rc<Sending>, offset: u64, ports: &mut impl Ports) {
         let bytes = self.packet_bytes(&message, offset);
-        if packet.is_none() {
-            self.fetch_if_any(&message, offset + FETCHES * u64::from(self.machine.network.mtu), ports);
-            if message.serves() {
-                packet = Some(self.read(&message, offset, ports));
-                let ready = message.ready(offset + bytes, self.dma.latency());
-                if ports.now() < ready {
-                    return ports.schedule(ready, NicEvent::Fetched(Box::new(Fetch { message, offset, packet })));
-                }
-            }
+        self.fetch_if_any(&message, offset + FETCHES * u64::from(self.machine.network.mtu), ports);
+        if message.serves() {
+            let packet = self.read(&message, offset, ports);
+            let ready = message.ready(offset + bytes, self.dma.latency());
+            return if ports.now() < ready {
+                ports.schedule(ready, NicEvent::Ready(message, packet));
+            } else {
+                self.ready(&message, packet, ports);
+            };
         }
-        let last = offset + bytes >= message.header.data_length();
-        let sent = if last { message.sent } else { Sent::Nothing };
-        let content = packet.map_or_else(|| Content::Host(message, offset), Content::Packet);
-        self.leave(Leaving { content, sent, then: None }, ports);
+        let sent = message.completes(offset + bytes);
+        self.leave(Leaving { content: Content::Host(message, offset), sent, then: None }, ports);
+    }
+
+    /// A packet of a message, whose data has been read, may leave.
+    pub fn ready(&mut self, message: &Sending, packet: Box<Packet>, ports: &mut impl Ports) {
+        let sent = message.completes(packet.offset + packet.data.len() as u64);
+        self.inject(packet, sent, ports);
     }
 
     /// Reads packets that leave soon, so that a long message is never on the card as a whole.
@@ -166,21 +168,20 @@ impl Pipeline {
     }
 
     /// A packet with its data from host memory.
-    fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Packet {
-        let mut data = vec![0; self.packet_bytes(message, offset) as usize];
-        let mut packet = Packet::new(message.header.clone(), offset, Vec::new());
+    fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Box<Packet> {
+        let data = vec![0; self.packet_bytes(message, offset) as usize];
+        let mut packet = Box::new(Packet::new(message.header.clone(), offset, data));
         let is_revoked = message.right.as_ref().is_some_and(|right| right.is_revoked());
         if is_revoked || self.process_is_dead {
             // The interface that the data belongs to has been closed meanwhile, or the process has died.
             self.local_fault(&mut packet, message.sent, NiFail::Dropped);
-        } else if let Some((region, start)) = &message.from
-            && let Err(fault) = region.read(ports, start.wrapping_add(offset), &mut data)
+        } else if let Source::Host(region, start) = &message.source
+            && let Err(fault) = region.read(ports, start.wrapping_add(offset), &mut packet.data)
         {
             let target = ports.name_of(packet.header.target);
             ports.warn(format!("{} to {target}: {fault}", packet.header.name()));
             self.local_fault(&mut packet, message.sent, NiFail::Segv);
         }
-        packet.data = data;
         packet
     }
 
@@ -202,13 +203,19 @@ impl Pipeline {
     }
 
     /// Sends a packet that is on the card.
-    pub fn inject(&mut self, packet: Packet, sent: Sent, ports: &mut impl Ports) {
+    pub fn inject(&mut self, packet: Box<Packet>, sent: Sent, ports: &mut impl Ports) {
         self.leave(Leaving { content: Content::Packet(packet), sent, then: None }, ports);
     }
 
     /// Sends a packet that is on the card. Returns when its last byte has left; `None` when the packet is blocked, and
     /// `then` will happen when its last byte has left.
-    pub fn inject_then(&mut self, packet: Packet, sent: Sent, then: NicEvent, ports: &mut impl Ports) -> Option<Time> {
+    pub fn inject_then(
+        &mut self,
+        packet: Box<Packet>,
+        sent: Sent,
+        then: NicEvent,
+        ports: &mut impl Ports,
+    ) -> Option<Time> {
         self.leave(Leaving { content: Content::Packet(packet), sent, then: Some(then) }, ports)
     }
 
@@ -309,14 +316,20 @@ impl Pipeline {
     }
 }
 
-fn transmit(packet: Packet, place: u64, departure: Departure, ports: &mut impl Ports) {
-    ports.transmit(departure, Box::new(Packet { left: departure.start, place, ..packet }));
+fn transmit(mut packet: Box<Packet>, place: u64, departure: Departure, ports: &mut impl Ports) {
+    (packet.left, packet.place) = (departure.start, place);
+    ports.transmit(departure, packet);
 }
 
 impl Sending {
     /// Whether it answers a get.
     fn serves(&self) -> bool {
         matches!(self.header.body, Body::Response(_))
+    }
+
+    /// What the packet completes that ends with its first `bytes`.
+    fn completes(&self, bytes: u64) -> Sent {
+        if bytes >= self.header.data_length() { self.sent } else { Sent::Nothing }
     }
 
     /// When its first `bytes` are on the card. The request for them crosses first (sPIN App. C.3.2: "we pay two DMA

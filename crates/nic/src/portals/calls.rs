@@ -327,7 +327,7 @@ impl Portals {
             return Err(ReturnCode::NoSpace);
         }
         entry.list = list;
-        let handle = interface.entries.insert(most_entries, entry)?;
+        let handle = interface.entries.insert(most_entries, Box::new(entry))?;
         self.link(index, handle, list);
         Ok(handle)
     }
@@ -347,7 +347,7 @@ impl Portals {
         (entry.list, entry.handlers) = (list, handlers.map(Rc::new));
         let interface = self.ni(ni)?;
         let (index, limit) = (interface.index, interface.limits.max_entries);
-        let handle = interface.entries.insert(limit, entry)?;
+        let handle = interface.entries.insert(limit, Box::new(entry))?;
         if let Err(code) = self.trigger(index, trigger.0, trigger.1, TriggeredOp::Append(handle, list)) {
             self.ni(ni)?.entries.remove(handle)?;
             return Err(code);

@@ -22,9 +22,9 @@ pub enum Effect {
     /// Tell the host.
     Notify(Notice),
     /// Start an operation whose counter has been reached.
-    Start(RmaOp),
+    Start(Box<RmaOp>),
     /// Leave an operation of an interface, whose counter has been reached, to the CPU.
-    Due(u8, TriggeredOp),
+    Due(u8, Box<TriggeredOp>),
     /// End the run: the simulator is in a state that cannot occur.
     Internal(InternalError),
 }

@@ -1,7 +1,6 @@
 //! Flow control (Portals 4.3 §3.6.1): a portal table entry stops, and its event follows the messages under way.
 
 use abi::portals::{EventKind, NiFail};
-use sim::memory::push_frugally;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::interface::Portal;
@@ -46,7 +45,7 @@ impl Portals {
             return Ok(());
         }
         let (due, eq) = (std::mem::take(&mut portal.disable_event_due), portal.eq);
-        push_frugally(&mut self.effects, Effect::Notify(Notice::Portal(ni, pt_index)));
+        self.effects.push(Effect::Notify(Notice::Portal(ni, pt_index)));
         if due {
             let mut event = plain_event(EventKind::PtDisabled, pt_index, 0);
             event.ni_fail_type = NiFail::PtDisabled as u8;

@@ -84,8 +84,9 @@ pub struct Interface {
     pub unexpected_headers: usize,
     /// Memory descriptors.
     pub mds: Slab<Rc<MemoryDescriptor>>,
-    /// List entries and match list entries.
-    pub entries: Slab<Entry>,
+    /// List entries and match list entries. They are boxed, so that the slab grows without moving them, and keeps no memory for those
+    /// that are gone.
+    pub entries: Slab<Box<Entry>>,
     /// Counting events.
     pub counters: Slab<Counter>,
     /// Event queues.

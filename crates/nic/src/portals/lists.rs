@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use abi::portals::{self as ptl, CtEvent, Event, EventKind, Handle, List, NiFail, ReturnCode, SearchOp, me};
-use sim::memory::push_frugally;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -168,7 +167,7 @@ impl Portals {
     pub(super) fn release_entry(&mut self, index: u8, handle: Handle) -> Result<(), InternalError> {
         let entries = &mut self.used_interface(index)?.entries;
         // A triggered unlink may have removed the entry when its message counted.
-        if !entries.get(handle).is_ok_and(Entry::is_free) {
+        if !entries.get(handle).is_ok_and(|entry| entry.is_free()) {
             return Ok(());
         }
         let entry = entries.remove(handle).map_err(|_| InternalError::NoEntry(handle))?;
@@ -197,7 +196,7 @@ impl Portals {
         let Some(Ok(mut entry)) = found else { return Offered::Link };
         let offered = self.offer_to_unexpected(index, &mut entry);
         if let (Offered::Link, Ok(there)) = (&offered, self.used_entry(index, handle)) {
-            *there = entry;
+            *there = *entry;
         }
         offered
     }
@@ -262,7 +261,7 @@ impl Portals {
                 }
                 Change::Set(value) => counter.value = value,
             }
-            push_frugally(&mut self.effects, Effect::Notify(Notice::Counter(ct)));
+            self.effects.push(Effect::Notify(Notice::Counter(ct)));
             let mut due = Vec::new();
             while let Some(op) = counter.take_due() {
                 due.push(op);
@@ -270,7 +269,7 @@ impl Portals {
             interface.triggered -= due.len();
             for op in due {
                 match op {
-                    op if self.leaves_to_cpu => push_frugally(&mut self.effects, Effect::Due(index, op)),
+                    op if self.leaves_to_cpu => self.effects.push(Effect::Due(index, Box::new(op))),
                     TriggeredOp::CtInc(ct, amount) => changes.push_back((ct, Change::Add(amount))),
                     TriggeredOp::CtSet(ct, value) => changes.push_back((ct, Change::Set(value))),
                     op => self.fire(index, op),
@@ -282,7 +281,7 @@ impl Portals {
     /// Carries out a triggered operation whose counter has been reached.
     pub(crate) fn fire(&mut self, index: u8, op: TriggeredOp) {
         match op {
-            TriggeredOp::Transfer(transfer) => push_frugally(&mut self.effects, Effect::Start(transfer)),
+            TriggeredOp::Transfer(transfer) => self.effects.push(Effect::Start(Box::new(transfer))),
             TriggeredOp::CtInc(ct, amount) => self.count(index, ct, amount),
             TriggeredOp::CtSet(ct, value) => self.set_counter(index, ct, value),
             TriggeredOp::Append(entry, list) => self.link(index, entry, list),

@@ -2,7 +2,6 @@ use std::rc::Rc;
 
 use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode};
 use rustc_hash::FxHashMap;
-use sim::memory::push_frugally;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -41,6 +40,7 @@ pub struct Portals {
     pub(crate) triggered_peak: u64,
     /// What the card offers to interfaces, as most cards do.
     pub(crate) offered: Rc<NiLimits>,
+    /// What the card has to do; it keeps no memory for them between events.
     pub(crate) effects: Vec<Effect>,
 }
 
@@ -96,7 +96,8 @@ impl Portals {
 
     /// An entry that something refers to.
     pub(super) fn used_entry(&mut self, index: u8, handle: Handle) -> Result<&mut Entry, InternalError> {
-        self.used_interface(index)?.entries.get_mut(handle).map_err(|_| InternalError::NoEntry(handle))
+        let entry = self.used_interface(index)?.entries.get_mut(handle);
+        entry.map(Box::as_mut).map_err(|_| InternalError::NoEntry(handle))
     }
 
     /// A portal table entry that something refers to.
@@ -108,14 +109,14 @@ impl Portals {
     pub(crate) fn post(&mut self, index: u8, eq: Handle, event: Event) {
         if let Some(Ok(queue)) = self.interface(index).map(|interface| interface.queues.get_mut(eq)) {
             queue.post(event);
-            push_frugally(&mut self.effects, Effect::Notify(Notice::Queue(eq)));
+            self.effects.push(Effect::Notify(Notice::Queue(eq)));
         }
     }
 
     /// Has the card report an error of the simulator, if there is one.
     pub(super) fn check(&mut self, result: Result<(), InternalError>) {
         if let Err(error) = result {
-            push_frugally(&mut self.effects, Effect::Internal(error));
+            self.effects.push(Effect::Internal(error));
         }
     }
 }

@@ -19,7 +19,7 @@ impl Spin {
     pub fn packet(
         &mut self,
         rx: &mut RxMessage,
-        packet: Packet,
+        packet: Box<Packet>,
         pipeline: &mut Pipeline,
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
@@ -32,7 +32,7 @@ impl Spin {
                     None => drop_packet(rx, &packet, DropReason::NoBuffer, pipeline, ports),
                 }
             }
-            MessageVerdict::Process | MessageVerdict::Proceed => pipeline.act(rx, packet.offset, packet.data, ports),
+            MessageVerdict::Process | MessageVerdict::Proceed => pipeline.act(rx, packet, ports),
             MessageVerdict::Drop(reason) => drop_packet(rx, &packet, reason, pipeline, ports),
         }
     }
@@ -227,7 +227,10 @@ impl Spin {
             let data = self.accelerator.take(packet)?;
             match drop {
                 Some(_) => pipeline.drop_data(rx, drop, packet.offset, data.len() as u64, ports)?,
-                None => pipeline.act(rx, packet.offset, data, ports)?,
+                None => {
+                    let packet = Box::new(Packet::new(rx.header.clone(), packet.offset, data));
+                    pipeline.act(rx, packet, ports)?;
+                }
             }
         }
         match drop {

@@ -114,7 +114,7 @@ impl<S: Surroundings> Bench<S> {
     pub fn admit(&mut self, node: usize) -> bool {
         let Some((bytes, gap)) = self.senders[node].blocked.pop_front() else { return false };
         let departure = self.senders[node].depart(self.now, bytes, self.gap_per_byte, gap);
-        self.act(node, |card, ports| card.handle(NicEvent::Departs(departure), ports));
+        self.act(node, |card, ports| card.handle(NicEvent::Departs(Box::new(departure)), ports));
         true
     }
 

@@ -7,7 +7,7 @@ use accel::{Place, Reply};
 
 use super::reply::{Executed, INVALID, Issuer, Refusal, fault, inside};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::event::{Initiator, NicEvent, Outgoing, Sent, Source};
+use crate::event::{Initiator, NicEvent, Sending, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::{CardPlace, MemoryDescriptor, Operation, OperationKind};
@@ -74,9 +74,8 @@ impl Spin {
             place = Some(CardPlace { command: issuer.id, start: address });
         }
         let Ready { header, .. } = self.message(issuer, rx, message, RequestKind::Get, place, pipeline)?;
-        let source = Source::Card(Vec::new());
-        let (sent, initiator) = (Sent::Nothing, Initiator::Handler);
-        pipeline.send(Outgoing { header, source, sent, right: None, initiator }, ports);
+        let get = Sending::new(header, Source::Card(Vec::new()), Sent::Nothing, Initiator::Handler);
+        pipeline.send(Rc::new(get), ports);
         Ok(if place.is_some() { Reply::Blocked } else { Reply::Done(0) })
     }
 
@@ -92,9 +91,8 @@ impl Spin {
         let local = match message.place {
             Place::Host(offset) => {
                 let Ready { header, sent, region } = self.message(issuer, rx, message, kind, None, pipeline)?;
-                let source = Source::Host(region, offset);
-                let initiator = Initiator::Handler;
-                pipeline.send(Outgoing { header, source, sent, right: None, initiator }, ports);
+                let message = Sending::new(header, Source::Host(region, offset), sent, Initiator::Handler);
+                pipeline.send(Rc::new(message), ports);
                 return Ok(Reply::Done(0));
             }
             Place::Device(local) => local as u32,
@@ -108,7 +106,7 @@ impl Spin {
         let data = data.ok_or_else(foreign)?;
         let Ready { header, sent, .. } = self.message(issuer, rx, message, kind, None, pipeline)?;
         pipeline.stats.messages_sent += 1;
-        let packet = Packet::new(header, 0, data);
+        let packet = Box::new(Packet::new(header, 0, data));
         let leaves = pipeline.inject_then(packet, sent, NicEvent::CommandDone(issuer.id), ports);
         Ok(leaves.map_or(Reply::Queued, Reply::Leaves))
     }
