@@ -55,6 +55,45 @@ pub struct Stats {
     pub profile: Profile,
 }
 
+/// The counts that a card keeps while it runs, those of each message first. [`Stats`] has what else is to be told.
+#[derive(Clone, Debug, Default)]
+#[repr(C)] // see `Nic`
+pub(crate) struct Counts {
+    pub messages_sent: u64,
+    pub packets_sent: u64,
+    pub bytes_sent: u64,
+    pub messages_received: u64,
+    pub packets_received: u64,
+    pub bytes_received: u64,
+    pub undeliverable: u64,
+    pub packets_lost: u64,
+    pub packets_resent: u64,
+    pub packets_dropped: u64,
+    pub packets_held: u64,
+    pub drops: DropsByReason,
+}
+
+impl Counts {
+    /// The statistics of a card with these counts; those that others count are zero.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            messages_sent: self.messages_sent,
+            packets_sent: self.packets_sent,
+            bytes_sent: self.bytes_sent,
+            messages_received: self.messages_received,
+            packets_received: self.packets_received,
+            bytes_received: self.bytes_received,
+            undeliverable: self.undeliverable,
+            packets_lost: self.packets_lost,
+            packets_resent: self.packets_resent,
+            packets_dropped: self.packets_dropped,
+            packets_held: self.packets_held,
+            drops: self.drops.clone(),
+            ..Stats::default()
+        }
+    }
+}
+
 /// Counts of one handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandlerStats {

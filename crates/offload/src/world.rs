@@ -241,13 +241,16 @@ impl Scripts<'_> {
             ..Details::default()
         };
         for card in cluster.cards() {
-            let stats = card.stats();
-            details.messages += stats.messages_sent;
-            details.packets += stats.packets_sent;
-            details.bytes += stats.bytes_sent;
+            let [messages, packets, bytes] = card.traffic();
+            details.messages += messages;
+            details.packets += packets;
+            details.bytes += bytes;
             details.untriggered += card.triggered_left() as u64;
-            for (name, handler) in stats.handlers {
-                details.handlers.entry(name).or_default().merge(&handler);
+            for (name, handler) in card.handler_stats() {
+                match details.handlers.get_mut(name) {
+                    Some(sum) => sum.merge(handler),
+                    None => drop(details.handlers.insert(name.to_owned(), *handler)),
+                }
             }
         }
         let events = self.schedule.len() as u64 + details.messages;

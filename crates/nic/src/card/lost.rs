@@ -28,7 +28,7 @@ impl Nic {
 
     /// Sends a lost packet again, or gives its message up.
     pub(super) fn resend(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result {
-        if self.pipeline.given_up.contains(&packet.header.id) {
+        if self.pipeline.losses.as_ref().is_some_and(|losses| losses.given_up.contains(&packet.header.id)) {
             if packet.place > 0 {
                 ports.give_up(packet.header, packet.place); // those behind it wait for this one, too
             }
@@ -40,7 +40,7 @@ impl Nic {
             return Ok(());
         }
         let (header, place) = (packet.header, packet.place);
-        self.pipeline.given_up.insert(header.id);
+        self.pipeline.losses.get_or_insert_default().given_up.insert(header.id);
         self.pipeline.stats.undeliverable += 1;
         self.pipeline.count_dropped(DropReason::Unreachable, &header, ports);
         ports.give_up(header.clone(), place);

@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 
 use crate::message::Packet;
 
-/// The orders of the requests from each card.
+/// The orders of the requests from each card; there are none where no packets are lost.
 #[derive(Debug, Default)]
-pub struct Orders(FxHashMap<u32, Order>);
+pub struct Orders(Option<Box<FxHashMap<u32, Order>>>);
 
 /// The order of the requests from one card.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct Order {
 impl Orders {
     /// Takes note that a packet with a place has come. Returns whether it has to wait for another one.
     pub fn come(&mut self, packet: Box<Packet>) -> bool {
-        let order = self.0.entry(packet.header.source).or_default();
+        let order = self.0.get_or_insert_default().entry(packet.header.source).or_default();
         let waits = packet.place > order.seen + 1;
         order.early.insert(packet.place, Some(packet));
         waits
@@ -34,7 +34,7 @@ impl Orders {
 
     /// Takes note that the packet with this place will not come. A packet without a place, which is 0, keeps none waiting.
     pub fn pass_over(&mut self, source: u32, place: u64) {
-        let order = self.0.entry(source).or_default();
+        let order = self.0.get_or_insert_default().entry(source).or_default();
         if place > order.seen {
             order.early.entry(place).or_insert(None);
         }
@@ -42,7 +42,8 @@ impl Orders {
 
     /// Takes note that a card has died, so what is missing will not come. Returns what has come from it, in order.
     pub fn end(&mut self, source: u32) -> impl Iterator<Item = Box<Packet>> + use<> {
-        let early = self.0.get_mut(&source).map(|order| {
+        let order = self.0.as_mut().and_then(|orders| orders.get_mut(&source));
+        let early = order.map(|order| {
             order.seen = order.early.last_key_value().map_or(order.seen, |(place, _)| *place);
             std::mem::take(&mut order.early)
         });
@@ -51,7 +52,7 @@ impl Orders {
 
     /// Returns the next packet of a card whose turn has come.
     pub fn next(&mut self, source: u32) -> Option<Box<Packet>> {
-        let order = self.0.get_mut(&source)?;
+        let order = self.0.as_mut()?.get_mut(&source)?;
         while let Some(entry) = order.early.first_entry().filter(|entry| *entry.key() <= order.seen + 1) {
             order.seen = order.seen.max(*entry.key());
             if let Some(packet) = entry.remove() {

@@ -12,18 +12,22 @@ use crate::portals::{InternalError, Portals, default_limits};
 use crate::ports::Ports;
 use crate::region::Region;
 use crate::spin::Spin;
-use crate::stats::Stats;
+use crate::stats::{HandlerStats, Stats};
 
 /// One node's network card.
 ///
 /// The simulator calls [`Nic::handle`] with the events that the card scheduled through its [`Ports`], and the functions
 /// of [`crate::api`] for the host's library calls.
+///
+/// A large simulation waits for memory more than it computes, so the order of the fields is fixed, here and in the parts: what each
+/// event needs begins a cache line and has few of them, and what few cards need lies in boxes that are made on first use.
+#[repr(C, align(64))]
 pub struct Nic {
-    pub(crate) pipeline: Pipeline,
-    pub(super) messages: Messages,
     pub(crate) spin: Spin,
+    pub(super) messages: Messages,
     /// The receiving port.
     pub(super) rx: SerialResource,
+    pub(crate) pipeline: Pipeline,
     /// The order of the requests that arrive.
     pub(super) orders: Orders,
 }
@@ -89,7 +93,7 @@ impl Nic {
 
     /// What the card has done so far.
     pub fn stats(&self) -> Stats {
-        let mut stats = self.pipeline.stats.clone();
+        let mut stats = self.pipeline.stats.stats();
         stats.flow_control = self.flow_control;
         stats.triggered_peak = self.triggered_peak;
         (stats.dma_bytes, stats.dma_busy) = (self.pipeline.dma.bytes(), self.pipeline.dma.busy());
@@ -103,6 +107,17 @@ impl Nic {
             stats.profile = accelerator.profile();
         }
         stats
+    }
+
+    /// Messages, packets and payload bytes that the card has put on the wire, as [`Nic::stats`] has them.
+    pub fn traffic(&self) -> [u64; 3] {
+        let counts = &self.pipeline.stats;
+        [counts.messages_sent, counts.packets_sent, counts.bytes_sent]
+    }
+
+    /// The counts of each handler that has run, by name, as [`Nic::stats`] has them.
+    pub fn handler_stats(&self) -> impl Iterator<Item = (&str, &HandlerStats)> {
+        self.spin.stats()
     }
 
     /// The next piece of work for the CPU (rdma cards), left in the queue.
@@ -136,5 +151,32 @@ impl Deref for Nic {
 impl DerefMut for Nic {
     fn deref_mut(&mut self) -> &mut Portals {
         &mut self.pipeline.portals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// The bytes of a cache line.
+    const LINE: usize = 64;
+
+    #[test]
+    fn what_each_event_needs_begins_a_cache_line() {
+        let begins = [
+            offset_of!(Nic, messages.channels),
+            offset_of!(Nic, pipeline),
+            offset_of!(Nic, pipeline.dma),
+            offset_of!(Nic, pipeline.portals.interfaces),
+            offset_of!(Nic, pipeline.portals.operations),
+        ];
+        assert_eq!(begins.map(|offset| offset % LINE), [0; 5], "{begins:?}");
+        // The list of work and the messages that were given up, which each event looks at, share one line.
+        let looked_at = [offset_of!(Nic, spin.work), offset_of!(Nic, messages.abandoned)];
+        assert_eq!(looked_at.map(|offset| offset / LINE), [1; 2], "{looked_at:?}");
+        assert_eq!(offset_of!(Nic, rx) / LINE, offset_of!(Nic, messages.channels) / LINE);
+        assert_eq!(size_of::<Nic>() / LINE, 12);
     }
 }

@@ -9,13 +9,14 @@ use crate::ports::{PacketId, Ports, Slice, Track};
 
 /// The DMA engine of a card: one transfer at a time between card and host memory, each followed by a latency during which
 /// the next one proceeds. With `dma.engines = "per-direction"` reads have an engine of their own.
+#[repr(C)] // see `Nic`
 pub struct DmaEngine {
-    config: Dma,
     /// Serves writes, and reads unless these have an engine of their own.
     pipe: SerialResource,
+    config: Dma,
+    bytes: u64,
     /// Serves reads that have an engine of their own.
     reads: SerialResource,
-    bytes: u64,
 }
 
 /// A write of a handler.

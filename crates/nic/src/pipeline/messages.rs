@@ -7,16 +7,17 @@ use crate::portals::InternalError;
 
 /// What a card knows of the messages of which packets arrive.
 #[derive(Default)]
+#[repr(C)] // see `Nic`
 pub struct Messages {
-    channels: FxHashMap<MessageId, Channel>,
+    /// Messages that their senders have given up, if there are any. Packets of them that come late are ignored.
+    pub(crate) abandoned: Option<Box<FxHashSet<MessageId>>>,
     /// Number of packets that wait because they have overtaken their header packet.
     early: u32,
-    /// Messages that their senders have given up. Packets of them that come late are ignored.
-    abandoned: FxHashSet<MessageId>,
+    pub(crate) channels: FxHashMap<MessageId, Channel>,
 }
 
 #[derive(Debug)]
-enum Channel {
+pub(crate) enum Channel {
     /// The header packet has not arrived.
     Early(Box<EarlyPackets>),
     /// The header packet is being matched until then.
@@ -124,7 +125,7 @@ impl Messages {
     /// Notes that no more packets of a message are to be expected. Returns the message if its header packet has been
     /// matched; else what has arrived of it is forgotten.
     pub fn abandon(&mut self, id: MessageId) -> Option<&mut RxMessage> {
-        self.abandoned.insert(id);
+        self.abandoned.get_or_insert_default().insert(id);
         if let Some(Channel::Early(_) | Channel::Matching(..)) = self.channels.get(&id)
             && let Some(Channel::Early(early) | Channel::Matching(_, Some(early))) = self.channels.remove(&id)
         {
@@ -135,7 +136,7 @@ impl Messages {
 
     /// Whether the sender of a message has given it up.
     pub fn is_abandoned(&self, id: MessageId) -> bool {
-        !self.abandoned.is_empty() && self.abandoned.contains(&id)
+        self.abandoned.as_ref().is_some_and(|abandoned| abandoned.contains(&id))
     }
 
     /// The messages from a node of which packets have not arrived, in the order of their numbers.

@@ -12,35 +12,43 @@ use crate::event::{Leaving, Unread};
 use crate::message::{COUNT_BITS, Header, MessageId};
 use crate::portals::Portals;
 use crate::ports::Ports;
-use crate::stats::Stats;
+use crate::stats::Counts;
 
 /// The pipelines of a card, and the Portals objects for which they work.
+#[repr(C)] // see `Nic`
 pub struct Pipeline {
     /// The machine.
     pub machine: Rc<Machine>,
-    /// The Portals objects of the node's process.
-    pub portals: Portals,
+    /// When the last packet of the host's send queue has its data: later ones may not overtake it.
+    pub(super) send_ready: Time,
+    /// What the card has counted.
+    pub stats: Counts,
+    /// The DMA engine.
+    pub dma: DmaEngine,
+    messages: u64,
     /// Whether there is a host, with memory; a switch has none.
     pub has_host: bool,
     /// Whether the host's process has been killed, and its memory is gone with it.
     pub process_is_dead: bool,
-    /// The DMA engine.
-    pub dma: DmaEngine,
-    /// What the card has counted; the parts that others count are missing.
-    pub stats: Stats,
+    /// What there is to know where packets may be lost.
+    pub(crate) losses: Option<Box<Losses>>,
+    /// The Portals objects of the node's process.
+    pub portals: Portals,
     /// Work for the CPU (rdma cards).
     pub completions: VecDeque<Completion>,
-    /// When the last packet of the host's send queue has its data: later ones may not overtake it.
-    pub(super) send_ready: Time,
     /// Packets whose departure is fixed and whose data has not been read, in the order in which they leave.
     pub(super) unread: VecDeque<Unread>,
     /// Packets for which the network has no room, in the order in which they will leave.
     pub(super) blocked: VecDeque<Leaving>,
+}
+
+/// What a card knows of its packets where some may be lost.
+#[derive(Debug, Default)]
+pub struct Losses {
     /// Messages of this card that it has given up, because their packets were lost again and again.
     pub given_up: FxHashSet<MessageId>,
     /// For each target, the place of the last packet to it ([`crate::message::Packet::place`]).
     pub(super) places: FxHashMap<u32, u64>,
-    messages: u64,
 }
 
 impl Pipeline {
@@ -51,13 +59,12 @@ impl Pipeline {
             has_host: true,
             process_is_dead: false,
             dma: DmaEngine::new(machine.dma.clone()),
-            stats: Stats::default(),
+            stats: Counts::default(),
             completions: VecDeque::new(),
             send_ready: Time::ZERO,
             unread: VecDeque::new(),
             blocked: VecDeque::new(),
-            given_up: FxHashSet::default(),
-            places: FxHashMap::default(),
+            losses: None,
             messages: 0,
             machine,
         }

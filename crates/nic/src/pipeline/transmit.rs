@@ -302,7 +302,7 @@ impl Pipeline {
         if !ports.is_lossy() || matches!(header.body, Body::Response(_)) {
             return 0;
         }
-        let last = self.places.entry(header.target).or_default();
+        let last = self.losses.get_or_insert_default().places.entry(header.target).or_default();
         *last += 1;
         *last
     }

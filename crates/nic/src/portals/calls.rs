@@ -64,7 +64,7 @@ impl Portals {
             None => self.offered.clone(),
         };
         let in_force = *limits;
-        let before = self.closed[usize::from(index)].take();
+        let before = self.closed.as_mut().and_then(|closed| closed[usize::from(index)].take());
         let interface = Interface::new(index, limits, before.map(|before| *before));
         let handle = interface.handle();
         self.interfaces[usize::from(index)] = Some(Box::new(interface));
@@ -82,9 +82,11 @@ impl Portals {
     pub(crate) fn close(&mut self, index: u8) -> bool {
         let Some(mut interface) = self.interfaces[usize::from(index)].take() else { return false };
         interface.clear();
-        self.closed[usize::from(index)] = Some(interface);
+        self.closed.get_or_insert_default()[usize::from(index)] = Some(interface);
         self.operations.close(index);
-        self.claims.retain(|_, claim| claim.interface != index);
+        if let Some(claims) = &mut self.claims {
+            claims.retain(|_, claim| claim.interface != index);
+        }
         true
     }
 

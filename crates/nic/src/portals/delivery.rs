@@ -104,7 +104,7 @@ impl Portals {
             let amount = if bytes { placement.mlength } else { 1 };
             self.count(index, ct, if ok { success(amount) } else { FAILURE });
         }
-        let claim = self.claims.remove(&message);
+        let claim = self.claims.as_mut().and_then(|claims| claims.remove(&message));
         match claim {
             Some(claim) => self.report_overflow(index, told, claim),
             None => self.unexpected_complete(index, message, told, dropped)?,

@@ -98,7 +98,7 @@ impl Portals {
         if header.complete {
             self.report_overflow(index, header.event, claim);
         } else {
-            self.claims.insert(header.message, claim);
+            self.claims.get_or_insert_default().insert(header.message, claim);
         }
         let dropped = self.drop_header(index, header.entry);
         self.check(dropped);

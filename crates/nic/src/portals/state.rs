@@ -17,7 +17,18 @@ pub const DEFAULT_PID: u32 = 1;
 /// The Portals objects of a node's process.
 ///
 /// Calls and messages change them; what the card has to do then is left in a list of [`Effect`]s, in its order.
+#[repr(C)] // see `Nic`
 pub struct Portals {
+    /// Most triggered operations that waited for their counters at once.
+    pub(crate) triggered_peak: u64,
+    pub(crate) interfaces: [Option<Box<Interface>>; 4],
+    /// What the card has to do; it keeps no memory for them between events.
+    pub(crate) effects: Vec<Effect>,
+    /// Entries that have taken the unexpected headers of messages that are still under way, if there are any.
+    pub(crate) claims: Option<Box<FxHashMap<MessageId, Claim>>>,
+    pub(crate) operations: Operations,
+    /// What the card offers to interfaces, as most cards do.
+    pub(crate) offered: Rc<NiLimits>,
     /// Number of the node.
     pub node: u32,
     /// Number of nodes in the network.
@@ -26,22 +37,12 @@ pub struct Portals {
     pub pid: u32,
     /// The process's user id.
     pub uid: u32,
-    pub(crate) interfaces: [Option<Box<Interface>>; 4],
-    /// The interfaces that were closed last: handles of new ones continue from theirs.
-    pub(crate) closed: [Option<Box<Interface>>; 4],
-    pub(crate) operations: Operations,
-    /// Entries that have taken the unexpected headers of messages that are still under way.
-    pub(crate) claims: FxHashMap<MessageId, Claim>,
     /// Whether triggered operations that are due are left to the CPU.
     pub(crate) leaves_to_cpu: bool,
     /// Number of times that flow control has stopped a portal table entry.
     pub(crate) flow_control: u64,
-    /// Most triggered operations that waited for their counters at once.
-    pub(crate) triggered_peak: u64,
-    /// What the card offers to interfaces, as most cards do.
-    pub(crate) offered: Rc<NiLimits>,
-    /// What the card has to do; it keeps no memory for them between events.
-    pub(crate) effects: Vec<Effect>,
+    /// The interfaces that were closed last, if there are any: handles of new ones continue from theirs.
+    pub(crate) closed: Option<Box<[Option<Box<Interface>>; 4]>>,
 }
 
 impl Portals {
@@ -53,9 +54,9 @@ impl Portals {
             pid: DEFAULT_PID,
             uid,
             interfaces: [const { None }; 4],
-            closed: [const { None }; 4],
+            closed: None,
             operations: Operations::default(),
-            claims: FxHashMap::default(),
+            claims: None,
             leaves_to_cpu,
             flow_control: 0,
             triggered_peak: 0,

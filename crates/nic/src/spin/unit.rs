@@ -15,15 +15,16 @@ use crate::ports::Ports;
 use crate::stats::HandlerStats;
 
 /// What a card has for handlers.
+#[repr(C)] // see `Nic`
 pub struct Spin {
-    /// What runs handlers.
-    pub accelerator: LazyAccelerator,
     /// The HPU memory that the program has allocated, by interface; none as long as it has not allocated any there.
     pub(super) hpu_memory: [Option<Box<Slab<Rc<HpuMemory>>>>; 4],
-    /// What the accelerator has left to the card.
-    work: VecDeque<Work>,
     /// Counts of each handler. There are few, and they are found by comparing pointers.
     stats: Vec<(Rc<str>, HandlerStats)>,
+    /// What runs handlers.
+    pub accelerator: LazyAccelerator,
+    /// What the accelerator has left to the card.
+    pub(crate) work: VecDeque<Work>,
 }
 
 impl Spin {
