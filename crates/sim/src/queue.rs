@@ -148,6 +148,16 @@ impl<E> EventQueue<E> {
         }
     }
 
+    /// Returns the first event, with its time.
+    #[inline]
+    pub fn peek(&mut self) -> Option<(Time, &E)> {
+        if self.due.is_empty() {
+            let first = self.advance()?;
+            self.due.push_front(first);
+        }
+        self.due.front().map(|(at, event)| (*at, event))
+    }
+
     /// Returns the time of the last event that was taken out.
     pub fn now(&self) -> Time {
         self.now
@@ -455,6 +465,9 @@ mod tests {
                     None => {
                         let first = list.iter().copied().min();
                         prop_assert_eq!(queue.peek_time(), first.map(|(at, _)| Time::from_ps(at)));
+                        if inserted % 2 == 0 {
+                            prop_assert_eq!(queue.peek(), first.as_ref().map(|(at, number)| (Time::from_ps(*at), number)));
+                        }
                         prop_assert_eq!(queue.pop(), first.map(|(at, number)| (Time::from_ps(at), number)));
                         list.retain(|entry| Some(*entry) != first);
                         now = first.map_or(now, |(at, _)| at);

@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt::Debug;
 
-use sim::{EventQueue, Time};
+use sim::{DelayQueue, Time};
 
 use super::cpu::Cpu;
 use super::state::RunState;
@@ -72,7 +72,7 @@ pub(crate) type Handled<'a, M> = Result<(), RunError<<M as Model<'a>>::Error>>;
 /// (time, insertion).
 pub(crate) struct Executor<'a, M: Model<'a>> {
     pub state: RunState<'a>,
-    pub queue: EventQueue<M::Event>,
+    pub queue: DelayQueue<M::Event>,
     /// All CPUs, by rank and number.
     cpus: Vec<Cpu<M::Task>>,
     /// For each rank, when it has last been busy.
@@ -88,7 +88,7 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
         let cpus = state.schedule.cpus();
         Executor {
             state,
-            queue: EventQueue::default(),
+            queue: DelayQueue::default(),
             cpus: std::iter::repeat_with(Cpu::default).take(ranks * cpus).collect(),
             ends: vec![Time::ZERO; ranks],
             noise: noise.map(|noise| NoisyCpus::new(noise, ranks, cpus)),

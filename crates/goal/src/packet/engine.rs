@@ -198,14 +198,14 @@ impl<'a> Model<'a> for Packets<'a> {
     /// With many ranks, little of what an event needs is in the cache.
     #[inline(always)]
     fn prefetch(run: &Run<'a>) {
-        let (state, network) = (&run.state, &run.model.network);
-        match run.queue.soon(12) {
+        let (state, network, soon) = (&run.state, &run.model.network, run.queue.soon());
+        match soon.get(12) {
             Some(&Event::Network(event)) => network.prefetch(event),
             Some(&Event::Cpu(cpu)) => prefetch(run.cpu(cpu)),
             Some(&Event::Take(token)) => prefetch(&raw const state.ops[Task::from_token(token).op() as usize]),
             None => {}
         }
-        match run.queue.soon(9) {
+        match soon.get(9) {
             Some(&Event::Network(event)) => network.prefetch_next(event),
             Some(&Event::Cpu(cpu)) => {
                 if let Some(task) = run.cpu(cpu).current() {
@@ -214,7 +214,7 @@ impl<'a> Model<'a> for Packets<'a> {
             }
             _ => {}
         }
-        match run.queue.soon(6) {
+        match soon.get(6) {
             Some(&Event::Network(event)) => {
                 if let Some(token) = network.prefetch_last(event) {
                     prefetch(&raw const state.ops[Task::from_token(token).op() as usize]);
@@ -234,7 +234,7 @@ impl<'a> Model<'a> for Packets<'a> {
             }
             _ => {}
         }
-        match run.queue.soon(3) {
+        match soon.get(3) {
             Some(&Event::Cpu(cpu)) => {
                 if let Some(task) = run.cpu(cpu).current() {
                     let record = &state.ops[task.op() as usize];
@@ -260,7 +260,7 @@ impl<'a> Model<'a> for Packets<'a> {
             }
             _ => {}
         }
-        if let Some(&Event::Cpu(cpu)) = run.queue.soon(1)
+        if let Some(&Event::Cpu(cpu)) = soon.get(1)
             && let Some(task) = run.cpu(cpu).current()
             && task.phase() == Phase::Message
             && let Some(record) = state.ops.get(last_of(state, &state.ops[task.op() as usize]))

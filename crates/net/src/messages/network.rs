@@ -1,5 +1,5 @@
 use sim::memory::{HugePageSlice, prefetch};
-use sim::{EventQueue, Time};
+use sim::{DelayQueue, Time};
 
 use super::pace::Pace;
 use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Packet, Parameters, Report, Rounding, Signal};
@@ -155,10 +155,10 @@ impl Linked for InFlightMessage {
 /// The hosts and the queue of events, as the fabric sees them.
 struct Edges<'a, E> {
     hosts: &'a mut Hosts,
-    queue: &'a mut EventQueue<E>,
+    queue: &'a mut DelayQueue<E>,
 }
 
-impl<E: From<Event>> Edge for Edges<'_, E> {
+impl<E: Copy + From<Event>> Edge for Edges<'_, E> {
     #[inline]
     fn schedule(&mut self, at: Time, event: fabric::Event) {
         self.queue.push(at, Event::Fabric(event).into());
@@ -219,7 +219,12 @@ impl MessageNetwork {
 
     /// Handles an event at `now`.
     #[inline]
-    pub fn handle<E: From<Event>>(&mut self, now: Time, event: Event, queue: &mut EventQueue<E>) -> Option<Notice> {
+    pub fn handle<E: Copy + From<Event>>(
+        &mut self,
+        now: Time,
+        event: Event,
+        queue: &mut DelayQueue<E>,
+    ) -> Option<Notice> {
         match event {
             Event::Fabric(event) => {
                 let signal = self.fabric.handle(now, event, &mut Edges { hosts: &mut self.hosts, queue });
@@ -242,7 +247,7 @@ impl MessageNetwork {
     }
 
     /// Heeds what the fabric tells the hosts.
-    fn heed<E: From<Event>>(&mut self, now: Time, signal: Signal, queue: &mut EventQueue<E>) {
+    fn heed<E: Copy + From<Event>>(&mut self, now: Time, signal: Signal, queue: &mut DelayQueue<E>) {
         match signal {
             Signal::Resend(packet) => {
                 let from = self.fabric.packets()[packet].from;
@@ -271,7 +276,7 @@ impl MessageNetwork {
     }
 
     /// Lets a receiver ask for a packet, and again when its link has had the time to take that.
-    fn pull<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+    fn pull<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         let Some(from) = self.hosts.pace.turn(host) else { return };
         let packet = self.fabric.parameters().mtu;
         let next = now + self.fabric.kind(self.fabric.link_of(host)).transmission(packet);
@@ -280,7 +285,7 @@ impl MessageNetwork {
     }
 
     /// Submits a message to a host, at `now` or, if it is not urgent, at a future time.
-    pub fn send<E: From<Event>>(&mut self, now: Time, at: Time, message: Message, queue: &mut EventQueue<E>) {
+    pub fn send<E: Copy + From<Event>>(&mut self, now: Time, at: Time, message: Message, queue: &mut DelayQueue<E>) {
         let Message { from, to, bytes, token, tell_sent, is_urgent } = message;
         debug_assert!(from.max(to) < self.topology().hosts(), "{from} to {to} of {} hosts", self.topology().hosts());
         debug_assert!(!is_urgent || bytes <= u64::from(self.fabric.parameters().mtu), "an answer is a packet");
@@ -308,13 +313,13 @@ impl MessageNetwork {
 
     /// Makes a host continue as soon as it can.
     #[inline]
-    fn kick<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+    fn kick<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         self.hosts.kick(now.max(self.fabric.free(host)), host, queue);
     }
 
     /// Sends the next packet of a host.
     #[inline]
-    fn go_on<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+    fn go_on<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         let sender = &mut self.hosts.senders[host as usize];
         // An earlier event may have made it do this already.
         if sender.wake != now || sender.is_stalled {
@@ -347,7 +352,7 @@ impl MessageNetwork {
     }
 
     /// Sends the next packet of a host whose flows have paces of their own.
-    fn go_on_at_pace<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+    fn go_on_at_pace<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         let Some((at, next)) = self.hosts.next(now, host) else { return };
         if at > now {
             return self.kick(now, host, queue);
@@ -370,7 +375,7 @@ impl MessageNetwork {
     }
 
     #[inline]
-    fn send_packet<E: From<Event>>(&mut self, now: Time, host: u32, packet: u32, queue: &mut EventQueue<E>) {
+    fn send_packet<E: Copy + From<Event>>(&mut self, now: Time, host: u32, packet: u32, queue: &mut DelayQueue<E>) {
         self.hosts.senders[host as usize].is_stalled = true;
         self.fabric.inject(now, packet, &mut Edges { hosts: &mut self.hosts, queue });
     }
@@ -386,13 +391,13 @@ impl MessageNetwork {
     }
 
     /// Sends a whole message to the host itself, which is behind the message `before` in the queue.
-    fn turn_around<E: From<Event>>(
+    fn turn_around<E: Copy + From<Event>>(
         &mut self,
         now: Time,
         host: u32,
         before: Option<u32>,
         id: u32,
-        queue: &mut EventQueue<E>,
+        queue: &mut DelayQueue<E>,
     ) {
         let Hosts { senders, messages, .. } = &mut self.hosts;
         senders[host as usize].queue.remove(before, id, messages);
@@ -422,7 +427,7 @@ impl Hosts {
     }
 
     /// Makes a host continue as soon as it can, when its link is free at `at`.
-    fn kick<E: From<Event>>(&mut self, mut at: Time, host: u32, queue: &mut EventQueue<E>) {
+    fn kick<E: Copy + From<Event>>(&mut self, mut at: Time, host: u32, queue: &mut DelayQueue<E>) {
         let sender = &self.senders[host as usize];
         if sender.is_stalled {
             return;
@@ -467,7 +472,7 @@ impl Hosts {
     }
 
     /// Notes the time of a message's packet on its host's link.
-    fn packet_left<E: From<Event>>(&mut self, left: Left, queue: &mut EventQueue<E>) {
+    fn packet_left<E: Copy + From<Event>>(&mut self, left: Left, queue: &mut DelayQueue<E>) {
         let id = left.token;
         let (host, to) = (self.messages[id].from, self.messages[id].to);
         self.pace.leaves(left.start, host, to, left.bytes);
@@ -481,7 +486,12 @@ impl Hosts {
     }
 
     /// Notes the time of a message's last packet on its host's link.
-    fn message_left<E: From<Event>>(&mut self, id: u32, Left { end, kind, .. }: Left, queue: &mut EventQueue<E>) {
+    fn message_left<E: Copy + From<Event>>(
+        &mut self,
+        id: u32,
+        Left { end, kind, .. }: Left,
+        queue: &mut DelayQueue<E>,
+    ) {
         let message = &mut self.messages[id];
         if std::mem::take(&mut message.tell_sent) {
             queue.push(end, Event::Sent(id).into());

@@ -1,4 +1,4 @@
-use sim::{EventQueue, Time, TimePerByte};
+use sim::{DelayQueue, Time, TimePerByte};
 
 use super::{Event, Message, MessageNetwork, Notice};
 use crate::fabric::{Flow, Parameters, Report, Routing, Transport};
@@ -33,7 +33,7 @@ pub(super) fn simulate(
     messages: &[(u64, u32, u32, u64)],
 ) -> (Vec<u64>, Report) {
     let mut network = MessageNetwork::new(topology, parameters.clone()).unwrap();
-    let mut queue: EventQueue<Event> = EventQueue::default();
+    let mut queue: DelayQueue<Event> = DelayQueue::default();
     for (token, &(at, from, to, bytes)) in (0..).zip(messages) {
         let message = Message { from, to, bytes, token, tell_sent: false, is_urgent: false };
         network.send(Time::ZERO, Time::from_ps(at), message, &mut queue);
@@ -266,7 +266,7 @@ fn lost_packets_are_sent_until_all_is_there() {
 #[test]
 fn answers_go_between_the_packets_of_a_message() {
     let mut network = MessageNetwork::new(Topology::single_switch(2).unwrap(), sc17()).unwrap();
-    let mut queue: EventQueue<Event> = EventQueue::default();
+    let mut queue: DelayQueue<Event> = DelayQueue::default();
     let message =
         |token, bytes, is_urgent: bool| Message { from: 0, to: 1, bytes, token, tell_sent: !is_urgent, is_urgent };
     network.send(Time::ZERO, Time::ZERO, message(0, 10 * MTU, false), &mut queue);
