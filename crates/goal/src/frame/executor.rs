@@ -120,7 +120,11 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Returns the CPU of a rank that has the number of an operation's CPU.
     #[inline]
     pub fn cpu_of(&self, rank: u32, op: u32) -> usize {
-        rank as usize * self.state.schedule.cpus() + self.state.ops[op as usize].cpu()
+        match self.state.schedule.cpus() {
+            // The operation need not be in the processor's cache.
+            1 => rank as usize,
+            cpus => rank as usize * cpus + self.state.ops[op as usize].cpu(),
+        }
     }
 
     /// Returns the rank of a CPU.

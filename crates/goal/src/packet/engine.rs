@@ -1,7 +1,7 @@
 use net::messages::{Message, MessageNetwork, Notice};
 use net::{NetError, Topology};
-use sim::Time;
 use sim::memory::prefetch;
+use sim::{Time, TimePerByte};
 
 use super::record::{Recorder, Window};
 use super::task::{Phase, Task};
@@ -106,13 +106,12 @@ impl<'a> Model<'a> for Packets<'a> {
     #[inline]
     fn start(run: &mut Run<'a>, now: Time, cpu: usize, task: Task) -> Result<Option<(Task, Time)>, RunError> {
         let op = task.op();
-        let record = &run.state.ops[op as usize];
-        let bytes = run.state.bytes(op);
-        let overhead = run.model.parameters.overhead;
-        let of_bytes = run.model.parameters.overhead_per_byte.time(bytes.saturating_sub(1));
+        let (overhead, per_byte) = (run.model.parameters.overhead, run.model.parameters.overhead_per_byte);
+        let of_bytes = |bytes: u64| per_byte.time(bytes.saturating_sub(1));
         let end = match task.phase() {
             Phase::Operation => {
                 run.state.dependencies.started(op, now);
+                let record = &run.state.ops[op as usize];
                 match record.kind() {
                     Kind::Recv => {
                         if let Some(message) = run.state.post(op) {
@@ -123,15 +122,18 @@ impl<'a> Model<'a> for Packets<'a> {
                     Kind::Calc => run.end_of_work(now, cpu, Time::from_ns(record.calc_ns())),
                     _ => {
                         run.state.messages += 1;
+                        let bytes = run.state.bytes(op);
                         let at = run.end_of_work(now, cpu, overhead).min(Time::LIMIT);
-                        let bytes = if run.state.is_eager(op) { bytes } else { 0 };
-                        send(run, now, at, op, Phase::Message, bytes)?;
-                        run.end_of_work(at, cpu, of_bytes)
+                        let sent = if run.state.is_eager(op) { bytes } else { 0 };
+                        send(run, now, at, op, Phase::Message, sent)?;
+                        run.end_of_work(at, cpu, of_bytes(bytes))
                     }
                 }
             }
+            // The operation need not be in the processor's cache.
+            _ if per_byte == TimePerByte::INFINITE => run.end_of_work(now, cpu, overhead),
             Phase::Message if !run.state.is_eager(op) => run.end_of_work(now, cpu, overhead),
-            _ => run.end_of_work(now, cpu, overhead.saturating_add(of_bytes)),
+            _ => run.end_of_work(now, cpu, overhead.saturating_add(of_bytes(run.state.bytes(op)))),
         };
         Ok(Some((task, end)))
     }
@@ -170,11 +172,14 @@ impl<'a> Model<'a> for Packets<'a> {
         match event {
             Event::Network(event) => match run.model.network.handle(now, event, &mut run.queue) {
                 None => Ok(()),
-                Some(Notice::Arrived(token)) => arrived(run, now, Task::from_token(token)),
+                Some(Notice::Arrived { token, to }) => arrived(run, now, Task::from_token(token), to),
                 Some(Notice::Sent(token)) => sent(run, now, Task::from_token(token).op()),
             },
             Event::Cpu(cpu) => run.cpu_is_done(now, cpu),
-            Event::Take(token) => take(run, now, Task::from_token(token)),
+            Event::Take(token) => {
+                let task = Task::from_token(token);
+                take(run, now, task, run.state.ops[task.op() as usize].peer)
+            }
         }
     }
 
@@ -215,11 +220,7 @@ impl<'a> Model<'a> for Packets<'a> {
             _ => {}
         }
         match soon.get(6) {
-            Some(&Event::Network(event)) => {
-                if let Some(token) = network.prefetch_last(event) {
-                    prefetch(&raw const state.ops[Task::from_token(token).op() as usize]);
-                }
-            }
+            Some(&Event::Network(event)) => network.prefetch_last(event),
             Some(&Event::Cpu(cpu)) => {
                 if let Some(task) = run.cpu(cpu).current() {
                     let record = &state.ops[task.op() as usize];
@@ -250,12 +251,10 @@ impl<'a> Model<'a> for Packets<'a> {
                     }
                 }
             }
-            Some(&Event::Network(event @ net::messages::Event::Arrived(_))) => {
-                if let Some(token) = network.prefetch_last(event) {
-                    let op = Task::from_token(token).op();
-                    let record = &state.ops[op as usize];
-                    prefetch(&raw const run.model.cards[card_of(state, record.peer, op) as usize]);
-                    prefetch(run.cpu(run.cpu_of(record.peer, op) as u32));
+            Some(&Event::Network(event)) => {
+                if let Some(card) = network.receiver(event) {
+                    prefetch(&raw const run.model.cards[card as usize]);
+                    prefetch(run.cpu((card as usize / state.schedule.nics() * state.schedule.cpus()) as u32));
                 }
             }
             _ => {}
@@ -313,29 +312,27 @@ fn matched(run: &mut Run, now: Time, message: u32, receive: u32) -> Result<(), R
 }
 
 /// A card has all of a message.
-fn arrived(run: &mut Run, now: Time, task: Task) -> Result<(), RunError> {
+fn arrived(run: &mut Run, now: Time, task: Task, card: u32) -> Result<(), RunError> {
     if let Some(recorder) = &mut run.model.recorder {
         recorder.arrived(task, now);
     }
-    let op = task.op();
     if task.phase() == Phase::Clear {
+        let op = task.op();
         return send(run, now, now, op, Phase::Data, run.state.bytes(op));
     }
-    let card = card_of(&run.state, run.state.ops[op as usize].peer, op) as usize;
-    let at = now.max(run.model.cards[card]);
-    run.model.cards[card] = at.saturating_add(run.model.parameters.network.gap);
+    let next = &mut run.model.cards[card as usize];
+    let at = now.max(*next);
+    *next = at.saturating_add(run.model.parameters.network.gap);
     if at > now {
         run.queue.push(at, Event::Take(task.token()));
         return Ok(());
     }
-    take(run, now, task)
+    take(run, now, task, (card as usize / run.state.schedule.nics()) as u32)
 }
 
-/// A card hands a message to the CPU, which will look for its receive.
-fn take(run: &mut Run, now: Time, task: Task) -> Result<(), RunError> {
-    let record = &run.state.ops[task.op() as usize];
-    prefetch(run.state.matching.slot_of(record));
-    let cpu = run.cpu_of(record.peer, task.op());
+/// A card hands a message to the CPU of its rank, which will look for its receive.
+fn take(run: &mut Run, now: Time, task: Task, rank: u32) -> Result<(), RunError> {
+    let cpu = run.cpu_of(rank, task.op());
     run.request(now, cpu, task)
 }
 

@@ -26,8 +26,13 @@ pub enum Event {
 pub enum Notice {
     /// The last byte of the message with this token has left its host. This notice exists only on request.
     Sent(u32),
-    /// The whole message with this token has arrived.
-    Arrived(u32),
+    /// A whole message has arrived.
+    Arrived {
+        /// The token of the message.
+        token: u32,
+        /// The receiving host.
+        to: u32,
+    },
 }
 
 /// A message to send.
@@ -91,8 +96,8 @@ impl Sender {
 #[repr(align(64))]
 pub(super) struct InFlightMessage {
     from: u32,
-    to: u32,
-    pub token: u32,
+    pub to: u32,
+    token: u32,
     /// The next message in the queue of its host.
     next: u32,
     tell_sent: bool,
@@ -242,7 +247,10 @@ impl MessageNetwork {
                 None
             }
             Event::Sent(message) => Some(Notice::Sent(self.hosts.messages[message].token)),
-            Event::Arrived(message) => Some(Notice::Arrived(self.hosts.messages.remove(message).token)),
+            Event::Arrived(message) => {
+                let InFlightMessage { token, to, .. } = self.hosts.messages.remove(message);
+                Some(Notice::Arrived { token, to })
+            }
         }
     }
 

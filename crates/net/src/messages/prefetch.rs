@@ -26,19 +26,22 @@ impl MessageNetwork {
         }
     }
 
-    /// The third step fetches the hops after that, or the message of a packet on its last link. Returns the token of a
-    /// message that has arrived.
+    /// The third step fetches the hops after that, or the message of a packet on its last link.
     #[inline]
-    pub fn prefetch_last(&self, event: Event) -> Option<u32> {
+    pub fn prefetch_last(&self, event: Event) {
+        if let Event::Fabric(event) = event
+            && let Some(message) = self.fabric.prefetch_last(event)
+        {
+            self.hosts.messages.prefetch(message);
+        }
+    }
+
+    /// The receiver of a message whose arrival is an event that is to come.
+    #[inline]
+    pub fn receiver(&self, event: Event) -> Option<u32> {
         match event {
-            Event::Fabric(event) => {
-                if let Some(message) = self.fabric.prefetch_last(event) {
-                    self.hosts.messages.prefetch(message);
-                }
-                None
-            }
-            Event::Arrived(message) | Event::Sent(message) => Some(self.hosts.messages[message].token),
-            Event::Send(_) | Event::Pull(_) => None,
+            Event::Arrived(message) => Some(self.hosts.messages[message].to),
+            _ => None,
         }
     }
 }

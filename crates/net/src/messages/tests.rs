@@ -40,7 +40,7 @@ pub(super) fn simulate(
     }
     let mut arrivals = vec![None; messages.len()];
     while let Some((now, event)) = queue.pop() {
-        if let Some(Notice::Arrived(token)) = network.handle(now, event, &mut queue) {
+        if let Some(Notice::Arrived { token, .. }) = network.handle(now, event, &mut queue) {
             assert_eq!(arrivals[token as usize].replace(now.as_ps()), None, "arrived twice");
         }
     }
@@ -282,11 +282,11 @@ fn answers_go_between_the_packets_of_a_message() {
     // The answer is sent first; the short message follows the long one after g - G.
     let (long, short) = (G + 10 * MTU * G, G + 10 * MTU * G + 6_700 - G + 5 * G);
     let expected = [
-        (G + path, Notice::Arrived(1)),
+        (G + path, Notice::Arrived { token: 1, to: 1 }),
         (long, Notice::Sent(0)),
         (short, Notice::Sent(2)),
-        (long + path, Notice::Arrived(0)),
-        (short + path, Notice::Arrived(2)),
+        (long + path, Notice::Arrived { token: 0, to: 1 }),
+        (short + path, Notice::Arrived { token: 2, to: 1 }),
     ];
     assert_eq!(notices, expected);
 }
