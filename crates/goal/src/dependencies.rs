@@ -160,11 +160,23 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
+    /// Returns whether any operation waits for this one.
+    #[inline]
+    pub(crate) fn has_dependents(&self, op: u32) -> bool {
+        !self.edges_of(op).is_empty()
+    }
+
+    /// Reports that an operation without dependents is done. Must be called once, instead of [`DependencyTracker::done`].
+    #[inline]
+    pub(crate) fn done_alone(&mut self) {
+        self.done += 1;
+        self.step();
+    }
+
     /// Reports that an operation is done, which satisfies every `requires` on it. Must be called once.
     #[inline]
     pub fn done(&mut self, op: u32, at: Time) {
-        self.done += 1;
-        self.step();
+        self.done_alone();
         for &edge in self.edges_of(op) {
             if !self.has_start_dependencies || edge & ON_START == 0 {
                 self.satisfy(edge, at);

@@ -105,7 +105,7 @@ impl<'a> Model<'a> for Packets<'a> {
 
     #[inline]
     fn start(run: &mut Run<'a>, now: Time, cpu: usize, task: Task) -> Result<Option<(Task, Time)>, RunError> {
-        let op = task.op();
+        let (op, mut task) = (task.op(), task);
         let (overhead, per_byte) = (run.model.parameters.overhead, run.model.parameters.overhead_per_byte);
         let of_bytes = |bytes: u64| per_byte.time(bytes.saturating_sub(1));
         let end = match task.phase() {
@@ -119,12 +119,16 @@ impl<'a> Model<'a> for Packets<'a> {
                         }
                         return Ok(None);
                     }
-                    Kind::Calc => run.end_of_work(now, cpu, Time::from_ns(record.calc_ns())),
+                    Kind::Calc => {
+                        task = task.ending(!run.state.dependencies.has_dependents(op));
+                        run.end_of_work(now, cpu, Time::from_ns(record.calc_ns()))
+                    }
                     _ => {
                         run.state.messages += 1;
-                        let bytes = run.state.bytes(op);
+                        let (bytes, is_eager) = (run.state.bytes(op), run.state.is_eager(op));
+                        task = task.ending(is_eager && !run.state.dependencies.has_dependents(op));
                         let at = run.end_of_work(now, cpu, overhead).min(Time::LIMIT);
-                        let sent = if run.state.is_eager(op) { bytes } else { 0 };
+                        let sent = if is_eager { bytes } else { 0 };
                         send(run, now, at, op, Phase::Message, sent)?;
                         run.end_of_work(at, cpu, of_bytes(bytes))
                     }
@@ -150,6 +154,7 @@ impl<'a> Model<'a> for Packets<'a> {
     fn finish(run: &mut Run<'a>, now: Time, task: Task) -> Result<(), RunError> {
         let op = task.op();
         match task.phase() {
+            _ if task.is_last() => run.state.dependencies.done_alone(),
             Phase::Operation if run.state.ops[op as usize].kind() == Kind::Calc || run.state.is_eager(op) => {
                 run.state.dependencies.done(op, now);
             }
@@ -204,6 +209,8 @@ impl<'a> Model<'a> for Packets<'a> {
     #[inline(always)]
     fn prefetch(run: &Run<'a>) {
         let (state, network, soon) = (&run.state, &run.model.network, run.queue.soon());
+        // What a CPU does, if its end needs the operation.
+        let current = |cpu: u32| run.cpu(cpu).current().filter(|task| !task.is_last());
         match soon.get(12) {
             Some(&Event::Network(event)) => network.prefetch(event),
             Some(&Event::Cpu(cpu)) => prefetch(run.cpu(cpu)),
@@ -213,7 +220,7 @@ impl<'a> Model<'a> for Packets<'a> {
         match soon.get(9) {
             Some(&Event::Network(event)) => network.prefetch_next(event),
             Some(&Event::Cpu(cpu)) => {
-                if let Some(task) = run.cpu(cpu).current() {
+                if let Some(task) = current(cpu) {
                     prefetch(&raw const state.ops[task.op() as usize]);
                 }
             }
@@ -222,7 +229,7 @@ impl<'a> Model<'a> for Packets<'a> {
         match soon.get(6) {
             Some(&Event::Network(event)) => network.prefetch_last(event),
             Some(&Event::Cpu(cpu)) => {
-                if let Some(task) = run.cpu(cpu).current() {
+                if let Some(task) = current(cpu) {
                     let record = &state.ops[task.op() as usize];
                     if task.phase() == Phase::Message {
                         prefetch(state.matching.slot_of(record));
@@ -237,11 +244,11 @@ impl<'a> Model<'a> for Packets<'a> {
         }
         match soon.get(3) {
             Some(&Event::Cpu(cpu)) => {
-                if let Some(task) = run.cpu(cpu).current() {
+                for task in (0..AHEAD).map_while(|before| run.cpu(cpu).waiting(before)) {
+                    Self::prefetch_task(run, task);
+                }
+                if let Some(task) = current(cpu) {
                     let record = &state.ops[task.op() as usize];
-                    for task in (0..AHEAD).map_while(|before| run.cpu(cpu).waiting(before)) {
-                        Self::prefetch_task(run, task);
-                    }
                     if task.phase() == Phase::Message {
                         let last = last_of(state, record);
                         prefetch(state.ops.as_ptr().wrapping_add(last));
@@ -260,7 +267,7 @@ impl<'a> Model<'a> for Packets<'a> {
             _ => {}
         }
         if let Some(&Event::Cpu(cpu)) = soon.get(1)
-            && let Some(task) = run.cpu(cpu).current()
+            && let Some(task) = current(cpu)
             && task.phase() == Phase::Message
             && let Some(record) = state.ops.get(last_of(state, &state.ops[task.op() as usize]))
         {

@@ -1,6 +1,10 @@
 /// A task of a CPU: an operation, or the reception of a message of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Task(u32);
+pub(super) struct Task {
+    token: u32,
+    /// Whether the end of the task is the end of its operation, for which nothing waits.
+    is_last: bool,
+}
 
 /// A part of an operation, or a message of a send.
 //
@@ -21,32 +25,44 @@ const SHIFT: u32 = 30;
 
 impl Task {
     pub fn new(op: u32, phase: Phase) -> Task {
-        Task(op | (phase as u32) << SHIFT)
+        Task::from_token(op | (phase as u32) << SHIFT)
     }
 
     /// Returns the task of a message with this token.
     #[inline]
     pub fn from_token(token: u32) -> Task {
-        Task(token)
+        Task { token, is_last: false }
     }
 
     #[inline]
     pub fn token(self) -> u32 {
-        self.0
+        self.token
     }
 
     #[inline]
     pub fn op(self) -> u32 {
-        self.0 & ((1 << SHIFT) - 1)
+        self.token & ((1 << SHIFT) - 1)
     }
 
     #[inline]
     pub fn phase(self) -> Phase {
-        match self.0 >> SHIFT {
+        match self.token >> SHIFT {
             0 => Phase::Operation,
             1 => Phase::Message,
             2 => Phase::Data,
             _ => Phase::Clear,
         }
+    }
+
+    /// Returns this task, with whether its end is the end of its operation, for which nothing waits. Then what follows is known without
+    /// the operation, which is seldom in the processor's cache.
+    #[inline]
+    pub fn ending(self, is_last: bool) -> Task {
+        Task { is_last, ..self }
+    }
+
+    #[inline]
+    pub fn is_last(self) -> bool {
+        self.is_last
     }
 }
