@@ -100,8 +100,14 @@ impl Queue {
         if due.len() > 2 * BATCH {
             self.late.push(Reverse(entry));
         } else {
-            let place = self.next + due.partition_point(|other| *other < entry);
-            self.due.insert(place, entry);
+            self.due.push(entry);
+            let due = &mut self.due[self.next..];
+            let mut place = due.len() - 1;
+            while place > 0 && entry < due[place - 1] {
+                due[place] = due[place - 1];
+                place -= 1;
+            }
+            due[place] = entry;
         }
     }
 
