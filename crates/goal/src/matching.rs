@@ -186,6 +186,12 @@ impl<'a> Matching<'a> {
         &self.slots[hash(key(record)) as usize & (self.slots.len() - 1)]
     }
 
+    /// Returns the number of slots, in 8 bytes each.
+    #[inline]
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Returns whether a list holds sends or receives.
     #[inline]
     fn holds(&self, slot: usize) -> Kind {

@@ -45,6 +45,16 @@ fn nics_overlap_gaps_and_cpus_overlap_overheads() {
 }
 
 #[test]
+fn what_can_start_does_not_wait_for_what_came_first() {
+    // The NIC is busy until 50146, so the second send waits, but the calculation runs from 1500 on.
+    let sender = "a: send 8192b to 1 b: send 1b to 1 b requires a c: calc 5000 c requires a";
+    assert_eq!(ends(&[sender, "recv 8192b from 0 recv 1b from 0"])[0], 51_646);
+    // A calculation that ends later than the NIC is free was first all the same.
+    let sender = "a: send 8192b to 1 b: send 1b to 1 b requires a c: calc 50000 c requires a";
+    assert_eq!(ends(&[sender, "recv 8192b from 0 recv 1b from 0"])[0], 53_000);
+}
+
+#[test]
 fn wildcards_take_what_was_posted_or_arrived_first_in_their_space() {
     // The receive with the wildcard is posted first and takes the message with tag 5, so its dependent runs from 5500.
     let receiver = "a: recv 1b from any tag any b: recv 1b from 0 tag 5 c: calc 10000 c requires a";

@@ -29,6 +29,10 @@ const AHEAD: usize = 4;
 const BEGIN_AHEAD: usize = 8;
 /// Largest number of ranks for which the cache still holds what was prefetched when it is needed.
 const CACHED_RANKS: usize = 1 << 15;
+/// Bytes of the state of the ranks and of their lists that stay in the cache, so that prefetching them would only cost.
+const CACHED_BYTES: usize = 1 << 18;
+/// Bytes of the state of a rank.
+const BYTES_OF_RANK: usize = 72;
 
 /// Executes some ranks of a schedule.
 pub(super) struct Engine<'a, R, X, O> {
@@ -42,6 +46,10 @@ pub(super) struct Engine<'a, R, X, O> {
     record: Option<(Vec<Span>, Vec<Match>)>,
     /// See [`DependencyTracker::prefetch`](crate::DependencyTracker).
     ahead: usize,
+    /// Events are prefetched when more lists than these have a slot.
+    cached_slots: usize,
+    /// Whether operations may start in the past.
+    has_past: bool,
 }
 
 impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
@@ -66,6 +74,8 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             queues: Lengths::new(ranks.clone()),
             record: options.record.then(Default::default),
             ahead: if ranks.len() <= CACHED_RANKS { AHEAD } else { 0 },
+            has_past: schedule.cpus > 1 && options.ignore_other_cpus,
+            cached_slots: CACHED_BYTES.saturating_sub(ranks.len() * BYTES_OF_RANK) / size_of::<u64>(),
         }
     }
 
@@ -76,7 +86,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     #[inline]
     pub fn run(&mut self, limit: u64) -> Result<(), RunError> {
         while let Some(entry) = self.queue.pop(limit) {
-            self.prefetch();
+            if self.state.matching.slots() > self.cached_slots {
+                self.prefetch();
+            }
             self.entry(entry.at(), entry.number(), entry.event())?;
         }
         Ok(())
@@ -111,7 +123,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Prefetches what the events that are due soon will need. With many ranks, little of it is in the cache.
+    /// Prefetches what the events that are due soon will need. With many ranks or lists, little of it is in the cache.
     #[inline(always)]
     fn prefetch(&self) {
         if let Some(event) = self.queue.soon(12) {
@@ -309,8 +321,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     /// happens until then. If nothing can have arrived by then and no operation waits for its start, it is posted at once.
     #[inline]
     fn enqueue(&mut self, now: u64, ops: &[u32], nothing_arrives: bool) {
-        // The first one goes straight to the queue if it can start now. When it is executed, it wakes the others.
-        let (mut is_first, mut goes) = (true, false);
+        // The first one may go straight to the queue. When its turn comes, it wakes the others, except those that can start
+        // earlier.
+        let (mut is_first, mut goes_at, mut wakes) = (true, u64::MAX, false);
         for (index, &op) in ops.iter().enumerate() {
             if nothing_arrives && let Some(&soon) = ops.get(index + BEGIN_AHEAD) {
                 prefetch(self.state.matching.slot_of(&self.state.ops[soon as usize]));
@@ -331,17 +344,25 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             let free = self.resources.free(place);
             if ready > free {
                 self.insert(record.rank, Entry::new(ready, number, op));
-            } else if is_first && free <= now && self.resources.is_idle(place) {
+            } else if is_first && self.goes(now, free, place) {
                 self.insert(record.rank, Entry::new(free, number, op));
-                goes = true;
+                goes_at = free;
             } else {
                 self.wait(place, number, op);
+                wakes |= free.max(now) < goes_at;
             }
             is_first = false;
         }
-        if !is_first && !goes {
+        if wakes {
             self.schedule_wake(self.state.ops[ops[0] as usize].rank);
         }
+    }
+
+    /// Returns whether an operation that can start when its resources are free goes straight to the queue: as nothing waits
+    /// at its rank that could start before, or as it starts now.
+    #[inline(always)]
+    fn goes(&self, now: u64, free: u64, place: Place) -> bool {
+        (!self.has_past && self.resources.none_waits(place.rank)) || (free <= now && self.resources.is_idle(place))
     }
 
     /// Inserts an event that has just got its number.

@@ -58,6 +58,8 @@ pub(super) trait Resources {
     fn raise(&mut self, place: Place, at: u64);
     /// Returns whether nothing waits in a class.
     fn is_idle(&self, place: Place) -> bool;
+    /// Returns whether nothing waits at a rank.
+    fn none_waits(&self, rank: u32) -> bool;
     /// Makes an operation or message wait. Lists are linked through `words`.
     fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords);
     /// Returns the first operation or message that waits at a rank.
@@ -160,6 +162,11 @@ impl Resources for One {
     }
 
     #[inline]
+    fn none_waits(&self, rank: u32) -> bool {
+        self.of(rank).lists.iter().all(|list| list.first == NOBODY)
+    }
+
+    #[inline]
     fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords) {
         let list = &mut self.ranks[(place.rank - self.first_rank) as usize].lists[place.side as usize];
         if list.first == NOBODY {
@@ -189,7 +196,7 @@ impl Resources for One {
     #[inline]
     fn first(&self, rank: u32) -> Option<First> {
         let Line { free, lists, .. } = self.of(rank);
-        if lists.iter().all(|list| list.first == NOBODY) {
+        if self.none_waits(rank) {
             return None;
         }
         let at = |side: usize| if lists[side].first == NOBODY { u64::MAX } else { free[0].max(free[side]) };
@@ -337,6 +344,10 @@ impl Resources for Many {
     fn is_idle(&self, place: Place) -> bool {
         let mut classes = self.ranks[self.index(place.rank)].classes.iter();
         classes.find(|class| class.place == place).is_none_or(|class| class.first().is_none())
+    }
+
+    fn none_waits(&self, rank: u32) -> bool {
+        self.ranks[self.index(rank)].classes.iter().all(|class| class.first().is_none())
     }
 
     fn add(&mut self, place: Place, number: u32, op: u32, _: &mut OperationWords) {
