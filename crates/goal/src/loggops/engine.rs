@@ -67,7 +67,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Engine {
             state: RunState::new(schedule, ranks.clone(), parameters.eager, with_ready_times, progress),
             parameters,
-            queue: Queue::new(),
+            queue: Queue::new(ranks.len()),
             resources: R::new(schedule, ranks.clone()),
             noise,
             order,

@@ -10,6 +10,9 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// Up to this many entries of a slot are sorted instead of distributed further.
 const BATCH: usize = 16;
+/// With up to this many ranks it is half as many, so that a slot does not have nearly all entries: each new one would be
+/// inserted among them.
+const FEW_RANKS: usize = 64;
 
 /// An event at a time in picoseconds. Of those at the same time, the one with the smallest number comes first.
 //
@@ -68,11 +71,15 @@ pub(super) struct Queue {
     /// A bit for each level that is not empty.
     used_levels: u32,
     pool: Pool<Entry>,
+    /// Up to this many entries of a slot are sorted instead of distributed further.
+    batch: usize,
 }
 
 impl Queue {
-    pub fn new() -> Queue {
+    /// Creates an empty queue for the events of a number of ranks.
+    pub fn new(ranks: usize) -> Queue {
         Queue {
+            batch: if ranks <= FEW_RANKS { BATCH / 2 } else { BATCH },
             horizon: 0,
             due: Vec::new(),
             next: 0,
@@ -97,7 +104,7 @@ impl Queue {
 
     fn insert(&mut self, entry: Entry) {
         let due = &self.due[self.next..];
-        if due.len() > 2 * BATCH {
+        if due.len() > 2 * self.batch {
             self.late.push(Reverse(entry));
         } else {
             self.due.push(entry);
@@ -193,7 +200,7 @@ impl Queue {
         }
         let mut entries = std::mem::take(&mut self.slots[slot]);
         let last_moment = entries[0].at() | ((1 << (level as u32 * BITS)) - 1);
-        if level == 0 || (entries.len() <= BATCH && last_moment < limit) {
+        if level == 0 || (entries.len() <= self.batch && last_moment < limit) {
             self.horizon = last_moment;
             std::mem::swap(&mut self.due, &mut entries);
         } else {
@@ -226,8 +233,9 @@ mod tests {
         fn entries_come_by_time_and_then_by_number(
             // `None` takes an entry out. A push is this far ahead, and has the number of an earlier entry or a new one.
             steps in prop::collection::vec(prop::option::weighted(0.6, (0u64..8, 0u32..40, any::<bool>())), 1..400),
+            ranks in prop::sample::select(vec![FEW_RANKS, FEW_RANKS + 1]),
         ) {
-            let (mut queue, mut list, mut now) = (Queue::new(), Vec::new(), 0);
+            let (mut queue, mut list, mut now) = (Queue::new(ranks), Vec::new(), 0);
             let mut numbers: Vec<u32> = (0..200).collect();
             let mut fresh = 200;
             for step in steps.into_iter().chain(std::iter::repeat_n(None, 400)) {
@@ -252,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_past_comes_first() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::new(1);
         let entry = |at, number: u32| Entry::new(at, number, 0);
         queue.push(entry(100, 0));
         queue.push(entry(100, 1));
