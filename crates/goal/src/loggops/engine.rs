@@ -34,6 +34,22 @@ const CACHED_BYTES: usize = 1 << 18;
 /// Bytes of the state of a rank.
 const BYTES_OF_RANK: usize = 72;
 
+/// Receives of a rank that are posted one directly after the other: at the same time, with consecutive numbers. The words of
+/// the operations link them; the last is linked to itself.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    at: u64,
+    /// The number of the first receive.
+    number: u32,
+    first: u32,
+    last: u32,
+    /// Whether an operation waits for the start of one of them.
+    unblocks: bool,
+}
+
+/// A key of an event after all others.
+const END: (u64, u32) = (u64::MAX, NO_NUMBER);
+
 /// Executes some ranks of a schedule.
 pub(super) struct Engine<'a, R, X, O> {
     state: RunState<'a>,
@@ -50,6 +66,8 @@ pub(super) struct Engine<'a, R, X, O> {
     cached_slots: usize,
     /// Whether operations may start in the past.
     has_past: bool,
+    /// Whether the posting of receives may be delayed until a message looks for them.
+    delays: bool,
 }
 
 impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
@@ -75,6 +93,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             record: options.record.then(Default::default),
             ahead: if ranks.len() <= CACHED_RANKS { AHEAD } else { 0 },
             has_past: schedule.cpus > 1 && options.ignore_other_cpus,
+            delays: O::IS_FINAL && R::KEEPS_NUMBERS,
             cached_slots: CACHED_BYTES.saturating_sub(ranks.len() * BYTES_OF_RANK) / size_of::<u64>(),
         }
     }
@@ -95,7 +114,12 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     }
 
     /// Ends the run when nothing happens any more.
-    pub fn finish(self) -> Result<Outcome, Deadlock> {
+    pub fn finish(mut self) -> Result<Outcome, Deadlock> {
+        for rank in self.state.ranks() {
+            if let Some(delayed) = self.take_delayed(rank, END) {
+                self.post(delayed.at(), delayed.number(), delayed.event());
+            }
+        }
         let (ranks, ops, resources) = (self.state.ranks(), self.state.schedule.len(), self.resources);
         let ends = ranks.map(|rank| Time::from_ps(resources.end(rank))).collect();
         let (spans, matches) = self.record.unwrap_or_default();
@@ -164,9 +188,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             return self.wake(now, number, rank_of(event, record));
         }
         if event & MESSAGE == 0 && record.kind() == Kind::Recv {
-            self.order.begin(now, number);
-            self.receive(now, op);
-            self.settle(now);
+            self.post(now, number, op);
             return Ok(());
         }
         let place = place(record, event & MESSAGE != 0);
@@ -174,7 +196,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             self.wait(place, number, op);
         } else {
             self.order.begin(now, number);
-            self.execute(now, op, record, place)?;
+            self.execute(now, number, op, record, place)?;
             self.settle(now);
         }
         self.schedule_wake(place.rank);
@@ -195,7 +217,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             self.resources.take(rank, first.list, &self.state.dependencies.words);
             let record = &self.state.ops[first.op as usize];
             self.order.begin(now, number);
-            self.execute(now, first.op, record, place(record, first.is_message))?;
+            self.execute(now, number, first.op, record, place(record, first.is_message))?;
             self.settle(now);
         }
         self.schedule_wake(rank);
@@ -219,7 +241,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
 
     /// Executes an operation or message whose resources are free.
     #[inline(always)]
-    fn execute(&mut self, now: u64, op: u32, record: &Op, place: Place) -> Result<(), RunError> {
+    fn execute(&mut self, now: u64, number: u32, op: u32, record: &Op, place: Place) -> Result<(), RunError> {
         let cpu = place.rank as usize * self.state.schedule.cpus + place.cpu;
         if place.side == Side::Calc {
             let end = self.noise.end(cpu, now, record.calc_ns() * 1000);
@@ -255,7 +277,13 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             let end = self.in_time(after(overhead_end, overhead_per_byte.max(gap_per_byte)), op)?;
             self.resources.occupy(place, end, nic_end);
             self.record(now, op, place, end, nic_end);
+            if let Some(delayed) = self.take_delayed(place.rank, (now, number)) {
+                self.post(delayed.at(), delayed.number(), delayed.event());
+            }
             let receive = self.state.arrive(op);
+            if receive.is_none() {
+                self.hurry(place.rank);
+            }
             self.queues.arrived(place.rank, receive.is_some());
             match receive {
                 Some(receive) => {
@@ -276,6 +304,55 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             let is_message = place.side == Side::Message;
             let [start, cpu_end, nic_end] = [now, cpu_end, nic_end].map(Time::from_ps);
             spans.push(Span { rank: place.rank, op, is_message, start, arrival: start, cpu_end, nic_end });
+        }
+    }
+
+    /// Posts the receives of a batch, which begins with `op`. What one of them lets begin comes after all of them, as it gets
+    /// a greater number.
+    #[inline(never)]
+    fn post(&mut self, at: u64, mut number: u32, mut op: u32) {
+        loop {
+            let next = self.state.dependencies.words.next(op);
+            self.order.begin(at, number);
+            self.receive(at, op);
+            self.settle(at);
+            if next == op {
+                return;
+            }
+            (op, number) = (next, number + 1);
+        }
+    }
+
+    /// Has receives posted at their time. Nobody but the messages of the rank looks at its posted receives. So while no message
+    /// waits for one, they are posted when the next message is received. With a single CPU, receives are posted in the order
+    /// in which they become ready, so that it is enough to delay those that came last.
+    #[inline(always)]
+    fn post_later(&mut self, rank: u32, batch: Batch) {
+        self.hurry(rank);
+        if self.delays && !batch.unblocks && self.queues.delay(rank, batch.at, batch.first) {
+            self.resources.keep_number(batch.first, batch.number);
+        } else {
+            self.insert(rank, Entry::new(batch.at, batch.number, batch.first));
+        }
+    }
+
+    /// Takes the event for receives whose posting is delayed, if it is before this time and number.
+    #[inline(always)]
+    fn take_delayed(&mut self, rank: u32, before: (u64, u32)) -> Option<Entry> {
+        let (at, first) = self.queues.delayed(rank)?;
+        let number = self.resources.kept_number(first);
+        if (at, number) >= before {
+            return None;
+        }
+        self.queues.end_delay(rank);
+        Some(Entry::new(at, number, first))
+    }
+
+    /// Inserts the event for receives whose posting is delayed.
+    #[inline(always)]
+    fn hurry(&mut self, rank: u32) {
+        if let Some(delayed) = self.take_delayed(rank, END) {
+            self.insert(rank, delayed);
         }
     }
 
@@ -324,6 +401,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         // The first one may go straight to the queue. When its turn comes, it wakes the others, except those that can start
         // earlier.
         let (mut is_first, mut goes_at, mut wakes) = (true, u64::MAX, false);
+        // What happens in the past, or is posted at once, comes between the others.
+        let batches = !self.has_past && !nothing_arrives;
+        let mut receives: Option<Batch> = None;
         for (index, &op) in ops.iter().enumerate() {
             if nothing_arrives && let Some(&soon) = ops.get(index + BEGIN_AHEAD) {
                 prefetch(self.state.matching.slot_of(&self.state.ops[soon as usize]));
@@ -337,7 +417,21 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
                     continue;
                 }
                 let at = self.resources.cpu_free(record.rank, record.cpu()).max(ready);
-                self.insert(record.rank, Entry::new(at, number, op));
+                let unblocks = self.state.dependencies.unblocks_on_start(op);
+                self.state.dependencies.words.set_next(op, op);
+                match &mut receives {
+                    Some(batch) if batch.at == at && batches => {
+                        self.state.dependencies.words.set_next(batch.last, op);
+                        batch.last = op;
+                        batch.unblocks |= unblocks;
+                    }
+                    _ => {
+                        let batch = Batch { at, number, first: op, last: op, unblocks };
+                        if let Some(before) = receives.replace(batch) {
+                            self.post_later(record.rank, before);
+                        }
+                    }
+                }
                 continue;
             }
             let place = place(record, false);
@@ -353,13 +447,16 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             }
             is_first = false;
         }
+        if let Some(batch) = receives {
+            self.post_later(self.state.ops[ops[0] as usize].rank, batch);
+        }
         if wakes {
             self.schedule_wake(self.state.ops[ops[0] as usize].rank);
         }
     }
 
-    /// Returns whether an operation that can start when its resources are free goes straight to the queue: as nothing waits
-    /// at its rank that could start before, or as it starts now.
+    /// Returns whether an operation that can start when its resources are free goes straight to the queue: because nothing
+    /// waits at its rank that could start before, or because it starts now.
     #[inline(always)]
     fn goes(&self, now: u64, free: u64, place: Place) -> bool {
         (!self.has_past && self.resources.none_waits(place.rank)) || (free <= now && self.resources.is_idle(place))

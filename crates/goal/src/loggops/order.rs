@@ -3,6 +3,8 @@ use super::queue::Entry;
 /// Gives ascending numbers to events when they are inserted. Events of the same time are executed in the order of their
 /// numbers.
 pub(super) trait Order {
+    /// Whether numbers are final as soon as they are given.
+    const IS_FINAL: bool;
     /// An event that may insert others is executed: `number` at the time `at`.
     fn begin(&mut self, at: u64, number: u32);
     /// Returns the number of the event that is inserted next.
@@ -21,6 +23,8 @@ pub(super) trait Order {
 pub(super) struct Alone(u32);
 
 impl Order for Alone {
+    const IS_FINAL: bool = true;
+
     #[inline(always)]
     fn begin(&mut self, _: u64, _: u32) {}
 

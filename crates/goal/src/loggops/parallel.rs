@@ -79,6 +79,8 @@ struct Part<'a> {
 }
 
 impl Order for Part<'_> {
+    const IS_FINAL: bool = false;
+
     #[inline(always)]
     fn begin(&mut self, at: u64, number: u32) {
         self.unlogged = Some((at, number));

@@ -33,11 +33,17 @@ impl Queues {
     }
 }
 
-/// The present lengths of both queues of each rank.
+/// Flag of a number of unexpected messages, which is zero: the other bits are the first receive whose posting is delayed.
+const DELAYED: u32 = 1 << 31;
+
+/// The present lengths of both queues of each rank, and the receives whose posting is delayed as no message waits for them.
 #[derive(Debug)]
 pub(super) struct Lengths {
     first_rank: u32,
+    /// Numbers of posted receives and of unexpected messages.
     ranks: HugePageSlice<[u32; 2]>,
+    /// When delayed receives are posted.
+    at: HugePageSlice<u64>,
     pub all: Queues,
 }
 
@@ -45,7 +51,8 @@ impl Lengths {
     pub fn new(ranks: Range<u32>) -> Lengths {
         let lengths = HugePageSlice::zeroed(ranks.len());
         lengths.populate(0..ranks.len());
-        Lengths { first_rank: ranks.start, ranks: lengths, all: Queues::default() }
+        let at = HugePageSlice::zeroed(ranks.len());
+        Lengths { first_rank: ranks.start, ranks: lengths, at, all: Queues::default() }
     }
 
     #[inline(always)]
@@ -53,12 +60,43 @@ impl Lengths {
         prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
 
+    /// Delays the posting of receives at the time `at`, and returns whether that is possible: when no message waits for them. None
+    /// may be delayed yet.
+    #[inline(always)]
+    pub fn delay(&mut self, rank: u32, at: u64, first: u32) -> bool {
+        let rank = (rank - self.first_rank) as usize;
+        let [_, unexpected] = &mut self.ranks[rank];
+        if *unexpected != 0 {
+            return false;
+        }
+        *unexpected = first | DELAYED;
+        self.at[rank] = at;
+        true
+    }
+
+    /// Returns the first receive whose posting is delayed, and when it is posted.
+    #[inline(always)]
+    pub fn delayed(&self, rank: u32) -> Option<(u64, u32)> {
+        let rank = (rank - self.first_rank) as usize;
+        let [_, unexpected] = self.ranks[rank];
+        if unexpected & DELAYED == 0 {
+            return None;
+        }
+        Some((self.at[rank], unexpected & !DELAYED))
+    }
+
+    /// Ends the delay of the receives of a rank.
+    #[inline(always)]
+    pub fn end_delay(&mut self, rank: u32) {
+        self.ranks[(rank - self.first_rank) as usize][1] = 0;
+    }
+
     /// Counts a receive that found its message, or was posted.
     #[inline(always)]
     pub fn posted(&mut self, rank: u32, found: bool) {
         let [posted, unexpected] = &mut self.ranks[(rank - self.first_rank) as usize];
         self.all.unexpected_searches += 1;
-        self.all.unexpected_lengths += u64::from(*unexpected);
+        self.all.unexpected_lengths += u64::from(if *unexpected & DELAYED == 0 { *unexpected } else { 0 });
         if found {
             *unexpected -= 1;
         } else {

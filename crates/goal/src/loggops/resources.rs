@@ -46,6 +46,8 @@ pub(super) struct First {
 ///
 /// All that wait in a class can start at the same time, so only the one with the smallest number matters.
 pub(super) trait Resources {
+    /// Whether [`Resources::keep_number`] keeps numbers.
+    const KEEPS_NUMBERS: bool;
     /// Creates the resources of `ranks`, all of them free.
     fn new(schedule: &Schedule, ranks: Range<u32>) -> Self;
     /// Returns when all resources of a class are free.
@@ -71,6 +73,10 @@ pub(super) trait Resources {
     fn take(&mut self, rank: u32, list: usize, words: &OperationWords);
     /// Returns the number of the wake-up that is in the queue of events for a rank.
     fn wake(&mut self, rank: u32) -> &mut u32;
+    /// Keeps the number of a receive, which never waits for resources.
+    fn keep_number(&mut self, receive: u32, number: u32);
+    /// Returns a number that was kept.
+    fn kept_number(&self, receive: u32) -> u32;
     /// Returns when the last CPU of a rank is free.
     fn end(&self, rank: u32) -> u64;
     /// Prefetches the resources of a rank.
@@ -87,7 +93,7 @@ pub(super) trait Resources {
 pub(super) struct One {
     first_rank: u32,
     ranks: HugePageSlice<Line>,
-    /// The numbers of the members that are not the first of their list.
+    /// The numbers of the members that are not the first of their list, and of receives whose posting is delayed.
     numbers: HugePageSlice<u32>,
 }
 
@@ -124,6 +130,8 @@ impl One {
 }
 
 impl Resources for One {
+    const KEEPS_NUMBERS: bool = true;
+
     fn new(schedule: &Schedule, ranks: Range<u32>) -> One {
         let empty = List { first: NOBODY, last: NOBODY, number: NO_NUMBER };
         let line = Line { free: [0; 3], lists: [empty; 3], wake: NO_NUMBER };
@@ -238,6 +246,16 @@ impl Resources for One {
         &mut self.of_mut(rank).wake
     }
 
+    #[inline(always)]
+    fn keep_number(&mut self, receive: u32, number: u32) {
+        self.numbers[receive as usize] = number;
+    }
+
+    #[inline(always)]
+    fn kept_number(&self, receive: u32) -> u32 {
+        self.numbers[receive as usize]
+    }
+
     fn end(&self, rank: u32) -> u64 {
         self.of(rank).free[0]
     }
@@ -313,6 +331,8 @@ impl Many {
 }
 
 impl Resources for Many {
+    const KEEPS_NUMBERS: bool = false;
+
     fn new(schedule: &Schedule, ranks: Range<u32>) -> Many {
         let (cpus, nics) = (schedule.cpus, schedule.nics);
         let free = vec![0; ranks.len() * (cpus + 2 * nics)];
@@ -402,6 +422,12 @@ impl Resources for Many {
     fn wake(&mut self, rank: u32) -> &mut u32 {
         let rank = self.index(rank);
         &mut self.ranks[rank].wake
+    }
+
+    fn keep_number(&mut self, _: u32, _: u32) {}
+
+    fn kept_number(&self, _: u32) -> u32 {
+        NO_NUMBER
     }
 
     fn end(&self, rank: u32) -> u64 {
