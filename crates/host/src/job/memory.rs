@@ -73,9 +73,6 @@ impl Job {
     pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
         let may_wait = self.sleeps_in_a_call(rank);
-        if self.ranks[rank].pages.is_full() {
-            self.write_pages(rank);
-        }
         if may_wait && self.ranks[rank].pages.write(address, bytes) {
             return Ok(());
         }

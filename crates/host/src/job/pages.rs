@@ -3,6 +3,9 @@
 //! A page that belongs to one process alone changes only when that process runs, or when a card writes to it. So the simulator may keep
 //! its contents while its rank sleeps, and write what cards have changed when the rank runs again. It does so for pages that are
 //! accessed often before that. Pages that processes may share are not kept: others read and write them.
+//!
+//! Of a page that cards have changed, the changed bytes are written and no others, each once however often it has changed: a signal
+//! handler of the rank may have written the rest.
 
 use super::remote;
 use std::fs::File;
@@ -18,8 +21,6 @@ const MOST: usize = 8;
 const OFTEN: u32 = 4;
 /// The number of pieces that one system call takes (IOV_MAX).
 const PIECES: usize = 1024;
-/// The number of changed bytes of a rank that wait at most until its next write.
-const BYTES: usize = 1 << 16;
 /// Bits of an entry of /proc/PID/pagemap (proc(5)): the page is in memory; it is of a file, or may be shared.
 const PRESENT: u64 = 1 << 63;
 const SHARED: u64 = 1 << 61;
@@ -32,9 +33,8 @@ pub struct Pages {
     pages: Vec<Page>,
     /// The page that is forgotten next.
     next: usize,
-    /// What has not been written yet: addresses and lengths of the pieces of `bytes`.
-    pieces: Vec<(u64, usize)>,
-    bytes: Vec<u8>,
+    /// Whether a page has changed and was not written since.
+    changed: bool,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,40 @@ enum State {
     /// Others may use it.
     Shared,
     /// It belongs to the process alone. It may be written if that was tried.
-    Kept { contents: Box<[u8; PAGE as usize]>, can_be_written: bool },
+    Kept { contents: Box<Contents>, can_be_written: bool },
+}
+
+/// What is in a page, with a bit for each byte that has changed and was not written since.
+#[derive(Debug)]
+struct Contents {
+    bytes: [u8; PAGE as usize],
+    changed: [u64; PAGE as usize / 64],
+}
+
+impl Contents {
+    fn write(&mut self, range: Range<usize>, bytes: &[u8]) {
+        self.bytes[range.clone()].copy_from_slice(bytes);
+        for word in range.start / 64..=(range.end - 1) / 64 {
+            let (from, to) = (range.start.max(word * 64) % 64, (range.end - 1).min(word * 64 + 63) % 64);
+            self.changed[word] |= u64::MAX << from & u64::MAX >> (63 - to);
+        }
+    }
+
+    /// Takes the next range of bytes, all of which have changed. They no longer count as changed.
+    fn take_changed(&mut self) -> Option<Range<usize>> {
+        let start_word = self.changed.iter().position(|&word| word != 0)?;
+        let start = start_word * 64 + self.changed[start_word].trailing_zeros() as usize;
+        let mut end = start;
+        while let Some(word) = self.changed.get_mut(end / 64) {
+            let ones = (*word >> (end % 64)).trailing_ones() as usize;
+            if ones == 0 {
+                break;
+            }
+            *word &= !(u64::MAX >> (64 - ones) << (end % 64));
+            end += ones;
+        }
+        Some(start..end)
+    }
 }
 
 /// Returns the page of a range of addresses, and where in it the range is, if it is in one page.
@@ -69,17 +102,16 @@ impl Pages {
     pub fn read(&mut self, address: u64, out: &mut [u8]) -> bool {
         let Some((number, range)) = within_page(address, out.len()) else { return false };
         let Some(State::Kept { contents, .. }) = self.find(number) else { return false };
-        out.copy_from_slice(&contents[range]);
+        out.copy_from_slice(&contents.bytes[range]);
         true
     }
 
-    /// Writes to a page that is kept and can be written. Returns whether it is. There must be room ([`Pages::is_full`]).
+    /// Writes to a page that is kept and can be written. Returns whether it is.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
         let Some((number, range)) = within_page(address, bytes.len()) else { return false };
         let Some(State::Kept { contents, can_be_written: true }) = self.find(number) else { return false };
-        contents[range].copy_from_slice(bytes);
-        self.pieces.push((address, bytes.len()));
-        self.bytes.extend_from_slice(bytes);
+        contents.write(range, bytes);
+        self.changed = true;
         true
     }
 
@@ -109,14 +141,9 @@ impl Pages {
         }
     }
 
-    /// Whether what has changed must be written before more is.
-    pub fn is_full(&self) -> bool {
-        self.pieces.len() == PIECES || self.bytes.len() > BYTES
-    }
-
     /// Returns the process to which something is to be written.
     pub fn changed(&self) -> Option<i32> {
-        (!self.pieces.is_empty()).then_some(self.pid)
+        self.changed.then_some(self.pid)
     }
 
     /// Writes what has changed to the process.
@@ -124,19 +151,30 @@ impl Pages {
     /// # Errors
     /// When not all could be written; nothing waits then, either.
     pub fn write_back(&mut self) -> io::Result<()> {
-        let written = remote::write_pieces(self.pid, &self.pieces, &self.bytes);
-        let length = self.bytes.len();
-        self.forget_changes();
-        match written? {
-            written if written == length => Ok(()),
-            _ => Err(io::ErrorKind::WriteZero.into()),
+        self.changed = false;
+        let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
+        for Page { number, state } in &mut self.pages {
+            let State::Kept { contents, .. } = state else { continue };
+            while let Some(range) = contents.take_changed() {
+                pieces.push((*number * PAGE + range.start as u64, range.len()));
+                bytes.extend_from_slice(&contents.bytes[range]);
+            }
         }
+        let mut rest = &bytes[..];
+        for pieces in pieces.chunks(PIECES) {
+            let (now, later) = rest.split_at(pieces.iter().map(|(_, length)| length).sum());
+            if remote::write_pieces(self.pid, pieces, now)? != now.len() {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            rest = later;
+        }
+        Ok(())
     }
 
     /// Drops what waits to be written.
     pub fn forget_changes(&mut self) {
-        self.pieces.clear();
-        self.bytes.clear();
+        self.changed = false;
+        self.forget();
     }
 
     /// Forgets the contents of the pages in a range of addresses, which are written in another way.
@@ -158,9 +196,9 @@ impl Pages {
 
 /// Returns the state of a page that is accessed again.
 fn keep(pid: i32, number: u64, can_be_written: bool) -> State {
-    let mut contents = Box::new([0; PAGE as usize]);
+    let mut contents = Box::new(Contents { bytes: [0; PAGE as usize], changed: [0; PAGE as usize / 64] });
     let is_read = is_private(pid, number)
-        && remote::read(pid, number * PAGE, &mut contents[..]).is_ok_and(|length| length == PAGE as usize);
+        && remote::read(pid, number * PAGE, &mut contents.bytes).is_ok_and(|length| length == PAGE as usize);
     if is_read { State::Kept { contents, can_be_written } } else { State::Shared }
 }
 
@@ -206,21 +244,37 @@ mod tests {
         assert!(pages.read(base, &mut out));
         pages.forget_range(base - 1, 2);
         assert!(!pages.read(base, &mut out));
-        pages.note(own(), base, 1, true);
-        for _ in 0..PIECES {
-            assert!(!pages.is_full() && pages.write(base, &[3]));
+        for _ in 0..2 {
+            pages.note(own(), base, 1, true);
         }
-        assert!(pages.is_full());
-        pages.write_back().unwrap();
-        assert_eq!(memory[offset..offset + 2], [3, 1]);
-        for _ in 0..=BYTES as u64 / PAGE {
-            assert!(!pages.is_full() && pages.write(base, &[4; PAGE as usize]));
+        for offset in (0..PAGE).step_by(3) {
+            assert!(pages.write(base + offset, &[3]) && pages.write(base + offset, &[4]));
         }
-        assert!(pages.is_full());
+        // More pieces than one system call takes; what the process writes beside them stays.
+        memory[offset + 1..][..PAGE as usize - 1].fill(9);
         pages.write_back().unwrap();
-        assert_eq!(memory[offset..][..PAGE as usize], [4; PAGE as usize]);
+        let pattern = |at: usize| if at.is_multiple_of(3) { 4 } else { 9 };
+        assert_eq!(memory[offset..][..PAGE as usize], std::array::from_fn::<u8, { PAGE as usize }, _>(pattern));
+        assert!(pages.write(base, &[5; PAGE as usize]));
+        pages.forget_changes();
+        assert!(pages.changed().is_none() && memory[offset] == 4);
         pages.forget();
         assert!(!pages.read(base, &mut out));
+    }
+
+    #[test]
+    fn what_has_changed_is_taken_in_ranges() {
+        let mut contents = Contents { bytes: [0; PAGE as usize], changed: [0; PAGE as usize / 64] };
+        let written = [0..1, 3..8, 8..64, 100..228, 227..230, 255..256, 256..257, 4000..4096];
+        for range in &written {
+            contents.write(range.clone(), &vec![1; range.len()]);
+        }
+        let taken: Vec<Range<usize>> = std::iter::from_fn(|| contents.take_changed()).collect();
+        assert_eq!(taken, [0..1, 3..64, 100..230, 255..257, 4000..4096]);
+        let number = written.iter().map(Range::len).sum::<usize>() - 1; // 227 was written twice
+        assert_eq!(contents.bytes.iter().filter(|byte| **byte == 1).count(), number);
+        contents.write(0..PAGE as usize, &[2; PAGE as usize]);
+        assert_eq!((contents.take_changed(), contents.take_changed()), (Some(0..PAGE as usize), None));
     }
 
     #[test]
