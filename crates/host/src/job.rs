@@ -218,7 +218,14 @@ impl Job {
             (None, PMI) => self.pmi.leave_barrier(rank),
             (None, _) => self.shared.answer(caller, reply),
         }
-        if sleeps { self.next_pause(rank) } else { self.wait(rank) }
+        if !sleeps {
+            return self.wait(rank);
+        }
+        // Nothing happens to a rank that sleeps, so what it has posted is taken over one by one.
+        match self.next_post(rank) {
+            Some(call) => Pause::Call(call),
+            None => self.next_pause(rank),
+        }
     }
 
     /// Returns why a call may not wait, for the user: it is a posted one that was answered ahead.

@@ -65,19 +65,19 @@ mod tests {
         let other = Event { hdr_data: 4, ..event };
         let ok = Reply::new(ReturnCode::Ok);
         let take = Belief::of(Op::PtlEQWait, &[1], digest(&event));
-        assert_eq!(take.objection(Op::PtlEQWait, &ok.with(&event)), None);
+        assert_eq!(take.objection(Op::PtlEQWait, &ok.clone().with(&event)), None);
         let gone = |code| {
             Some(format!(
                 "PtlEQWait has returned an event ahead of its time that was no longer there (return code {code})"
             ))
         };
-        assert_eq!(take.objection(Op::PtlEQWait, &ok.with(&other)), gone(0));
+        assert_eq!(take.objection(Op::PtlEQWait, &ok.clone().with(&other)), gone(0));
         assert_eq!(take.objection(Op::PtlEQWait, &ok), gone(0));
         let dropped = Reply::new(ReturnCode::EqDropped).with(&event);
         assert_eq!(take.objection(Op::PtlEQWait, &dropped), gone(ReturnCode::EqDropped as i32));
 
         let reached = Belief::of(Op::PtlCTWait, &[1, 7], 0);
-        let counted = |success| ok.with(&CtEvent { success, failure: 0 });
+        let counted = |success| ok.clone().with(&CtEvent { success, failure: 0 });
         let early = Some("PtlCTWait has returned ahead of its time, when it should have waited".to_owned());
         assert_eq!(reached.objection(Op::PtlCTWait, &counted(7)), None);
         assert_eq!(reached.objection(Op::PtlCTWait, &counted(6)), early);

@@ -33,7 +33,7 @@ pub struct Call {
 }
 
 /// The answer to a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Reply {
     /// The return code.
     pub rc: i32,
@@ -66,18 +66,9 @@ impl Reply {
     }
 }
 
-/// The bytes of a structure result.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplyData {
-    length: usize,
-    bytes: [u8; ReplyData::CAPACITY],
-}
-
-impl Default for ReplyData {
-    fn default() -> Self {
-        ReplyData { length: 0, bytes: [0; ReplyData::CAPACITY] }
-    }
-}
+/// The bytes of a structure result. Most answers have none, and no memory for it.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyData(Box<[u8]>);
 
 impl ReplyData {
     /// The size of the largest structure result in bytes.
@@ -86,14 +77,12 @@ impl ReplyData {
     /// Copies the bytes of a structure.
     pub fn new<T: NoUninit>(value: &T) -> ReplyData {
         const { assert!(size_of::<T>() <= ReplyData::CAPACITY) };
-        let mut data = ReplyData { length: size_of::<T>(), ..ReplyData::default() };
-        data.bytes[..data.length].copy_from_slice(bytemuck::bytes_of(value));
-        data
+        ReplyData(bytemuck::bytes_of(value).into())
     }
 
     /// Returns the bytes of the structure.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
+        &self.0
     }
 }
 

@@ -20,8 +20,8 @@ impl Job {
     /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
     /// call is not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
-        if let Some(slot) = self.first_post(rank) {
-            return self.posted_call(Caller { rank: rank as u32, slot: slot as u32 });
+        if self.first_post(rank).is_some() {
+            return self.next_post(rank);
         }
         let (slot, tid) = self.first_request(rank)?;
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
@@ -53,9 +53,11 @@ impl Job {
         if posted.is_none() { self.shared.first_post(rank, *inside) } else { None }
     }
 
-    /// Returns the next posted call of a slot that has one.
-    fn posted_call(&mut self, caller: Caller) -> Option<Call> {
-        let rank = caller.rank as usize;
+    /// Returns the posted call that is to be handed out next, if there is one. A rank that has posted what no correct program posts is
+    /// refused.
+    pub(super) fn next_post(&mut self, rank: usize) -> Option<Call> {
+        let slot = self.first_post(rank)?;
+        let caller = Caller { rank: rank as u32, slot: slot as u32 };
         match self.shared.take_post(caller, |pid| self.is_of_rank(rank, pid)) {
             Ok((call, pid, payload)) => {
                 let state = &mut self.ranks[rank];
