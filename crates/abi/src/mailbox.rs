@@ -1,7 +1,8 @@
 //! The shared memory between the simulator and the ranks' library.
 //!
-//! The simulator makes one memory file for each job: a [`Header`], then `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS +
-//! k` is the k-th thread of the rank that called the library), then one bounce area of [`BOUNCE`] bytes for each rank.
+//! The simulator makes one memory file for each job: a [`Header`], then a word for each rank with a bit for each of its slots that a thread
+//! has ever claimed, then `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS + k` is the k-th thread of the rank that called the library), then
+//! one bounce area of [`BOUNCE`] bytes for each rank. The simulator looks at no slot that was never claimed: each is in pages of its own.
 //! A rank finds it as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing is left behind whatever ends the run.
 //!
 //! A call: the rank fills `op`, `args` and `data`, sets `state` to [`state::REQUEST`], rings the doorbell, and waits on
@@ -28,10 +29,11 @@
 //! sleeper.
 
 use crate::portals::{Event, Handle};
+use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5804;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5805;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -141,10 +143,20 @@ pub struct Slot {
     pub copy_result: i32,
     /// The thread id of the caller, 0 if its process never had a second thread.
     pub tid: u32,
-    /// The posted calls.
-    pub posts: [Post; POSTS],
     /// What was known when the thread was last answered.
     pub known: Known,
+    /// The posted calls.
+    pub posts: [Post; POSTS],
+}
+
+/// The one object of a poll, when its handle and threshold come with the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Polled {
+    /// The handle of a queue or a counter.
+    pub handle: u64,
+    /// The threshold of a counter, else 0.
+    pub test: u64,
 }
 
 /// What a thread knows about its queue and its counter.
@@ -227,14 +239,20 @@ impl Patience {
     }
 }
 
-/// Returns the offset of slot `k` of `rank` in the memory file, in bytes.
-pub fn slot_offset(rank: usize, k: usize) -> usize {
-    size_of::<Header>() + (rank * SLOTS + k) * size_of::<Slot>()
+/// Returns the offset of the word with the claimed slots of `rank` in the memory file, in bytes. Ranks set the bit of a slot before they use
+/// the slot.
+pub fn claimed_offset(rank: usize) -> usize {
+    size_of::<Header>() + rank * size_of::<AtomicU32>()
+}
+
+/// Returns the offset of slot `k` of `rank` in the memory file of a job of `ranks` ranks, in bytes.
+pub fn slot_offset(ranks: usize, rank: usize, k: usize) -> usize {
+    claimed_offset(ranks).next_multiple_of(align_of::<Slot>()) + (rank * SLOTS + k) * size_of::<Slot>()
 }
 
 /// Returns the offset of the bounce area of `rank` in the memory file of a job of `ranks` ranks, in bytes.
 pub fn bounce_offset(ranks: usize, rank: usize) -> usize {
-    let slots_end = slot_offset(ranks, 0);
+    let slots_end = slot_offset(ranks, ranks, 0);
     slots_end.next_multiple_of(4096) + rank * BOUNCE
 }
 
@@ -251,7 +269,8 @@ macro_rules! ops {
         /// take no word; arrays are passed as the address and read from the rank's memory. Structure results
         /// (`ptl_event_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) come back in `data`, scalar results in `out`. Results
         /// are delivered with `PTL_OK` and `PTL_EQ_DROPPED` only. `PtlNIInit` has a fourth word, 1 when `desired` is in
-        /// `data`; `PtlHPUFreeMem` passes the handle itself. `SpinAttach` carries [`MAGIC`].
+        /// `data`; `PtlHPUFreeMem` passes the handle itself. `PtlEQPoll` and `PtlCTPoll` have one more word, 1 when a
+        /// [`Polled`] in `data` stands for the arrays. `SpinAttach` carries [`MAGIC`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum Op { $(#[allow(missing_docs)] $name = $value),+ }

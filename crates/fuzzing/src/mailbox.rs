@@ -83,6 +83,8 @@ impl Mailbox {
                     3 => u32::from(input.arbitrary::<u8>()?) + input.int_in_range(0..=1)? * state::SLEEPS,
                     _ => input.arbitrary()?,
                 };
+                let claimed = self.word(mailbox::claimed_offset(rank)) | 1 << k;
+                self.write(mailbox::claimed_offset(rank), &claimed.to_le_bytes());
                 self.write(slot(rank, k) + 4 * word, &value.to_le_bytes());
             }
             // A rank writes anywhere.
@@ -127,9 +129,9 @@ impl Mailbox {
         let left = |k: usize| {
             word(k, offset_of!(Slot, posted)).min(POSTS as u32).saturating_sub(word(k, offset_of!(Slot, taken)))
         };
-        let first = (0..SLOTS).find(|&k| self.inside[rank] & 1 << k == 0 && left(k) > 0);
+        let first = self.claimed(rank).find(|&k| self.inside[rank] & 1 << k == 0 && left(k) > 0);
         assert_eq!(self.shared.first_post(rank, self.inside[rank]), first);
-        assert_eq!(self.shared.all_posts_left(rank), (0..SLOTS).map(left).sum());
+        assert_eq!(self.shared.all_posts_left(rank), self.claimed(rank).map(left).sum());
         let Some(k) = first else { return false };
 
         let taken = word(k, offset_of!(Slot, taken));
@@ -174,7 +176,7 @@ impl Mailbox {
             self.inside[rank] & 1 << k == 0 && [state::REQUEST, state::COPIED].contains(&state)
         };
         let tid = |k: usize| word(k, offset_of!(Slot, tid));
-        let first = (0..SLOTS).filter(asks).map(|k| (tid(k), k)).min().map(|(tid, k)| (k, tid));
+        let first = self.claimed(rank).filter(asks).map(|k| (tid(k), k)).min().map(|(tid, k)| (k, tid));
         assert_eq!(self.shared.first_request(rank, self.inside[rank]), first);
         let Some((k, _)) = first else { return };
 
@@ -256,7 +258,8 @@ impl Mailbox {
         assert_eq!((self.shared.pid(rank, k), self.shared.tid(rank, k)), (pid, tid));
         assert_eq!(self.shared.copy_result(caller) as u32, word(k, offset_of!(Slot, copy_result)));
         let waits = [state::REQUEST, state::COPY, state::COPIED].contains(&activity(k));
-        assert!(!waits || self.shared.is_inside(rank, pid, tid), "a thread that waits is inside");
+        let is_claimed = self.claimed(rank).any(|claimed| claimed == k);
+        assert!(!waits || !is_claimed || self.shared.is_inside(rank, pid, tid), "a thread that waits is inside");
         self.structure::<Me>(caller);
         self.structure::<Le>(caller);
         self.structure::<Md>(caller);
@@ -294,13 +297,19 @@ impl Mailbox {
         &self.copy[at..at + length]
     }
 
+    /// The slots of a rank at which the simulator looks.
+    fn claimed(&self, rank: usize) -> impl Iterator<Item = usize> + use<> {
+        let claimed = self.word(mailbox::claimed_offset(rank));
+        (0..SLOTS).filter(move |k| claimed & 1 << k != 0)
+    }
+
     fn word(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.at(at, 4).try_into().expect("four bytes"))
     }
 }
 
 fn slot(rank: usize, k: usize) -> usize {
-    mailbox::slot_offset(rank, k)
+    mailbox::slot_offset(RANKS, rank, k)
 }
 
 fn read(file: &File) -> Vec<u8> {

@@ -51,12 +51,12 @@ fn program(events: u32, text: &str) -> Program {
             sum = sum * 1000003 + event->type + 7 * event->hdr_data + 11 * event->mlength + event->ni_fail_type;
         }
     "#;
-    let (slots, known) = (mailbox::slot_offset(0, 0), offset_of!(Slot, known));
+    let (slots, known) = (mailbox::slot_offset(2, 0, 0), offset_of!(Slot, known));
     let numbers = [
         ("EVENTS", events as usize),
         ("END", mailbox::file_size(2)),
         ("HEADER", slots),
-        ("RANK", mailbox::slot_offset(1, 0) - slots),
+        ("RANK", mailbox::slot_offset(2, 1, 0) - slots),
         ("POSTED", offset_of!(Slot, posted)),
         ("KNOWN_FIRST", known + offset_of!(Known, events)),
         ("KNOWN_SUCCESS", known + offset_of!(Known, success)),

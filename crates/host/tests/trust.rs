@@ -26,7 +26,7 @@ fn compile(main: &str, ranks: usize) -> Program {
         #include <sys/mman.h>
         #include <sys/wait.h>
         #include <unistd.h>
-        enum {{ HEADER = {}, SLOT = {}, SLOTS = {SLOTS}, PID = {}, POSTED = {}, POSTS = {}, END = {} }};
+        enum {{ CLAIMED = {}, HEADER = {}, SLOT = {}, SLOTS = {SLOTS}, PID = {}, POSTED = {}, POSTS = {}, END = {} }};
         static char *file;
         static int fd;
         static void map_file(void) {{
@@ -36,6 +36,7 @@ fn compile(main: &str, ranks: usize) -> Program {
             file = mmap(NULL, END, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
             if (file == MAP_FAILED) exit(80);
         }}
+        static inline uint32_t *claimed(int rank) {{ return (uint32_t *)(file + CLAIMED) + rank; }}
         static inline void *slot(int rank, int k) {{ return file + HEADER + (rank * SLOTS + k) * SLOT; }}
         static ptl_handle_ni_t ni;
         static void open_interface(void) {{
@@ -43,7 +44,8 @@ fn compile(main: &str, ranks: usize) -> Program {
             if (PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, &ni)) exit(81);
         }}
         "#,
-        mailbox::slot_offset(0, 0),
+        mailbox::claimed_offset(0),
+        mailbox::slot_offset(ranks, 0, 0),
         size_of::<Slot>(),
         offset_of!(Slot, pid),
         offset_of!(Slot, posted),
@@ -129,6 +131,7 @@ fn calls_that_do_not_exist_end_the_run() {
             map_file();
             uint32_t *words = slot(0, 1);
             words[1] = getpid(), words[2] = 999;
+            *claimed(0) |= 1 << 1;
             pthread_t thread;
             if (pthread_create(&thread, NULL, calls, words)) return 82;
             for (;;) spin_barrier();
@@ -244,6 +247,8 @@ fn garbage_in_slots_does_no_harm() {
             ptl_handle_ct_t ct;
             ptl_ct_event_t event;
             for (int round = 0; round < 300; round++) {
+                if (rank == 0)
+                    *claimed(next() % size) = next();
                 for (int k = 0; rank == 0 && k < 40; k++) {
                     uint32_t *words = slot(next() % size, next() % (next() % 4 ? 2 : SLOTS));
                     uint32_t values[] = {next(), next() % 8, next() % 140, 0, ~0u, 2, 2, getpid(), getppid()};

@@ -41,6 +41,13 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
             return rc as c_int;
         }
     }
+    if known::is_poll(op) {
+        let polled = known::polled(op, &call.args());
+        call.word(polled.is_some().into());
+        if let Some(polled) = polled {
+            call.data(&polled);
+        }
+    }
     let place = arguments.iter().map(|argument| argument.place()).find(|place| !place.is_null());
     if call.post(op, place.unwrap_or(std::ptr::null_mut())) {
         return ReturnCode::Ok as c_int;
@@ -55,7 +62,8 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
         }
     }
     let may_post = call.may_post();
-    let learned = (may_post && (posting::is_of_interest(op) || known::takes_event(op))).then(|| call.args());
+    let learned = (known::is_poll(op) || may_post && (posting::is_of_interest(op) || known::takes_event(op)))
+        .then(|| call.args());
     let appended =
         (may_post && matches!(op, Op::PtlMEAppend | Op::PtlMEAppendHandlers)).then(|| (call.args(), call.structure()));
     let mut answer = call.perform();

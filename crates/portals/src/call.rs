@@ -5,9 +5,10 @@ use crate::output;
 use crate::posting::{self, Copied};
 use crate::session::{self, Session};
 use abi::mailbox::{
-    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, digest, env, state,
+    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Polled, Post, SLOTS, Slot, digest,
+    env, state,
 };
-use abi::portals::{Event, Handle, ReturnCode};
+use abi::portals::{Event, ReturnCode};
 use bytemuck::{AnyBitPattern, NoUninit};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -271,10 +272,11 @@ impl Call {
         let args = self.args();
         // SAFETY: mapped; the simulator has written it before its last answer.
         let known = unsafe { &(*self.slot).known };
-        let Some((event, handle)) = known::next(op, &args, known) else { return Err(self) };
+        let Some(event) = known::next(op, &args, known) else { return Err(self) };
+        let polled = Polled { handle: known.queue.into(), test: 0 };
         // SAFETY: as in `room`.
-        unsafe { (&raw mut (*self.post_at(index)).payload).cast::<u32>().write_unaligned(known.queue) };
-        self.fill(index, op, handle.map_or((0, 0), |address| (address, size_of::<Handle>())), digest(&event));
+        unsafe { (&raw mut (*self.post_at(index)).payload).cast::<Polled>().write_unaligned(polled) };
+        self.fill(index, op, (0, size_of::<Polled>()), digest(&event));
         // SAFETY: as above.
         unsafe {
             (*self.slot).result = ReturnCode::Ok as i32;
@@ -504,6 +506,7 @@ fn claim(session: &Session) -> Option<usize> {
         let pid = owner.load(Ordering::Acquire);
         let taken = free || (pid != me && word.load(Ordering::Acquire) == state::RUNNING && ended(pid));
         if taken && owner.compare_exchange(pid, me, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            session.claimed().fetch_or(1 << k, Ordering::Release);
             if pid != me {
                 forget_posts(session, k);
             }

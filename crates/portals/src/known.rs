@@ -3,7 +3,7 @@
 //! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty, or the value of a counter that
 //! may still rise, is never known.
 
-use abi::mailbox::{KNOWN, Known, Op};
+use abi::mailbox::{KNOWN, Known, Op, Polled};
 use abi::portals::{Event, Handle};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,9 @@ thread_local! {
     /// The number of events that the thread has taken since its last answer.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
     /// The address of the one queue at which the thread has looked last by `PtlEQPoll`; 0 if there is none.
-    static POLLED: Cell<u64> = const { Cell::new(0) };
+    static QUEUE: Cell<u64> = const { Cell::new(0) };
+    /// The addresses of the one counter at which the thread has looked last by `PtlCTPoll`, and of its threshold; 0 if there are none.
+    static COUNTER: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
 /// Whether the process has had a second thread, which could take the events.
@@ -30,9 +32,33 @@ pub fn answered() {
 
 /// Takes note of a call that was answered.
 pub fn learn(op: Op, args: &[u64]) {
-    if op == Op::PtlEQPoll {
-        POLLED.set(if args[1] == 1 { args[0] } else { 0 });
+    match op {
+        Op::PtlEQPoll => QUEUE.set(if args[1] == 1 { args[0] } else { 0 }),
+        Op::PtlCTPoll => COUNTER.set(if args[2] == 1 { (args[0], args[1]) } else { (0, 0) }),
+        _ => {}
     }
+}
+
+/// Whether a call gets the addresses of arrays of queues or counters.
+pub fn is_poll(op: Op) -> bool {
+    matches!(op, Op::PtlEQPoll | Op::PtlCTPoll)
+}
+
+/// Returns the one object of a poll if the thread's last such poll had it at the same address: what the simulator has read before can be read
+/// again. For other addresses it is the simulator that finds out.
+pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
+    let is_known = match op {
+        Op::PtlEQPoll => args[1] == 1 && args[0] != 0 && args[0] == QUEUE.get(),
+        Op::PtlCTPoll => args[2] == 1 && args[0] != 0 && (args[0], args[1]) == COUNTER.get(),
+        _ => false,
+    };
+    is_known.then(|| {
+        // SAFETY: the caller passes valid arrays, as the header asks.
+        let handle = unsafe { (args[0] as *const Handle).read_unaligned() };
+        // SAFETY: as above.
+        let test = if op == Op::PtlCTPoll { unsafe { (args[1] as *const u64).read_unaligned() } } else { 0 };
+        Polled { handle: handle.into(), test }
+    })
 }
 
 /// Whether a call takes one event of a queue.
@@ -40,24 +66,19 @@ pub fn takes_event(op: Op) -> bool {
     matches!(op, Op::PtlEQGet | Op::PtlEQWait | Op::PtlEQPoll)
 }
 
-/// Takes the event that the call will get. Returns the address of the queue's handle, too, if the call has that.
-pub fn next(op: Op, args: &[u64], known: &Known) -> Option<(Event, Option<u64>)> {
+/// Takes the event that the call will get.
+pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
     let taken = TAKEN.get();
     if taken >= (known.count as usize).min(KNOWN) || SHARED.load(Ordering::Relaxed) {
         return None;
     }
-    let (queue, address) = match op {
-        Op::PtlEQGet | Op::PtlEQWait => (args[0] as Handle, None),
-        // An address that was read before can be read again.
-        Op::PtlEQPoll if args[1] == 1 && args[0] == POLLED.get() && args[0] != 0 => {
-            // SAFETY: the caller passes valid queues, as the header asks.
-            (unsafe { (args[0] as *const Handle).read_unaligned() }, Some(args[0]))
-        }
-        _ => return None,
+    let queue = match op {
+        Op::PtlEQGet | Op::PtlEQWait => args[0] as Handle,
+        _ => polled(op, args)?.handle as Handle,
     };
     (queue == known.queue).then(|| {
         TAKEN.set(taken + 1);
-        (known.events[taken], address)
+        known.events[taken]
     })
 }
 
@@ -71,6 +92,26 @@ mod tests {
     use super::*;
     use abi::portals::INVALID_HANDLE;
 
+    #[test]
+    fn what_was_polled_before_comes_with_the_call() {
+        let (handles, tests): ([Handle; 2], [u64; 2]) = ([7, 8], [30, 40]);
+        let (at, test) = (handles.as_ptr() as u64, tests.as_ptr() as u64);
+        let queue = |at, count| polled(Op::PtlEQPoll, &[at, count, 0]).map(|polled| polled.handle);
+        assert_eq!((queue(at, 1), queue(0, 1)), (None, None));
+        learn(Op::PtlEQPoll, &[at, 2, 0]);
+        assert_eq!((queue(at, 1), queue(at, 2)), (None, None));
+        learn(Op::PtlEQPoll, &[at, 1, 0]);
+        assert_eq!((queue(at, 1), queue(at, 2), queue(at + 4, 1)), (Some(7), None, None));
+        let counter = |at, test, count| polled(Op::PtlCTPoll, &[at, test, count, 0]);
+        assert_eq!(counter(at, test, 1), None);
+        learn(Op::PtlCTPoll, &[at, test, 1, 0]);
+        assert_eq!(counter(at, test, 1), Some(Polled { handle: 7, test: 30 }));
+        assert_eq!((counter(at, test + 8, 1), counter(at + 4, test, 1), counter(at, test, 2)), (None, None, None));
+        assert_eq!((polled(Op::PtlEQWait, &[7]), queue(at, 1)), (None, Some(7)));
+        learn(Op::PtlCTPoll, &[at, test, 2, 0]);
+        assert_eq!(counter(at, test, 1), None);
+    }
+
     /// One test, as what is forgotten is the process's.
     #[test]
     fn events_are_given_in_their_order_until_a_second_thread_is_there() {
@@ -80,20 +121,20 @@ mod tests {
         }
         let queues: [Handle; 2] = [5, 5];
         let at = queues.as_ptr() as u64;
-        let number = |op, args: &[u64]| next(op, args, &known).map(|(event, address)| (event.hdr_data, address));
-        assert_eq!(number(Op::PtlEQGet, &[5]), Some((0, None)));
+        let number = |op, args: &[u64]| next(op, args, &known).map(|event| event.hdr_data);
+        assert_eq!(number(Op::PtlEQGet, &[5]), Some(0));
         assert_eq!(number(Op::PtlEQWait, &[6]), None, "another queue");
         assert_eq!(number(Op::PtlCTWait, &[5, 1]), None);
         assert_eq!(number(Op::PtlEQPoll, &[at, 1, 0]), None, "it is not known that the address can be read");
         learn(Op::PtlEQPoll, &[at, 2, 0]);
         assert_eq!(number(Op::PtlEQPoll, &[at, 2, 0]), None, "several queues");
         learn(Op::PtlEQPoll, &[at, 1, 0]);
-        assert_eq!(number(Op::PtlEQPoll, &[at, 1, 0]), Some((1, Some(at))));
+        assert_eq!(number(Op::PtlEQPoll, &[at, 1, 0]), Some(1));
         assert_eq!(number(Op::PtlEQPoll, &[at + 4, 1, 0]), None);
-        assert_eq!(number(Op::PtlEQWait, &[5]), Some((2, None)));
+        assert_eq!(number(Op::PtlEQWait, &[5]), Some(2));
         assert_eq!(number(Op::PtlEQWait, &[5]), None, "no more are known");
         answered();
-        assert_eq!(number(Op::PtlEQWait, &[5]), Some((0, None)));
+        assert_eq!(number(Op::PtlEQWait, &[5]), Some(0));
         for (counter, test, reached) in [(9, 7, true), (9, 8, false), (8, 1, false), (INVALID_HANDLE.into(), 0, false)]
         {
             assert_eq!(has_reached(&[counter, test], &known), reached);

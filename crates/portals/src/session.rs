@@ -10,7 +10,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const PAGE: usize = 4096;
 
@@ -23,7 +23,7 @@ pub struct Session {
     pub rank: usize,
     /// Number of ranks of the job.
     pub ranks: usize,
-    /// The mapped [`Header`].
+    /// The mapped [`Header`], and the words with the claimed slots up to that of this rank.
     header: MmapRaw,
     /// The mapped [`Slot`]s of this rank.
     slots: MmapRaw,
@@ -61,12 +61,12 @@ impl Session {
         if rank >= ranks || length < mailbox::file_size(ranks) as u64 {
             return Err(format!("{path} is no job of {ranks} ranks"));
         }
-        let header = map(0, size_of::<Header>())?;
+        let header = map(0, mailbox::claimed_offset(rank + 1))?;
         // SAFETY: the file is at least that long, and the simulator has filled it in.
         if unsafe { (*header.as_ptr().cast::<Header>()).magic } != mailbox::MAGIC {
             return Err("the library and spinrun are of different versions".into());
         }
-        let slots = map(mailbox::slot_offset(rank, 0), mailbox::slot_offset(rank, SLOTS))?;
+        let slots = map(mailbox::slot_offset(ranks, rank, 0), mailbox::slot_offset(ranks, rank, SLOTS))?;
         mark_process().map_err(|error| format!("cannot tell this process from forked ones: {error}"))?;
         let file_path = CString::new(path).expect("a path of digits");
         Ok(Session { rank, ranks, header, slots, file, file_path, is_bound: ends_with(pid) })
@@ -76,6 +76,12 @@ impl Session {
     pub fn header(&self) -> &Header {
         // SAFETY: mapped for the life of the process; ranks change only its atomics.
         unsafe { &*self.header.as_ptr().cast() }
+    }
+
+    /// The word with the claimed slots of this rank.
+    pub fn claimed(&self) -> &AtomicU32 {
+        // SAFETY: mapped for the life of the process, and an atomic.
+        unsafe { &*self.header.as_ptr().add(mailbox::claimed_offset(self.rank)).cast() }
     }
 
     /// The memory of this rank's slot `k`, which is below [`SLOTS`].
@@ -98,7 +104,7 @@ impl Session {
     pub fn payload(&self, slot: *const Slot, index: usize) -> (RawFd, i64) {
         let within = slot as usize - self.slots.as_ptr() as usize + offset_of!(Slot, posts);
         let post = within + index * size_of::<Post>() + offset_of!(Post, payload);
-        (self.file.as_raw_fd(), (mailbox::slot_offset(self.rank, 0) + post) as i64)
+        (self.file.as_raw_fd(), (mailbox::slot_offset(self.ranks, self.rank, 0) + post) as i64)
     }
 
     /// Whether the kernel ends this process with the simulator, so that it need not look whether the simulator still runs.

@@ -120,12 +120,25 @@ impl Shared {
 
     fn slot(&self, rank: usize, k: usize) -> *mut Slot {
         assert!(rank < self.ranks && k < mailbox::SLOTS);
-        self.map.as_mut_ptr().wrapping_add(mailbox::slot_offset(rank, k)).cast()
+        self.map.as_mut_ptr().wrapping_add(mailbox::slot_offset(self.ranks, rank, k)).cast()
     }
 
     fn state(&self, rank: usize, k: usize) -> &AtomicU32 {
         // SAFETY: mapped for as long as `self` lives, and an atomic.
         unsafe { &(*self.slot(rank, k)).state }
+    }
+
+    /// Returns the slots of a rank that a thread has ever claimed, but for those for which `without` has a bit set.
+    pub fn claimed(&self, rank: usize, without: u32) -> impl Iterator<Item = usize> + use<> {
+        assert!(rank < self.ranks);
+        // SAFETY: mapped for as long as `self` lives, and an atomic.
+        let word = unsafe { &*self.map.as_ptr().add(mailbox::claimed_offset(rank)).cast::<AtomicU32>() };
+        let mut left = word.load(Ordering::Acquire) & !without;
+        std::iter::from_fn(move || {
+            let k = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (k < mailbox::SLOTS).then_some(k)
+        })
     }
 
     /// Returns the state of the slot: a value of [`state`].
@@ -152,7 +165,7 @@ impl Shared {
 
     /// Whether this thread of a process waits in the library.
     pub fn is_inside(&self, rank: usize, pid: u32, tid: u32) -> bool {
-        (0..mailbox::SLOTS).any(|k| {
+        self.claimed(rank, 0).any(|k| {
             let waits = matches!(self.activity(rank, k), state::REQUEST | state::COPY | state::COPIED);
             waits && self.pid(rank, k) == pid && [0, tid].contains(&self.tid(rank, k))
         })
@@ -174,7 +187,7 @@ impl Shared {
     /// whose call was handed out before.
     pub fn first_request(&self, rank: usize, inside: u32) -> Option<(usize, u32)> {
         let mut first = None;
-        for k in (0..mailbox::SLOTS).filter(|k| inside & 1 << k == 0) {
+        for k in self.claimed(rank, inside) {
             match self.requested(rank, k) {
                 Some(0) => return Some((k, 0)), // the only thread
                 Some(tid) if first.is_none_or(|(_, least)| tid < least) => first = Some((k, tid)),
@@ -211,12 +224,12 @@ impl Shared {
 
     /// Returns the first slot with a posted call that is not taken over, of those for which `inside` has no bit set.
     pub fn first_post(&self, rank: usize, inside: u32) -> Option<usize> {
-        (0..mailbox::SLOTS).find(|&k| inside & 1 << k == 0 && self.posts_left(rank, k) > 0)
+        self.claimed(rank, inside).find(|&k| self.posts_left(rank, k) > 0)
     }
 
     /// Returns the number of posted calls of a rank that are not taken over.
     pub fn all_posts_left(&self, rank: usize) -> u32 {
-        (0..mailbox::SLOTS).map(|k| self.posts_left(rank, k)).sum()
+        self.claimed(rank, 0).map(|k| self.posts_left(rank, k)).sum()
     }
 
     fn posts_left(&self, rank: usize, k: usize) -> u32 {

@@ -6,7 +6,7 @@
 use super::process::{Activity, tasks, thread_count, turns, waits_for_futex};
 use super::shared::Shared;
 use super::state::Job;
-use abi::mailbox::{SLOTS, state};
+use abi::mailbox::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) type Census = BTreeMap<(u32, u32), u64>;
 
 /// The threads of a rank that wait in calls: process, thread id (0 for the only one), and whether they have gone to sleep.
 fn callers(shared: &Shared, rank: usize) -> Vec<(u32, u32, bool)> {
-    let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
+    let calls = shared.claimed(rank, 0).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
     calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Calls that test for completions, once or until there is one.
 
-use abi::mailbox::Op;
+use abi::mailbox::{Op, Polled};
 use abi::portals::{self as ptl, Handle, ReturnCode};
 use bytemuck::Pod;
 use nic::Nic;
@@ -43,7 +43,11 @@ impl Processes {
             }
             Op::PtlEQWait | Op::PtlEQPoll => {
                 let poll = call.op == Op::PtlEQPoll;
-                let queues = if poll { self.handles(rank, a.word(0), a.word(1))? } else { vec![a.u32(0)] };
+                let queues = match self.polled(call, a.word(3)) {
+                    Some(polled) => vec![polled.handle as Handle],
+                    None if poll => self.handles(rank, a.word(0), a.word(1))?,
+                    None => vec![a.u32(0)],
+                };
                 same_interface(cluster.card(rank), &queues, |card, eq| card.eq_interface(eq))?;
                 let limit = if poll { time_limit(a.u32(2)) } else { None };
                 if let [queue] = queues[..] {
@@ -59,12 +63,14 @@ impl Processes {
             }
             _ => {
                 let poll = call.op == Op::PtlCTPoll;
-                let tests = if poll {
-                    let counters = self.handles(rank, a.word(0), a.word(2))?;
-                    let tests = self.read_array(rank, a.word(1), counters.len())?;
-                    counters.into_iter().zip(tests).collect()
-                } else {
-                    vec![(a.u32(0), a.word(1))]
+                let tests = match self.polled(call, a.word(4)) {
+                    Some(polled) => vec![(polled.handle as Handle, polled.test)],
+                    None if poll => {
+                        let counters = self.handles(rank, a.word(0), a.word(2))?;
+                        let tests = self.read_array(rank, a.word(1), counters.len())?;
+                        counters.into_iter().zip(tests).collect()
+                    }
+                    None => vec![(a.u32(0), a.word(1))],
                 };
                 let counters: Vec<Handle> = tests.iter().map(|(ct, _)| *ct).collect();
                 same_interface(cluster.card(rank), &counters, |card, ct| card.ct_interface(ct))?;
@@ -106,6 +112,12 @@ impl Processes {
         self.job.write(rank, address, bytemuck::cast_slice(&events)).map_err(|_| ReturnCode::ArgInvalid)?;
         let code = if lost { ReturnCode::EqDropped } else { ReturnCode::Ok };
         after(cost, Reply { rc: code as i32, ..Reply::value(events.len() as u64) })
+    }
+
+    /// Returns the one object of a poll if it came with the call, which `is_there` says.
+    fn polled(&self, call: &Call, is_there: u64) -> Option<Polled> {
+        let is_poll = matches!(call.op, Op::PtlEQPoll | Op::PtlCTPoll);
+        (is_poll && is_there != 0).then(|| self.job.data(call.caller))
     }
 
     /// Reads the array of handles of a poll. An empty one is invalid.
