@@ -33,7 +33,7 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5805;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5806;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -51,7 +51,7 @@ pub const POSTS: usize = 128;
 /// The maximum number of events that come with an answer.
 pub const KNOWN: usize = 64;
 /// The maximum number of argument words of a posted call.
-pub const POST_ARGS: usize = 12;
+pub const POST_ARGS: usize = 14;
 /// The maximum size in bytes of data that are copied when a call is posted.
 pub const PAYLOAD: usize = 64;
 

@@ -3,6 +3,7 @@
 mod common;
 
 use abi::mailbox::{self, Known, POSTS, Slot};
+use abi::portals::ReturnCode;
 use common::{CARDS, PORTALS, Program, compile_with, run_with, spec};
 use host::End;
 use sim::Time;
@@ -127,6 +128,72 @@ fn events_and_times_are_those_of_calls_that_wait() {
     // Most events are known before they are asked for.
     let (how, _, _) = end(&program(1000, &STREAM.replace("AHEAD", "1")), CARDS[1], POSTS);
     assert_eq!(how, End::Finished);
+}
+
+/// Puts that a counter triggers, and changes of counters, now and triggered.
+const TRIGGERED: &str = r#"
+    int main(void) {
+        enum { ROUNDS = 60 };
+        open_interface();
+        ptl_handle_ct_t go, echo;
+        ptl_ct_event_t counted;
+        ptl_event_t event;
+        unsigned ahead = 0;
+        CHECK(PtlCTAlloc(ni, &go));
+        CHECK(PtlCTAlloc(ni, &echo));
+        CHECK(spin_barrier());
+        for (unsigned i = 1; i <= ROUNDS; i++) {
+            CHECK(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, peer, 0, 0, 0, NULL, i, go, i));
+            CHECK(PtlTriggeredCTInc(echo, (ptl_ct_event_t){.success = i}, go, i));
+            if (i % 2) CHECK(PtlCTInc(go, (ptl_ct_event_t){.success = 1}));
+            else CHECK(PtlCTSet(go, (ptl_ct_event_t){.success = i}));
+            ahead += posted() > 2;
+            if (i % 7 == 0) CHECK(PtlCTWait(echo, i * (i + 1) / 2, &counted));
+            if (i % 11 == 0) spin_host_compute(10 * i);
+        }
+        CHECK(PtlCTWait(echo, ROUNDS * (ROUNDS + 1) / 2, &counted));
+        if (counted.success != ROUNDS * (ROUNDS + 1) / 2 || (AHEAD ? ahead < ROUNDS - 10 : 0)) return 4;
+        for (unsigned i = 1; i <= ROUNDS; i++) {
+            CHECK(PtlEQWait(eq, &event));
+            if (event.type != PTL_EVENT_PUT || event.hdr_data != i) return 5;
+            add(&event);
+        }
+        spin_host_compute(sum % 100000);
+        return 0;
+    }"#;
+
+#[test]
+fn what_counters_trigger_and_changes_of_counters_are_those_of_calls_that_wait() {
+    let all = times(&program(1000, &TRIGGERED.replace("AHEAD", "0")));
+    assert_ne!(all[0], all[1]);
+    let (how, _, _) = end(&program(1000, &TRIGGERED.replace("AHEAD", "1")), CARDS[1], POSTS);
+    assert_eq!(how, End::Finished, "nearly all calls are posted");
+}
+
+/// The rank goes on before it is known that there is no room for another triggered operation.
+#[test]
+fn a_triggered_operation_without_room_ends_the_run_when_it_is_posted() {
+    let text = r#"
+        int main(void) {
+            open_interface();
+            ptl_handle_ct_t go;
+            CHECK(PtlCTAlloc(ni, &go));
+            int rc = PTL_OK;
+            for (unsigned i = 0; rc == PTL_OK && i < 1 << 20; i++)
+                rc = PtlTriggeredCTInc(arrived, (ptl_ct_event_t){.success = 1}, go, 1);
+            return rc == PTL_NO_SPACE ? 0 : 3;
+        }"#;
+    let program = program(16, text);
+    assert_eq!(end(&program, CARDS[1], 0).0, End::Finished);
+    let End::BadProgram { message, .. } = end(&program, CARDS[1], POSTS).0 else { panic!("it has not ended") };
+    let code = ReturnCode::NoSpace as i32;
+    assert_eq!(
+        message,
+        format!(
+            "PtlTriggeredCTInc was refused (return code {code}) although one like it was accepted before; --post-ahead 0 makes \
+             each call at its time"
+        )
+    );
 }
 
 #[test]

@@ -62,14 +62,14 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
         }
     }
     let may_post = call.may_post();
-    let learned = (known::is_poll(op) || may_post && (posting::is_of_interest(op) || known::takes_event(op)))
-        .then(|| call.args());
+    let is_of_interest = known::is_poll(op) || may_post && (posting::is_of_interest(op) || known::takes_event(op));
+    let learned = is_of_interest.then(|| (call.args(), call.structure()));
     let appended =
         (may_post && matches!(op, Op::PtlMEAppend | Op::PtlMEAppendHandlers)).then(|| (call.args(), call.structure()));
     let mut answer = call.perform();
     if answer.rc() == ReturnCode::Ok as c_int || answer.rc() == ReturnCode::EqDropped as c_int {
-        if let Some(args) = learned {
-            posting::learn(op, &args);
+        if let Some((args, amount)) = learned {
+            posting::learn(op, &args, amount);
             known::learn(op, &args);
         }
         if let Some((args, me)) = appended {

@@ -4,7 +4,7 @@ use crate::call::{self, Call};
 use crate::posting;
 use crate::session;
 use abi::mailbox::{self, Op};
-use abi::portals::ReturnCode;
+use abi::portals::{CtEvent, ReturnCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +57,7 @@ pub fn fini() {
     let fewer = INITS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |inits| inits.checked_sub(1));
     if fewer == Ok(1) && std::mem::take(&mut attachment.attached) {
         send(Op::SpinDetach, &[]);
-        posting::learn(Op::SpinDetach, &[]);
+        posting::learn(Op::SpinDetach, &[], CtEvent::default());
     }
 }
 

@@ -229,7 +229,10 @@ impl Call {
         let Some(index) = self.room() else { return false };
         let args = self.args();
         let defers = DEFERS.get();
-        let copied = if defers { posting::defers(op, &args, || self.structure()) } else { posting::accepts(op, &args) };
+        let copied = match defers {
+            true => posting::defers(op, &args, || self.structure(), || self.structure()),
+            false => posting::accepts(op, &args, || self.structure()),
+        };
         let Some(copied) = copied else { return false };
         let post = self.post_at(index);
         // SAFETY: as in `room`. Who defers calls has promised that their data can be read.

@@ -3,13 +3,14 @@
 //! The library knows no rules of Portals. It remembers what the simulator has accepted: a put, a get or an atomic operation through
 //! the same memory descriptor, in the same way, to no higher target, offset and index is accepted again, until the descriptor, its
 //! interface or the map of ranks changes. (The checks are those of Portals 4.3 §3.13 on arguments: none looks at what the card
-//! does at that moment.)
+//! does at that moment.) So is such an operation that the same counter triggers, and a change of the same counter, now or triggered, if there
+//! is room for it.
 //!
 //! A thread that defers its calls also posts those that have no result, and entries like those that were accepted before. It promises
 //! that there is room for them.
 
 use abi::mailbox::{Op, PAYLOAD};
-use abi::portals::{Handle, ME_HANDLER_IOVEC, Md, Me, md, me};
+use abi::portals::{CtEvent, Handle, ME_HANDLER_IOVEC, Md, Me, md, me};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,8 +19,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     op: u32,
-    md: Handle,
-    /// The request for an acknowledgement, the operation and the type of its items; 0 where the call has none.
+    /// The memory descriptor, or the counter that is changed.
+    object: Handle,
+    /// The counter that triggers it.
+    trigger: Option<Handle>,
+    /// The request for an acknowledgement, the operation and the type of its items; whether successes and failures of a counter change. 0
+    /// where the call has none.
     rest: [u64; 3],
     pid: u32,
 }
@@ -77,34 +82,39 @@ pub enum Copied {
 pub const PLAIN_ME: usize = offset_of!(Me, header_handler);
 const _: () = assert!(PLAIN_ME <= PAYLOAD);
 
-/// Returns, if the call is known to be accepted, what must be copied when it is posted.
-pub fn accepts(op: Op, args: &[u64]) -> Option<Copied> {
-    let (way, extent) = describe(op, args)?;
+/// Returns, if the call is known to be accepted, what must be copied when it is posted. `amount` is the structure argument of a call that
+/// changes a counter.
+pub fn accepts(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option<Copied> {
+    let (way, extent) = describe(op, args, amount)?;
     let known = known();
-    let descriptor = known.bound.get(&way.md)?;
     if !extent.is_within(*known.accepted.get(&way)?) {
         return None;
     }
+    if changes_counter(op) {
+        return Some(Copied::Structure);
+    }
+    let descriptor = known.bound.get(&way.object)?;
     // Longer data are never volatile: the simulator asserts that.
-    let is_volatile = op != Op::PtlGet && descriptor.options & md::VOLATILE != 0 && extent.length <= PAYLOAD as u64;
+    let reads = !matches!(op, Op::PtlGet | Op::PtlTriggeredGet);
+    let is_volatile = reads && descriptor.options & md::VOLATILE != 0 && extent.length <= PAYLOAD as u64;
     if !is_volatile {
         return Some(Copied::Nothing);
     }
-    // Data that lie in several pieces are not copied.
-    let is_whole = descriptor.options & md::IOVEC == 0;
+    // Data that lie in several pieces, or are read when the operation is triggered, are not copied.
+    let is_whole = descriptor.options & md::IOVEC == 0 && way.trigger.is_none();
     let start = descriptor.start.wrapping_add(extent.end - extent.length);
     is_whole.then_some(Copied::Memory(start, extent.length as usize))
 }
 
 /// As [`accepts`], for a thread that defers its calls. `me` is the structure argument of a call that appends an entry.
-pub fn defers(op: Op, args: &[u64], me: impl FnOnce() -> Me) -> Option<Copied> {
+pub fn defers(op: Op, args: &[u64], me: impl FnOnce() -> Me, amount: impl FnOnce() -> CtEvent) -> Option<Copied> {
     match op {
         Op::SpinIdle | Op::SpinHostCompute | Op::SpinHostCopy => Some(Copied::Nothing),
         Op::PtlMEAppend | Op::PtlMEAppendHandlers => {
             let way = entry(args, &me())?;
             known().appended.contains(&way).then_some(Copied::Structure)
         }
-        _ => accepts(op, args),
+        _ => accepts(op, args, amount),
     }
 }
 
@@ -126,6 +136,8 @@ fn entry(args: &[u64], me: &Me) -> Option<[u64; 5]> {
 /// Whether the answer to a call says something about later ones.
 pub fn is_of_interest(op: Op) -> bool {
     matches!(op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic)
+        || matches!(op, Op::PtlTriggeredPut | Op::PtlTriggeredGet | Op::PtlTriggeredAtomic)
+        || changes_counter(op)
         || matches!(op, Op::PtlMDRelease | Op::PtlNIFini | Op::PtlSetMap | Op::PtlPTFree | Op::PtlCTFree)
 }
 
@@ -134,9 +146,14 @@ pub fn bind(handle: Handle, descriptor: Md) {
     known().bound.insert(handle, descriptor);
 }
 
-/// Takes note of a call that was accepted.
-pub fn learn(op: Op, args: &[u64]) {
-    if let Some((way, extent)) = describe(op, args) {
+/// Whether a call changes a counter by its structure argument, or sets that up.
+fn changes_counter(op: Op) -> bool {
+    matches!(op, Op::PtlCTInc | Op::PtlCTSet | Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet)
+}
+
+/// Takes note of a call that was accepted. `amount` is as for [`accepts`].
+pub fn learn(op: Op, args: &[u64], amount: CtEvent) {
+    if let Some((way, extent)) = describe(op, args, || amount) {
         known().accepted.entry(way).or_default().cover(extent);
         return;
     }
@@ -144,26 +161,41 @@ pub fn learn(op: Op, args: &[u64]) {
         Op::PtlMDRelease => {
             let (mut known, md) = (known(), args[0] as Handle);
             known.bound.remove(&md);
-            known.accepted.retain(|way, _| way.md != md);
+            known.accepted.retain(|way, _| way.object != md);
         }
         Op::PtlNIFini | Op::SpinDetach => *known() = Known::default(),
         Op::PtlSetMap => known().accepted.clear(),
-        Op::PtlPTFree | Op::PtlCTFree => known().appended.clear(),
+        Op::PtlPTFree => known().appended.clear(),
+        Op::PtlCTFree => {
+            let (mut known, ct) = (known(), args[0] as Handle);
+            known.appended.clear();
+            known.accepted.retain(|way, _| way.object != ct && way.trigger != Some(ct));
+        }
         _ => {}
     }
 }
 
 /// Returns how a call is described here, if it can be posted. Its arguments are in the order of the C prototype.
-fn describe(op: Op, args: &[u64]) -> Option<(Way, Extent)> {
-    let (target, rest) = match op {
-        Op::PtlPut => (4, [args[3], 0, 0]),
-        Op::PtlAtomic => (4, [args[3], args[10], args[11]]),
-        Op::PtlGet => (3, [0; 3]),
+fn describe(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option<(Way, Extent)> {
+    let handle = |at: usize| args[at] as Handle;
+    let way = |trigger, rest, pid| Way { op: op as u32, object: handle(0), trigger, rest, pid };
+    if changes_counter(op) {
+        let trigger = matches!(op, Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet).then(|| handle(1));
+        let CtEvent { success, failure } = amount();
+        return Some((way(trigger, [u64::from(success != 0), u64::from(failure != 0), 0], 0), Extent::default()));
+    }
+    let (target, rest, trigger) = match op {
+        Op::PtlPut => (4, [args[3], 0, 0], None),
+        Op::PtlTriggeredPut => (4, [args[3], 0, 0], Some(handle(10))),
+        Op::PtlAtomic => (4, [args[3], args[10], args[11]], None),
+        Op::PtlTriggeredAtomic => (4, [args[3], args[10], args[11]], Some(handle(12))),
+        Op::PtlGet => (3, [0; 3], None),
+        Op::PtlTriggeredGet => (3, [0; 3], Some(handle(8))),
         _ => return None,
     };
     let (offset, length) = (args[1], args[2]);
-    let way = Way { op: op as u32, md: args[0] as Handle, rest, pid: (args[target] >> 32) as u32 };
     let end = offset.checked_add(length)?;
+    let way = way(trigger, rest, (args[target] >> 32) as u32);
     Some((way, Extent { length, end, nid: args[target] as u32, pt_index: args[target + 1] as u32 }))
 }
 
@@ -204,7 +236,9 @@ mod tests {
     /// One test, as what is known is the process's.
     #[test]
     fn what_was_accepted_is_accepted_until_something_changes() {
-        let accepts = |args: [u64; 10]| accepts(Op::PtlPut, &args);
+        let none = CtEvent::default;
+        let learn = |op, args: &[u64]| super::learn(op, args, none());
+        let accepts = |args: [u64; 10]| accepts(Op::PtlPut, &args, none);
         let first = put(MD, 100, 20, 1, 5, 3);
         let plain = Md { start: 1000, length: 200, ..Md::default() };
         learn(Op::PtlPut, &first);
@@ -224,10 +258,10 @@ mod tests {
         ] {
             assert_eq!(accepts(other), None, "{other:?}");
         }
-        assert_eq!(super::accepts(Op::PtlGet, &first), None);
-        assert_eq!(super::accepts(Op::PtlCTWait, &first), None);
+        assert_eq!(super::accepts(Op::PtlGet, &first, none), None);
+        assert_eq!(super::accepts(Op::PtlCTWait, &first, none), None);
         // Extents grow with what is accepted.
-        assert_eq!(super::defers(Op::PtlPut, &first, Me::default), Some(Copied::Nothing));
+        assert_eq!(super::defers(Op::PtlPut, &first, Me::default, none), Some(Copied::Nothing));
         learn(Op::PtlPut, &put(MD, 0, 200, 1, 9, 0));
         assert_eq!(accepts(put(MD, 50, 150, 1, 8, 3)), Some(Copied::Nothing));
 
@@ -247,12 +281,16 @@ mod tests {
         bind(MD as Handle, plain);
         assert_eq!(accepts(first), None);
         learn(Op::PtlPut, &first);
-        let deferred = |op| super::defers(op, &[1, 2, 0, 77], Me::default);
+        let deferred = |op| super::defers(op, &[1, 2, 0, 77], Me::default, none);
         assert_eq!(deferred(Op::PtlMEAppend), None);
         append(&[1, 2, 0, 3], &Me::default());
         assert_eq!(deferred(Op::PtlMEAppend), Some(Copied::Structure));
         assert_eq!(deferred(Op::PtlMEAppendHandlers), Some(Copied::Structure));
-        assert_eq!(super::accepts(Op::PtlMEAppend, &[1, 2, 0, 77]), None, "only a thread that defers posts entries");
+        assert_eq!(
+            super::accepts(Op::PtlMEAppend, &[1, 2, 0, 77], none),
+            None,
+            "only a thread that defers posts entries"
+        );
         learn(Op::PtlPTFree, &[1, 2]);
         assert_eq!(deferred(Op::PtlMEAppend), None);
         assert_eq!([Op::SpinIdle, Op::SpinHostCopy, Op::SpinHostCompute].map(deferred), [Some(Copied::Nothing); 3]);
@@ -260,5 +298,36 @@ mod tests {
         learn(Op::PtlNIFini, &[0]);
         learn(Op::PtlPut, &first);
         assert_eq!(accepts(first), None);
+
+        // What a counter triggers, and changes of a counter.
+        learn(Op::PtlPut, &first);
+        let gets = |args: [u64; 10]| super::accepts(Op::PtlTriggeredGet, &args, none);
+        let get = [MD, 0, 8, 1, 2, 0, 0, 0, 5, 70];
+        learn(Op::PtlTriggeredGet, &get);
+        bind(MD as Handle, Md { options: md::VOLATILE, ..plain });
+        assert_eq!(gets([MD, 0, 8, 1, 2, 0, 0, 0, 5, 71]), Some(Copied::Nothing));
+        assert_eq!(gets([MD, 0, 8, 1, 2, 0, 0, 0, 6, 70]), None, "another counter");
+        let put = [MD, 0, 8, 1, 1, 2, 0, 0, 0, 0, 5, 70];
+        learn(Op::PtlTriggeredPut, &put);
+        assert_eq!(super::accepts(Op::PtlTriggeredPut, &put, none), None, "data are copied when it is triggered");
+        bind(MD as Handle, plain);
+        assert_eq!(super::accepts(Op::PtlTriggeredPut, &put, none), Some(Copied::Nothing));
+        let atomic = |kind| [MD, 0, 8, 1, 1, 2, 0, 0, 0, 0, kind, 3, 5, 70];
+        learn(Op::PtlTriggeredAtomic, &atomic(1));
+        let adds = |kind| super::accepts(Op::PtlTriggeredAtomic, &atomic(kind), none);
+        assert_eq!((adds(1), adds(2)), (Some(Copied::Nothing), None));
+        let one = CtEvent { success: 1, failure: 0 };
+        let changes = |op, args: &[u64], amount| super::accepts(op, args, || amount);
+        super::learn(Op::PtlCTInc, &[5], one);
+        super::learn(Op::PtlTriggeredCTInc, &[6, 5, 70], one);
+        assert_eq!(changes(Op::PtlCTInc, &[5], CtEvent { success: 9, failure: 0 }), Some(Copied::Structure));
+        assert_eq!(changes(Op::PtlCTInc, &[5], CtEvent { success: 1, failure: 1 }), None, "it may not change both");
+        assert_eq!((changes(Op::PtlCTInc, &[6], one), changes(Op::PtlCTSet, &[5], one)), (None, None));
+        assert_eq!(changes(Op::PtlTriggeredCTInc, &[6, 5, 71], one), Some(Copied::Structure));
+        assert_eq!(changes(Op::PtlTriggeredCTInc, &[6, 6, 70], one), None);
+        learn(Op::PtlCTFree, &[5]);
+        assert_eq!((gets(get), adds(1), changes(Op::PtlCTInc, &[5], one)), (None, None, None));
+        assert_eq!(changes(Op::PtlTriggeredCTInc, &[6, 5, 70], one), None);
+        assert_eq!(accepts(first), Some(Copied::Nothing), "it needs no counter");
     }
 }
