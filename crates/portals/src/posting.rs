@@ -3,7 +3,7 @@
 //! The library knows no rules of Portals. It remembers what the simulator has accepted: a put, a get or an atomic operation through
 //! the same memory descriptor, in the same way, to no higher target, offset and index is accepted again, until the descriptor, its
 //! interface or the map of ranks changes. (The checks are those of Portals 4.3 §3.13 on arguments: none looks at what the card
-//! does at that moment.) So is such an operation that the same counter triggers, and a change of the same counter, now or triggered, if there
+//! does at that moment.) So is such an operation that the same counter triggers, and an increment of the same counter, now or triggered, if there
 //! is room for it.
 //!
 //! A thread that defers its calls also posts those that have no result, and entries like those that were accepted before. It promises
@@ -146,9 +146,10 @@ pub fn bind(handle: Handle, descriptor: Md) {
     known().bound.insert(handle, descriptor);
 }
 
-/// Whether a call changes a counter by its structure argument, or sets that up.
+/// Whether a call changes a counter by its structure argument, or sets that up. What it is known to have reached stays so: setting a counter
+/// is not posted.
 fn changes_counter(op: Op) -> bool {
-    matches!(op, Op::PtlCTInc | Op::PtlCTSet | Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet)
+    matches!(op, Op::PtlCTInc | Op::PtlTriggeredCTInc)
 }
 
 /// Takes note of a call that was accepted. `amount` is as for [`accepts`].
@@ -180,7 +181,7 @@ fn describe(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option<(W
     let handle = |at: usize| args[at] as Handle;
     let way = |trigger, rest, pid| Way { op: op as u32, object: handle(0), trigger, rest, pid };
     if changes_counter(op) {
-        let trigger = matches!(op, Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet).then(|| handle(1));
+        let trigger = (op == Op::PtlTriggeredCTInc).then(|| handle(1));
         let CtEvent { success, failure } = amount();
         return Some((way(trigger, [u64::from(success != 0), u64::from(failure != 0), 0], 0), Extent::default()));
     }
@@ -299,7 +300,7 @@ mod tests {
         learn(Op::PtlPut, &first);
         assert_eq!(accepts(first), None);
 
-        // What a counter triggers, and changes of a counter.
+        // What a counter triggers, and increments of a counter.
         learn(Op::PtlPut, &first);
         let gets = |args: [u64; 10]| super::accepts(Op::PtlTriggeredGet, &args, none);
         let get = [MD, 0, 8, 1, 2, 0, 0, 0, 5, 70];
@@ -319,6 +320,7 @@ mod tests {
         let one = CtEvent { success: 1, failure: 0 };
         let changes = |op, args: &[u64], amount| super::accepts(op, args, || amount);
         super::learn(Op::PtlCTInc, &[5], one);
+        super::learn(Op::PtlCTSet, &[5], one);
         super::learn(Op::PtlTriggeredCTInc, &[6, 5, 70], one);
         assert_eq!(changes(Op::PtlCTInc, &[5], CtEvent { success: 9, failure: 0 }), Some(Copied::Structure));
         assert_eq!(changes(Op::PtlCTInc, &[5], CtEvent { success: 1, failure: 1 }), None, "it may not change both");

@@ -167,7 +167,7 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
     #[arg(
         long_help = "Number of calls that a rank makes before it waits for the simulator, if it can know their answer: puts, gets and \
-        atomic operations, also triggered ones, changes of counters, PtlEQGet, PtlEQWait and PtlEQPoll of one queue in which an event is \
+        atomic operations, also triggered ones, increments of counters, PtlEQGet, PtlEQWait and PtlEQPoll of one queue in which an event is \
         known to be, and spin_ct_await of a counter that is known to have reached the value.\n\n\
         More of them (up to 128) are faster, and their simulated times are the same. But between two of them a program that looks at \
         memory without a call sees what was there before the first, so that such programs may do something else, and a program that \
