@@ -17,6 +17,8 @@ pub const VARIABLES: [&str; 3] = ["SPIN_RANK", "PMI_RANK", "PMI_ID"];
 pub const STREAMS: usize = 3;
 /// The largest number of descriptors that come with a request.
 pub const DESCRIPTORS: usize = STREAMS + 1;
+/// The size of ancillary data with [`DESCRIPTORS`] descriptors, in units of the alignment that it needs, 8 bytes.
+pub const ANCILLARY: usize = 8;
 
 /// The wish for a rank.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

@@ -5,7 +5,7 @@
 //! from a process that has executed the program in one respect only: what the libraries' constructors have done was done once, and so the
 //! C library's canary is the same in all ranks. spinrun decides for which programs that is the same.
 
-use abi::fork::{Answer, DESCRIPTORS, Request, SERVER, STREAMS, VARIABLES};
+use abi::fork::{ANCILLARY, Answer, DESCRIPTORS, Request, SERVER, STREAMS, VARIABLES};
 use abi::mailbox::env;
 use libc::{c_char, c_int, c_long, c_void};
 use std::ffi::CStr;
@@ -16,8 +16,6 @@ use std::ptr::null_mut;
 const LOST: c_int = 1;
 /// What the kernel's headers call `PR_GET_TID_ADDRESS`.
 const PR_GET_TID_ADDRESS: c_int = 40;
-/// The size of ancillary data with [`DESCRIPTORS`] descriptors, in units of the alignment that it needs.
-const ANCILLARY: usize = 8;
 const _: () = {
     // SAFETY: arithmetic.
     let needed = unsafe { libc::CMSG_SPACE((DESCRIPTORS * size_of::<c_int>()) as u32) };

@@ -5,7 +5,7 @@ use super::process::process_id;
 use super::program;
 use super::shared::Shared;
 use super::spec::JobSpec;
-use abi::fork::{Answer, DESCRIPTORS, Request, SERVER, STREAMS};
+use abi::fork::{ANCILLARY, Answer, DESCRIPTORS, Request, SERVER, STREAMS};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
 use std::fs::OpenOptions;
 use std::io;
@@ -14,8 +14,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// How long the server may take to answer, in seconds: it only copies itself.
 const PATIENCE_S: libc::time_t = 10;
-/// The size of ancillary data with [`DESCRIPTORS`] descriptors, in units of the alignment that it needs.
-const ANCILLARY: usize = 8;
 
 /// A process that copies itself. It ends when this value is dropped.
 pub struct ForkServer {
