@@ -52,6 +52,10 @@ fn what_can_start_does_not_wait_for_what_came_first() {
     // A calculation that ends later than the NIC is free was first all the same.
     let sender = "a: send 8192b to 1 b: send 1b to 1 b requires a c: calc 50000 c requires a";
     assert_eq!(ends(&[sender, "recv 8192b from 0 recv 1b from 0"])[0], 53_000);
+    // A receive that finds its message at 21500 makes both ready. The calculation runs from 23000 on.
+    let sender = "a: send 8192b to 1 b: calc 20000 b requires a c: recv 1b from 1 c requires b \
+        d: send 1b to 1 d requires c e: calc 5000 e requires c";
+    assert_eq!(ends(&[sender, "send 1b to 0 recv 8192b from 0 recv 1b from 0"])[0], 51_646);
 }
 
 #[test]
