@@ -71,11 +71,14 @@ static void tell(ptl_handle_md_t md, size_t at, size_t bytes, uint32_t to, ptl_m
     cpu.sends++;
 }
 
-/* Waits until all messages have left memory, which then may be used again. */
-static void await_sends(void) {
-    ptl_ct_event_t counted;
-    CHECK(PtlCTWait(cpu.sent, cpu.sends, &counted));
+/* Waits until messages have left memory, which then may be used again, or one has failed, which is found when nothing comes. */
+static void await_left(ptl_handle_ct_t ct, ptl_size_t count) {
+    int rc = spin_ct_await(ct, count);
+    if (rc != PTL_FAIL)
+        CHECK(rc);
 }
+
+static void await_sends(void) { await_left(cpu.sent, cpu.sends); }
 
 /* Recursive doubling. Partners may be one operation ahead, so that there are two sets of places. */
 static void double_by_cpu(const struct allreduce *a, uint32_t operation) {

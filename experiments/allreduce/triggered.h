@@ -258,8 +258,7 @@ static uint32_t missing_on_the_way(const struct allreduce *a, size_t part, uint3
 
 /* Waits until the data of an all-reduce has left the places, and sets up the one after the next in them. */
 static void arm_next(const struct allreduce *a, uint32_t operation) {
-    ptl_ct_event_t counted;
-    CHECK(PtlCTWait(triggered.left, triggered.armed * (operation + 1), &counted));
+    await_left(triggered.left, triggered.armed * (operation + 1));
     arm(a, operation + 2);
 }
 

@@ -16,8 +16,8 @@
 //! The simulator performs them, each at the time at which the one before is over, before the call that follows, and whenever the
 //! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`].
 //!
-//! With an answer come events that already are in the queue at which the thread has looked last, and the value of the counter for which it
-//! has waited last ([`Slot::known`]). As long as the rank takes these events, or waits for what the counter has reached, its calls are
+//! With an answer come events that already are in the queue at which the thread has looked last, and the values of the counters for which it
+//! has waited last ([`Slot::known`]). As long as the rank takes these events, or waits for what a counter has reached, its calls are
 //! posted, too: the simulator makes them at their times, and ends the run if an answer is not the one that the rank has given itself
 //! ([`Post::claim`]). That a queue is empty is never known.
 //!
@@ -28,12 +28,12 @@
 //! the word that it waits for ([`DOORBELL_SLEEPS`] in the doorbell). Whoever changes a word with that bit wakes the
 //! sleeper.
 
-use crate::portals::{Event, Handle};
+use crate::portals::{Event, Handle, INVALID_HANDLE};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5806;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5807;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -50,6 +50,8 @@ pub const ARGS: usize = 20;
 pub const POSTS: usize = 128;
 /// The maximum number of events that come with an answer.
 pub const KNOWN: usize = 64;
+/// The maximum number of counters that come with an answer.
+pub const COUNTERS: usize = 4;
 /// The maximum number of argument words of a posted call.
 pub const POST_ARGS: usize = 14;
 /// The maximum size in bytes of data that are copied when a call is posted.
@@ -159,7 +161,28 @@ pub struct Polled {
     pub test: u64,
 }
 
-/// What a thread knows about its queue and its counter.
+/// What a thread knows about a counter.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct KnownCounter {
+    /// The counter, or `PTL_INVALID_HANDLE`.
+    pub handle: Handle,
+    pad: u32,
+    /// The number of its successes.
+    pub success: u64,
+}
+
+impl KnownCounter {
+    /// Nothing is known.
+    pub const NONE: KnownCounter = KnownCounter::new(INVALID_HANDLE, 0);
+
+    /// Says that a counter has a number of successes.
+    pub const fn new(handle: Handle, success: u64) -> KnownCounter {
+        KnownCounter { handle, pad: 0, success }
+    }
+}
+
+/// What a thread knows about its queue and its counters.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Known {
@@ -167,10 +190,8 @@ pub struct Known {
     pub queue: Handle,
     /// The number of `events`, the oldest ones of the queue.
     pub count: u32,
-    /// The counter, or `PTL_INVALID_HANDLE`.
-    pub counter: Handle,
-    /// The number of its successes.
-    pub success: u64,
+    /// The counters.
+    pub counters: [KnownCounter; COUNTERS],
     /// Events of the queue.
     pub events: [Event; KNOWN],
 }

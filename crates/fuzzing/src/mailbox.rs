@@ -9,10 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use abi::mailbox::{
-    self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, KNOWN, Known, Op, PAYLOAD, POST_ARGS, POSTS, Post, SLOTS, Slot,
-    state,
+    self, ARGS, BOUNCE, COUNTERS, DATA, DOORBELL_SLEEPS, Header, KNOWN, Known, KnownCounter, Op, PAYLOAD, POST_ARGS,
+    POSTS, Post, SLOTS, Slot, state,
 };
-use abi::portals::{CtEvent, Event, INVALID_HANDLE, Le, Md, Me, NiLimits, ReturnCode};
+use abi::portals::{CtEvent, Event, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{Pod, bytes_of};
 use host::job::shared::Shared;
@@ -202,19 +202,19 @@ impl Mailbox {
     /// Answers a call, and says that a queue has a number of events, if it is `known`.
     fn answer(&mut self, caller: Caller, reply: &Reply, known: Option<(u8, u32)>) {
         let place = slot(caller.rank as usize, caller.slot as usize) + offset_of!(Slot, known);
-        let (mut count, mut counter) = (0, INVALID_HANDLE);
+        let (mut count, mut counters) = (0, [KnownCounter::NONE; COUNTERS]);
         if let Some((events, queue)) = known {
             let events: Vec<Event> =
                 (0..u64::from(events)).map(|number| Event { hdr_data: number, ..Event::default() }).collect();
-            self.shared.tell(caller, (queue, events.iter()), (!queue, u64::from(queue) << 7));
-            (count, counter) = (events.len().min(KNOWN) as u32, !queue);
+            counters[COUNTERS - 1] = KnownCounter::new(!queue, u64::from(queue) << 7);
+            self.shared.tell(caller, (queue, events.iter()), counters);
+            count = events.len().min(KNOWN) as u32;
             let bytes: Vec<u8> = events[..count as usize].iter().flat_map(bytes_of).copied().collect();
             self.put(place + offset_of!(Known, events), &bytes);
             self.put(place + offset_of!(Known, queue), &queue.to_le_bytes());
-            self.put(place + offset_of!(Known, success), &(u64::from(queue) << 7).to_le_bytes());
         }
         self.put(place + offset_of!(Known, count), &count.to_le_bytes());
-        self.put(place + offset_of!(Known, counter), &counter.to_le_bytes());
+        self.put(place + offset_of!(Known, counters), bytes_of(&counters));
         self.shared.answer(caller, reply);
         self.inside[caller.rank as usize] &= !(1 << caller.slot);
         let at = slot(caller.rank as usize, caller.slot as usize);

@@ -68,6 +68,7 @@ pub use memory_loop::{Place, Polling};
 pub use spec::{JobError, JobSpec, POLL_LIMIT};
 pub use state::Job;
 
+use abi::mailbox::{COUNTERS, KnownCounter};
 use abi::portals::{Event, Handle};
 use affinity::Affinity;
 use batch::Batch;
@@ -245,14 +246,14 @@ impl Job {
         caller.slot != PMI && !posts && self.shared.may_know(caller)
     }
 
-    /// Tells a thread, with the next answer, what is in a queue, and the number of successes of a counter.
+    /// Tells a thread, with the next answer, what is in a queue, and the numbers of successes of counters.
     pub fn tell<'a>(
         &mut self,
         caller: Caller,
         queue: (Handle, impl Iterator<Item = &'a Event>),
-        counter: (Handle, u64),
+        counters: [KnownCounter; COUNTERS],
     ) {
-        self.shared.tell(caller, queue, counter);
+        self.shared.tell(caller, queue, counters);
     }
 
     /// Returns the number of calls that a rank has posted and the simulator has not handed out.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use abi::mailbox::{self, Known, POSTS, Slot};
+use abi::mailbox::{self, Known, KnownCounter, POSTS, Slot};
 use abi::portals::ReturnCode;
 use common::{CARDS, PORTALS, Program, compile_with, run_with, spec};
 use host::End;
@@ -60,7 +60,7 @@ fn program(events: u32, text: &str) -> Program {
         ("RANK", mailbox::slot_offset(2, 1, 0) - slots),
         ("POSTED", offset_of!(Slot, posted)),
         ("KNOWN_FIRST", known + offset_of!(Known, events)),
-        ("KNOWN_SUCCESS", known + offset_of!(Known, success)),
+        ("KNOWN_SUCCESS", known + offset_of!(Known, counters) + offset_of!(KnownCounter, success)),
     ];
     let numbers = numbers.map(|(name, value)| format!("#define {name} {value}\n")).concat();
     compile_with(&format!("{PORTALS}{numbers}{start}{text}"), &["-Wno-unused"])

@@ -3,8 +3,8 @@
 //! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty, or the value of a counter that
 //! may still rise, is never known.
 
-use abi::mailbox::{KNOWN, Known, Op, Polled};
-use abi::portals::{Event, Handle};
+use abi::mailbox::{KNOWN, Known, KnownCounter, Op, Polled};
+use abi::portals::{Event, Handle, INVALID_HANDLE};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,13 +84,15 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
 
 /// Whether the counter of a wait has reached the threshold.
 pub fn has_reached(args: &[u64], known: &Known) -> bool {
-    known.counter == args[0] as Handle && known.success >= args[1] && !SHARED.load(Ordering::Relaxed)
+    let handle = args[0] as Handle;
+    let has_reached = |counter: &KnownCounter| counter.handle == handle && counter.success >= args[1];
+    handle != INVALID_HANDLE && known.counters.iter().any(has_reached) && !SHARED.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abi::portals::INVALID_HANDLE;
+    use abi::mailbox::COUNTERS;
 
     #[test]
     fn what_was_polled_before_comes_with_the_call() {
@@ -115,7 +117,9 @@ mod tests {
     /// One test, as what is forgotten is the process's.
     #[test]
     fn events_are_given_in_their_order_until_a_second_thread_is_there() {
-        let mut known = Known { queue: 5, count: 3, counter: 9, success: 7, events: [Event::default(); KNOWN] };
+        let mut counters = [KnownCounter::NONE; COUNTERS];
+        (counters[0], counters[COUNTERS - 1]) = (KnownCounter::new(9, 7), KnownCounter::new(4, 1));
+        let mut known = Known { queue: 5, count: 3, counters, events: [Event::default(); KNOWN] };
         for (event, number) in known.events.iter_mut().zip(0..) {
             event.hdr_data = number;
         }
@@ -135,7 +139,9 @@ mod tests {
         assert_eq!(number(Op::PtlEQWait, &[5]), None, "no more are known");
         answered();
         assert_eq!(number(Op::PtlEQWait, &[5]), Some(0));
-        for (counter, test, reached) in [(9, 7, true), (9, 8, false), (8, 1, false), (INVALID_HANDLE.into(), 0, false)]
+        let none = u64::from(INVALID_HANDLE);
+        for (counter, test, reached) in
+            [(9, 7, true), (9, 8, false), (8, 1, false), (4, 1, true), (4, 2, false), (none, 0, false)]
         {
             assert_eq!(has_reached(&[counter, test], &known), reached);
         }

@@ -4,9 +4,10 @@ use super::call::{Call, Caller, Reply};
 use super::signals;
 use super::spec::JobError;
 use abi::mailbox::{
-    self, ARGS, BOUNCE, DOORBELL_SLEEPS, Header, KNOWN, Op, PAYLOAD, POST_ARGS, POSTS, Patience, Slot, state,
+    self, ARGS, BOUNCE, COUNTERS, DOORBELL_SLEEPS, Header, KNOWN, KnownCounter, Op, PAYLOAD, POST_ARGS, POSTS,
+    Patience, Slot, state,
 };
-use abi::portals::{Event, Handle, INVALID_HANDLE};
+use abi::portals::{Event, Handle};
 use bytemuck::AnyBitPattern;
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -307,12 +308,12 @@ impl Shared {
         self.posts && self.tid(caller.rank as usize, caller.slot as usize) == 0
     }
 
-    /// Writes the oldest events of a queue, [`KNOWN`] at most, and the successes of a counter into a slot whose call is answered next.
+    /// Writes the oldest events of a queue, [`KNOWN`] at most, and the successes of counters into a slot whose call is answered next.
     pub fn tell<'a>(
         &mut self,
         caller: Caller,
         (queue, events): (Handle, impl Iterator<Item = &'a Event>),
-        (counter, success): (Handle, u64),
+        counters: [KnownCounter; COUNTERS],
     ) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         let mut count = 0;
@@ -326,8 +327,7 @@ impl Shared {
             }
             (&raw mut (*known).queue).write_volatile(queue);
             (&raw mut (*known).count).write_volatile(count as u32);
-            (&raw mut (*known).counter).write_volatile(counter);
-            (&raw mut (*known).success).write_volatile(success);
+            (&raw mut (*known).counters).write_volatile(counters);
         }
         self.told = Some(caller);
     }
@@ -343,7 +343,7 @@ impl Shared {
                 (*slot).taken.store(0, Ordering::Relaxed);
                 if self.told.take() != Some(caller) {
                     (&raw mut (*slot).known.count).write_volatile(0);
-                    (&raw mut (*slot).known.counter).write_volatile(INVALID_HANDLE);
+                    (&raw mut (*slot).known.counters).write_volatile([KnownCounter::NONE; COUNTERS]);
                 }
             }
             (&raw mut (*slot).result).write_volatile(reply.rc);

@@ -31,7 +31,7 @@ impl Processes {
                 Ok(Step::Wait(Wait::Portal { ni, pt_index }, None))
             }
             Op::PtlEQGet => {
-                self.ranks[rank].watched.0 = Some(a.u32(0));
+                self.ranks[rank].watched.queue = Some(a.u32(0));
                 let event = cluster.card(rank).eq_take(a.u32(0))?;
                 let cost = cluster.charge(rank, [cluster.costs().poll()]);
                 after(cost, event.map_or_else(|| Reply::new(ReturnCode::EqEmpty), event_reply))
@@ -51,7 +51,7 @@ impl Processes {
                 same_interface(cluster.card(rank), &queues, |card, eq| card.eq_interface(eq))?;
                 let limit = if poll { time_limit(a.u32(2)) } else { None };
                 if let [queue] = queues[..] {
-                    self.ranks[rank].watched.0 = Some(queue);
+                    self.ranks[rank].watched.queue = Some(queue);
                 }
                 if let Some(reply) = queue_reply(cluster.card(rank), &queues, &mut self.ranks[rank].next_queue) {
                     return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
@@ -75,7 +75,9 @@ impl Processes {
                 let counters: Vec<Handle> = tests.iter().map(|(ct, _)| *ct).collect();
                 same_interface(cluster.card(rank), &counters, |card, ct| card.ct_interface(ct))?;
                 let limit = if poll { time_limit(a.u32(3)) } else { None };
-                self.ranks[rank].watched.1 = counters.first().copied().filter(|_| !poll);
+                if !poll {
+                    self.ranks[rank].watched.note_counter(counters[0]);
+                }
                 if let Some(reply) = counter_reply(cluster.card(rank), &tests) {
                     return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
                 }

@@ -2,12 +2,13 @@
 
 use std::process::ExitStatus;
 
+use abi::mailbox::KnownCounter;
 use abi::portals::INVALID_HANDLE;
 
 use super::attention::Change;
 use super::end::End;
 use super::event::Cluster;
-use super::processes::{Processes, Rank};
+use super::processes::{Processes, Rank, Watched};
 use crate::job::{Caller, Pause, Reply};
 
 impl Processes {
@@ -34,19 +35,21 @@ impl Processes {
         self.paused(cluster, caller.rank as usize, pause);
     }
 
-    /// Tells a thread that is to be answered what it may know of its queue and its counter.
+    /// Tells a thread that is to be answered what it may know of its queue and its counters.
     fn tell(&mut self, cluster: &mut Cluster, caller: Caller) {
-        let Rank { watched: (queue, counter), aborted, .. } = self.ranks[caller.rank as usize];
+        let Rank { watched: Watched { queue, counters }, aborted, .. } = self.ranks[caller.rank as usize];
         if aborted {
             return; // calls that wait fail
         }
         let card = cluster.card(caller.rank as usize);
-        let counter = counter.and_then(|ct| Some((ct, card.ct_value(ct).ok()?.success)));
-        let counter = counter.unwrap_or((INVALID_HANDLE, 0));
+        let counters = counters.map(|ct| {
+            let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.ct_value(ct).ok()?.success)));
+            known.unwrap_or(KnownCounter::NONE)
+        });
         let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
         match events {
-            Some(events) => self.job.tell(caller, events, counter),
-            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counter),
+            Some(events) => self.job.tell(caller, events, counters),
+            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 
+use abi::mailbox::COUNTERS;
 use abi::portals::{Handle, ReturnCode};
 use cluster::{CardPorts, Death};
 use nic::{Nic, Notice};
@@ -32,14 +33,32 @@ pub struct Rank {
     wait_number: u64,
     /// The queue that its next poll looks at first.
     pub next_queue: usize,
-    /// The queue from which it has taken an event last, or has tried to, and the counter for which it has waited last.
-    pub watched: (Option<Handle>, Option<Handle>),
+    /// What its threads have looked at last.
+    pub watched: Watched,
     /// Whether its CPU is completing what an rdma card has left to it.
     completing: bool,
     /// Whether it, or its card, was to fail and has.
     pub is_doomed: bool,
     /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
     pub aborted: bool,
+}
+
+/// What a rank may be told with an answer.
+#[derive(Clone, Copy, Default)]
+pub struct Watched {
+    /// The queue from which it has taken an event last, or has tried to.
+    pub queue: Option<Handle>,
+    /// The counters for which it has waited last, the latest first.
+    pub counters: [Option<Handle>; COUNTERS],
+}
+
+impl Watched {
+    /// Takes note of a wait for a counter.
+    pub fn note_counter(&mut self, ct: Handle) {
+        let place = self.counters.iter().position(|other| *other == Some(ct)).unwrap_or(COUNTERS - 1);
+        self.counters[..=place].rotate_right(1);
+        self.counters[0] = Some(ct);
+    }
 }
 
 /// The ranks of a job.
@@ -266,4 +285,18 @@ impl Processes {
 /// Answers a thread after `delay`.
 pub fn answer(cluster: &mut Cluster, caller: Caller, delay: Time, reply: Reply) {
     cluster.schedule(delay, Event::Resume(caller, Box::new(reply)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_counters_are_watched() {
+        let mut watched = Watched::default();
+        for ct in [1, 2, 1, 3, 4, 2, 5] {
+            watched.note_counter(ct);
+        }
+        assert_eq!(watched.counters, [5, 2, 4, 3].map(Some));
+    }
 }
