@@ -28,8 +28,12 @@ enum { WINDOW = 32 };
 enum { BLOCKS = 32 }; /* of a vector: as many as MPICH leaves to libfabric */
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
 
+/* Data begins this many bytes behind a cache line, so that no block of a vector fills its lines. If it lay wherever the heap has room, the
+ * lines that a CPU copies would depend on the names of folders. */
+enum { PAGE = 4096, SKEW = 16 };
+
 static int rank, size;
-static unsigned char *data;
+static unsigned char *memory, *data;
 
 static void fill(size_t bytes, unsigned round) {
     for (size_t i = 0; i < bytes; i++)
@@ -185,9 +189,11 @@ static bool run_sizes(enum test test, const char *sizes) {
         long bytes = strtol(text, &end, 10);
         if (end == text || bytes < 0 || bytes > 1l << 30 || (*end && *end != ','))
             return false;
-        data = realloc(data, 2 * (size_t)bytes + 1); /* a vector has gaps */
-        if (!data)
+        free(memory);
+        memory = aligned_alloc(PAGE, (SKEW + 2 * (size_t)bytes) / PAGE * PAGE + PAGE); /* a vector has gaps */
+        if (!memory)
             MPI_Abort(MPI_COMM_WORLD, 1);
+        data = memory + SKEW;
         run(test, (int)bytes);
     }
     return true;
@@ -227,7 +233,7 @@ int main(int argc, char **argv) {
             return 2;
         }
     }
-    free(data);
+    free(memory);
     MPI_Finalize();
     return 0;
 }
