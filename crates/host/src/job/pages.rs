@@ -4,8 +4,8 @@
 //! its contents while its rank sleeps, and write what cards have changed when the rank runs again. It does so for pages that are
 //! accessed often before that. Pages that processes may share are not kept: others read and write them.
 //!
-//! Of a page that cards have changed, the changed bytes are written and no others, each once however often it has changed: a signal
-//! handler of the rank may have written the rest.
+//! When the rank runs again, only the bytes that cards have changed are written, each once, however often it has changed. The other bytes of
+//! the page are left alone, since a signal handler of the rank may have written them.
 
 use super::remote;
 use std::fs::File;
