@@ -78,16 +78,15 @@ def hpcc(nic: str, program: str, folder: Path) -> tuple[Numbers, str]:
             "ring-8": float(found["RandomlyOrderedRingLatency_usec"]) / 1e6,
             "ring-2M": SIZE / (float(found["RandomlyOrderedRingBandwidth_GBytes"]) * 1e9),
         }
-        if ranks == 16:  # The grid of HPL has 16 ranks, and a ping-pong has two, however many there are.
-            times |= {
-                "hpl": float(found["HPL_time"]),
-                "ping-pong-8": float(found["AvgPingPongLatency_usec"]) / 1e6,
-                "ping-pong-2M": SIZE / (float(found["AvgPingPongBandwidth_GBytes"]) * 1e9),
-            }
         suffix = "" if ranks == 16 else f"-{ranks}"
         numbers |= {row + suffix: {"time_ps": picoseconds(seconds)} for row, seconds in times.items()}
-        if ranks == 16:
-            numbers["hpl"]["result"] = float(found["HPL_RnormI"])
+        if ranks == 16:  # The grid of HPL has 16 ranks, and a ping-pong has two, however many there are.
+            ping_pong_2m = SIZE / (float(found["AvgPingPongBandwidth_GBytes"]) * 1e9)
+            numbers |= {
+                "hpl": {"time_ps": picoseconds(float(found["HPL_time"])), "result": float(found["HPL_RnormI"])},
+                "ping-pong-8": {"time_ps": picoseconds(float(found["AvgPingPongLatency_usec"]) / 1e6)},
+                "ping-pong-2M": {"time_ps": picoseconds(ping_pong_2m)},
+            }
         same = ("HPL_RnormI", "HPL_Xnorm1", "PTRANS_residual", "MPIFFT_maxErr", "MPIRandomAccess_ExeUpdates")
         kept += [f"{ranks} ranks: {key}={found[key]}" for key in same]
     return numbers, "\n".join(kept)
