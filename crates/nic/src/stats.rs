@@ -76,19 +76,34 @@ pub(crate) struct Counts {
 impl Counts {
     /// The statistics of a card with these counts; those that others count are zero.
     pub fn stats(&self) -> Stats {
+        // Each field is named, so that the compiler finds one that is not told.
+        let Counts {
+            messages_sent,
+            packets_sent,
+            bytes_sent,
+            messages_received,
+            packets_received,
+            bytes_received,
+            undeliverable,
+            packets_lost,
+            packets_resent,
+            packets_dropped,
+            packets_held,
+            drops,
+        } = self.clone();
         Stats {
-            messages_sent: self.messages_sent,
-            packets_sent: self.packets_sent,
-            bytes_sent: self.bytes_sent,
-            messages_received: self.messages_received,
-            packets_received: self.packets_received,
-            bytes_received: self.bytes_received,
-            undeliverable: self.undeliverable,
-            packets_lost: self.packets_lost,
-            packets_resent: self.packets_resent,
-            packets_dropped: self.packets_dropped,
-            packets_held: self.packets_held,
-            drops: self.drops.clone(),
+            messages_sent,
+            packets_sent,
+            bytes_sent,
+            messages_received,
+            packets_received,
+            bytes_received,
+            undeliverable,
+            packets_lost,
+            packets_resent,
+            packets_dropped,
+            packets_held,
+            drops,
             ..Stats::default()
         }
     }
