@@ -5,71 +5,24 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
-from spinkit import _text
+from spinkit import _mpi4py_suite, _mpich_suite, _text
 from spinkit._errors import EndingError, SpinkitError
+from spinkit._mpi_cases import Case, Ended, Outcome, Suite
 from spinkit._pool import Processes
 
 _GRACE_S = 60
 """Additional time that spinrun has to end after its own --timeout."""
 _INTERRUPTED = re.compile(r"^spinrun: interrupted by signal", re.MULTILINE)
-"""What spinrun tells when it was interrupted, which says nothing about the test."""
-_NO_ERRORS = ("No Errors", "No errors")
-"""The last line that programs of MPICH's suite print when all is well."""
-_IGNORED = frozenset({"mpiversion", "mpix", "strict", "lock", "init", "mem"})
-"""Keys of MPICH's lists that say for which MPIs or computers a test is."""
-_RAN = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
-_SKIPPED = re.compile(r"^OK \(skipped=(\d+)", re.MULTILINE)
-_FAILED = re.compile(r"^(?:FAIL|ERROR): (\w+) \(([\w.]+)\)", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One run of a test program."""
-
-    name: str
-    folder: Path
-    """Where it runs."""
-    command: tuple[str, ...]
-    ranks: int
-    nic: str
-    timeout_s: int
-    environment: tuple[str, ...] = ()
-    """`NAME=VALUE`."""
-    without: str = ""
-    """Why it cannot be run."""
-
-    @property
-    def what(self) -> str:
-        return f"{self.name} on {self.nic}, {self.ranks} {'rank' if self.ranks == 1 else 'ranks'}"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run has ended."""
-
-    case: Case
-    status: Literal["passed", "failed", "skipped"]
-    tests: int = 0
-    """How many tests of the program a rank has run."""
-    skipped: int = 0
-    """How many of them did not apply."""
-    reason: str = ""
-    """Why it has failed or was skipped."""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """The programs of a folder, and how their output is judged."""
-
-    cases: tuple[Case, ...]
-    judge: Callable[[Case, int, str, str], Outcome]
+"""Message of spinrun after an interrupt, which means nothing for the test."""
 
 
 def read(
@@ -79,85 +32,40 @@ def read(
 
     `ranks` is for mpi4py's suite; if it is empty, that runs on 1 to 4. MPICH's lists say how many ranks a program has.
     """
-    mpi4py = next((place for place in (folder / "test", folder) if (place / "main.py").is_file()), None)
-    if mpi4py is not None:
-        modules = sorted(path.stem for path in mpi4py.glob("test_*.py"))
-        cases = [
-            Case(name, mpi4py, (str(python), "main.py", "-v", "-i", rf"^{name}\b"), number, nic, timeout_s)
-            for nic in nics
-            for number in ranks or (1, 2, 3, 4)
-            for name in modules
-        ]
-        judge = _judge_unittest
-    elif (folder / "testlist").is_file():
-        cases = [replace(case, nic=nic) for nic in nics for case in _listed(folder, Path(), timeout_s)]
-        judge = _judge_no_errors
-    else:
+    suite = _mpi4py_suite.read(folder, ranks, nics, python, timeout_s) or _mpich_suite.read(folder, nics, timeout_s)
+    if suite is None:
         raise SpinkitError(f"{folder}: neither mpi4py's source (test/main.py) nor tests with a list (testlist)")
-    unknown = [name for name in only if not any(name in case.name for case in cases)]
+    unknown = [name for name in only if not any(name in case.name for case in suite.cases)]
     if unknown:
         raise SpinkitError(f"{folder}: no test has {unknown[0]!r} in its name")
-    chosen = tuple(case for case in cases if not only or any(name in case.name for name in only))
+    chosen = tuple(case for case in suite.cases if not only or any(name in case.name for name in only))
     if not chosen:
         raise SpinkitError(f"{folder}: no tests")
-    return Suite(chosen, judge)
-
-
-def _listed(top: Path, below: Path, timeout_s: int) -> Iterable[Case]:
-    """Read a list of MPICH's suite: a line names a program, its ranks and options, or a folder with a further list."""
-    file = top / below / "testlist"
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        name, *words = line.partition("#")[0].split() or [""]
-        if not name:
-            continue
-        folder = top / below / name
-        if folder.is_dir():
-            if (folder / "testlist").is_file():
-                yield from _listed(top, below / name, timeout_s)
-            else:
-                yield Case(str(below / name), folder, (), 1, "", timeout_s, without="its folder has no testlist")
-            continue
-        if not words or not words[0].isdigit():
-            raise SpinkitError(f"{file}, line {number}: a program needs its number of ranks: {line.strip()}")
-        yield _program(top, below, name, words, timeout_s)
-
-
-def _program(top: Path, below: Path, name: str, words: Sequence[str], timeout_s: int) -> Case:
-    arguments, environment, without, limit = [], [], "", timeout_s
-    for word in words[1:]:
-        key, _, value = word.partition("=")
-        if key == "arg":
-            arguments.append(value)
-        elif key == "env":
-            environment.append(value)
-        elif key == "timeLimit" and value.isdigit():
-            limit = max(limit, int(value))
-        elif key == "xfail":
-            without = f"the list expects it to fail ({value})"
-        elif key not in _IGNORED:
-            without = f"{word} in its list is not known here"
-    folder = top / below
-    program = folder / name
-    if not without and not program.is_file():
-        without = "it is not there: compile the suite with the MPI's mpicc first"
-    case = str(below / name) + "".join(f" {argument}" for argument in arguments)
-    command = (str(program.absolute()), *arguments)
-    return Case(case, folder, command, int(words[0]), "", limit, tuple(environment), without)
+    return replace(suite, cases=chosen)
 
 
 def run(
-    suite: Suite, spinrun: Path, jobs: int | None = None, keep: Callable[[list[Outcome]], None] | None = None
+    suite: Suite,
+    spinrun: Path,
+    jobs: int | None = None,
+    keep: Callable[[list[Outcome]], None] | None = None,
+    mpiexec: Path | None = None,
 ) -> list[Outcome]:
     """Run everything, some jobs at a time; outcomes are in the order of the cases.
 
-    `keep` gets all that have ended so far, each time that one ends, so that a run that is interrupted loses nothing.
+    `mpiexec` is the MPI's own: it also runs each test that does not pass under spinrun.
+
+    `keep` gets the outcomes so far, in that order, after the end of each job, so that a run that is interrupted loses
+    nothing.
     """
     processes = Processes()
     ended: dict[int, Outcome] = {}
     one_at_a_time = Lock()
+    locks: defaultdict[str, Lock] = defaultdict(Lock)
 
     def one(number: int, case: Case) -> None:
-        outcome = _run(case, spinrun, processes, suite.judge)
+        with locks[case.lock] if case.lock else nullcontext():
+            outcome = _run(case, suite, processes, spinrun, mpiexec)
         with one_at_a_time:
             ended[number] = outcome
             if keep is not None:
@@ -175,55 +83,64 @@ def run(
             raise
 
 
-def _run(case: Case, spinrun: Path, processes: Processes, judge: Callable[[Case, int, str, str], Outcome]) -> Outcome:
+def _run(case: Case, suite: Suite, processes: Processes, spinrun: Path, mpiexec: Path | None) -> Outcome:
     if case.without:
         return Outcome(case, "skipped", reason=case.without)
+    outcome = _simulate(case, suite, processes, spinrun)
+    if mpiexec is None or not (outcome.status == "failed" or outcome.skips_itself):
+        return outcome
+    native = _run_natively(case, suite, processes, mpiexec)
+    return replace(outcome, native=native.status, native_reason=native.reason)
+
+
+def _simulate(case: Case, suite: Suite, processes: Processes, spinrun: Path) -> Outcome:
     options = ["-n", str(case.ranks), "--nic", case.nic, "--timeout", str(case.timeout_s)]
     variables = [word for variable in case.environment for word in ("-x", variable)]
     command = [str(spinrun), *options, *variables, *case.command]
     try:
-        status, output, errors = processes.execute(command, case.timeout_s + _GRACE_S, case.folder)
+        ended = Ended(*processes.execute(command, case.timeout_s + _GRACE_S, case.folder))
     except EndingError:
         raise
     except SpinkitError as error:  # one that hangs costs no other
         return Outcome(case, "failed", reason=str(error))
-    if status == -signal.SIGINT or _INTERRUPTED.search(errors):
+    if ended.status == -signal.SIGINT or _INTERRUPTED.search(ended.errors):
         raise EndingError("interrupted")
-    return judge(case, status, output, errors)
+    return suite.judge(case, ended)
 
 
-def _judge_unittest(case: Case, status: int, output: str, errors: str) -> Outcome:
-    counts = [int(count) for count in _RAN.findall(errors)]
-    tests, skipped = max(counts, default=0), max(map(int, _SKIPPED.findall(errors)), default=0)
-    names = {where if where.endswith(f".{name}") else f"{where}.{name}" for name, where in _FAILED.findall(errors)}
-    if status != 0 or len(counts) != case.ranks or names:
-        return Outcome(case, "failed", tests, skipped, ", ".join(sorted(names)) or _end(status, output, errors))
-    if tests == skipped:
-        return Outcome(case, "skipped", tests, skipped, "none of its tests applies")
-    return Outcome(case, "passed", tests, skipped)
+def _run_natively(case: Case, suite: Suite, processes: Processes, mpiexec: Path) -> Outcome:
+    # Hydra's and Open MPI's mpiexec end their ranks when this time is over.
+    limit = [f"MPIEXEC_TIMEOUT={case.timeout_s}"]
+    command = ["env", *limit, *case.environment, str(mpiexec.absolute()), "-n", str(case.ranks), *case.command]
+    try:
+        ended = Ended(*processes.execute(command, case.timeout_s + _GRACE_S, case.folder), is_native=True)
+    except EndingError:
+        raise
+    except SpinkitError as error:
+        return Outcome(case, "failed", reason=str(error))
+    if ended.status == -signal.SIGINT:
+        raise EndingError("interrupted")
+    return suite.judge(case, ended)
 
 
-def _judge_no_errors(case: Case, status: int, output: str, errors: str) -> Outcome:
-    last = (output.strip().splitlines() or [""])[-1].strip()
-    if status == 0 and last in _NO_ERRORS:
-        return Outcome(case, "passed", 1)
-    return Outcome(case, "failed", 1, reason=_end(status, output, errors))
+def whose(outcome: Outcome, suite: Suite) -> str:
+    """Return whose fault it is that a test did not pass, as far as a native run tells."""
+    if outcome.native is None:
+        return ""
+    return "ours" if outcome.native == "passed" else suite.owner
 
 
-def _end(status: int, output: str, errors: str) -> str:
-    """Return what a run says of its end: what spinrun tells of a failure, or else the last line of the program."""
-    told = re.search(r"spinrun: .*", errors) if status != 0 else None
-    lines = ((errors.strip() if status != 0 else "") or output.strip() or "nothing was printed").splitlines()
-    return f"status {status}: {told[0] if told else lines[-1].strip()}"
-
-
-def show(outcomes: Sequence[Outcome]) -> None:
-    """Print what failed and what was skipped, with the reasons, then the numbers for each card and number of ranks."""
+def show(suite: Suite, outcomes: Sequence[Outcome]) -> None:
+    """Print skips and failures with their reasons, then the numbers for each card and number of ranks."""
     console = _text.console()
     for status in ("skipped", "failed"):
         for outcome in outcomes:
             if outcome.status == status:
-                console.print(f"{status}: {outcome.case.what}: {outcome.reason}", markup=False, soft_wrap=True)
+                line = f"{status}: {outcome.case.what}: {outcome.reason}{_beside(outcome, suite)}"
+                console.print(line, markup=False, soft_wrap=True)
+    for outcome in outcomes:
+        for line in outcome.told:
+            console.print(f"{outcome.status}, but: {outcome.case.what}: {line}", markup=False, soft_wrap=True)
     groups = dict.fromkeys((outcome.case.nic, outcome.case.ranks) for outcome in outcomes)
     for nic, ranks in groups:
         here = [outcome for outcome in outcomes if (outcome.case.nic, outcome.case.ranks) == (nic, ranks)]
@@ -233,10 +150,20 @@ def show(outcomes: Sequence[Outcome]) -> None:
         tests = sum(outcome.tests - outcome.skipped for outcome in here if outcome.status == "passed")
         numbers = ", ".join(f"{count} {status}" for status, count in counts.items())
         noun = "rank" if ranks == 1 else "ranks"
-        console.print(f"{nic}, {ranks} {noun}: {numbers}; {tests:,} tests in what passed", soft_wrap=True)
+        line = f"{nic}, {ranks} {noun}: {numbers}; {tests:,} tests in what passed"
+        if themselves := sum(outcome.skips_itself for outcome in here):
+            line += f"; {themselves} of the skips are by the tests themselves"
+        console.print(line, soft_wrap=True)
 
 
-def report(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def _beside(outcome: Outcome, suite: Suite) -> str:
+    if outcome.native is None:
+        return ""
+    reason = f": {outcome.native_reason}" if outcome.native_reason else ""
+    return f" [{whose(outcome, suite)}; natively {outcome.native}{reason}]"
+
+
+def report(suite: Suite, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return every run as JSON."""
     return [
         {
@@ -246,7 +173,12 @@ def report(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             "status": outcome.status,
             "tests": outcome.tests,
             "skipped": outcome.skipped,
+            "skips_itself": outcome.skips_itself,
             "reason": outcome.reason,
+            "told": list(outcome.told),
+            "native": outcome.native,
+            "native_reason": outcome.native_reason,
+            "whose": whose(outcome, suite) or None,
         }
         for outcome in outcomes
     ]

@@ -396,6 +396,12 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
 @click.option(
     "--timeout", "timeout_s", type=click.IntRange(min=1), default=600, show_default=True, help="Seconds for a job."
 )
+@click.option(
+    "--native",
+    "mpiexec",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The MPI's own mpiexec: it runs what did not pass again, which tells failures of ours from those of the MPI.",
+)
 @click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
 def mpi_tests(
     folder: Path,
@@ -405,27 +411,38 @@ def mpi_tests(
     python: Path,
     jobs: int | None,
     timeout_s: int,
+    mpiexec: Path | None,
     json_file: Path | None,
 ) -> None:
     """Run an MPI test suite under spinrun: mpi4py's source package, or MPICH's suite, compiled with its mpicc.
 
-    Exits with 1 when a test fails. The file of --json is written after each job, so it has what had ended when the
-    command is interrupted.
+    Exits with 1 when a test fails. The file of --json is written after each job, so it has the jobs that had ended when
+    the command is interrupted.
     """
     from spinkit import _mpi_suites
+    from spinkit._mpi_cases import Outcome
 
-    def write(outcomes: list[_mpi_suites.Outcome]) -> None:
+    ended: list[Outcome] = []
+    repeatedly = json_file is not None and is_replaced(json_file)
+
+    def write() -> None:
         if json_file is not None:
-            write_atomically(json_file, (json.dumps(_mpi_suites.report(outcomes), indent=1) + "\n").encode())
+            write_atomically(json_file, (json.dumps(_mpi_suites.report(suite, ended), indent=1) + "\n").encode())
+
+    def keep(outcomes: list[Outcome]) -> None:
+        ended[:] = outcomes
+        if repeatedly:
+            write()
 
     chosen = tuple(dict.fromkeys(nics))
     suite = _mpi_suites.read(folder, tuple(dict.fromkeys(ranks)), chosen, python, timeout_s, only)
-    repeatedly = json_file is not None and is_replaced(json_file)
-    outcomes = _mpi_suites.run(suite, _paths.command("spinrun"), jobs, write if repeatedly else None)
-    _mpi_suites.show(outcomes)
-    if not repeatedly:
-        write(outcomes)
-    if any(outcome.status == "failed" for outcome in outcomes):
+    try:
+        _mpi_suites.run(suite, _paths.command("spinrun"), jobs, keep, mpiexec)
+    finally:
+        _mpi_suites.show(suite, ended)
+        if not repeatedly:
+            write()
+    if any(outcome.status == "failed" for outcome in ended):
         sys.exit(1)
 
 
