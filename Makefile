@@ -110,8 +110,9 @@ rtl-quick: build ## the hardware's lint, short tests of its units, a short locks
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60); make test replays what they keep (needs c++)
 	fuzz/run
 
-soak: build ## run SOAK_RUNS (10000) short programs on a busy machine: no hang, no difference
+soak: build $(VENV)/.mpi ## run SOAK_RUNS (10000) short programs and a matrix of waiting loops on a busy machine: no hang, no difference
 	$(BIN)/python tests/soak/soak.py
+	$(BIN)/python tests/soak/matrix.py
 
 lint: build ## check format and common mistakes of all languages
 	cargo fmt --all --check
