@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-SPINRUN_LINE = "spinrun: "
+SPINRUN = "spinrun: "
 """Prefix of every message of spinrun itself."""
+WARNING = f"{SPINRUN}warning: "
 
 Status = Literal["passed", "failed", "skipped"]
 
@@ -53,17 +54,17 @@ class Ended:
     def printed(self) -> list[str]:
         """Lines of the program on both streams, without those of spinrun."""
         lines = [*self.output.splitlines(), *self.errors.splitlines()]
-        return [line for line in lines if not line.startswith(SPINRUN_LINE)]
+        return [line for line in lines if not line.startswith(SPINRUN)]
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """Messages of spinrun."""
-        return tuple(line for line in self.errors.splitlines() if line.startswith(SPINRUN_LINE))
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings of spinrun."""
+        return tuple(line.removeprefix(WARNING) for line in self.errors.splitlines() if line.startswith(WARNING))
 
     @property
     def reason(self) -> str:
         """The first message of spinrun about a failure, or else the last line of the program."""
-        told = re.search(rf"{SPINRUN_LINE}.*", self.errors) if self.status != 0 else None
+        told = re.search(rf"{SPINRUN}.*", self.errors) if self.status != 0 else None
         text = (self.errors.strip() if self.status != 0 else "") or self.output.strip() or "nothing was printed"
         return f"status {self.status}: {told[0] if told else text.splitlines()[-1].strip()}"
 
@@ -82,8 +83,8 @@ class Outcome:
     """Reason for which it has failed or was skipped."""
     skips_itself: bool = False
     """The program ran and said, or showed, that it does not apply here."""
-    told: tuple[str, ...] = ()
-    """Messages of spinrun in a run that did not fail."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of spinrun in a run that did not fail."""
     native: Status | None = None
     """Outcome with the MPI's own mpiexec, for what did not pass under spinrun."""
     native_reason: str = ""

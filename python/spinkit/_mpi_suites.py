@@ -139,8 +139,8 @@ def show(suite: Suite, outcomes: Sequence[Outcome]) -> None:
                 line = f"{status}: {outcome.case.what}: {outcome.reason}{_beside(outcome, suite)}"
                 console.print(line, markup=False, soft_wrap=True)
     for outcome in outcomes:
-        for line in outcome.told:
-            console.print(f"{outcome.status}, but: {outcome.case.what}: {line}", markup=False, soft_wrap=True)
+        for warning in outcome.warnings:
+            console.print(f"warning: {outcome.case.what}: {warning}", markup=False, soft_wrap=True)
     groups = dict.fromkeys((outcome.case.nic, outcome.case.ranks) for outcome in outcomes)
     for nic, ranks in groups:
         here = [outcome for outcome in outcomes if (outcome.case.nic, outcome.case.ranks) == (nic, ranks)]
@@ -175,7 +175,7 @@ def report(suite: Suite, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             "skipped": outcome.skipped,
             "skips_itself": outcome.skips_itself,
             "reason": outcome.reason,
-            "told": list(outcome.told),
+            "warnings": list(outcome.warnings),
             "native": outcome.native,
             "native_reason": outcome.native_reason,
             "whose": whose(outcome, suite) or None,

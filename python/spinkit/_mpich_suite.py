@@ -142,11 +142,11 @@ def judge(case: Case, ended: Ended) -> Outcome:
     if problem := _problem(rule, ended, lines, bool(no_errors), bool(skips)):
         return Outcome(case, "failed", 1, reason=problem)
     if skips:
-        return Outcome(case, "skipped", reason="it says Test Skipped", skips_itself=True, told=ended.told)
+        return Outcome(case, "skipped", reason="it says Test Skipped", skips_itself=True, warnings=ended.warnings)
     if not rule.fails and not ended.is_native and _avoids_spawning(case, ended):
         reason = "it starts processes, which spinrun refuses, and ended without a try"
-        return Outcome(case, "skipped", reason=reason, skips_itself=True, told=ended.told)
-    return Outcome(case, "passed", 1, told=ended.told)
+        return Outcome(case, "skipped", reason=reason, skips_itself=True, warnings=ended.warnings)
+    return Outcome(case, "passed", 1, warnings=ended.warnings)
 
 
 def _problem(rule: _Rule, ended: Ended, lines: Sequence[str], no_errors: bool, skips: bool) -> str:
