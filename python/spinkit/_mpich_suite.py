@@ -16,6 +16,7 @@ _MEMORY = "memory"
 """Lock of programs that need much memory."""
 _IGNORED = frozenset({"mpiversion", "mpix", "strict", "init"})
 """Keys that say for which MPIs a test is."""
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _NO_ERRORS = re.compile(r"\s*No [Ee]rrors\s*")
 _TEST_SKIPPED = re.compile(r"\s*Test Skipped\s*")
 _WARNING = re.compile(r"MPICH: |WARNING: |(Abort.*)?application called MPI_Abort")
@@ -97,9 +98,9 @@ def _program(program: Path, name: str, ranks: int, words: Sequence[str], timeout
             rule = value
         elif key == "lock":
             lock = value
-        elif key == "mem" and value.isdecimal():
+        elif key == "mem" and _NUMBER.fullmatch(value):
             lock = lock or _MEMORY
-            if int(value) > memory_gb():
+            if float(value) > memory_gb():
                 without = f"it needs {value} GB of memory, this computer has {memory_gb():.1f}"
         elif key == "hasgpu":
             without = f"it needs a GPU ({value})"

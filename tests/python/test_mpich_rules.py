@@ -109,7 +109,9 @@ def test_a_test_that_needs_more_than_there_is_does_not_run(judge: Judge, monkeyp
     assert (needs.status, needs.skips_itself) == ("skipped", False)
     assert needs.reason == "it needs 8 GB of memory, this computer has 7.5"
     assert not (needs.case.folder / "ran").exists()
-    assert judge(GOOD, "mem=7").status == "passed"
+    assert judge(GOOD, "mem=7.6").reason == "it needs 7.6 GB of memory, this computer has 7.5"
+    assert [judge(GOOD, f"mem={size}").status for size in ("7", "7.4")] == ["passed", "passed"]
+    assert judge(GOOD, "mem=much").reason == "mem=much in its list is not known here"
     assert judge(GOOD, "hasgpu=any").reason == "it needs a GPU (any)"
     option = judge(GOOD, "mpiexecarg=-disable-auto-cleanup")
     assert option.status == "skipped"
