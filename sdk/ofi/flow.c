@@ -92,12 +92,20 @@ static void returned(struct flow *flow, unsigned units) {
     flow->under_way -= units < flow->under_way ? units : flow->under_way;
 }
 
-/* Sends a message about units to a peer; `asking` is told if it fails. */
+/* Sends a message about units to a peer; `asking` is told if it fails. A peer that has closed its endpoint needs no units back,
+ * so their return is sent through a descriptor that permits its loss. */
 static int tell(struct endpoint *ep, const struct name *name, int what, enum kind kind, unsigned value,
                 struct peer *asking) {
     const ptl_process_t target = {.phys = {name->nid, name->pid}};
-    return PtlPut(ep->domain->md_volatile, 0, 0, asking ? PTL_ACK_REQ : PTL_NO_ACK_REQ, target, name->control_pt,
-                  (ptl_match_bits_t)what, 0, asking, CONTROL_DATA(kind, value) | HEADER_FROM(ep->number));
+    struct domain *domain = ep->domain;
+    const unsigned options = PTL_MD_VOLATILE | PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_UNRELIABLE;
+    const int rc =
+        !asking && domain->md_lossy == PTL_INVALID_HANDLE ? bind_all(domain, options, &domain->md_lossy) : PTL_OK;
+    if (rc != PTL_OK)
+        return rc;
+    return PtlPut(asking ? domain->md_volatile : domain->md_lossy, 0, 0, asking ? PTL_ACK_REQ : PTL_NO_ACK_REQ, target,
+                  name->control_pt, (ptl_match_bits_t)what, 0, asking,
+                  CONTROL_DATA(kind, value) | HEADER_FROM(ep->number));
 }
 
 /* Returns what is owed to a peer. */

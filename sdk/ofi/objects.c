@@ -350,6 +350,8 @@ static int domain_close(struct fid *fid) {
     PtlMDRelease(domain->md_send);
     PtlMDRelease(domain->md_quiet);
     PtlMDRelease(domain->md_volatile);
+    if (domain->md_lossy != PTL_INVALID_HANDLE)
+        PtlMDRelease(domain->md_lossy);
     PtlPTFree(domain->ni, domain->remote_pt);
     PtlEQFree(domain->eq);
     card_close(domain->ni);
@@ -371,7 +373,7 @@ static int domain_bind(struct fid *fid, struct fid *other, uint64_t flags) {
 }
 
 /* A descriptor of all memory. */
-static int bind_all(struct domain *domain, unsigned options, ptl_handle_md_t *md) {
+int bind_all(const struct domain *domain, unsigned options, ptl_handle_md_t *md) {
     ptl_md_t all = {.length = PTL_SIZE_MAX, .options = options, .eq_handle = domain->eq, .ct_handle = PTL_CT_NONE};
     return PtlMDBind(domain->ni, &all, md);
 }
@@ -431,6 +433,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
         info->domain_attr->mr_mode == FI_MR_BASIC || info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
     domain->tells_source = info->caps & FI_SOURCE;
     domain->ranks = spin_size();
+    domain->md_lossy = PTL_INVALID_HANDLE;
     pthread_mutex_init(&domain->lock, NULL);
     if ((rc = PtlGetPhysId(domain->ni, &domain->self)) != PTL_OK ||
         (rc = PtlEQAlloc(domain->ni, EVENTS, &domain->eq)) != PTL_OK ||

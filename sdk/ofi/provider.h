@@ -116,6 +116,7 @@ struct domain {
     /* Descriptors of all memory: with SEND events, without them (for acknowledgements and replies), and for data that is read during
      * the call, which only tells failures */
     ptl_handle_md_t md_send, md_quiet, md_volatile;
+    ptl_handle_md_t md_lossy; /* as md_volatile, for messages that a peer may miss; PTL_INVALID_HANDLE until needed */
     ptl_pt_index_t remote_pt;
     uint64_t next_key;
     struct region *regions;
@@ -396,6 +397,9 @@ void search_found(struct operation *op, const struct arrival *arrival);
 
 /* Whether the card matches messages of this kind. */
 bool card_matches(const struct endpoint *ep, enum kind kind);
+/* Binds a descriptor of all memory. */
+int bind_all(const struct domain *domain, unsigned options, ptl_handle_md_t *md);
+
 /* Links buffers for messages of this kind until there is room for what may be under way. */
 int buffers_link(struct endpoint *ep, enum kind kind);
 void buffers_release(struct endpoint *ep);

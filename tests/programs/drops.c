@@ -7,11 +7,11 @@ enum { PORTAL = 4, BITS = 0x10, BYTES = 8, MESSAGES = 3 };
 static unsigned char data[BYTES];
 
 /* Sends the messages and waits until they are acknowledged. */
-static void send(void) {
+static void send(unsigned options) {
     ptl_handle_ct_t acks;
     ptl_ct_event_t counted;
     CHECK(PtlCTAlloc(ni, &acks));
-    ptl_handle_md_t md = descriptor(data, BYTES, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks);
+    ptl_handle_md_t md = descriptor(data, BYTES, PTL_MD_EVENT_CT_ACK | options, PTL_EQ_NONE, acks);
     for (unsigned int i = 0; i < MESSAGES; i++)
         CHECK(PtlPut(md, 0, BYTES, PTL_CT_ACK_REQ, to_rank(1), PORTAL, BITS + i, 0, NULL, 0));
     do
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PORTAL, &pt));
     CHECK(spin_barrier());
     if (spin_rank() == 2)
-        send();
+        send(strcmp(argv[1], "permitted") == 0 ? PTL_MD_UNRELIABLE : 0);
     if (spin_rank() == 1 && strcmp(argv[1], "deadlock") == 0)
         CHECK(PtlCTWait(arrived, 1, &counted));
     CHECK(spin_barrier());

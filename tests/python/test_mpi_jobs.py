@@ -47,6 +47,24 @@ int main(int argc, char **argv) {
     return wrong;
 }
 """
+# One rank receives messages after the other one, which does not wait for it, has finalized.
+STREAM = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    enum { MESSAGES = 2000 };
+    int rank, value, wrong = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < MESSAGES; i++) {
+        if (rank == 0) MPI_Send(&i, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        else MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), wrong += value != i;
+    }
+    if (rank == 1) printf("%d wrong\\n", wrong);
+    MPI_Finalize();
+    return 0;
+}
+"""
 CARDS = ["rdma", "portals4", "spin"]
 TOLD = {
     "windows": "windows: 4 ranks, sum 46",
@@ -87,6 +105,14 @@ def test_mpis_run_by_libfabric(program: Path) -> None:
     # The provider is there now, and a single rank needs it, too.
     alone = spinrun("-n", 1, program)
     assert (alone.returncode, alone.stdout, alone.stderr) == (0, "10 of 1\n", "")
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_units_for_a_sender_that_has_finalized_are_no_lost_messages(card: str, tmp_path: Path) -> None:
+    (tmp_path / "stream.c").write_text(STREAM)
+    subprocess.run([MPI / "mpich" / "bin" / "mpicc", tmp_path / "stream.c", "-o", tmp_path / "stream"], check=True)
+    done = spinrun("-n", 2, "--nic", card, tmp_path / "stream")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -140,6 +140,7 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
             "packets were lost again and again, or the target's card was dead",
             "that is what --drop and --kill-card ask for; raise network.retries to survive more losses",
         ),
+        DropReason::Unreliable => ("their initiator permits their loss (PTL_MD_UNRELIABLE)", "that is its decision"),
         DropReason::HandlerDropped => ("a handler returned DROP", "that is its decision"),
         DropReason::HandlerFailed => ("a handler failed", "see its warning"),
     }

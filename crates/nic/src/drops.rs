@@ -36,6 +36,8 @@ pub enum DropReason {
     NoBuffer,
     /// Packets were lost again and again, or the target's card was dead: sender and target gave the message up.
     Unreachable,
+    /// The target did not take a message whose initiator permits its loss (`PTL_MD_UNRELIABLE`).
+    Unreliable,
     /// A header or payload handler returned DROP.
     HandlerDropped,
     /// The handler failed that the message or packet was for.
@@ -59,15 +61,16 @@ impl DropReason {
             DropReason::QueueFull => "event_queue_full",
             DropReason::NoBuffer => "no_packet_buffer",
             DropReason::Unreachable => "unreachable",
+            DropReason::Unreliable => "unreliable",
             DropReason::HandlerDropped => "handler_dropped",
             DropReason::HandlerFailed => "handler_failed",
         }
     }
 
-    /// Whether no handler decided so: such a loss is the program's or the machine's mistake. Failures of handlers are
-    /// told by themselves.
+    /// Whether neither a handler nor the initiator permits it: such a loss is the program's or the machine's mistake. Failures
+    /// of handlers have warnings of their own.
     pub fn is_loss(self) -> bool {
-        !matches!(self, DropReason::HandlerDropped | DropReason::HandlerFailed)
+        !matches!(self, DropReason::Unreliable | DropReason::HandlerDropped | DropReason::HandlerFailed)
     }
 }
 
@@ -124,6 +127,7 @@ pub(crate) fn count(
     at: Time,
 ) -> Option<Drops> {
     let Body::Request(request) = header.body else { return None };
+    let reason = if request.may_be_lost { DropReason::Unreliable } else { reason };
     let first = DroppedMessage {
         at,
         operation: header.name(),

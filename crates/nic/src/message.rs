@@ -68,6 +68,8 @@ pub struct Request {
     pub operand: [u8; MAX_OPERAND],
     /// In each packet: whether its data could be read at the initiator.
     pub fail: NiFail,
+    /// Whether its initiator permits its loss (`PTL_MD_UNRELIABLE`).
+    pub may_be_lost: bool,
 }
 
 /// An answer to a request: an acknowledgement, or the data of a get.

@@ -40,6 +40,17 @@ fn lost_messages_are_reported_once_a_run() {
 }
 
 #[test]
+fn a_loss_that_the_initiator_permits_is_counted_without_a_warning() {
+    for nic in NICS {
+        let (run, report) = reported(&format!("-n 3 --nic {nic} --fail-on-drop"), &plain("drops"), "permitted");
+        let (_, drops) = split(report["drops"]["unreliable"].clone());
+        assert_eq!((&drops["messages"], &drops["bytes"]), (&json!(3), &json!(24)), "{nic}");
+        assert_eq!(report["drops"].as_object().unwrap().len(), 1, "{nic}");
+        assert_eq!((run.status, run.err.as_str()), (0, ""), "{nic}");
+    }
+}
+
+#[test]
 fn a_deadlock_report_names_lost_messages() {
     let (run, report) = reported("-n 3", &plain("drops"), "deadlock");
     let (at, _) = split(report["drops"]["no_entry"].clone());

@@ -564,6 +564,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
         op: None,
         operand: [0; nic::MAX_OPERAND],
         fail: NiFail::Ok,
+        may_be_lost: false,
     };
     let header = Rc::new(Header {
         id: world.foreign_id(), // ids of messages are unique in the network

@@ -205,6 +205,7 @@ mod tests {
             op: None,
             operand: [0; 32],
             fail: NiFail::Ok,
+            may_be_lost: false,
         }
     }
 

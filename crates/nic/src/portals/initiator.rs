@@ -45,6 +45,7 @@ impl Portals {
         let place = interface.locate(target.process);
         let initiator = self.identity(interface);
         let volatile = send_md.has(md::VOLATILE) && length <= interface.limits.max_volatile_size;
+        let may_be_lost = send_md.has(md::UNRELIABLE);
         let token = self.operations.insert(Operation {
             interface: index,
             open: true,
@@ -75,6 +76,7 @@ impl Portals {
             op: (!answered).then_some(token),
             operand,
             fail: NiFail::Ok,
+            may_be_lost,
         };
         let target = place.map_or(self.nodes, |place| place.nid);
         Some(Initiated { request, target, token, data: (send_md, send_offset), volatile })

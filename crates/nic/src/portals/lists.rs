@@ -321,6 +321,7 @@ fn request_of(event: &Event) -> Request {
         op: None,
         operand: [0; MAX_OPERAND],
         fail: NiFail::Ok,
+        may_be_lost: false,
     }
 }
 

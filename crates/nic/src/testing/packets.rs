@@ -23,6 +23,7 @@ pub fn put(length: u64) -> Request {
         op: None,
         operand: [0; MAX_OPERAND],
         fail: NiFail::Ok,
+        may_be_lost: false,
     }
 }
 

@@ -184,6 +184,7 @@ impl Spin {
             op: token.filter(|_| !answered),
             operand: [0; MAX_OPERAND],
             fail: NiFail::Ok,
+            may_be_lost: false,
         };
         let (id, node) = (pipeline.next_message_id(), pipeline.portals.node);
         let body = Body::Request(request);
