@@ -1,10 +1,10 @@
 //! The headers of a packet.
 
 use etherparse::err::packet::SliceError;
-use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use etherparse::{EtherType, NetSlice, SlicedPacket, TransportSlice};
 use thiserror::Error;
 
-/// What a packet begins with.
+/// The first header of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Link {
     /// An Ethernet II header, without preamble and without frame check sequence.
@@ -12,6 +12,8 @@ pub enum Link {
     Ethernet,
     /// An IPv4 or IPv6 header.
     Ip,
+    /// The payload of an Ethernet frame whose header was not captured: the frame's type, 0 if that is not known.
+    Payload(u16),
 }
 
 /// The error of a packet whose headers are cut off or contradict each other.
@@ -37,6 +39,7 @@ impl<'a> Frame<'a> {
         let headers = match link {
             Link::Ethernet => SlicedPacket::from_ethernet(bytes),
             Link::Ip => SlicedPacket::from_ip(bytes),
+            Link::Payload(kind) => SlicedPacket::from_ether_type(EtherType(kind), bytes),
         };
         headers.map(|headers| Frame { bytes, headers }).map_err(FrameError)
     }

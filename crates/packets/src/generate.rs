@@ -119,7 +119,7 @@ impl Generator {
 fn header_bytes(link: Link) -> u32 {
     match link {
         Link::Ethernet => 14 + 20 + 8,
-        Link::Ip => 20 + 8,
+        Link::Ip | Link::Payload(_) => 20 + 8,
     }
 }
 
@@ -164,7 +164,7 @@ fn packet_bytes(load: &Load, message: u64, packet: u64, size: u32) -> Vec<u8> {
             .ipv4(source, destination, 64)
             .udp(10_000_u16.wrapping_add(flow), PORT)
             .write(&mut bytes, &payload),
-        Link::Ip => PacketBuilder::ipv4(source, destination, 64)
+        Link::Ip | Link::Payload(_) => PacketBuilder::ipv4(source, destination, 64)
             .udp(10_000_u16.wrapping_add(flow), PORT)
             .write(&mut bytes, &payload),
     };

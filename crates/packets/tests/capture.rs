@@ -138,17 +138,15 @@ fn files_that_cannot_be_used_are_told_with_the_place() {
         read(b"GIF89a").unwrap_err().to_string(),
         "it is neither a pcap nor a pcapng file: it begins with the bytes [47, 49, 46, 38]"
     );
-    assert_eq!(
-        read(b"").unwrap_err().to_string(),
-        "it is neither a pcap nor a pcapng file: it begins with 0 bytes and ends"
-    );
+    assert_eq!(read(b"").unwrap_err().to_string(), "it is neither a pcap nor a pcapng file: it has 0 bytes");
     let cut = read(&good[..good.len() - 1]).unwrap_err();
     assert!(matches!(cut, CaptureError::Truncated { packet: 2, offset: 100 }), "{cut}");
     let mut wifi = good.clone();
     wifi[20] = 105;
     assert_eq!(
         read(&wifi).unwrap_err().to_string(),
-        "packet 1, at byte 24: its link type is 105; 1 (Ethernet) and 101, 228, 229 (IP) are known"
+        "packet 1, at byte 24: its link type is 105; known are 1 (Ethernet), 101, 228 and 229 (IP), 113 and 276 (Linux cooked), \
+         0 and 108 (loopback)"
     );
     let next_generation = pcapng(u32::to_le_bytes, 1, &[], 0);
     let cut = read(&next_generation[..next_generation.len() - 4]).unwrap_err();

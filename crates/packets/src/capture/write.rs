@@ -1,0 +1,117 @@
+//! Writing of captures: nanoseconds, in little-endian order on every machine.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::{link, pcap, pcapng};
+use crate::frame::Link;
+
+/// A format of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// pcap, with nanoseconds.
+    Pcap,
+    /// pcapng, with nanoseconds.
+    Pcapng,
+}
+
+impl Format {
+    /// The format of a file, by its name: pcap for `.pcap`, pcapng for everything else.
+    pub fn of(path: &Path) -> Format {
+        let is_pcap = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pcap"));
+        if is_pcap { Format::Pcap } else { Format::Pcapng }
+    }
+}
+
+/// Writes packets to a file.
+pub struct Writer<W: Write> {
+    out: W,
+    format: Format,
+}
+
+/// The longest packet that Wireshark accepts.
+const SNAP_LENGTH: u32 = 262_144;
+
+impl<W: Write> Writer<W> {
+    /// Writes the beginning of a file whose packets begin with `link`.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn new(mut out: W, format: Format, link: Link) -> io::Result<Writer<W>> {
+        let link_type = link::number(link);
+        match format {
+            Format::Pcap => {
+                // Version 2.4, no time zone, no accuracy.
+                let words = [pcap::NANOSECONDS, 2 | 4 << 16, 0, 0, SNAP_LENGTH, link_type.into()];
+                write_words(&mut out, &words)?;
+            }
+            Format::Pcapng => {
+                // Version 1.0, and a section of unknown length.
+                let header = [pcapng::BYTE_ORDER_MAGIC, 1, u32::MAX, u32::MAX];
+                write_block(&mut out, pcapng::SECTION_HEADER, &words(&header))?;
+                // The option if_tsresol (9) of one byte, 10^-9 s, and the end of the options.
+                let interface = [link_type.into(), SNAP_LENGTH, 9 | 1 << 16, 9, 0];
+                write_block(&mut out, 1, &words(&interface))?;
+            }
+        }
+        Ok(Writer { out, format })
+    }
+
+    /// Writes a packet. The comment is only in pcapng files.
+    ///
+    /// # Errors
+    /// When `out` fails, or the time or the length does not fit into the format.
+    pub fn write(&mut self, time_ns: u64, bytes: &[u8], comment: Option<&str>) -> io::Result<()> {
+        let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+        let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= SNAP_LENGTH);
+        let length =
+            length.ok_or_else(|| invalid(format!("a packet has {} B, more than {SNAP_LENGTH}", bytes.len())))?;
+        match self.format {
+            Format::Pcap => {
+                let seconds = u32::try_from(time_ns / 1_000_000_000)
+                    .map_err(|_| invalid(format!("a pcap file has no time of {time_ns} ns since 1970")))?;
+                let fraction = (time_ns % 1_000_000_000) as u32;
+                write_words(&mut self.out, &[seconds, fraction, length, length])?;
+                self.out.write_all(bytes)
+            }
+            Format::Pcapng => {
+                let mut block = words(&[0, (time_ns >> 32) as u32, time_ns as u32, length, length]);
+                push_padded(&mut block, bytes);
+                if let Some(comment) = comment {
+                    let size = u16::try_from(comment.len())
+                        .map_err(|_| invalid(format!("a comment has {} B, more than 65535", comment.len())))?;
+                    block.extend(words(&[1 | u32::from(size) << 16]));
+                    push_padded(&mut block, comment.as_bytes());
+                    block.extend([0; 4]);
+                }
+                write_block(&mut self.out, 6, &block)
+            }
+        }
+    }
+
+    /// Ends the file.
+    pub fn finish(self) -> W {
+        self.out
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn write_words(out: &mut impl Write, numbers: &[u32]) -> io::Result<()> {
+    out.write_all(&words(numbers))
+}
+
+/// Writes a block of a type; its contents have a multiple of four bytes.
+fn write_block(out: &mut impl Write, kind: u32, content: &[u8]) -> io::Result<()> {
+    let length = content.len() as u32 + 12;
+    write_words(out, &[kind, length])?;
+    out.write_all(content)?;
+    write_words(out, &[length])
+}
+
+fn push_padded(block: &mut Vec<u8>, bytes: &[u8]) {
+    block.extend(bytes);
+    block.resize(block.len().next_multiple_of(4), 0);
+}
