@@ -113,13 +113,12 @@ static bool matches(const struct operation *op, const struct arrival *arrival) {
 static void close_multi(struct operation *op) {
     list_remove(op);
     if (op->children == 0)
-        complete(op, (struct completion){.entry.flags = FI_MULTI_RECV});
+        complete(op, (struct completion){0});
 }
 
-/* Places a message in the rest of a receive with FI_MULTI_RECV. Returns false if the receive has been closed instead, because it has not
+/* Places a message in the rest of a receive with FI_MULTI_RECV, next to the one before. Returns false if the receive has been closed instead, because it has not
  * enough room any more. */
 static bool deliver_to_multi(struct operation *op, const struct arrival *arrival) {
-    enum { ALIGNMENT = 16 };
     size_t total = arrival_total(arrival), rest = op->length - op->used;
     if (total > rest && op->used > 0) {
         close_multi(op);
@@ -135,9 +134,7 @@ static bool deliver_to_multi(struct operation *op, const struct arrival *arrival
     child->kind = op->kind;
     child->parent = op;
     op->children++;
-    op->used += total < rest ? (total + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : rest;
-    if (op->used > op->length)
-        op->used = op->length;
+    op->used += total < rest ? total : rest;
     if (op->length - op->used < op->ep->min_multi_recv || op->length == op->used)
         list_remove(op);
     deliver(child, arrival);

@@ -406,11 +406,10 @@ static ssize_t cancel(struct endpoint *ep, void *context) {
             state_return(op);
             if (op->children > 0) {
                 list_remove(op);
-                return 0;
+                op->cancelled = true;
+            } else {
+                cancelled(op);
             }
-            complete(op, (struct completion){.entry.flags = FI_RECV | (kind == TAGGED ? FI_TAGGED : FI_MSG),
-                                             .entry.tag = op->tag,
-                                             .error = ECANCELED});
             return 0;
         }
     }

@@ -71,6 +71,7 @@ struct operation *operation_new(struct endpoint *ep, enum job job, void *context
     op->multi = false;
     op->parent = NULL;
     op->used = op->children = 0;
+    op->cancelled = false;
     return op;
 }
 
@@ -156,18 +157,28 @@ void complete(struct operation *op, struct completion completion) {
     struct counter *counter = counter_of(op);
     struct completion_queue *cq = op->job == RECEIVE || op->job == SEARCH ? ep->rx_cq : ep->tx_cq;
     struct operation *parent = op->parent;
+    const bool releases = parent && --parent->children == 0 && !parent->list;
     completion.entry.op_context = op->context;
     completion.entry.flags |= op->flags;
-    /* The memory of a receive with FI_MULTI_RECV is the program's again with the last message in it. */
-    if (parent && --parent->children == 0 && !parent->list) {
+    /* The memory of a receive with FI_MULTI_RECV is the program's again with the last message in it, or with its cancellation. */
+    if (op->multi || (releases && !parent->cancelled))
         completion.entry.flags |= FI_MULTI_RECV;
-        operation_free(parent);
-    }
-    if (counter && op->job != SEARCH)
+    /* The end of a receive with FI_MULTI_RECV is no message. */
+    if (counter && op->job != SEARCH && (!op->multi || completion.error))
         *(completion.error ? &counter->errors : &counter->value) += 1;
     if (cq && (completion.error || op->report || completion.entry.flags & FI_MULTI_RECV))
         cq_push(cq, &completion);
     operation_free(op);
+    if (releases && parent->cancelled)
+        cancelled(parent);
+    else if (releases)
+        operation_free(parent);
+}
+
+void cancelled(struct operation *op) {
+    complete(op, (struct completion){.entry.flags = FI_RECV | (op->kind == TAGGED ? FI_TAGGED : FI_MSG),
+                                     .entry.tag = op->tag,
+                                     .error = ECANCELED});
 }
 
 void fail(struct operation *op, int error, ptl_ni_fail_t card_error) {

@@ -265,6 +265,7 @@ struct operation {
     struct operation *parent;       /* the receive with FI_MULTI_RECV whose memory this one uses */
     size_t used;                    /* bytes of such a receive that messages have taken */
     unsigned children;
+    bool cancelled; /* such a receive, while messages are on their way into its memory */
 };
 
 enum { NO_STATE = UINT32_MAX };
@@ -363,6 +364,8 @@ void operation_free(struct operation *op);
 /* Completes an operation, successfully or with an error number, and frees it. */
 void complete(struct operation *op, struct completion completion);
 void fail(struct operation *op, int error, ptl_ni_fail_t card_error);
+/* Completes a receive that the program has cancelled. */
+void cancelled(struct operation *op);
 
 void list_append(struct list *list, struct operation *op);
 void list_remove(struct operation *op);

@@ -22,10 +22,10 @@ static void send_one(size_t i, size_t length) {
     EQUAL("multi", ON(net.ep, msg, senddata, from + i, length, NULL, 100 + i, net.peers[next_rank()], NULL), 0);
 }
 
-/* Receives `count` messages of these lengths. Each is in memory that no other has; the one completion that releases a memory is its
- * last. Returns the number of memories that were released. */
+/* Receives `count` messages of these lengths. Each begins where the one before it, in the order of the sends, ends; the one completion
+ * that releases a memory is its last. Returns the number of memories that were released. */
 static int receive_all(const size_t *lengths, size_t count) {
-    size_t ends[3] = {0};
+    size_t ends[3] = {0}, places[256] = {0}, memories[256] = {0};
     bool released[3] = {false}, seen[256] = {false};
     int releases = 0;
     for (size_t k = 0; k < count;) {
@@ -49,9 +49,13 @@ static int receive_all(const size_t *lengths, size_t count) {
         size_t at = (size_t)((unsigned char *)entry.buf - memory[m]);
         EXPECT(at + entry.len <= MEMORY);
         SAME_BYTES("multi", entry.buf, from + i, entry.len);
-        if (at + entry.len > ends[m])
-            ends[m] = at + entry.len;
+        places[i] = at;
+        memories[i] = m;
         k++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        EQUAL("packed", places[i], ends[memories[i]]);
+        ends[memories[i]] += lengths[i];
     }
     return releases;
 }
@@ -90,6 +94,7 @@ static void fill_up(const char *name, bool expected, const size_t *lengths, size
         EXPECT(next_error(net.rx, &error));
         EQUAL(name, error.err, ECANCELED);
         EQUAL(name, error.op_context, memory[i]);
+        EQUAL(name, error.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
     }
     TRUE(name, is_empty(net.rx));
     barrier();
@@ -115,6 +120,33 @@ static void truncated(void) {
     }
 }
 
+/* A memory that is cancelled while a message is on its way into it is released when that has come. */
+static void cancelled(void) {
+    enum { LONG = 60000 };
+    struct fi_cq_tagged_entry entry = {0};
+    struct fi_cq_err_entry error;
+    post_multi(0, MEMORY);
+    barrier();
+    send_one(0, LONG);
+    send_one(1, 64);
+    EXPECT(next_entry(net.rx, &entry, NULL));
+    EQUAL("the short message comes first", entry.data, 101);
+    EQUAL("cancel", net.ep->ops->cancel(&net.ep->fid, memory[0]), 0);
+    EXPECT(next_entry(net.rx, &entry, NULL));
+    EQUAL("a message on its way", entry.data, 100);
+    EQUAL("a message on its way", entry.len, LONG);
+    EQUAL("a message on its way", entry.flags & FI_MULTI_RECV, 0);
+    SAME_BYTES("a message on its way", memory[0], from, LONG);
+    EXPECT(next_error(net.rx, &error));
+    EQUAL("cancelled", error.err, ECANCELED);
+    EQUAL("cancelled", error.op_context, memory[0]);
+    EQUAL("cancelled", error.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
+    for (int i = 0; i < 2; i++)
+        EXPECT(next_entry(net.tx, &entry, NULL));
+    TRUE("cancelled", is_empty(net.rx));
+    barrier();
+}
+
 static void refusals(void) {
     size_t small = 0, length = sizeof small;
     struct iovec pieces[2] = {{memory[0], 100}, {memory[1], 100}};
@@ -138,7 +170,7 @@ GROUP(multi) {
     refusals();
     set_min_free(MIN_FREE);
     for (int expected = 0; expected < 2; expected++) {
-        /* 64 messages of 1 KiB minus 16 would leave 1 KiB. */
+        /* They leave more than MIN_FREE. */
         for (size_t i = 0; i < COUNT; i++)
             lengths[i] = i * 61 % 900;
         fill_up("short messages in one memory", expected, lengths, COUNT, 1, 0);
@@ -146,7 +178,7 @@ GROUP(multi) {
         for (size_t i = 0; i < COUNT; i++)
             lengths[i] = 2048;
         fill_up("memory is full", expected, lengths, COUNT, 2, 1);
-        /* 36 messages of 1800 B, each at a multiple of 16, leave less than MIN_FREE. */
+        /* 36 messages of 1800 B leave less than MIN_FREE. */
         for (size_t i = 0; i < COUNT; i++)
             lengths[i] = 1800;
         fill_up("less than the minimum is free", expected, lengths, COUNT, 2, 1);
@@ -160,9 +192,10 @@ GROUP(multi) {
         fill_up("a long message and short ones", expected, lengths, 20, 2, 0);
         for (size_t i = 0; i < COUNT; i++)
             lengths[i] = i % 4 == 1 ? 30000 + i : 1500;
-        /* Messages 0 to 4 are in the first memory, 5 to 9 in the second, where 992 B are left. */
+        /* Messages 0 to 4 are in the first memory, 5 to 9 in the second, where 1,022 B are left. */
         fill_up("long and short messages", expected, lengths, 12, 3, 2);
     }
     truncated();
+    cancelled();
     close_net();
 }
