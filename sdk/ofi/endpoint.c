@@ -177,6 +177,7 @@ int endpoint_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **
     endpoint->domain = domain;
     endpoint->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
     endpoint->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
+    endpoint->directed = info->caps & FI_DIRECTED_RECV;
     endpoint->min_multi_recv = 64;
     pthread_mutex_lock(&domain->lock);
     domain->objects++;

@@ -44,6 +44,7 @@
 #define FI_MATCH_COMPLETE FI_BIT(31)
 #define FI_LOCAL_COMM FI_BIT(51)
 #define FI_REMOTE_COMM FI_BIT(52)
+#define FI_NUMERICHOST FI_BIT(55)
 #define FI_SOURCE FI_BIT(57)
 #define FI_DIRECTED_RECV FI_BIT(59)
 /* Flags of receives */

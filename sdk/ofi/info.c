@@ -77,6 +77,7 @@ static void free_info(struct fi_info *info) {
     free(info->rx_attr);
     free(info->tx_attr);
     free(info->src_addr);
+    free(info->dest_addr);
     free(info);
 }
 
@@ -110,6 +111,29 @@ static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     return hints && hints->mr_mode == FI_MR_BASIC ? FI_MR_BASIC : FI_MR_SCALABLE;
 }
 
+/* ---- Capabilities --------------------------------------------------------------------------------------------------------------- */
+
+#define DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define MESSAGE_DIRECTIONS (FI_SEND | FI_RECV)
+#define RMA_DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define TX_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
+#define RX_CAPS                                                                                                        \
+    (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |            \
+     FI_SOURCE | FI_DIRECTED_RECV)
+
+/* The capabilities of an endpoint for which a program asks: without directions of messages or of remote memory, all of them. */
+static uint64_t granted(uint64_t asked) {
+    if (asked == 0)
+        return SPIN_CAPS;
+    if (asked & (FI_MSG | FI_TAGGED) && !(asked & MESSAGE_DIRECTIONS))
+        asked |= MESSAGE_DIRECTIONS;
+    if (asked & (FI_RMA | FI_ATOMIC) && !(asked & RMA_DIRECTIONS))
+        asked |= RMA_DIRECTIONS;
+    return asked | DOMAIN_CAPS;
+}
+
+/* ---- Hints ---------------------------------------------------------------------------------------------------------------------- */
+
 /* Whether the names, if both are given, differ. */
 static bool differs(const char *asked, const char *ours) { return asked && strcmp(asked, ours) != 0; }
 
@@ -121,25 +145,32 @@ static const char *objection(const struct fi_info *hints, const struct fi_info *
     const struct fi_domain_attr *domain = hints->domain_attr;
     if (hints->caps & ~ours->caps)
         return "capabilities";
+    if (hints->dest_addr && hints->dest_addrlen != sizeof(struct name))
+        return "length of the destination's address";
     if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != ours->addr_format)
         return "address format";
     if (ep && ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
         return "endpoint type: only FI_EP_RDM";
     if (ep && ep->protocol != 0 && ep->protocol != ours->ep_attr->protocol)
         return "endpoint protocol";
-    if (ep && (ep->max_msg_size > ours->ep_attr->max_msg_size || ep->tx_ctx_cnt > 1 || ep->rx_ctx_cnt > 1))
+    if (ep && (ep->max_msg_size > ours->ep_attr->max_msg_size || ep->tx_ctx_cnt > 1 || ep->rx_ctx_cnt > 1 ||
+               ep->max_order_raw_size > ours->ep_attr->max_order_raw_size ||
+               ep->max_order_war_size > ours->ep_attr->max_order_war_size ||
+               ep->max_order_waw_size > ours->ep_attr->max_order_waw_size))
         return "endpoint limits";
     if (tx && (tx->op_flags & ~ours->tx_attr->op_flags || tx->msg_order & ~ours->tx_attr->msg_order ||
-               tx->comp_order & ~ours->tx_attr->comp_order || tx->caps & ~ours->tx_attr->caps))
+               tx->comp_order & ~ours->tx_attr->comp_order || tx->caps & ~(ours->tx_attr->caps | DOMAIN_CAPS)))
         return "transmit flags, order or capabilities";
     if (tx && (tx->inject_size > ours->tx_attr->inject_size || tx->iov_limit > IOV_LIMIT || tx->rma_iov_limit > 1))
         return "transmit limits";
-    if (rx &&
-        (rx->op_flags & ~ours->rx_attr->op_flags || rx->msg_order & ~ours->rx_attr->msg_order ||
-         rx->comp_order & ~ours->rx_attr->comp_order || rx->caps & ~ours->rx_attr->caps || rx->iov_limit > IOV_LIMIT))
+    if (rx && (rx->op_flags & ~ours->rx_attr->op_flags || rx->msg_order & ~ours->rx_attr->msg_order ||
+               rx->comp_order & ~ours->rx_attr->comp_order || rx->caps & ~(ours->rx_attr->caps | DOMAIN_CAPS) ||
+               rx->iov_limit > IOV_LIMIT))
         return "receive flags, order, capabilities or limits";
     if (domain && differs(domain->name, NAME))
         return "domain name";
+    if (domain && domain->caps & ~ours->domain_attr->caps)
+        return "domain capabilities";
     if (domain && (domain->cq_data_size > ours->domain_attr->cq_data_size ||
                    domain->mr_key_size > ours->domain_attr->mr_key_size))
         return "sizes of CQ data or keys";
@@ -158,10 +189,8 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
     const struct fi_domain_attr *asked = hints ? hints->domain_attr : NULL;
     info->caps = SPIN_CAPS;
     info->addr_format = FI_PROV_SPECIFIC | 0x5350;
-    info->src_addrlen = 0;
     *info->tx_attr = (struct fi_tx_attr){
-        .caps =
-            SPIN_CAPS & ~(FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
+        .caps = TX_CAPS,
         .op_flags = SPIN_OP_FLAGS & ~FI_MULTI_RECV,
         .msg_order = order,
         .comp_order = FI_ORDER_NONE,
@@ -171,7 +200,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
         .rma_iov_limit = 1,
     };
     *info->rx_attr = (struct fi_rx_attr){
-        .caps = SPIN_CAPS & ~(FI_SEND | FI_READ | FI_WRITE),
+        .caps = RX_CAPS,
         .op_flags = FI_COMPLETION | FI_MULTI_RECV,
         .msg_order = order,
         .comp_order = FI_ORDER_NONE,
@@ -204,43 +233,87 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
     domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;
     domain->mr_iov_limit = IOV_LIMIT;
     domain->mr_cnt = (size_t)limits->max_entries / 2;
-    domain->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+    domain->caps = DOMAIN_CAPS;
     info->fabric_attr->prov_version = provider.version;
     info->fabric_attr->api_version = version;
+}
+
+/* ---- fi_getinfo ----------------------------------------------------------------------------------------------------------------- */
+
+/* Narrows a description to the hints that it serves. */
+static void narrow(struct fi_info *info, const struct fi_info *hints) {
+    const struct fi_tx_attr *tx = hints->tx_attr;
+    const struct fi_rx_attr *rx = hints->rx_attr;
+    info->caps = granted(hints->caps);
+    info->tx_attr->caps &= tx && tx->caps ? granted(tx->caps) & info->caps : info->caps;
+    info->rx_attr->caps &= rx && rx->caps ? granted(rx->caps) & info->caps : info->caps;
+    if (tx)
+        info->tx_attr->op_flags = tx->op_flags;
+    if (rx)
+        info->rx_attr->op_flags = rx->op_flags;
+    info->handle = hints->handle;
+}
+
+static bool set_address(void **address, size_t *length, const void *name) {
+    *address = malloc(sizeof(struct name));
+    if (!*address)
+        return false;
+    memcpy(*address, name, sizeof(struct name));
+    *length = sizeof(struct name);
+    return true;
+}
+
+/* Writes the addresses of this process, and of the destination, which a host and a service, or the hints name. Returns an error number,
+ * with the reason for the user. */
+static int address(struct fi_info *info, const char *node, const char *service, uint64_t flags,
+                   const struct fi_info *hints, ptl_process_t self, const char **why) {
+    const bool is_source = flags & FI_SOURCE;
+    struct host host = {0};
+    if ((node || service) && (*why = host_find(node, service, flags, &host)))
+        return ENODATA;
+    if (is_source && host.names_rank && host.rank != self.phys.nid) {
+        *why = "the source is the address of another rank";
+        return ENODATA;
+    }
+    const struct name own = first_name(self);
+    const struct name destination = first_name((ptl_process_t){.phys = {host.rank, self.phys.pid}});
+    const void *to = NULL;
+    if ((node || service) && !is_source)
+        to = &destination;
+    else if (hints)
+        to = hints->dest_addr;
+    const bool done = set_address(&info->src_addr, &info->src_addrlen, &own) &&
+                      (!to || set_address(&info->dest_addr, &info->dest_addrlen, to));
+    return done ? 0 : ENOMEM;
 }
 
 static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
                    struct fi_info **info) {
     ptl_handle_ni_t ni;
     ptl_ni_limits_t limits;
-    (void)service, (void)flags;
-    /* Names are for processes that exchange addresses by other means. Outside of spinrun there is no card. */
-    if (node || !getenv("SPIN_RANK") || card_open(&ni, &limits) != 0)
+    ptl_process_t self;
+    /* Outside of spinrun there is no card. */
+    if (!getenv("SPIN_RANK") || card_open(&ni, &limits) != 0)
         return -ENODATA;
+    int rc = error_of(PtlGetPhysId(ni, &self));
     card_close(ni);
     struct fi_info *ours = new_info();
     if (!ours)
         return -ENOMEM;
     describe(ours, version, hints, &limits);
     const char *why = hints ? objection(hints, ours) : NULL;
-    if (why) {
-        if (getenv("FI_LOG_LEVEL"))
-            complain("fi_getinfo: the card does not serve these hints: %s", why);
+    if (rc == 0)
+        rc = why ? ENODATA : address(ours, node, service, flags, hints, self, &why);
+    if (rc != 0) {
+        if (why && getenv("FI_LOG_LEVEL"))
+            complain("fi_getinfo: the card does not serve this: %s", why);
         free_info(ours);
-        return -ENODATA;
+        return -rc;
     }
-    if (hints) {
-        /* What the program asks for, and what comes with it at no cost */
-        if (hints->caps)
-            ours->caps = hints->caps | (SPIN_CAPS & (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV));
-        if (hints->tx_attr)
-            ours->tx_attr->op_flags = hints->tx_attr->op_flags;
-        if (hints->rx_attr)
-            ours->rx_attr->op_flags = hints->rx_attr->op_flags;
-        ours->handle = hints->handle;
-    } else {
+    if (hints)
+        narrow(ours, hints);
+    else
         ours->tx_attr->op_flags = ours->rx_attr->op_flags = 0;
-    }
     *info = ours;
     return 0;
 }

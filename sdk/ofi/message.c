@@ -8,10 +8,6 @@
 
 /* ---- Portal table entries ------------------------------------------------------------------------------------------------------- */
 
-static int pt_alloc(struct endpoint *ep, ptl_pt_index_t *pt) {
-    return PtlPTAlloc(ep->domain->ni, 0, ep->domain->eq, PTL_PT_ANY, pt);
-}
-
 /* HPU memory for receives with handlers. A card that has less of it serves fewer at the same time. */
 static void states_alloc(struct domain *domain) {
     if (domain->protocol != PROTOCOL_SPIN || domain->free_count > 0)
@@ -35,8 +31,10 @@ int messages_start(struct endpoint *ep) {
     for (enum kind kind = MESSAGE; kind < KINDS; kind++)
         ep->arrivals[kind].end = &ep->arrivals[kind].first;
     int rc;
-    if ((rc = pt_alloc(ep, &ep->pts[MESSAGE])) != PTL_OK || (rc = pt_alloc(ep, &ep->pts[TAGGED])) != PTL_OK ||
-        (rc = pt_alloc(ep, &ep->data_pt)) != PTL_OK || (rc = pt_alloc(ep, &ep->control_pt)) != PTL_OK ||
+    if ((rc = pt_alloc(domain, endpoint_pt(ep->number, PT_MESSAGE), &ep->pts[MESSAGE])) != PTL_OK ||
+        (rc = pt_alloc(domain, endpoint_pt(ep->number, PT_TAGGED), &ep->pts[TAGGED])) != PTL_OK ||
+        (rc = pt_alloc(domain, endpoint_pt(ep->number, PT_DATA), &ep->data_pt)) != PTL_OK ||
+        (rc = pt_alloc(domain, endpoint_pt(ep->number, PT_CONTROL), &ep->control_pt)) != PTL_OK ||
         (rc = PtlMEAppend(domain->ni, ep->control_pt, &control, PTL_PRIORITY_LIST, &ep->control_target,
                           &ep->control_target.entry)) != PTL_OK ||
         (rc = flow_start(ep)) != PTL_OK || (rc = buffers_link(ep, MESSAGE)) != PTL_OK ||
@@ -332,6 +330,8 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
     const ptl_process_t any = {.phys = {PTL_NID_ANY, PTL_PID_ANY}};
     if (!ep->enabled || !ep->rx_cq)
         return -FI_EOPBADSTATE;
+    if (!ep->directed)
+        source = FI_ADDR_UNSPEC;
     bool report = !ep->rx_selective || flags & FI_COMPLETION;
     pthread_mutex_lock(&domain->lock);
     const int before = defer_begin(domain);

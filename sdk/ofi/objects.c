@@ -147,10 +147,17 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
     return (int)count;
 }
 
-static int av_insertsvc(struct fid_av *av, const char *node, const char *service, fi_addr_t *fi_addr, uint64_t flags,
+static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *fi_addr, uint64_t flags,
                         void *context) {
-    (void)av, (void)node, (void)service, (void)fi_addr, (void)flags, (void)context;
-    return -ENOSYS;
+    const struct address_vector *av = CONTAINER(fid, struct address_vector, fid);
+    struct host host;
+    const char *why = host_find(node, service, flags, &host);
+    if (why) {
+        complain("fi_av_insertsvc: %s: %s", node ? node : service, why);
+        return -EINVAL;
+    }
+    const struct name name = first_name((ptl_process_t){.phys = {host.rank, av->domain->self.phys.pid}});
+    return av_insert(fid, &name, 1, fi_addr, flags, context);
 }
 
 static int av_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service, size_t svccnt,
@@ -436,8 +443,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
     domain->md_lossy = PTL_INVALID_HANDLE;
     pthread_mutex_init(&domain->lock, NULL);
     if ((rc = PtlGetPhysId(domain->ni, &domain->self)) != PTL_OK ||
-        (rc = PtlEQAlloc(domain->ni, EVENTS, &domain->eq)) != PTL_OK ||
-        (rc = PtlPTAlloc(domain->ni, 0, domain->eq, PTL_PT_ANY, &domain->remote_pt)) != PTL_OK ||
+        (rc = PtlEQAlloc(domain->ni, EVENTS, &domain->eq)) != PTL_OK || (rc = remote_pt_alloc(domain)) != PTL_OK ||
         (rc = bind_all(domain, 0, &domain->md_send)) != PTL_OK ||
         (rc = bind_all(domain, PTL_MD_EVENT_SEND_DISABLE, &domain->md_quiet)) != PTL_OK ||
         (rc = bind_all(domain, PTL_MD_VOLATILE | PTL_MD_EVENT_SUCCESS_DISABLE, &domain->md_volatile)) != PTL_OK) {

@@ -3,6 +3,7 @@
  * | file         | what it does |
  * | ---          | --- |
  * | info.c       | the entry point of the library, and what fi_getinfo tells |
+ * | name.c       | names of endpoints, and the hosts that stand for ranks |
  * | objects.c    | fabrics, domains, event queues, address vectors, memory regions |
  * | completion.c | completion queues and counters |
  * | endpoint.c   | endpoints: binding, names, options |
@@ -212,6 +213,7 @@ struct endpoint {
     struct counter *sent, *received, *read, *written;
     uint64_t tx_flags, rx_flags; /* defaults of operations */
     size_t min_multi_recv;
+    bool directed; /* FI_DIRECTED_RECV: receives may ask for messages of one source */
     bool enabled;
     struct name name;
     ptl_pt_index_t pts[KINDS];
@@ -302,6 +304,26 @@ int error_of(int return_code);
 /* What a call that posts an operation returns for a return code of Portals. A full table has room again when operations have ended. */
 ssize_t result_of(int return_code);
 int error_of_event(ptl_ni_fail_t failure);
+
+/* ---- name.c ------------------------------------------------------------------------------------------------------------- */
+
+/* The portal table entry of an endpoint with this number, for this use. */
+enum pt_use { PT_MESSAGE, PT_TAGGED, PT_DATA, PT_CONTROL };
+ptl_pt_index_t endpoint_pt(unsigned number, enum pt_use use);
+/* Allocates a portal table entry: this one, or another one if a library of the process has it. */
+int pt_alloc(struct domain *domain, ptl_pt_index_t wanted, ptl_pt_index_t *pt);
+/* Allocates the entry of a domain for remote memory. */
+int remote_pt_alloc(struct domain *domain);
+/* The name that the first endpoint of the first domain of a process has. */
+struct name first_name(ptl_process_t process);
+
+/* The rank that a host's name stands for; 0 for other names of this computer. */
+struct host {
+    bool names_rank; /* it is an address of the ranks' network */
+    unsigned rank;
+};
+/* Resolves a host and a service, of which one may be NULL. Returns why that is not possible, or NULL. */
+const char *host_find(const char *node, const char *service, uint64_t flags, struct host *host);
 
 /* ---- objects.c ---------------------------------------------------------------------------------------------------------- */
 

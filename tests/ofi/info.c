@@ -21,6 +21,14 @@ static struct fi_info *describe(uint32_t version) {
                           FI_LOCAL_COMM | FI_REMOTE_COMM;
     EQUAL("capabilities", info->caps, caps);
     EQUAL("no demands on the program", info->mode, 0);
+    EQUAL("capabilities of sends", info->tx_attr->caps,
+          FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND);
+    EQUAL("capabilities of receives", info->rx_attr->caps,
+          FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
+              FI_SOURCE | FI_DIRECTED_RECV);
+    EQUAL("capabilities of domains", info->domain_attr->caps, FI_LOCAL_COMM | FI_REMOTE_COMM);
+    TRUE("own address", info->src_addr && info->src_addrlen > 0);
+    TRUE("no destination", !info->dest_addr && info->dest_addrlen == 0);
     EQUAL("registration", info->domain_attr->mr_mode, version < FI_VERSION(1, 5) ? FI_MR_SCALABLE : 0);
     EQUAL("size of CQ data", info->domain_attr->cq_data_size, 4);
     EQUAL("size of keys", info->domain_attr->mr_key_size, 8);
@@ -69,6 +77,11 @@ HINT(ordered_completions_of_receives, hints->rx_attr->comp_order = FI_ORDER_STRI
 HINT(capabilities_of_receives_for_sends, hints->tx_attr->caps = FI_RECV)
 HINT(capabilities_of_sends_for_receives, hints->rx_attr->caps = FI_SEND)
 HINT(unknown_order, hints->tx_attr->msg_order = FI_BIT(60))
+HINT(larger_ordered_reads, hints->ep_attr->max_order_raw_size = ours->ep_attr->max_order_raw_size + 1)
+HINT(larger_ordered_reads_first, hints->ep_attr->max_order_war_size = ours->ep_attr->max_order_war_size + 1)
+HINT(larger_ordered_writes, hints->ep_attr->max_order_waw_size = ours->ep_attr->max_order_waw_size + 1)
+HINT(other_capability_of_domains, hints->domain_attr->caps = FI_RMA_EVENT)
+HINT(short_destination, hints->dest_addr = calloc(1, 4); hints->dest_addrlen = 4)
 HINT(another_domain, hints->domain_attr->name = strdup("eth0"))
 HINT(another_fabric, hints->fabric_attr->name = strdup("eth0"))
 HINT(longer_data, hints->domain_attr->cq_data_size = 8)
@@ -96,6 +109,11 @@ static const change refused[] = {
     capabilities_of_receives_for_sends,
     capabilities_of_sends_for_receives,
     unknown_order,
+    larger_ordered_reads,
+    larger_ordered_reads_first,
+    larger_ordered_writes,
+    other_capability_of_domains,
+    short_destination,
     another_domain,
     another_fabric,
     longer_data,
@@ -111,6 +129,93 @@ HINT(everything, hints->caps = ours->caps; hints->addr_format = ours->addr_forma
 HINT(a_map_for_threads, hints->caps = FI_TAGGED; hints->domain_attr->av_type = FI_AV_MAP;
      hints->domain_attr->threading = FI_THREAD_DOMAIN; hints->domain_attr->resource_mgmt = FI_RM_DISABLED;
      hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE)
+
+/* A program gets what it asks for, the directions of that, and what a domain can do. */
+static const struct {
+    uint64_t asked, granted, tx, rx;
+} capabilities[] = {
+    {FI_MSG, FI_MSG | FI_SEND | FI_RECV, FI_MSG | FI_SEND, FI_MSG | FI_RECV},
+    {FI_TAGGED | FI_RECV, FI_TAGGED | FI_RECV, FI_TAGGED, FI_TAGGED | FI_RECV},
+    {FI_RMA, FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, FI_RMA | FI_READ | FI_WRITE,
+     FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE},
+    {FI_ATOMIC | FI_WRITE | FI_SOURCE, FI_ATOMIC | FI_WRITE | FI_SOURCE, FI_ATOMIC | FI_WRITE, FI_ATOMIC | FI_SOURCE},
+    {FI_MSG | FI_DIRECTED_RECV | FI_MULTI_RECV, FI_MSG | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SEND | FI_RECV,
+     FI_MSG | FI_SEND, FI_MSG | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RECV},
+};
+static uint64_t asked_caps;
+HINT(some_capabilities, hints->caps = asked_caps)
+HINT(capabilities_of_sends, hints->caps = FI_MSG | FI_TAGGED; hints->tx_attr->caps = FI_TAGGED)
+
+static void grants(const struct fi_info *ours) {
+    struct fi_info *info = NULL;
+    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++) {
+        asked_caps = capabilities[i].asked;
+        EQUAL("capabilities", ask(some_capabilities, ours, &info), 0);
+        EQUAL("capabilities", info->caps, capabilities[i].granted | FI_LOCAL_COMM | FI_REMOTE_COMM);
+        EQUAL("capabilities", info->tx_attr->caps, capabilities[i].tx);
+        EQUAL("capabilities", info->rx_attr->caps, capabilities[i].rx);
+        fi_freeinfo(info);
+    }
+    EQUAL("capabilities of sends", ask(capabilities_of_sends, ours, &info), 0);
+    EQUAL("capabilities of sends", info->tx_attr->caps, FI_TAGGED | FI_SEND);
+    EQUAL("capabilities of sends", info->rx_attr->caps, FI_MSG | FI_TAGGED | FI_RECV);
+    fi_freeinfo(info);
+}
+
+/* Names of hosts, and which of them no rank has. */
+static void hosts(void) {
+    static const struct {
+        const char *node, *service;
+        uint64_t flags;
+    } known[] = {{"localhost", NULL, 0},
+                 {"localhost", "5000", 0},
+                 {NULL, "5000", 0},
+                 {"127.1.0.0", "5000", FI_NUMERICHOST},
+                 {"localhost", NULL, FI_SOURCE},
+                 {NULL, "5000", FI_SOURCE},
+                 {"127.1.0.0", NULL, FI_SOURCE}},
+      unknown[] = {{"127.1.0.1", NULL, 0},
+                   {"127.1.1.0", "5000", 0},
+                   {"192.0.2.1", NULL, 0},
+                   {"192.0.2.1", NULL, FI_SOURCE},
+                   {"no host has.this name", NULL, 0},
+                   {"localhost", NULL, FI_NUMERICHOST},
+                   {"localhost", "no such service", 0}};
+    struct fi_info *info = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        int rc = fi_getinfo(FI_VERSION(1, 17), known[i].node, known[i].service, known[i].flags, NULL, &info);
+        judge(rc == 0, __FILE__, __LINE__, "host", "host %zu: fi_getinfo returned %d", i, rc);
+        if (rc != 0)
+            continue;
+        /* This is the only rank. */
+        EQUAL("destination", info->dest_addrlen, known[i].flags & FI_SOURCE ? 0 : info->src_addrlen);
+        if (info->dest_addr)
+            SAME_BYTES("destination", info->dest_addr, info->src_addr, info->src_addrlen);
+        fi_freeinfo(info);
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        int rc = fi_getinfo(FI_VERSION(1, 17), unknown[i].node, unknown[i].service, unknown[i].flags, NULL, &info);
+        judge(rc == -ENODATA, __FILE__, __LINE__, "unknown host", "host %zu: fi_getinfo returned %d", i, rc);
+    }
+}
+
+/* A destination of the hints stays, unless a host is named. */
+static void destinations(void) {
+    struct fi_info *info = NULL, *again = NULL, *hints = fi_dupinfo(NULL);
+    EXPECT(fi_getinfo(FI_VERSION(1, 17), "localhost", NULL, 0, NULL, &info) == 0);
+    hints->dest_addr = info->dest_addr;
+    hints->dest_addrlen = info->dest_addrlen;
+    ((unsigned char *)hints->dest_addr)[0] = 42;
+    EXPECT(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &again) == 0);
+    SAME_BYTES("destination of the hints", again->dest_addr, hints->dest_addr, hints->dest_addrlen);
+    fi_freeinfo(again);
+    EXPECT(fi_getinfo(FI_VERSION(1, 17), "localhost", NULL, 0, hints, &again) == 0);
+    SAME_BYTES("destination of the host", again->dest_addr, info->src_addr, info->src_addrlen);
+    fi_freeinfo(again);
+    hints->dest_addr = NULL;
+    fi_freeinfo(hints);
+    fi_freeinfo(info);
+}
 
 GROUP(info) {
     struct fi_info *info = NULL, *ours = describe(FI_VERSION(1, 17));
@@ -131,7 +236,9 @@ GROUP(info) {
     EQUAL("choices", info->tx_attr->op_flags, FI_DELIVERY_COMPLETE);
     EQUAL("choices", info->caps & (FI_TAGGED | FI_MSG | FI_RMA | FI_ATOMIC | FI_SOURCE), FI_TAGGED);
     fi_freeinfo(info);
-    EQUAL("no names of hosts", fi_getinfo(FI_VERSION(1, 17), "localhost", "5000", 0, NULL, &info), -ENODATA);
+    grants(ours);
+    hosts();
+    destinations();
 
     /* As many endpoints and regions as are told. */
     enum { ENDPOINTS = 64 };

@@ -133,16 +133,68 @@ static void endpoints(void) {
     EQUAL("close", second->fid.ops->close(&second->fid), 0);
 }
 
+/* A rank is found by the address of its host. Its name is that of its first endpoint. */
+static void hosts(void) {
+    char names[RANKS * NAME_SIZE], own[NAME_SIZE], host[32];
+    const size_t length = name_of(net.ep, own);
+    exchange(own, length, names);
+    for (int r = 0; r < ranks; r++) {
+        struct fi_info *info = NULL;
+        snprintf(host, sizeof host, "127.1.0.%d", r);
+        EXPECT(fi_getinfo(FI_VERSION(1, 17), host, "5000", 0, NULL, &info) == 0);
+        EQUAL("destination", info->dest_addrlen, length);
+        SAME_BYTES("destination", info->dest_addr, names + (size_t)r * length, length);
+        SAME_BYTES("source", info->src_addr, own, length);
+        fi_freeinfo(info);
+        const int rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE, NULL, &info);
+        EQUAL("the source is this rank", rc, r == rank ? 0 : -ENODATA);
+        if (rc == 0)
+            fi_freeinfo(info);
+    }
+    fi_addr_t next;
+    char back[NAME_SIZE];
+    size_t room = sizeof back;
+    snprintf(host, sizeof host, "127.1.0.%d", (rank + 1) % ranks);
+    EQUAL("insert a host", ON(net.av, ops, insertsvc, host, "5000", &next, 0, NULL), 1);
+    EQUAL("insert a host", ON(net.av, ops, lookup, next, back, &room), 0);
+    SAME_BYTES("insert a host", back, names + (size_t)((rank + 1) % ranks) * length, length);
+    EQUAL("insert an unknown host", ON(net.av, ops, insertsvc, "127.1.0.77", "5000", &next, 0, NULL), -EINVAL);
+    barrier();
+}
+
+/* Without FI_DIRECTED_RECV a receive takes messages of all sources, whatever source it names. */
+static void undirected(void) {
+    open_net(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_SOURCE});
+    const int previous = (rank + ranks - 1) % ranks, next = (rank + 1) % ranks;
+    unsigned char byte = (unsigned char)rank, in[2] = {UNTOUCHED, UNTOUCHED};
+    struct fi_cq_tagged_entry entry;
+    fi_addr_t source;
+    EQUAL("receive", ON(net.ep, msg, recv, &in[0], 1, NULL, net.peers[rank], NULL), 0);
+    EQUAL("receive", ON(net.ep, tagged, recv, &in[1], 1, NULL, net.peers[rank], 3, 0, NULL), 0);
+    barrier();
+    EQUAL("send", ON(net.ep, msg, inject, &byte, 1, net.peers[next]), 0);
+    EXPECT(next_entry(net.rx, &entry, &source));
+    EQUAL("source", source, net.peers[previous]);
+    EQUAL("send", ON(net.ep, tagged, inject, &byte, 1, net.peers[next], 3), 0);
+    EXPECT(next_entry(net.rx, &entry, &source));
+    EQUAL("source", source, net.peers[previous]);
+    EQUAL("message", in[0], previous);
+    EQUAL("tagged message", in[1], previous);
+    close_net();
+}
+
 GROUP(names) {
     open_net(&(struct wish){0});
     vectors(FI_AV_UNSPEC);
     vectors(FI_AV_TABLE);
     vectors(FI_AV_MAP);
     text();
+    hosts();
     endpoints();
     peers();
     struct fi_av_attr attr = {.name = "shared"};
     struct fid_av *av;
     EQUAL("no shared vectors", ON(net.domain, ops, av_open, &attr, &av, NULL), -ENOSYS);
     close_net();
+    undirected();
 }

@@ -44,7 +44,8 @@ void exchange(const void *mine, size_t length, void *all) {
 struct fi_info *get_info(const struct wish *wish) {
     struct fi_info *hints = fi_dupinfo(NULL), *info = NULL;
     EXPECT(hints);
-    hints->caps = wish->caps ? wish->caps : FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_SOURCE;
+    hints->caps = wish->caps ? wish->caps
+                             : FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = wish->mr_mode;
     hints->domain_attr->av_type = wish->av_type;
