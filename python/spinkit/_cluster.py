@@ -1,7 +1,8 @@
 """Runs commands on a Dask cluster: one that is there already, or one that is started for a sweep.
 
 Workers need spinkit, in the same build as here, and no files of ours: each run gets its program and its machine. A run
-whose worker dies is given to another.
+whose worker dies is given to another. Whoever may speak to a scheduler or a worker of Dask runs programs as its user,
+so a cluster that is started here speaks only TLS, with credentials of the sweep unless others are named.
 """
 
 from __future__ import annotations
@@ -9,10 +10,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Semaphore
 from typing import Any
 
 from spinkit import _worker
 from spinkit._errors import EndingError, SpinkitError
+from spinkit._pool import Processes
+from spinkit._text import note
 from spinkit._worker import Done, Task
 
 NAMES = ("local", "slurm", "kubernetes")
@@ -20,8 +27,39 @@ NAMES = ("local", "slurm", "kubernetes")
 
 _CONNECT_S = 10
 
-_NEEDS = {"distributed": "cluster", "dask_jobqueue": "cluster", "dask_kubernetes.operator": "kubernetes"}
-"""The extra of spinkit that installs a module."""
+_NEEDS = {"dask_kubernetes.operator": "kubernetes"}
+"""The extra of spinkit that installs a module, if it is not `cluster`."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Files in PEM format by which the parts of a cluster prove to each other that they belong together."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+class Local:
+    """Runs commands as workers do, in folders with the files that they are sent, but as processes of this sweep.
+
+    It has no ports, so that no other user can reach it.
+    """
+
+    def __init__(self, jobs: int, tools: str) -> None:
+        self.workers = jobs
+        self._tools = tools
+        self._free = Semaphore(jobs)
+        self._processes = Processes()
+
+    def perform(self, task: Task) -> Done:
+        """Run a command as soon as fewer than `jobs` are running, and wait for its end."""
+        with self._free:
+            return _worker.perform(_worker.ship(task, self._tools), self._processes.execute)
+
+    def cancel(self) -> None:
+        """End all that is running."""
+        self._processes.interrupt()
 
 
 class Cluster:
@@ -63,47 +101,115 @@ class Cluster:
 
 
 @contextmanager
-def connect(scheduler: str, jobs: int, options: Mapping[str, str], tools: str) -> Iterator[Cluster]:
+def connect(
+    scheduler: str, jobs: int, options: Mapping[str, str], tools: str, credentials: Credentials | None = None
+) -> Iterator[Cluster | Local]:
     """Connect to a scheduler, or start one with `jobs` workers; close what was started.
 
     `options` are those of the kind of cluster: arguments of `dask_jobqueue.SLURMCluster` or of
-    `dask_kubernetes.operator.KubeCluster`.
+    `dask_kubernetes.operator.KubeCluster`. Without `credentials` those of Dask's own configuration are used.
     """
+    if options and scheduler not in ("slurm", "kubernetes"):
+        what = "--scheduler local" if scheduler == "local" else f"a scheduler that runs already, {scheduler}"
+        raise SpinkitError(f"--cluster-option has no meaning for {what}")
+    if scheduler == "local":
+        if credentials is not None:
+            raise SpinkitError(
+                "--tls-ca, --tls-cert and --tls-key have no meaning for --scheduler local: it has no ports"
+            )
+        yield Local(jobs, tools)
+        return
     with ExitStack() as opened:
         distributed = _module("distributed")
-        if scheduler in NAMES:
-            address = opened.enter_context(_started(scheduler, jobs, options))
-        else:
-            if options:
-                raise SpinkitError(f"--cluster-option has no meaning for a scheduler that runs already, {scheduler}")
-            address = scheduler
+        security = _security(credentials)
+        address: Any = scheduler
+        if scheduler == "slurm":
+            security = _required(security) or _temporary()
+            # The jobs start in this folder; Dask quotes no blanks in its path.
+            folder = Path(opened.enter_context(TemporaryDirectory(prefix=".spinkit-tls-", dir=Path.cwd()))).name
+            address = opened.enter_context(_slurm(jobs, options, security, folder))
+        elif scheduler == "kubernetes":
+            address = opened.enter_context(_kubernetes(jobs, options))
+        elif scheduler.startswith("tcp://"):
+            note(
+                f"{scheduler} has no protection: whoever reaches it can run programs as the user of its workers; "
+                "docs/cluster.md shows a cluster that speaks tls://"
+            )
         try:
-            client = opened.enter_context(distributed.Client(address, timeout=_CONNECT_S, set_as_default=False))
-        except (OSError, ValueError) as error:
+            made = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False, security=security)
+            client = opened.enter_context(made)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise SpinkitError(f"{scheduler}: no Dask scheduler answers: {error}") from None
         yield Cluster(client, tools)
 
 
-def _started(kind: str, jobs: int, options: Mapping[str, str]) -> Any:
-    """Start a cluster of workers with a thread each, which end with the block that it is for."""
+def _security(credentials: Credentials | None) -> Any:
+    """Return the `Security` of these credentials or of Dask's configuration; None if neither names any."""
+    distributed = _module("distributed")
+    if credentials is None:
+        configured = distributed.Security()
+        return configured if configured.tls_ca_file else None
+    authority, certificate, key = (
+        str(file.resolve()) for file in (credentials.authority, credentials.certificate, credentials.key)
+    )
+    files = {"tls_ca_file": authority}
+    for role in ("client", "scheduler", "worker"):
+        files |= {f"tls_{role}_cert": certificate, f"tls_{role}_key": key}
+    made = distributed.Security(require_encryption=True, **files)
     try:
-        if kind == "local":
-            if options:
-                raise SpinkitError("--cluster-option has no meaning for --scheduler local")
-            distributed = _module("distributed")
-            return distributed.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
-        if kind == "slurm":
-            queue = _module("dask_jobqueue")
-            # What neither the user nor Dask's own configuration says.
-            asked = {"cores": 1, "processes": 1, "memory": "4 GB", **_of_configuration(kind), **_numbers(options)}
-            cluster = queue.SLURMCluster(**asked)
+        made.get_connection_args("client")
+    except OSError as error:
+        raise SpinkitError(f"--tls-ca {authority}, --tls-cert {certificate}, --tls-key {key}: {error}") from None
+    return made
+
+
+def _required(security: Any) -> Any:
+    """Return the same `Security`, by which nothing is accepted that is not encrypted."""
+    if security is not None:
+        security.require_encryption = True
+    return security
+
+
+def _temporary() -> Any:
+    """Make credentials that only this process and its workers have."""
+    _module("cryptography")
+    return _module("distributed").Security.temporary()
+
+
+def _slurm(jobs: int, options: Mapping[str, str], security: Any, folder: str) -> Any:
+    """Start a scheduler here and workers of a thread each as jobs, which end with the block that it is for.
+
+    The keys of the workers are files in `folder` that only the user can read. Dashboards, which ask for no credentials,
+    are off unless Dask's configuration has options of the scheduler.
+    """
+    queue, dask = _module("dask_jobqueue"), _module("dask")
+    # What neither the user nor Dask's own configuration says.
+    asked: dict[str, Any] = {"cores": 1, "processes": 1, "memory": "4 GB", **_of_configuration("slurm")}
+    asked |= _numbers(options)
+    if dask.config.get("jobqueue.slurm.shared-temp-directory", None) is None:
+        asked.setdefault("shared_temp_directory", folder)
+    off: dict[str, Any] = {}
+    if not dask.config.get("jobqueue.slurm.scheduler-options", None):
+        off = {"distributed.scheduler.http.routes": []}
+        asked["scheduler_options"] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+        more = dask.config.get("jobqueue.slurm.worker-extra-args", None) or []
+        asked["worker_extra_args"] = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0", *more]
+    try:
+        with dask.config.set(off):
+            cluster = queue.SLURMCluster(security=security, **asked)
             cluster.scale(jobs=jobs)
-            return cluster
-        operator = _module("dask_kubernetes.operator")
-        asked = {"name": "spinkit-sweep", **_of_configuration(kind), **_numbers(options)}
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise SpinkitError(f"--scheduler slurm: {error}") from None
+    return cluster
+
+
+def _kubernetes(jobs: int, options: Mapping[str, str]) -> Any:
+    operator = _module("dask_kubernetes.operator")
+    asked = {"name": "spinkit-sweep", **_of_configuration("kubernetes"), **_numbers(options)}
+    try:
         return operator.KubeCluster(n_workers=jobs, **asked)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
-        raise SpinkitError(f"--scheduler {kind}: {error}") from None
+        raise SpinkitError(f"--scheduler kubernetes: {error}") from None
 
 
 def _of_configuration(kind: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from spinkit import _cluster, _machines, _pool
 from spinkit._claims import inside
+from spinkit._cluster import Credentials
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment
 from spinkit._grid import Axis, Point, points
@@ -79,15 +80,18 @@ def run_anywhere(
     columns: Sequence[str] = (),
     scheduler: str | None = None,
     options: Mapping[str, str] | None = None,
+    credentials: Credentials | None = None,
 ) -> Outcome:
     """Run an experiment at all points, on a cluster if a scheduler is named."""
     if scheduler is None:
         if options:
             raise SpinkitError("--cluster-option has no meaning without --scheduler")
+        if credentials is not None:
+            raise SpinkitError("--tls-ca, --tls-cert and --tls-key have no meaning without --scheduler")
         return run(experiment, axes, settings, columns)
     tools = tools_digest(settings.tools.spinrun, settings.tools.library)
     jobs = settings.jobs or len(os.sched_getaffinity(0))
-    with _cluster.connect(scheduler, jobs, options or {}, tools) as remote:
+    with _cluster.connect(scheduler, jobs, options or {}, tools, credentials) as remote:
         # More runs than there are workers now: further ones may come, and none should wait for its next run.
         threads = max(2 * jobs, 2 * remote.workers, _LEAST_AT_ONCE)
         return run(experiment, axes, replace(settings, jobs=threads, remote=remote), columns)

@@ -26,6 +26,11 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=None if terminal else _PLAIN_WIDTH, highlight=False)
 
 
+def note(text: str) -> None:
+    """Print a note on standard error."""
+    console(stderr=True).print(f"spinkit: note: {text}", markup=False, soft_wrap=True)
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress on standard error, if that is a terminal, until the work is done."""

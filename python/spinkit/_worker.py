@@ -94,7 +94,11 @@ def _send(file: Path, name: str) -> _Sent:
     return _Sent(name, content, str(file.resolve()), digest([file], []), bool(file.stat().st_mode & 0o100))
 
 
-def perform(shipped: Shipped) -> Done:
+Execute = Callable[[list[str], float | None], tuple[int, str, str]]
+"""Runs a command, within a time in seconds; returns its exit status, output and error output."""
+
+
+def perform(shipped: Shipped, execute: Execute | None = None) -> Done:
     """Run a task in this worker."""
     spinrun = _paths.command("spinrun")
     if _own_tools(spinrun) != shipped.tools:
@@ -105,7 +109,7 @@ def perform(shipped: Shipped) -> Done:
             _receive(sent, folder)
         words = tuple(_receive(word, folder) if isinstance(word, _Sent) else word for word in shipped.words)
         task = Task(shipped.command, words, (), shipped.timeout_s)
-        return run(task, _paths.command(shipped.command), folder / "report.json", _execute)
+        return run(task, _paths.command(shipped.command), folder / "report.json", execute or _execute)
 
 
 @cache
@@ -145,9 +149,7 @@ def _execute(command: list[str], timeout_s: float | None) -> tuple[int, str, str
     return done.returncode, done.stdout, done.stderr
 
 
-def run(
-    task: Task, command: Path, report: Path, execute: Callable[[list[str], float | None], tuple[int, str, str]]
-) -> Done:
+def run(task: Task, command: Path, report: Path, execute: Execute) -> Done:
     """Run a task on this computer, with its report in this file."""
     status, output, errors = execute([str(command), *task.here(report)], task.timeout_s)
     told = report.read_text(encoding="utf-8") if REPORT in task.words and report.is_file() else None

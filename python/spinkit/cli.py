@@ -87,6 +87,7 @@ class _Numbers(click.ParamType[tuple[int, ...]]):
 
 
 _FILE = _Report(dir_okay=False, writable=True, path_type=Path, allow_dash=True)
+_READABLE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 
 
@@ -220,6 +221,9 @@ def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retr
     metavar="NAME=VALUE",
     help="An argument for the cluster that is started, such as queue=short for slurm or image=… for kubernetes.",
 )
+@click.option("--tls-ca", type=_READABLE, help="The authority that signs the certificates of the cluster (PEM).")
+@click.option("--tls-cert", type=_READABLE, help="The certificate by which the cluster knows this sweep (PEM).")
+@click.option("--tls-key", type=_READABLE, help="The key of that certificate (PEM).")
 @click.option(
     "--retries", type=click.IntRange(min=0), default=1, show_default=True, help="How often a failed run is made again."
 )
@@ -235,6 +239,9 @@ def sweep_experiment(
     jobs: int | None,
     scheduler: str | None,
     options: tuple[str, ...],
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
     retries: int,
     quick: bool,
     fresh: bool,
@@ -249,6 +256,7 @@ def sweep_experiment(
     tested. docs/cluster.md tells how to use clusters.
     """
     from spinkit import _sweep
+    from spinkit._cluster import Credentials
     from spinkit._grid import parse
 
     try:
@@ -258,9 +266,14 @@ def sweep_experiment(
     given = {key: value for key, equals, value in (option.partition("=") for option in options) if equals}
     if len(given) != len(options):
         raise click.BadParameter("expected NAME=VALUE", param_hint="'--cluster-option'")
+    credentials = None
+    if tls_ca or tls_cert or tls_key:
+        if not (tls_ca and tls_cert and tls_key):
+            raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong together")
+        credentials = Credentials(tls_ca, tls_cert, tls_key)
     experiment = _experiment.load(_paths.home(), name)
     outcome = _sweep.run_anywhere(
-        experiment, axes, _settings(out, quick, fresh, jobs, retries), columns, scheduler, given
+        experiment, axes, _settings(out, quick, fresh, jobs, retries), columns, scheduler, given, credentials
     )
     file = json_file or out / experiment.name / "sweep.json"
     write_atomically(file, _sweep.to_json(outcome.rows))

@@ -1,15 +1,21 @@
-"""Sweeps on Dask clusters: of local workers, one of which is killed, and of SLURM, for whose commands scripts stand."""
+"""Sweeps on clusters: without ports, on Dask's with workers here, one of which is killed, and on one of SLURM.
+
+Scripts stand for the commands of SLURM.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
 import time
 import types
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,14 +50,30 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    made = distributed.LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, silence_logs=50)
-    with made:
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Make the files of a cluster's credentials; return the options that name them."""
+    made = distributed.Security.temporary()
+    folder = tmp_path_factory.mktemp("credentials")
+    words = []
+    for name, text in (("ca", made.tls_ca_file), ("cert", made.tls_client_cert), ("key", made.tls_client_key)):
+        (folder / f"{name}.pem").write_text(text)
+        words += [f"--tls-{name}", str(folder / f"{name}.pem")]
+    return words
+
+
+@pytest.fixture(scope="module")
+def cluster(credentials: list[str]) -> Iterator[Any]:
+    authority, certificate, key = credentials[1::2]
+    roles = [(f"tls_{role}_cert", f"tls_{role}_key") for role in ("client", "scheduler", "worker")]
+    files = {name: file for pair in roles for name, file in zip(pair, (certificate, key), strict=True)}
+    security = distributed.Security(require_encryption=True, tls_ca_file=authority, **files)
+    options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(protocol="tls://", security=security, **options) as made:
         yield made
 
 
-def test_nothing_is_lost_when_a_worker_is_killed(experiment: Path, cluster: Any) -> None:
-    words = ["sweep", "./answers", *POINTS, "--out", "there", "--scheduler", cluster.scheduler_address]
+def test_nothing_is_lost_when_a_worker_is_killed(experiment: Path, cluster: Any, credentials: list[str]) -> None:
+    words = ["sweep", "./answers", *POINTS, "--out", "there", "--scheduler", cluster.scheduler_address, *credentials]
     command = [sys.executable, "-m", "spinkit", *words]
     with (
         distributed.Client(cluster, set_as_default=False) as client,
@@ -75,7 +97,9 @@ def test_nothing_is_lost_when_a_worker_is_killed(experiment: Path, cluster: Any)
     assert again.stderr.count("(from the cache)") == 12
 
 
-def test_schedules_run_on_clusters_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any) -> None:
+def test_schedules_run_on_clusters_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any, credentials: list[str]
+) -> None:
     """Their rows have the numbers of the report, but neither tables nor what depends on the computer."""
     monkeypatch.chdir(tmp_path)
     Path("tree").mkdir()
@@ -103,7 +127,7 @@ timeout_s = 60
 """
     )
     words = ["sweep", "./tree", "--set", "network.switch_ns=50,150", "--column", "network.packets"]
-    remote = ["--scheduler", cluster.scheduler_address, "--out", "there"]
+    remote = ["--scheduler", cluster.scheduler_address, *credentials, "--out", "there"]
     for more in ([], remote):
         result = CliRunner().invoke(main, [*words, *more])
         assert result.exit_code == 0, result.output
@@ -131,6 +155,90 @@ def busy(client: Any, running: subprocess.Popen[str]) -> set[str]:
     raise AssertionError("the sweep ended before a worker was seen at work")
 
 
+def test_a_local_cluster_has_no_ports(experiment: Path) -> None:
+    """Its runs get only what workers are sent, and have the results of runs without it."""
+    sweep = ["sweep", "./answers", "--set", "dma.L_ns=50,100", "--jobs", "2"]
+    command = [sys.executable, "-m", "spinkit", *sweep, "--scheduler", "local", "--out", "there"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        heard = []
+        while running.poll() is None:
+            heard += listening(running.pid)
+            time.sleep(0.01)
+        _, errors = running.communicate()
+    assert (running.returncode, heard) == (0, []), errors
+    assert [line.split()[0] for line in errors.splitlines()] == ["1/2", "2/2"]
+    assert CliRunner().invoke(main, [*sweep, "--out", "here"]).exit_code == 0
+    assert Path("here/answers/sweep.json").read_bytes() == Path("there/answers/sweep.json").read_bytes()
+
+
+def test_a_local_cluster_is_interrupted(tmp_path: Path) -> None:
+    """The run that goes on ends, and the one that waits for it never starts."""
+    spinrun = _paths.command("spinrun")
+    script = tmp_path / "endless.sh"
+    script.write_text(f"#!/bin/sh\necho >> {tmp_path}/started\nexec sleep 1000\n")
+    script.chmod(0o755)
+    (tmp_path / "own.toml").write_text('base = "sc17-int"\n')
+    words = ("-n", "1", "--machine", "own", script)
+    task = _worker.Task("spinrun", words, (tmp_path / "own.toml",), None)
+    local = _cluster.Local(1, _worker.tools_digest(spinrun, _paths.library(spinrun)))
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(local.perform, task) for _ in range(2)]
+        while not (tmp_path / "started").is_file():
+            assert not any(run.done() for run in runs)
+            time.sleep(0.01)
+        local.cancel()
+        ends = [run.exception(timeout=60) or run.result().status for run in runs]
+    assert (tmp_path / "started").read_text() == "\n"
+    assert sorted(map(str, ends)) == ["130", "interrupted"]
+
+
+def listening(pid: int) -> list[str]:
+    """Return the TCP addresses at which a process or its children listen."""
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    places = {f"socket:[{line[9]}]": line[1] for line in lines if line[3] == "0A"}
+    found = []
+    pids = [pid]
+    for one in pids:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                pids += map(int, (thread / "children").read_text().split())
+            found += [places[name] for name in map(os.readlink, Path(f"/proc/{one}/fd").iterdir()) if name in places]
+    return found
+
+
+def test_strangers_reach_no_cluster(cluster: Any, credentials: list[str], tmp_path: Path) -> None:
+    """A cluster wants the credentials, and these want a cluster that has them; one without any is told."""
+    address = cluster.scheduler_address
+    ours = _cluster.Credentials(*map(Path, credentials[1::2]))
+    silent = f"{address}: no Dask scheduler answers"
+    with pytest.raises(SpinkitError, match=silent), _cluster.connect(address, 1, {}, ""):
+        pass
+    other = distributed.Security.temporary()
+    (tmp_path / "other.pem").write_text(other.tls_ca_file)
+    (tmp_path / "other.key").write_text(other.tls_client_key)
+    theirs = _cluster.Credentials(tmp_path / "other.pem", tmp_path / "other.pem", tmp_path / "other.key")
+    with pytest.raises(SpinkitError, match=silent), _cluster.connect(address, 1, {}, "", theirs):
+        pass
+    plain = address.replace("tls://", "tcp://")
+    with (
+        pytest.raises(SpinkitError, match=r"no Dask scheduler answers: .*encryption required"),
+        _cluster.connect(plain, 1, {}, "", ours),
+    ):
+        pass
+    with (
+        pytest.raises(SpinkitError, match=r"--tls-key .*: "),
+        _cluster.connect(address, 1, {}, "", replace(ours, key=tmp_path / "other.key")),
+    ):
+        pass
+
+
+def test_an_unprotected_cluster_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cluster, "_CONNECT_S", 0.5)
+    with pytest.raises(SpinkitError), _cluster.connect("tcp://127.0.0.1:1", 1, {}, ""):
+        pass
+    assert capsys.readouterr().err.startswith("spinkit: note: tcp://127.0.0.1:1 has no protection: whoever reaches it")
+
+
 def test_a_cluster_of_slurm_is_started_and_ended(
     experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +249,8 @@ def test_a_cluster_of_slurm_is_started_and_ended(
     for name, text in (
         (
             "sbatch",
-            'cp "$1" job.sh; setsid bash job.sh > job.log 2>&1 & echo $! >> jobs; echo "Submitted batch job $!"',
+            'cp "$1" job.sh; stat -c "%a %U" .spinkit-tls-* .spinkit-tls-*/.*.key.* > modes\n'
+            'setsid bash job.sh > job.log 2>&1 & echo $! >> jobs; echo "Submitted batch job $!"',
         ),
         ("scancel", 'echo "$1" >> cancelled; kill -- "-$1"'),
     ):
@@ -157,6 +266,13 @@ def test_a_cluster_of_slurm_is_started_and_ended(
     assert "#SBATCH -p short" in script
     assert "#SBATCH --cpus-per-task=2" in script
     assert Path("jobs").read_text() == Path("cancelled").read_text()
+    # Only this user has the key of the connections, as long as the sweep lasts; no page tells strangers what runs.
+    assert " tls://" in script
+    assert " --tls-key .spinkit-tls-" in script
+    assert " --no-dashboard " in script
+    user = pwd.getpwuid(os.getuid()).pw_name
+    assert Path("modes").read_text() == f"700 {user}\n600 {user}\n"
+    assert not list(Path.cwd().glob(".spinkit-tls-*"))
 
 
 def test_a_cluster_of_kubernetes_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +300,8 @@ def test_a_cluster_of_kubernetes_gets_the_options(monkeypatch: pytest.MonkeyPatc
         ("tcp://127.0.0.1:1", {"queue": "x"}, None, "--cluster-option has no meaning for a scheduler that runs"),
         ("local", {"queue": "x"}, None, "--cluster-option has no meaning for --scheduler local"),
         ("slurm", {"memory": "much"}, None, "--scheduler slurm: "),
-        ("local", {}, "distributed", r"pip install 'spinkit\[cluster\]'"),
+        ("tcp://127.0.0.1:1", {}, "distributed", r"pip install 'spinkit\[cluster\]'"),
+        ("slurm", {}, "cryptography", r"pip install 'spinkit\[cluster\]'"),
         ("kubernetes", {}, "dask_kubernetes.operator", r"pip install 'spinkit\[kubernetes\]'"),
     ],
 )
