@@ -1,5 +1,11 @@
 //! The commands: `spincc`, `spinrun`, `spinkit goal`, `spinkit machines` and `spinkit pspin`, and their man pages.
 
+/// Prints a line to standard error, above the progress line if there is one. Unlike the standard library's macro of this name, it does not panic
+/// when the reader is gone (`2>&1 | head`).
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::progress::say(&format!($($text)*)) };
+}
+
 mod card;
 mod clock;
 mod drops;
@@ -9,6 +15,7 @@ pub mod machines;
 pub mod manuals;
 mod messages;
 mod noise;
+pub mod process;
 mod progress;
 pub mod pspin;
 pub mod sdk;
@@ -20,13 +27,3 @@ mod units;
 /// Cards and messages are many small pieces of memory that come and go.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Makes a panic of any thread end the process, with what it has to say, so that no other thread waits for that one. The profile
-/// cannot do it (`panic = "abort"`), because Cargo would compile every library once more for the tests.
-pub fn end_at_panic() {
-    let tell = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        tell(panic);
-        std::process::abort()
-    }));
-}

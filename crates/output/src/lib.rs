@@ -193,6 +193,17 @@ pub fn write(path: &Path, content: impl FnOnce(&mut Output) -> io::Result<()>) -
     complete(Output::create(path)?, path, content)
 }
 
+/// Writes a text to standard output, whose reader may stop early (`| head`).
+///
+/// # Errors
+/// The system's error when it cannot be written.
+pub fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Writes an output that [`Output::create`] has opened for `path`.
 ///
 /// # Errors

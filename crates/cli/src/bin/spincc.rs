@@ -3,6 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::end_at_panic();
-    cli::spincc::main(std::env::args_os().skip(1))
+    cli::process::run(|| cli::spincc::main(std::env::args_os().skip(1)))
 }

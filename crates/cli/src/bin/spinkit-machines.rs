@@ -3,6 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::end_at_panic();
-    cli::machines::main()
+    cli::process::run(cli::machines::main)
 }

@@ -3,6 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::end_at_panic();
-    cli::manuals::main(std::env::args_os().skip(1))
+    cli::process::run(|| cli::manuals::main(std::env::args_os().skip(1)))
 }

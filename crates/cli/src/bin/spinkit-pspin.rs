@@ -3,6 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::end_at_panic();
-    cli::pspin::main(std::env::args_os())
+    cli::process::run(|| cli::pspin::main(std::env::args_os()))
 }

@@ -8,6 +8,7 @@ mod run;
 mod stats;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -122,8 +123,7 @@ fn check(file: PathBuf) -> Result<(), GoalError> {
         let schedule_lines = outcome.unreceived.iter().map(|&op| schedule.describe(op).to_string()).collect();
         return Err(GoalError::Lost { file, schedule_lines });
     }
-    println!("{}: {} ranks, {} operations: ok", file.display(), schedule.ranks(), schedule.len());
-    Ok(())
+    files::print(|out| writeln!(out, "{}: {} ranks, {} operations: ok", file.display(), schedule.ranks(), schedule.len()))
 }
 
 fn show(schedule: &Schedule, ranks: Vec<u32>) -> Result<(), GoalError> {

@@ -358,7 +358,8 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
             }
         }
         for (hpu, line) in self.system.unit().take_output() {
-            println!("[{},{}] {}", hpu.cluster, hpu.hpu, String::from_utf8_lossy(&line));
+            let text = format!("[{},{}] {}\n", hpu.cluster, hpu.hpu, String::from_utf8_lossy(&line));
+            output::print(&text).map_err(|error| format!("cannot write standard output: {error}"))?;
         }
         for (at, event) in self.system.take_events() {
             if let DriverEvent::Terminated { hpu } = event {

@@ -1,7 +1,6 @@
 //! The environment in which programs for the published interface are built: folders in the layout that their Makefiles expect.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use crate::spincc::{Error, Result};
 pub fn print(sdk: &Sdk) -> Result<()> {
     let (runtime, hardware) = folders(sdk)?;
     let text = format!("export PSPIN_RT={}\nexport PSPIN_HW={}\n", quoted(&runtime), quoted(&hardware));
-    std::io::stdout().write_all(text.as_bytes()).map_err(Error::write(Path::new("standard output")))
+    output::print(&text).map_err(Error::write(Path::new("standard output")))
 }
 
 /// Writes the folders into the user's cache: what `PSPIN_RT` and `PSPIN_HW` name.

@@ -127,25 +127,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             most_cycles: MOST_CYCLES,
         };
         let compared = lockstep.run().map_err(|error| Error::Program(format!("seed {seed}: {error}")))?;
-        show(seed, &compared);
+        output::print(&told(seed, &compared)).map_err(Error::write(Path::new("standard output")))?;
     }
     Ok(())
 }
 
-/// Prints what a run has compared.
-fn show(seed: u32, compared: &Compared) {
+/// Returns the lines about a run: the numbers of things that it has compared.
+fn told(seed: u32, compared: &Compared) -> String {
     let Compared { packets, events, checked, failed, idle, bytes, cycles, conflicts, misses, spread } = compared;
     let Counts { instructions, registers, words } = checked;
-    println!(
-        "seed {seed}: {packets} packets, {events} events, {instructions} instructions, {registers} registers, {words} accesses, \
-         {failed} failures, {idle} messages given up, {bytes} bytes of memory"
-    );
     let [[model, hardware], [conflicts, hardware_conflicts], [misses, hardware_misses]] = [cycles, conflicts, misses];
-    println!(
-        "  model {model} cycles, {conflicts} of waiting for banks, {misses} misses; \
-         hardware {hardware}, {hardware_conflicts}, {hardware_misses}"
-    );
-    if let Some(spread) = spread {
-        println!("  {spread}");
-    }
+    let spread = spread.as_ref().map(|spread| format!("  {spread}\n")).unwrap_or_default();
+    format!(
+        "seed {seed}: {packets} packets, {events} events, {instructions} instructions, {registers} registers, {words} accesses, \
+         {failed} failures, {idle} messages given up, {bytes} bytes of memory\n  \
+         model {model} cycles, {conflicts} of waiting for banks, {misses} misses; \
+         hardware {hardware}, {hardware_conflicts}, {hardware_misses}\n{spread}"
+    )
 }

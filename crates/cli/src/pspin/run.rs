@@ -66,9 +66,9 @@ pub fn show(report: &Report, unit: &Unit, json: Option<&Path>) -> Result<()> {
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(report).expect("numbers and texts are JSON") + "\n";
         if path == Path::new("-") {
-            return std::io::stdout().write_all(text.as_bytes()).map_err(Error::write(standard));
+            return output::print(&text).map_err(Error::write(standard));
         }
         output::write(path, |out| out.write_all(text.as_bytes())).map_err(Error::write(path))?;
     }
-    std::io::stdout().write_all(table::text(report, unit).as_bytes()).map_err(Error::write(standard))
+    output::print(&table::text(report, unit)).map_err(Error::write(standard))
 }

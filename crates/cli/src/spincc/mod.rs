@@ -30,7 +30,6 @@ pub(crate) mod tool;
 pub mod undefined;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -103,12 +102,7 @@ fn inspect(options: &Options, image: &Image) -> Result<()> {
     Ok(())
 }
 
-/// Prints to standard output. A reader that stops early (`| head`) is no error.
+/// Prints to standard output.
 fn print(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::write(Path::new("standard output"))(error))
-        }
-        _ => Ok(()),
-    }
+    output::print(text).map_err(Error::write(Path::new("standard output")))
 }
