@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
 
 class SpinkitError(Exception):
     """Something failed that the user can act on; the text names the thing and the place."""
@@ -9,3 +12,10 @@ class SpinkitError(Exception):
 
 class EndingError(SpinkitError):
     """The command is ending; nothing more is run."""
+
+
+def choice(name: str, known: Collection[str]) -> str:
+    """Return the end of a message about an unknown name: what may have been meant, and the names that exist."""
+    like = get_close_matches(name, known, n=1, cutoff=0.7)
+    there = f"here are: {', '.join(known) or 'none'}"
+    return f"did you mean {like[0]}? T{there}" if like else f"t{there}"

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import msgspec
 
 from spinkit._claims import Claim, ClaimTable, Scope, build_claim
-from spinkit._errors import SpinkitError
+from spinkit._errors import SpinkitError, choice
 from spinkit._toml import Integer, Number, Place, Table, convert, parse_toml, read_text
 
 FILE = "experiment.toml"
@@ -256,7 +256,7 @@ def load(home: Path, name: str) -> Experiment:
         return read(folder.resolve() / FILE)
     if name not in names:
         elsewhere = "; an experiment of your own is named by its folder, such as ./my-experiment"
-        raise SpinkitError(f"{name}: no such experiment; there are: {', '.join(names) or 'none'}{elsewhere}")
+        raise SpinkitError(f"{name}: no such experiment; {choice(name, names)}{elsewhere}")
     return read(home / "experiments" / name / FILE)
 
 

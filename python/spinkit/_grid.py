@@ -126,6 +126,8 @@ def _range(part: str, text: str) -> list[str]:
     if ":" not in part:
         if not part:
             raise SpinkitError(f"{text}: a value is missing")
+        if span := re.fullmatch(r"(\d+(?:\.\d+)?)(?:-|\.\.+)(\d+(?:\.\d+)?)", part):
+            raise SpinkitError(f"{text}: the range from {span[1]} to {span[2]} is written {span[1]}:{span[2]}")
         return [part]
     words = part.split(":")
     factor = len(words) == 3 and words[2].startswith("x")

@@ -15,7 +15,7 @@ import click
 
 from spinkit import __version__, _doctor, _experiment, _new, _paths
 from spinkit._claims import Verdict
-from spinkit._errors import SpinkitError
+from spinkit._errors import SpinkitError, choice
 from spinkit._output import check_writable, is_replaced, write_atomically
 from spinkit._pool import Settings
 from spinkit._prose import plain
@@ -324,7 +324,7 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
     known = _experiment.available(home)
     for name in names:
         if name not in known:
-            raise click.UsageError(f"{name}: no such experiment; there are: {', '.join(known)}")
+            raise click.UsageError(f"{name}: no such experiment; {choice(name, known)}")
     update = _validation.update(home, out, names or known, lambda name: _experiment.load(home, name), known)
     if checks:
         update.check()
@@ -376,7 +376,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     there = {group.name: group for group in _conformance.groups(home)}
     unknown = [name for name in names if name not in there]
     if unknown:
-        raise click.UsageError(f"no group {unknown[0]}; there are: {', '.join(there)}")
+        raise click.UsageError(f"no group {unknown[0]}; {choice(unknown[0], there)}")
     chosen = [there[name] for name in dict.fromkeys(names) or there]
     outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), toolchain())
     _conformance.show(outcomes)
@@ -478,7 +478,7 @@ def _unmet(verdict: Verdict) -> str:
     return f"{what}: {plain(verdict.claim.text)} ({where})"
 
 
-@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@main.command(context_settings={"allow_interspersed_args": False})
 @click.option("-n", "ranks", type=click.IntRange(min=1), default=1, show_default=True, help="Number of ranks.")
 @click.option("--machine", default="sc17-int", show_default=True, help="Machine: a name, or a TOML file.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a parameter of the machine.")
@@ -633,7 +633,7 @@ def sweep(
         write_atomically(plot, drawn.svg if plot.suffix == ".svg" else drawn.png)
 
 
-@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@main.command(context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--out", type=_FOLDER, default=Path("trace"), show_default=True, help="Folder for the traces.")
 @click.option("--mpicc", help="Compiler of the program's MPI [default: mpicc beside the launcher, else on PATH].")
 @click.option("--gzip", "packed", is_flag=True, help="Compress the traces.")

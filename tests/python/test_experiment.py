@@ -319,6 +319,8 @@ def test_experiments_are_found_by_name_and_by_folder(
         SpinkitError, match=r"^nothing: no such experiment; there are: ping-pong; an experiment of your"
     ):
         _experiment.load(home, "nothing")
+    with pytest.raises(SpinkitError, match=r"^pingpong: no such experiment; did you mean ping-pong\? There are: ping"):
+        _experiment.load(home, "pingpong")
 
 
 def test_machines_beside_an_experiment_are_its_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from spinkit._errors import SpinkitError
     [
         ("a.b=1,2,4", ["a.b"], ["1", "2", "4"]),
         ("a.b=7", ["a.b"], ["7"]),
+        ("a.b=-7,1e-3", ["a.b"], ["-7", "1e-3"]),
         ("a.b=50:200:50", ["a.b"], ["50", "100", "150", "200"]),
         ("a.b=50:180:50", ["a.b"], ["50", "100", "150"]),
         ("a.b=1:3", ["a.b"], ["1", "2", "3"]),
@@ -41,6 +42,8 @@ def test_values_are_lists_ranges_and_pairs(text: str, keys: list[str], values: l
         ("a.b=1,1:2", "a value occurs twice"),
         ("a.b/a.b=1/2", "a parameter occurs twice"),
         ("a.b/a.c=1/2,3", "expected 2 values with slashes between them, found 3"),
+        ("a.b=2-8", "the range from 2 to 8 is written 2:8"),
+        ("a.b=1,2..8", "the range from 2 to 8 is written 2:8"),
         ("a.b=1:x", "1:x is no range"),
         ("a.b=3:1", "no range that grows"),
         ("a.b=1:3:0", "no range that grows"),

@@ -148,3 +148,10 @@ def test_a_program_that_fails_has_no_profile(tmp_path: Path, monkeypatch: pytest
     result = CliRunner().invoke(main, ["profile", "false"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "spinkit: spinrun ended with status 1" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["profile", "trace"])
+def test_an_unknown_option_is_not_taken_for_the_program(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "--line", "3", "./count"])
+    assert result.exit_code == 2
+    assert "No such option" in result.stderr

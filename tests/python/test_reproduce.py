@@ -378,6 +378,7 @@ def test_machines_shows_values_with_their_sources(home: Path) -> None:
     done = machines("sc19")
     message = f"spinkit machines: error: sc19: no such machine; known are: {', '.join(MACHINES)}\n"
     assert (done.returncode, done.stderr) == (2, message)
+    assert "sc17dis: no such machine; did you mean `sc17-dis`? Known are: " in machines("sc17dis").stderr
 
 
 def test_machines_are_described_with_changes(home: Path) -> None:

@@ -20,10 +20,12 @@ use crate::value::must_be;
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// No folder has a file of this name.
-    #[error("{wanted}: no such machine; known are: {}", list(.known))]
+    #[error("{wanted}: no such machine; {}", list(.meant.as_deref(), .known))]
     UnknownMachine {
         /// The name; for a `base`, with the file and key that name it.
         wanted: String,
+        /// The existing machine that may have been meant.
+        meant: Option<String>,
         /// The existing machines, sorted.
         known: Vec<String>,
     },
@@ -67,8 +69,19 @@ pub enum MachineError {
     },
 }
 
-fn list(known: &[String]) -> String {
-    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+/// The least likeness (Jaro-Winkler) of a name to one that may have been meant.
+const LIKE: f64 = 0.85;
+
+/// Returns the known name that is most like a wrong one, if it is like it.
+fn most_like(wrong: &str, known: &[String]) -> Option<String> {
+    let likeness = known.iter().map(|known| (strsim::jaro_winkler(wrong, known), known));
+    let (likeness, most_like) = likeness.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    (likeness >= LIKE).then(|| most_like.clone())
+}
+
+fn list(meant: Option<&str>, known: &[String]) -> String {
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    meant.map_or(format!("known are: {known}"), |meant| format!("did you mean `{meant}`? Known are: {known}"))
 }
 
 impl Machine {
@@ -178,7 +191,10 @@ fn read_file(path: &Path) -> Result<String, MachineError> {
 fn find(name: &str, search: &[PathBuf], wanted: String) -> Result<PathBuf, MachineError> {
     let file = format!("{name}.toml");
     let found = search.iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
-    found.ok_or_else(|| MachineError::UnknownMachine { wanted, known: Machine::names(search) })
+    found.ok_or_else(|| {
+        let known = Machine::names(search);
+        MachineError::UnknownMachine { wanted, meant: most_like(name, &known), known }
+    })
 }
 
 /// The file or option that set a key.

@@ -624,6 +624,11 @@ fn missing_machines_and_files() {
         load("sc18", &[]).unwrap_err().to_string(),
         format!("sc18: no such machine; known are: {}", NAMES.join(", "))
     );
+    for (wrong, meant) in [("sc17int", "sc17-int"), ("pspin400g", "pspin-400g"), ("loggopsim-dis", "loggopsim2-dis")] {
+        let error = load(wrong, &[]).unwrap_err().to_string();
+        let known = NAMES.join(", ");
+        assert_eq!(error, format!("{wrong}: no such machine; did you mean `{meant}`? Known are: {known}"));
+    }
     let nowhere = Machine::load("sc17-int", &[PathBuf::from("/nonexistent")], &[]).unwrap_err();
     assert_eq!(nowhere.to_string(), "sc17-int: no such machine; known are: none");
     let error = Machine::load("/nonexistent/x.toml", &[], &[]).unwrap_err().to_string();

@@ -194,7 +194,7 @@ struct Options {
     #[command(flatten)]
     failures: failures::Arguments,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
@@ -234,6 +234,8 @@ enum RunError {
     Start { program: PathBuf, objection: String },
     #[error(transparent)]
     Compute(#[from] compute::ComputeError),
+    #[error("{0} is a source, no program: compile it with spincc, such as `spincc -O2 -o {1} {0}`, and run ./{1}")]
+    Source(String, String),
     #[error("the sources of the libfabric provider (sdk/ofi) cannot be read: {0}")]
     Provider(io::Error),
     #[error("--gdb: cannot open a port: {0}")]
@@ -270,6 +272,7 @@ impl RunError {
             | RunError::NoGdb
             | RunError::NoSanitizer
             | RunError::Start { .. }
+            | RunError::Source(..)
             | RunError::Compute(_) => 2,
             _ => 1,
         }
@@ -293,20 +296,22 @@ pub fn main() -> ExitCode {
 }
 
 impl Options {
-    /// Parses the command line. As with mpirun, `-np N` is `-n N`; clap, which knows no such options, takes it for the program.
+    /// Parses the command line. As with mpirun, `-np N` is `-n N`; clap takes it for `-n p N`.
     fn of_command_line() -> Options {
         let mut words: Vec<OsString> = std::env::args_os().collect();
-        let options = Options::parse_from(&words);
-        if options.program[0] != "-np" {
-            return options;
+        let parsed = Options::try_parse_from(&words);
+        match (parsed, words.iter().position(|word| word == "-np")) {
+            (Err(_), Some(at)) => {
+                words[at] = "--np".into();
+                Options::parse_from(words)
+            }
+            (parsed, _) => parsed.unwrap_or_else(|error| error.exit()),
         }
-        let at = words.len() - options.program.len();
-        words[at] = "--np".into();
-        Options::parse_from(words)
     }
 }
 
 fn run(options: &Options) -> Result<u8, RunError> {
+    refuse_source(Path::new(&options.program[0]))?;
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
     let mut env: Vec<_> = pmi_library(&sdk);
@@ -465,6 +470,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
     Ok(status)
 }
 
+/// Refuses a source in C or C++ as program. A script that begins with `#!` may have any name.
+fn refuse_source(program: &Path) -> Result<(), RunError> {
+    const SOURCES: [&str; 5] = ["c", "cc", "cpp", "cxx", "C"];
+    let is_named_so = program.extension().is_some_and(|end| SOURCES.iter().any(|source| end == *source));
+    let is_source = |bytes: Vec<u8>| !bytes.starts_with(b"\x7fELF") && !bytes.starts_with(b"#!");
+    if !is_named_so || !fs::read(program).is_ok_and(is_source) {
+        return Ok(());
+    }
+    let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Err(RunError::Source(program.display().to_string(), name))
+}
+
 /// Returns the frequency of the simulated time-stamp counter in Hz: the one that the kernel reports for this computer's first
 /// CPU, as programs convert ticks by it; 1 GHz if there is none.
 fn tsc_hz() -> u64 {
@@ -596,6 +613,8 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
                     eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
                     code as u8
                 }
+                // `spinrun … | head`
+                (None, Some(libc::SIGPIPE)) if has_lost_reader() => SIGNALLED as u8 + libc::SIGPIPE as u8,
                 (None, signal) => {
                     let signal = signal.unwrap_or(0);
                     let name = signal_name(signal);
@@ -641,6 +660,13 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
     }
 }
 
+/// Whether standard output is a pipe whose reader is gone.
+fn has_lost_reader() -> bool {
+    let mut output = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one descriptor, and a place for the answer.
+    unsafe { libc::poll(&raw mut output, 1, 0) == 1 && output.revents & libc::POLLERR != 0 }
+}
+
 /// Returns the lines about ranks (the first about rank 0, and so on) with those that say the same merged into one.
 fn merged(waits: &[String]) -> Vec<String> {
     let mut same: Vec<(&str, Vec<usize>)> = Vec::new();
@@ -681,6 +707,9 @@ fn signal_name(signal: i32) -> String {
         (libc::SIGSEGV, "SIGSEGV"),
         (libc::SIGPIPE, "SIGPIPE"),
         (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGXCPU, "SIGXCPU"),
+        (libc::SIGXFSZ, "SIGXFSZ"),
+        (libc::SIGSYS, "SIGSYS"),
     ];
     match known.iter().find(|(number, _)| *number == signal) {
         Some((number, name)) => format!("signal {number} ({name})"),

@@ -1,6 +1,8 @@
 //! How runs end: every end has its exit status and message, and leaves no process and no file behind.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -159,6 +161,28 @@ fn wrong_use() {
         .ended(1, "cannot start \"./no-such-program\" as rank 0: No such file");
     let run = spinrun("", &home().join("README.md"), "");
     run.ended(1, "as rank 0: Permission denied");
+}
+
+#[test]
+fn an_option_or_a_source_is_no_program() {
+    let program = plain("ends");
+    spinrun("--machin sc17-int", &program, "hello").ended(2, "unexpected argument '--machin' found");
+    spinrun("--machin sc17-int", &program, "hello").ended(2, "a similar argument exists: '--machine'");
+    spinrun("-n 2 -q", &program, "hello").ended(2, "unexpected argument '-q' found");
+    // Options of the program are its own, also those that spinrun knows or does not know.
+    let run = spinrun("-n 2", &program, "hello --machin -np 3");
+    assert_eq!((run.status, run.out.lines().count()), (0, 2), "{}", run.err);
+    let source = home().join("tests/programs/ends.c");
+    let remedy = format!("compile it with spincc, such as `spincc -O2 -o ends {}`, and run ./ends", source.display());
+    spinrun("-n 2", &source, "").ended(2, &remedy);
+    let executable = scratch().join("source.c");
+    std::fs::copy(&source, &executable).unwrap();
+    std::fs::set_permissions(&executable, Permissions::from_mode(0o755)).unwrap();
+    spinrun("", &executable, "").ended(2, "is a source, no program: compile it with spincc");
+    let script = scratch().join("script.c");
+    std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(spinrun("", &script, "").status, 0);
 }
 
 #[test]

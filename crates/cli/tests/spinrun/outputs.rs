@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use crate::harness::{command, home, libraries, plain};
@@ -130,4 +130,78 @@ fn standard_output_is_appended_to_its_file() {
         assert_eq!(report["ranks"], 4);
     }
     drop(folder);
+}
+
+/// A pipe whose reader is gone.
+fn closed() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// `… | head` and `… 2>&1 | head`: no command panics, and what remains open has no message about the pipe.
+#[test]
+fn a_reader_that_stops_early_ends_a_command_quietly() {
+    let (folder, out) = folder();
+    let traces = home().join("tests/traces/liballprof");
+    let traces = traces.to_str().unwrap();
+    let source = home().join("tests/pspin/hello.c");
+    let schedule = folder.path().join("ring.goal");
+    fs::write(&schedule, "num_ranks 2\nrank 0 { send 8b to 1 }\nrank 1 { recv 8b from 0 }\n").unwrap();
+    let (schedule, program) = (schedule.to_str().unwrap(), plain("alltoall"));
+    let (machines, pspin) = (env!("CARGO_BIN_EXE_spinkit-machines"), env!("CARGO_BIN_EXE_spinkit-pspin"));
+    let spincc = env!("CARGO_BIN_EXE_spincc");
+    let make = || {
+        vec![
+            command("--help", &program, ""),
+            command("-n 4 -v", &program, "64"),
+            command("-n 4 -v --json -", &program, "64"),
+            command("-n 2 --no-such-option", &program, "64"),
+            command("--machine sc18", &program, "64"),
+            tool(spincc, &["--help"]),
+            tool(spincc, &["--version"]),
+            tool(spincc, &["--cflags"]),
+            tool(spincc, &["no-such-source.c"]),
+            tool(machines, &[]),
+            tool(machines, &["sc17-int", "--json"]),
+            tool(machines, &["sc18"]),
+            tool(pspin, &["env"]),
+            tool(pspin, &["--help"]),
+            tool(pspin, &["run", source.to_str().unwrap()]),
+            goal(&["gen", "bcast", "-n", "4", "-o", "-"]),
+            goal(&["check", schedule]),
+            goal(&["stats", schedule]),
+            goal(&["show", schedule]),
+            goal(&["run", schedule]),
+            goal(&["run", "packet", schedule, "--json", "-"]),
+            goal(&["import", traces, "--json", "-"]),
+            goal(&["run", "no-such-schedule"]),
+        ]
+    };
+    for (mut output, mut errors) in make().into_iter().zip(make()) {
+        let left = output.stdout(closed()).output().unwrap().stderr;
+        let left = String::from_utf8_lossy(&left);
+        assert!(!left.contains("panicked") && !left.contains("pipe") && !left.contains("SIGPIPE"), "{output:?}: {left}");
+        let status = errors.stdout(Stdio::null()).stderr(closed()).status().unwrap();
+        assert!(matches!(status.code(), Some(0..=2)), "{errors:?}: {status}");
+    }
+    drop(out);
+}
+
+/// A small stack (`ulimit -s`) is none of the command's, and a limit of files (`ulimit -f`) is an error that names the file.
+#[test]
+fn limits_of_stack_and_files_do_not_crash() {
+    let limited = |limit: &str, words: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit {limit}; exec \"$0\" {words}"), env!("CARGO_BIN_EXE_spinrun")]);
+        let Output { status, stderr, .. } = command.env("SPIN_LIBDIR", libraries()).output().unwrap();
+        (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    };
+    let (_folder, out) = folder();
+    let program = plain("alltoall");
+    assert_eq!(limited("-s 64", &format!("-n 4 {} 64", program.display())), (Some(0), String::new()));
+    // The shared memory of a job has more than these blocks of 512 B.
+    let (status, err) = limited("-f 8", &format!("--trace {} -n 4 {} 64", out.display(), program.display()));
+    assert_eq!(status, Some(1), "{err}");
+    assert!(err.contains("File too large"), "{err}");
 }
