@@ -108,7 +108,7 @@ static void print_time(size_t bytes, uint64_t time_ps, uint64_t flush_ps, bool o
     printf("{\"mode\":\"%s\",\"bytes\":%zu,\"time_ps\":%llu,", modes[mode], bytes, (unsigned long long)time_ps);
     if (mode == CACHED)
         printf("\"flush_ps\":%llu,", (unsigned long long)flush_ps);
-    printf("\"data_ok\":%s}\n", ok ? "true" : "false");
+    printf("\"data_ok\":%s}\n", verdict(ok));
     fflush(stdout);
 }
 
@@ -259,5 +259,5 @@ int main(int argc, char **argv) {
             destination(numbers, other, bytes);
     }
     finish();
-    return 0;
+    return exit_status;
 }

@@ -6,10 +6,11 @@
  *   --row N                       barriers one after the other; the time is that of one (1)
  *   --skew NS --seed N            every rank enters each up to NS later, by chance (0)
  *   --patience MS                 simulated time after which a rank gives up, and says for whom it has waited (100)
- *   --broken yes                  CPUs and triggered puts leave after the first round: the check must find it (no)
+ *   --broken yes                  CPUs and triggered puts leave one round early: the check must find it (no)
  *
  * Prints a JSON object a line: {"mode", "ranks", "time_ps", "data_ok"}. The time runs from the common start until the last CPU has
- * left. No rank may leave a barrier before the last one has entered it: rank 0 compares these times. */
+ * left. No rank may leave a barrier before the last one has entered it: rank 0 compares these times. To test that, barriers follow to
+ * which one rank comes much later than all others: each rank, or 16 of them. */
 #include "../common/collective.h"
 #include <handlers/barrier/barrier.h>
 #include <handlers/common/hash.h>
@@ -17,6 +18,7 @@
 enum { PT = 3, RESULTS = 100, PING = 101 }; /* portal table index, match bits */
 enum { CARD = 64, ROUND = 128 };            /* match bits; from ROUND on those of the rounds, of two sets */
 enum { ROUNDS = 32, WARM_UP = 2, MOST = 64 };
+enum { LATE = 16, LATE_NS = 500000 }; /* most barriers to which one rank comes late; the time that it comes late */
 
 enum mode { SPIN, RDMA, TRIGGERED, MODES };
 static const char *const modes[MODES] = {"spin", "rdma", "triggered"};
@@ -35,7 +37,7 @@ static struct barrier state;
 
 /* Times of the measured barriers, the largest of all ranks: when it was entered, and the complement of when it was left. */
 static struct times {
-    uint64_t end, entered[MOST], not_left[MOST];
+    uint64_t end, entered[MOST + LATE], not_left[MOST + LATE];
 } times;
 static ptl_handle_md_t times_md;
 static ptl_handle_ct_t told;
@@ -46,7 +48,7 @@ static uint32_t rounds(void) {
     uint32_t count = 0;
     while (1u << count < state.ranks)
         count++;
-    return is_broken ? 1 : count;
+    return is_broken && count > 1 ? count - 1 : count;
 }
 
 static ptl_process_t ahead(uint32_t round) { return (ptl_process_t){.rank = (rank + (1u << round)) % state.ranks}; }
@@ -152,6 +154,15 @@ static void meet(void) {
     done++;
 }
 
+/* Meets once and notes when this rank has entered and left. Returns when it has left. */
+static uint64_t meet_timed(uint32_t i) {
+    times.entered[i] = spin_time_ps();
+    meet();
+    uint64_t end = spin_time_ps();
+    times.not_left[i] = ~end;
+    return end;
+}
+
 static void measure(uint32_t ranks) {
     uint64_t begun = 0;
     start(PT, &events);
@@ -176,10 +187,14 @@ static void measure(uint32_t ranks) {
     for (uint32_t i = 0; i < row && rank < ranks; i++) {
         if (skew > 0)
             spin_host_compute(hash_mix(seed * 7919u + rank * 104729u + i) % skew);
-        times.entered[i] = spin_time_ps();
-        meet();
-        times.end = spin_time_ps();
-        times.not_left[i] = ~times.end;
+        times.end = meet_timed(i);
+    }
+    CHECK(spin_barrier());
+    uint32_t late = ranks < LATE ? ranks : LATE;
+    for (uint32_t i = 0; i < late && rank < ranks; i++) {
+        if (rank == i * ranks / late)
+            spin_host_compute(LATE_NS);
+        meet_timed(row + i);
     }
     CHECK(spin_barrier());
     if (rank > 0 && rank < ranks)
@@ -188,7 +203,7 @@ static void measure(uint32_t ranks) {
                                  (ptl_process_t){.rank = 0}, PT, RESULTS, at, NULL, 0, PTL_MAX, PTL_UINT64_T));
     if (rank == 0) {
         await_reports(told, (ptl_size_t)(ranks - 1) * ((sizeof times + 63) / 64), patience_ps);
-        for (uint32_t i = 0; i < row; i++)
+        for (uint32_t i = 0; i < row + late; i++)
             if (times.entered[i] > ~times.not_left[i])
                 fail("a rank has left barrier %u at %llu ps, before another one entered it at %llu ps", i,
                      (unsigned long long)~times.not_left[i], (unsigned long long)times.entered[i]);

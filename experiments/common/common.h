@@ -27,6 +27,16 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const ch
             fail("%s:%d: %s returned %d", __FILE__, __LINE__, #call, rc_);                                             \
     } while (0)
 
+/* The status with which main ends the program. */
+__attribute__((unused)) static int exit_status;
+
+/* The value of "data_ok" in a result. After a wrong one the program ends with status 1. */
+__attribute__((unused)) static const char *verdict(bool is_right) {
+    if (!is_right)
+        exit_status = 1;
+    return is_right ? "true" : "false";
+}
+
 /* Memory that the program keeps to its end, filled with zeros. */
 static inline void *allocate(size_t bytes) {
     void *memory = calloc(1, bytes);

@@ -8,7 +8,9 @@
  *   --replicas R --requests N   ranks 0 to R-1 are replicas; the others are clients, each with N commands one after the other
  *   --clients C,C,…             measures with so many of the clients. Rank R prints a line with a JSON object for each:
  *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
- *                               from the first to the last answer to rank R
+ *                               from the first to the last answer to rank R. At the end it compares the logs of the replicas,
+ *                               which must be the same and have each command in a majority, and asks a leader that is alone,
+ *                               which must not answer
  *   --slots N                   the log has room for N commands, a power of two (default: 4,096). When it is full commands are refused;
  *                               with --until hosts take snapshots, so that slots are used again
  *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients work in bursts,
@@ -101,7 +103,8 @@ static void send(uint32_t to, struct consensus_message message) {
 }
 
 /* Appends an entry for other ranks' messages. */
-static void open_entry(ptl_match_bits_t bits, void *memory, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
+static ptl_handle_me_t open_entry(ptl_match_bits_t bits, void *memory, size_t bytes, unsigned options,
+                                  ptl_handle_ct_t ct) {
     ptl_handle_me_t handle;
     ptl_me_t me = {.start = memory, .length = bytes, .ct_handle = ct, .uid = PTL_UID_ANY, .match_bits = bits};
     me.match_id.rank = PTL_RANK_ANY;
@@ -110,10 +113,12 @@ static void open_entry(ptl_match_bits_t bits, void *memory, size_t bytes, unsign
         me.options |= PTL_ME_EVENT_COMM_DISABLE;
     me.hpu_memory = PTL_INVALID_HANDLE;
     CHECK(PtlMEAppend(ni, LOG, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    return handle;
 }
 
+static ptl_handle_me_t appended; /* the entry by which this replica takes part: it changes the log */
+
 static void open_replica(void) {
-    ptl_handle_me_t handle;
     struct consensus state = {
         .bits = REPLICA, .replies = REPLIES, .promises = PROMISES, .rank = rank, .replicas = replicas};
     state.slots = slots;
@@ -123,7 +128,6 @@ static void open_replica(void) {
     state.quorum = 1;
 #endif
     size_t bytes = consensus_host_bytes(slots, CHOICES);
-    log_bytes = consensus_host_bytes(slots, 0);
     memory = allocate(bytes);
     host = &memory->host;
     logs = allocate(log_bytes * replicas);
@@ -139,7 +143,7 @@ static void open_replica(void) {
     CHECK(PtlCTAlloc(ni, &promised));
     CHECK(PtlCTAlloc(ni, &fetched));
     me.ct_handle = woken;
-    CHECK(PtlMEAppend(ni, LOG, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    CHECK(PtlMEAppend(ni, LOG, &me, PTL_PRIORITY_LIST, NULL, &appended));
     open_entry(READ_LOG, memory, log_bytes, PTL_ME_OP_GET, PTL_CT_NONE);
     open_entry(PROMISES, promises, sizeof promises, PTL_ME_OP_PUT, promised);
     open_entry(SNAPSHOTS, arrived, sizeof arrived, PTL_ME_OP_PUT, PTL_CT_NONE);
@@ -374,12 +378,12 @@ static struct consensus_message *asked;
 static ptl_handle_md_t asked_md;
 
 static void open_client(void) {
-    replies = allocate((size_t)((requests + WARM_UP) * GROUPS + 1) * sizeof *replies);
+    size_t bytes = ((requests + WARM_UP) * GROUPS + 2) * sizeof *replies;
+    replies = allocate(bytes);
     asked = allocate(sizeof *asked);
     asked_md = bind_memory(asked, sizeof *asked, 0, PTL_CT_NONE);
     CHECK(PtlCTAlloc(ni, &answered));
-    open_entry(REPLIES, replies, (size_t)((requests + WARM_UP) * GROUPS + 1) * sizeof *replies, PTL_ME_OP_PUT,
-               answered);
+    open_entry(REPLIES, replies, bytes, PTL_ME_OP_PUT, answered);
 }
 
 /* Does a command: asks replicas until one has carried it out, or until the deadline. */
@@ -443,10 +447,12 @@ static ptl_handle_ct_t acknowledged[CONSENSUS_REPLICAS];
 
 static void open_cpu_replica(void) {
     records = allocate(slots * sizeof *records);
+    open_entry(READ_LOG, records, slots * sizeof *records, PTL_ME_OP_GET, PTL_CT_NONE);
     if (rank > 0) {
         if (mode == CPU)
             CHECK(PtlCTAlloc(ni, &woken));
-        open_entry(APPENDED, records, slots * sizeof *records, PTL_ME_OP_PUT, mode == CPU ? woken : PTL_CT_NONE);
+        appended =
+            open_entry(APPENDED, records, slots * sizeof *records, PTL_ME_OP_PUT, mode == CPU ? woken : PTL_CT_NONE);
         return;
     }
     for (uint32_t from = 1; from < replicas; from++) {
@@ -570,12 +576,88 @@ static void measure_client(uint32_t group, uint64_t begun) {
     sums.end = spin_time_ps() - begun;
 }
 
+/* Fetches the log of a replica; a dead one leaves it empty. */
+static void fetch_log(uint32_t from, struct consensus_record *log) {
+    ptl_handle_ct_t come;
+    CHECK(PtlCTAlloc(ni, &come));
+    ptl_handle_md_t md = bind_memory(log, slots * sizeof *log, PTL_MD_EVENT_CT_REPLY, come);
+    works(PtlGet(md, 0, slots * sizeof *log, (ptl_process_t){.rank = from}, LOG, READ_LOG,
+                 mode == SPIN ? offsetof(struct consensus_memory, log) : 0, NULL));
+    wait_for(come, 1, MOST_TRIES * PATIENCE_MS, &(ptl_size_t){0});
+}
+
+/* Whether the logs of the replicas agree in each slot, and a majority of them has each of this many commands. */
+static bool logs_agree(uint64_t commands) {
+    static bool is_chosen[CONSENSUS_CLIENTS][(MAX_REQUESTS + WARM_UP) * GROUPS + 1];
+    struct consensus_record *fetched_logs = allocate(replicas * slots * sizeof *fetched_logs);
+    uint64_t chosen = 0;
+    for (uint32_t from = 0; from < replicas; from++)
+        fetch_log(from, fetched_logs + (size_t)from * slots);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        const struct consensus_command *command = NULL;
+        uint32_t count = 0, first = 0;
+        for (uint32_t from = 0; from < replicas; from++) {
+            const struct consensus_record *record = &fetched_logs[(size_t)from * slots + slot];
+            if (record->term == 0)
+                continue;
+            if (count++ == 0) {
+                command = &record->command;
+                first = from;
+            } else if (memcmp(command, &record->command, sizeof *command) != 0) {
+                fprintf(stderr, "slot %u: replicas %u and %u have different commands\n", slot, first, from);
+                return false;
+            }
+        }
+        if (count > replicas / 2 && command->operation != CONSENSUS_NOTHING) {
+            bool *is_known = &is_chosen[command->client][command->request];
+            chosen += !*is_known;
+            *is_known = true;
+        }
+    }
+    if (chosen < commands)
+        fprintf(stderr, "a majority of the replicas has %" PRIu64 " of the %" PRIu64 " commands that were answered\n",
+                chosen, commands);
+    free(fetched_logs);
+    return chosen == commands;
+}
+
+/* Has all replicas but the leader take no part any more, and a client ask the leader. Whether it answers, as only a majority may. */
+static bool answers_alone(uint32_t request) {
+    bool is_follower = rank > 0 && rank < replicas;
+    if (is_follower && works(PtlMEUnlink(appended)))
+        open_entry(mode == SPIN ? REPLICA : APPENDED, allocate(log_bytes), log_bytes,
+                   PTL_ME_OP_PUT | PTL_ME_ACK_DISABLE | PTL_ME_EVENT_COMM_DISABLE, PTL_CT_NONE);
+    CHECK(spin_barrier());
+    if (rank == 0 && mode != SPIN)
+        serve(1);
+    if (rank != replicas)
+        return false;
+    *asked = (struct consensus_message){.kind = CONSENSUS_REQUEST, .from = rank};
+    asked->command =
+        (struct consensus_command){.client = rank, .request = request, .operation = CONSENSUS_ADD, .value = 1};
+    works(PtlPut(asked_md, 0, sizeof *asked, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, LOG, REPLICA,
+                 rank * sizeof *asked, NULL, 0));
+    wait_for(answered, answers + 1, PATIENCE_MS, &answers);
+    bool is_done = replies[request].status == CONSENSUS_DONE;
+    if (is_done)
+        fprintf(stderr, "the leader answers without a majority of the replicas\n");
+    return is_done;
+}
+
 static void measure(const char *list) {
+    static struct point {
+        size_t clients;
+        uint64_t time, span;
+        uint32_t commands;
+        bool is_right;
+    } points[GROUPS];
     size_t clients;
     uint64_t done = 0;
+    uint32_t groups = 0;
     ptl_size_t reports = 0, counted;
-    for (uint32_t group = 0; next_number(&list, &clients); group++) {
-        if (clients < 1 || clients > (size_t)spin_size() - replicas || group == GROUPS)
+    bool are_right = true;
+    for (; next_number(&list, &clients); groups++) {
+        if (clients < 1 || clients > (size_t)spin_size() - replicas || groups == GROUPS)
             fail("--clients: expected at most %d numbers of at most %d clients", GROUPS, spin_size() - (int)replicas);
         uint32_t commands = (uint32_t)clients * (requests + WARM_UP);
         bool takes_part = rank >= replicas && rank < replicas + clients;
@@ -586,7 +668,7 @@ static void measure(const char *list) {
         else if (rank < replicas && mode == CPU)
             follow(commands);
         else if (takes_part)
-            measure_client(group, spin_time_ps());
+            measure_client(groups, spin_time_ps());
         CHECK(spin_barrier());
         if (takes_part && rank > replicas) {
             ptl_process_t to = {.rank = replicas};
@@ -601,14 +683,22 @@ static void measure(const char *list) {
             bool right = all && sums.results == (2 * done + commands - 1) * commands / 2;
             if (all && !right)
                 fail("the results of %u commands add up to %" PRIu64, commands, sums.results);
-            done += commands;
-            printf("{\"mode\":\"%s\",\"clients\":%zu,\"time_ps\":%" PRIu64 ",\"span_ps\":%" PRIu64
-                   ",\"commands\":%u,\"data_ok\":%s}\n",
-                   modes[mode], clients, sums.time / (clients * requests), sums.end, commands,
-                   right ? "true" : "false");
+            points[groups] = (struct point){clients, sums.time / (clients * requests), sums.end, commands, right};
+            are_right = are_right && right;
         }
+        done += commands;
         CHECK(spin_barrier()); /* the sums have left */
     }
+    if (rank == replicas && are_right)
+        are_right = logs_agree(done);
+    CHECK(spin_barrier());
+    if (done < slots)
+        are_right &= !answers_alone((requests + WARM_UP) * GROUPS + 1);
+    for (uint32_t i = 0; i < groups && rank == replicas; i++)
+        printf("{\"mode\":\"%s\",\"clients\":%zu,\"time_ps\":%" PRIu64 ",\"span_ps\":%" PRIu64
+               ",\"commands\":%u,\"data_ok\":%s}\n",
+               modes[mode], points[i].clients, points[i].time, points[i].span, points[i].commands,
+               verdict(are_right && points[i].is_right));
 }
 
 int main(int argc, char **argv) {
@@ -630,6 +720,7 @@ int main(int argc, char **argv) {
     if (!next_number(&room, &value) || value < 1 || value > MOST_SLOTS || (value & (value - 1)) != 0)
         fail("--slots: expected a power of two, at most %d", MOST_SLOTS);
     slots = (uint32_t)value;
+    log_bytes = consensus_host_bytes(slots, 0);
     if (next_number(&pauses, &value))
         pauses_ns = value * 1000;
     if (next_number(&seed, &value))
@@ -673,5 +764,5 @@ int main(int argc, char **argv) {
     }
     fflush(stdout);
     CHECK(spin_barrier());
-    return 0;
+    return exit_status;
 }

@@ -205,7 +205,7 @@ static void destination(struct layout l) {
     printf("{\"mode\":\"%s\",\"send\":\"%s\",\"block\":%zu,\"stride\":%zu,\"count\":%zu,\"description_bytes\":%zu,"
            "\"time_ps\":%llu,\"data_ok\":%s}\n",
            modes[mode], sends[sending], l.block, l.stride, l.count, described, (unsigned long long)time_ps,
-           ok ? "true" : "false");
+           verdict(ok));
     fflush(stdout);
     for (size_t i = 0; i < pieces; i++) {
         CHECK(PtlMEUnlink(entries[i]));
@@ -258,5 +258,5 @@ int main(int argc, char **argv) {
         measure((struct layout){.block = block, .stride = 2 * block, .count = total / block});
     }
     finish();
-    return 0;
+    return exit_status;
 }

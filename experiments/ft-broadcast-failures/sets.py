@@ -127,8 +127,8 @@ def left_out(options: argparse.Namespace, failures: int, sets: list[Set]) -> int
     return math.comb(options.ranks, failures) - len(known)
 
 
-def main() -> None:
-    """Run the sets for each number of failures."""
+def main() -> int:
+    """Run the sets for each number of failures. Return the exit status: 1 after wrong data."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="experiments/ft-broadcast/ft-broadcast.c, compiled")
     parser.add_argument("--failures", default="0,1,2,3", help="numbers of dead ranks, separated by commas")
@@ -147,6 +147,7 @@ def main() -> None:
     if options.turned and (options.during > 0 or rounds_of(options) != options.ranks):
         parser.error("--turned compares broadcasts of all ranks, among cards that are dead from the start")
     chance = random.Random(options.seed)
+    is_wrong = False
     for failures in map(int, options.failures.split(",")):
         sets = choose(options.ranks, failures, options.sets, chance)
         total = dict.fromkeys(("broadcasts", "missed", "split", "twice", "asymmetric", "wrong"), 0)
@@ -161,7 +162,9 @@ def main() -> None:
         wrong = total.pop("wrong")
         point = {"failures": failures, "sets": len(sets), "left_out": left_out(options, failures, sets), **total}
         print(json.dumps(point | {"data_ok": wrong == 0}), flush=True)
+        is_wrong |= wrong > 0
+    return int(is_wrong)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -266,7 +266,7 @@ static void measure(const char *list) {
             answers = counted.success;
             printf("{\"mode\":\"%s\",\"bytes\":%zu,\"ranks\":%zu,\"time_ps\":%" PRIu64 ",\"missed\":%" PRIu64
                    ",\"data_ok\":%s}\n",
-                   modes[mode], bytes, ranks, result.end - time, result.missed, result.missed == 0 ? "true" : "false");
+                   modes[mode], bytes, ranks, result.end - time, result.missed, verdict(result.missed == 0));
         }
         CHECK(spin_barrier());
     }
@@ -323,5 +323,5 @@ int main(int argc, char **argv) {
         measure(option(argc, argv, "--ranks", usage));
     fflush(stdout);
     CHECK(spin_barrier());
-    return 0;
+    return exit_status;
 }

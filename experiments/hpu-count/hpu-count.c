@@ -276,10 +276,10 @@ int main(int argc, char **argv) {
             continue;
         printf("{\"mode\":\"%s\",\"bytes\":%zu,\"hpus\":%lld,\"handler_ps\":%lld,\"interval_ps\":%.0f,"
                "\"data_ok\":%s}\n",
-               modes[mode], bytes, (long long)count, (long long)time_ps, interval_ps, ok ? "true" : "false");
+               modes[mode], bytes, (long long)count, (long long)time_ps, interval_ps, verdict(ok));
         fflush(stdout);
     }
     CHECK(PtlMDRelease(md));
     finish();
-    return 0;
+    return exit_status;
 }

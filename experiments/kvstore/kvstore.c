@@ -199,7 +199,7 @@ static void print(size_t count, size_t theta, uint64_t busy_ps, uint64_t served)
            count + (size_t)servers, (int)(mix - ycsb_mixes) + 1, theta, (unsigned long long)((to - from) / done),
            took[done / 2] * 1000ull / 16, took[done * 99 / 100] * 1000ull / 16, (unsigned long long)(busy_ps / done),
            (unsigned long long)served, (unsigned long long)done, (unsigned long long)lost, (unsigned long long)retries,
-           lost == 0 ? "true" : "false");
+           verdict(lost == 0));
     free(took);
 }
 
@@ -337,5 +337,5 @@ int main(int argc, char **argv) {
         check_balance();
     CHECK(spin_barrier());
     finish();
-    return 0;
+    return exit_status;
 }

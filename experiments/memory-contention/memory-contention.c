@@ -148,9 +148,9 @@ int main(int argc, char **argv) {
         }
         uint64_t idle_ps = destination(array, temporary, 0), time_ps = destination(array, temporary, streams);
         printf("{\"mode\":\"%s\",\"streams\":%zu,\"time_ps\":%llu,\"idle_ps\":%llu,\"data_ok\":%s}\n", modes[mode],
-               streams, (unsigned long long)time_ps, (unsigned long long)idle_ps, copied ? "true" : "false");
+               streams, (unsigned long long)time_ps, (unsigned long long)idle_ps, verdict(copied));
         fflush(stdout);
     }
     finish();
-    return 0;
+    return exit_status;
 }

@@ -46,7 +46,7 @@ static void ping(enum mode mode, unsigned rounds, size_t bytes, unsigned char *s
     }
     printf("{\"mode\":\"%s\",\"bytes\":%zu,\"mean_half_rtt_ps\":%llu,\"longest_half_rtt_ps\":%llu,\"data_ok\":%s}\n",
            modes[mode], bytes, (unsigned long long)(total / rounds / 2), (unsigned long long)(longest / 2),
-           ok ? "true" : "false");
+           verdict(ok));
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
@@ -97,5 +97,5 @@ int main(int argc, char **argv) {
             pong(mode, (unsigned)rounds, bytes, received);
     }
     finish();
-    return 0;
+    return exit_status;
 }

@@ -87,7 +87,7 @@ static void ping(enum mode mode, size_t bytes) {
     }
     CHECK(spin_barrier()); /* rank 1 has checked its side: it ends the run if that failed */
     printf("{\"mode\":\"%s\",\"bytes\":%zu,\"half_rtt_ps\":%llu,\"data_ok\":%s}\n", modes[mode], bytes,
-           (unsigned long long)(rtt_ps / 2), ok ? "true" : "false");
+           (unsigned long long)(rtt_ps / 2), verdict(ok));
     fflush(stdout);
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
@@ -148,5 +148,5 @@ int main(int argc, char **argv) {
         (spin_rank() == 0 ? ping : pong)(mode, bytes);
     }
     finish();
-    return 0;
+    return exit_status;
 }

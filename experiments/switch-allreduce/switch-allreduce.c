@@ -324,7 +324,7 @@ int main(int argc, char **argv) {
         }
         if (rank == 0)
             printf("{\"mode\": \"%s\", \"bytes\": %zu, \"time_ps\": %llu, \"data_ok\": %s}\n", modes[mode], bytes,
-                   (unsigned long long)time, all_right && !is_broken ? "true" : "false");
+                   (unsigned long long)time, verdict(all_right && !is_broken));
         is_broken = is_broken || !all_right;
     }
     spin_barrier();

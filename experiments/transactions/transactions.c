@@ -73,7 +73,6 @@ static size_t clients, count = 40, accounts = 256, cores = 4, capacity = 4096;
 static size_t share; /* records of a core; the last of some are not accounts */
 static ptl_handle_eq_t eq;
 static uint64_t random_state;
-static int status;
 
 static uint64_t draw(uint64_t below) { /* splitmix64 */
     uint64_t z = random_state += 0x9e3779b97f4a7c15;
@@ -172,7 +171,7 @@ static void *be_core(void *own) {
         int rc = PtlEQPoll(&c->eq, 1, 4 * PATIENCE_MS, &event, &which);
         if (rc == PTL_EQ_EMPTY) {
             fprintf(stderr, "host %d, core %td: %zu clients are dead\n", rank, c - core, clients - stopped);
-            __atomic_store_n(&status, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&exit_status, 1, __ATOMIC_RELAXED);
             break;
         }
         CHECK(rc);
@@ -614,14 +613,13 @@ static void conclude(uint64_t start) {
         fail("not serializable: %s", problem);
     if (dead == 0 && committed != clients * count)
         fail("%llu of %zu are done", (unsigned long long)committed, clients * count);
-    status = dead > 0;
     committed += committed == 0;
     printf("{\"mode\":\"%s\",\"clients\":%zu,\"committed\":%llu,\"aborted\":%llu,\"log_full\":%llu,\"cpu_ps\":%llu,"
            "\"time_ps\":%llu,"
            "\"data_ok\":%s}\n",
            modes[mode], clients, (unsigned long long)committed, (unsigned long long)aborted,
            (unsigned long long)log_full, (unsigned long long)(cpu_ps / committed),
-           (unsigned long long)((end_ps - start) / committed), dead > 0 ? "false" : "true");
+           (unsigned long long)((end_ps - start) / committed), verdict(dead == 0));
 }
 
 static void be_client(void) {
@@ -707,5 +705,5 @@ int main(int argc, char **argv) {
         rank < HOSTS ? be_host() : be_client();
     }
     finish();
-    return status;
+    return exit_status;
 }

@@ -159,7 +159,34 @@ def test_a_barrier_that_lets_ranks_go_too_early_is_found(programs: Path, mode: s
     arguments = ["--ranks", "7", "--row", "5", "--skew", "3000", "--broken", "yes"]
     run = spinrun(7, programs / "barrier", mode, *arguments)
     assert run.returncode == 1
-    assert "has left barrier 0 at" in run.stderr
+    assert "has left barrier " in run.stderr
+    run = spinrun(7, programs / "barrier", mode, "--ranks", "2,7", "--broken", "yes")
+    assert (run.returncode, run.stdout.count('"data_ok":true')) == (1, 1)
+    assert "has left barrier 1 at" in run.stderr, (
+        "two ranks need only one round; then the first late rank is barrier 1's"
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("if (1u << ++*round < b->ranks)", "if (2u << ++*round < b->ranks)"),  # one round early
+        ("if (what != BARRIER_ENTER)", "*arrived |= b->rank == 6;\n    if (what != BARRIER_ENTER)"),  # no first round
+    ],
+)
+def test_a_handler_that_lets_ranks_go_too_early_is_found(right: str, wrong: str, tmp_path: Path) -> None:
+    """Also when all ranks come at the same time: each point has barriers with one late rank."""
+    header = (ROOT / "sdk" / "handlers" / "barrier" / "barrier.h").read_text()
+    assert header.count(right) == 1
+    broken = tmp_path / "handlers" / "barrier" / "barrier.h"
+    broken.parent.mkdir(parents=True)
+    broken.write_text(header.replace(right, wrong))
+    source = ROOT / "experiments" / "barrier" / "barrier.c"
+    command = [_paths.command("spincc"), "-I", tmp_path, source, "-o", tmp_path / "barrier"]
+    subprocess.run(command, check=True)
+    run = spinrun(7, tmp_path / "barrier", "spin", "--ranks", "7")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "a rank has left barrier" in run.stderr
 
 
 @pytest.mark.parametrize("failure", ["--fail", "--kill-card"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,8 +51,10 @@ def run(program: Path, mode: str, options: str, arguments: str) -> tuple[list[di
     """Return the lines of a run, and what spinrun says."""
     command = [_paths.command("spinrun"), "--nic", NICS[mode], *options.split(), program, "--mode", mode]
     done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    is_right = all(line.get("data_ok", True) for line in lines)
+    assert done.returncode == (0 if is_right else 1), done.stderr
+    return lines, done.stderr
 
 
 def schedules(program: Path, *options: str) -> list[dict[str, Any]]:
@@ -122,6 +125,33 @@ def test_measuring_ends_under_losses_and_deaths(program: Path, mode: str) -> Non
     [point], told = run(program, mode, "-n 5 --kill-card 0@0ns", arguments)
     assert not point["data_ok"]
     assert "rank 0: its card dies" in told
+
+
+def test_a_quorum_of_one_is_found_without_failures(tmp_path: Path) -> None:
+    """At the end of the measured run the program asks a leader whose followers take no part any more."""
+    program = compiled(tmp_path, "-DQUORUM_OF_ONE")
+    points, told = run(program, "spin", "-n 10", "--replicas 3 --requests 3 --clients 1,7")
+    assert [point["data_ok"] for point in points] == [False, False]
+    assert "the leader answers without a majority of the replicas" in told
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("(record->slot ^ (c->rank == 2))", r"slot \d: replicas 0 and 2 have different commands"),
+        ("(record->slot + 16 * c->rank)", r"a majority of the replicas has 0 of the 5 commands that were answered"),
+    ],
+)
+def test_logs_that_differ_are_found(place: str, problem: str, tmp_path: Path) -> None:
+    """The cards of followers that write to other slots of their logs vote and answer as before."""
+    header = (CHECKOUT / "sdk" / "handlers" / "consensus" / "consensus.h").read_text()
+    assert header.count("(record->slot & (c->slots - 1))") == 1
+    broken = tmp_path / "handlers" / "consensus" / "consensus.h"
+    broken.parent.mkdir(parents=True)
+    broken.write_text(header.replace("(record->slot & (c->slots - 1))", f"({place} & (c->slots - 1))"))
+    points, told = run(compiled(tmp_path, "-I", str(tmp_path)), "spin", "-n 4", "--replicas 3 --requests 3 --clients 1")
+    assert [point["data_ok"] for point in points] == [False]
+    assert re.search(problem, told), told
 
 
 def test_a_leader_that_dies_is_replaced(program: Path, checker: ModuleType) -> None:

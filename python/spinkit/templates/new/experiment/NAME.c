@@ -28,6 +28,7 @@ __handler int answer(const ptl_payload_t p, void *state) {
 
 static unsigned char sent[MAX_BYTES], received[MAX_BYTES];
 static ptl_handle_ni_t ni;
+static int status; /* 1 after wrong data */
 
 /* Appends an entry for messages with these match bits, with or without the handler; returns its counter of bytes. */
 static ptl_handle_ct_t expect(ptl_match_bits_t bits, bool handled, ptl_handle_me_t *entry) {
@@ -72,9 +73,11 @@ static void measure(bool on_card, const char *mode, size_t bytes, ptl_handle_md_
         CHECK(PtlPut(memory, 0, bytes, PTL_NO_ACK_REQ, peer, 0, ANSWER, 0, NULL, 0));
     if (rank == 0) {
         uint64_t taken = spin_time_ps() - start;
+        bool is_right = memcmp(received, sent, bytes) == 0;
         printf("{\"mode\":\"%s\",\"bytes\":%zu,\"answer_ps\":%llu,\"data_ok\":%s}\n", mode, bytes,
-               (unsigned long long)taken, memcmp(received, sent, bytes) == 0 ? "true" : "false");
+               (unsigned long long)taken, is_right ? "true" : "false");
         fflush(stdout);
+        status |= !is_right;
     }
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(entry));
@@ -104,5 +107,5 @@ int main(int argc, char **argv) {
     }
     CHECK(PtlNIFini(ni));
     PtlFini();
-    return 0;
+    return status;
 }
