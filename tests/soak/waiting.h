@@ -24,9 +24,9 @@
 #include <spin.h>
 #endif
 
-/* Things that a program waits for: the card's writes to memory, Portals events and counters, messages of MPI, or its own
- * main thread. EVERY is MEMORY with writes to all places. */
-enum kind { MEMORY, EVERY, EVENT, MESSAGE, SHARED };
+/* Things that a program waits for: the card's writes to memory, Portals events and counters, messages of MPI, puts to a window
+ * of MPI, or its own main thread. EVERY is MEMORY with writes to all places. */
+enum kind { MEMORY, EVERY, EVENT, MESSAGE, WINDOW, SHARED };
 enum { PLACES = 4, MOST = 8, ROUNDS = 5 };
 
 static volatile long flags[PLACES];
@@ -125,11 +125,18 @@ static void finish(void) {
     PtlFini();
 }
 #else
+static MPI_Win window;
+
 static void start(void) {
     int level, wanted = threads > 1 || KIND == SHARED ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
     CHECK(MPI_Init_thread(NULL, NULL, wanted, &level));
     CHECK(level < wanted);
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    if (KIND == WINDOW) {
+        CHECK(MPI_Win_create((void *)flags, sizeof flags, sizeof *flags, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+        CHECK(MPI_Win_lock_all(0, window));
+        CHECK(MPI_Barrier(MPI_COMM_WORLD));
+    }
 }
 
 static void exchange(int round) {
@@ -142,15 +149,27 @@ static void exchange(int round) {
         CHECK(MPI_Send(&round, 1, MPI_INT, 0, MOST, MPI_COMM_WORLD));
 }
 
-/* Sends the message of each thread of rank 0, whose tag is the thread's number. */
+/* Sends the message of each thread of rank 0, whose tag is the thread's number, or puts into the window's last place. */
 static void bring(void) {
+    static const long one = 1;
+    if (KIND == WINDOW) {
+        CHECK(MPI_Put(&one, 1, MPI_LONG, 0, PLACES - 1, 1, MPI_LONG, window));
+        CHECK(MPI_Win_flush(0, window));
+        return;
+    }
     for (int i = 0; i < threads; i++) {
         int value = 100 + i;
         CHECK(MPI_Send(&value, 1, MPI_INT, 0, i, MPI_COMM_WORLD));
     }
 }
 
-static void finish(void) { CHECK(MPI_Finalize()); }
+static void finish(void) {
+    if (KIND == WINDOW) {
+        CHECK(MPI_Win_unlock_all(window));
+        CHECK(MPI_Win_free(&window));
+    }
+    CHECK(MPI_Finalize());
+}
 #endif
 
 static void *run(void *id) {

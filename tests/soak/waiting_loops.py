@@ -299,6 +299,11 @@ _MESSAGES = [
         f"{_POST} while (!done) {{ for (volatile int k = 0; k < 5000; k++) {{}} CHECK({_TEST}); }} return value;",
     ),
     _message(
+        "persistent",
+        "MPI_Request request; CHECK(MPI_Recv_init(&value, 1, MPI_INT, 1, id, MPI_COMM_WORLD, &request));"
+        f" CHECK(MPI_Start(&request)); while (!done) CHECK({_TEST}); CHECK(MPI_Request_free(&request)); return value;",
+    ),
+    _message(
         "test-all", f"{_TWO} while (!done) CHECK(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE)); return value;"
     ),
     _message(
@@ -333,6 +338,22 @@ _MESSAGES = [
         "mprobe",
         "MPI_Message message; CHECK(MPI_Mprobe(1, id, MPI_COMM_WORLD, &message, &status));"
         " CHECK(MPI_Mrecv(&value, 1, MPI_INT, &message, &status)); return value;",
+    ),
+]
+
+
+def _window(name: str, body: str) -> Loop:
+    return Loop(f"window-{name}", "WINDOW", body, libraries=MPIS)
+
+
+_WINDOWS = [
+    _window("flag", "while (!flags[3]) {} return 3;"),
+    _window("cyclic", "int i = 0; while (!flags[i]) i = (i + 1) % PLACES; return i;"),
+    _window("sync", "while (!flags[3]) CHECK(MPI_Win_sync(window)); return 3;"),
+    _window("usleep", "while (!flags[3]) usleep(3); return 3;"),
+    _window(
+        "iprobe",
+        "int any; while (!flags[3]) CHECK(MPI_Iprobe(1, 0, MPI_COMM_WORLD, &any, MPI_STATUS_IGNORE)); return 3;",
     ),
 ]
 
@@ -498,5 +519,5 @@ _SHARED = [
     ),
 ]
 
-LOOPS = (*_MEMORY, *_EVENTS, *_MESSAGES, *_SHARED)
+LOOPS = (*_MEMORY, *_EVENTS, *_MESSAGES, *_WINDOWS, *_SHARED)
 """All ways to wait."""
