@@ -26,22 +26,34 @@ _INTERRUPTED = re.compile(r"^spinrun: interrupted by signal", re.MULTILINE)
 
 
 def read(
-    folder: Path, ranks: Sequence[int], nics: Sequence[str], python: Path, timeout_s: int, only: Sequence[str]
+    folder: Path,
+    ranks: Sequence[int],
+    nics: Sequence[str],
+    python: Path,
+    timeout_s: int,
+    only: Sequence[str],
+    skip: Sequence[str] = (),
 ) -> Suite:
     """List the runs of a suite.
 
     `ranks` is for mpi4py's suite; if it is empty, that runs on 1 to 4. MPICH's lists say how many ranks a program has.
+    Tests with a text of `skip` in their name stay in the list, as skipped.
     """
     suite = _mpi4py_suite.read(folder, ranks, nics, python, timeout_s) or _mpich_suite.read(folder, nics, timeout_s)
     if suite is None:
         raise SpinkitError(f"{folder}: neither mpi4py's source (test/main.py) nor tests with a list (testlist)")
-    unknown = [name for name in only if not any(name in case.name for case in suite.cases)]
+    unknown = [name for name in (*only, *skip) if not any(name in case.name for case in suite.cases)]
     if unknown:
         raise SpinkitError(f"{folder}: no test has {unknown[0]!r} in its name")
     chosen = tuple(case for case in suite.cases if not only or any(name in case.name for name in only))
     if not chosen:
         raise SpinkitError(f"{folder}: no tests")
-    return replace(suite, cases=chosen)
+    return replace(suite, cases=tuple(_left_out(case, skip) for case in chosen))
+
+
+def _left_out(case: Case, skip: Sequence[str]) -> Case:
+    name = next((name for name in skip if name in case.name), None)
+    return case if name is None else replace(case, without=f"--skip {name}")
 
 
 def run(

@@ -402,6 +402,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     help="Kind of card; may be repeated.",
 )
 @click.option("--only", multiple=True, metavar="TEXT", help="Run only tests with TEXT in their name; may be repeated.")
+@click.option("--skip", multiple=True, metavar="TEXT", help="Skip tests with TEXT in their name; may be repeated.")
 @click.option("--python", type=_FILE, default=Path(sys.executable), help="Python that has mpi4py and its MPI.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Jobs at the same time; the number of processors if not given."
@@ -421,6 +422,7 @@ def mpi_tests(
     ranks: tuple[int, ...],
     nics: tuple[str, ...],
     only: tuple[str, ...],
+    skip: tuple[str, ...],
     python: Path,
     jobs: int | None,
     timeout_s: int,
@@ -448,7 +450,7 @@ def mpi_tests(
             write()
 
     chosen = tuple(dict.fromkeys(nics))
-    suite = _mpi_suites.read(folder, tuple(dict.fromkeys(ranks)), chosen, python, timeout_s, only)
+    suite = _mpi_suites.read(folder, tuple(dict.fromkeys(ranks)), chosen, python, timeout_s, only, skip)
     try:
         _mpi_suites.run(suite, _paths.command("spinrun"), jobs, keep, mpiexec)
     finally:

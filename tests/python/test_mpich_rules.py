@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from spinkit import _mpi_suites, _mpich_suite, _paths
+from spinkit._errors import SpinkitError
 from spinkit._mpi_cases import Outcome, Suite
 from spinkit.cli import main
 
@@ -143,6 +144,18 @@ def test_lines_of_a_list(tmp_path: Path) -> None:
     assert (one.name, one.ranks, one.folder) == ("below/one", 2, tmp_path / "below")
     # Reaching its limit is how a program that has to fail may end.
     assert (two.timeout_s, three.timeout_s, four.timeout_s, four.lock) == (10, 60, 90, "x")
+
+
+def test_tests_can_be_left_out(tmp_path: Path) -> None:
+    suite_of(tmp_path, {"short": GOOD, "short_too": GOOD, "long": GOOD})
+    suite = _mpi_suites.read(tmp_path, (), ("spin",), Path(sys.executable), 60, (), ("long", "too"))
+    assert [(case.name, case.without) for case in suite.cases] == [
+        ("short", ""),
+        ("short_too", "--skip too"),
+        ("long", "--skip long"),
+    ]
+    with pytest.raises(SpinkitError, match="no test has 'longer' in its name"):
+        _mpi_suites.read(tmp_path, (), ("spin",), Path(sys.executable), 60, (), ("longer",))
 
 
 def test_tests_with_a_lock_do_not_run_at_the_same_time(tmp_path: Path) -> None:
