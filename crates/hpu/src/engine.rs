@@ -92,10 +92,22 @@ impl Engine {
         if let Some(profile) = &mut self.profile {
             profile.begin(thread.entry);
         }
-        thread.state.attention.resume();
+        // A debugger's stop is none of the thread's.
+        if !std::mem::take(&mut thread.broken) {
+            thread.state.attention.resume();
+        }
         let mut view = View::new(memory);
         view.watcher = watcher;
         self.memo.resume(&mut thread.pipeline);
+        let stop = self.run_to_stop::<STEPS>(thread, &mut view, max_cycles);
+        if !matches!(stop, Stop::Return(_) | Stop::Fault(_)) {
+            self.memo.park(&mut thread.pipeline);
+        }
+        stop
+    }
+
+    #[inline(always)]
+    fn run_to_stop<const STEPS: bool>(&mut self, thread: &mut Thread, view: &mut View<'_>, max_cycles: u64) -> Stop {
         loop {
             let start = thread.state.pc;
             let found = if STEPS || thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
@@ -116,6 +128,7 @@ impl Engine {
                 if STEPS {
                     view.orders = block.synchronises;
                     if view.watcher.as_mut().is_some_and(|watcher| watcher.stops(start)) {
+                        thread.broken = true;
                         return Stop::Break;
                     }
                 }
@@ -134,10 +147,10 @@ impl Engine {
             state.cycles += late;
             state.pc = block.end;
             state.data_cycles = 0;
-            let flow = Op::run_all(&self.blocks.ops[block.range()], state, &mut view);
+            let flow = Op::run_all(&self.blocks.ops[block.range()], state, view);
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
                 state.cycles -= late;
-                return self.stop(thread, &mut view, start, number, flow);
+                return self.stop(thread, view, start, number, flow);
             }
 
             state.instructions += u64::from(block.instructions);

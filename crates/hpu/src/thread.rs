@@ -17,6 +17,8 @@ pub struct Thread {
     pub(crate) granted: bool,
     /// While a debugger runs the thread instruction by instruction within a block: the address of the next one, and the block.
     pub(crate) within: Option<(u32, u32)>,
+    /// The latest stop was that of a debugger ([`Stop::Break`](crate::Stop::Break)).
+    pub(crate) broken: bool,
     /// State of the pipeline, in the engine's memo.
     pub(crate) pipeline: Position,
     /// The block whose access the thread waits for, in a [`Stepper`](crate::Stepper).
@@ -41,6 +43,7 @@ impl Thread {
             command: entry,
             granted: false,
             within: None,
+            broken: false,
             pipeline: Position::default(),
             block: 0,
             executed_since: 0,
@@ -69,7 +72,7 @@ impl Thread {
         }
         self.convention = convention;
         (self.entry, self.command) = (entry, entry);
-        (self.granted, self.within) = (false, None);
+        (self.granted, self.within, self.broken) = (false, None, false);
         (self.pipeline, self.block, self.executed_since) = (Position::default(), 0, 0);
         self.ways.forget();
         self.depends_on_time = false;
@@ -122,6 +125,11 @@ impl Thread {
     /// `x31`.
     pub fn register(&self, index: u8) -> u32 {
         self.state.word(index)
+    }
+
+    /// The stack pointer.
+    pub fn stack_pointer(&self) -> u32 {
+        self.state.word(self.convention.stack_pointer)
     }
 
     /// Writes the 32-bit register `index` of the instruction set's register file. RISC-V: `x1` to `x31`.

@@ -12,7 +12,7 @@ pub(super) struct InOrder {
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct State {
     /// Registers for whose value an instruction may still have to wait, with the number of cycles until it is
-    /// available.
+    /// available, counted from [`JUMP`] cycles before the next instruction is in the execute stage.
     pending: Vec<(u8, u32)>,
     /// The next instruction is the target of a jump. If it is split over two words, its fetch takes another cycle.
     redirected: bool,
@@ -75,13 +75,16 @@ impl Pipeline for InOrder {
     type State = State;
 
     fn run(&self, state: &mut State, ops: &[Timed], exit: Exit) -> u32 {
-        // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun
-        // more than a few cycles earlier does not matter.
-        const START: u32 = 16;
-        const EARLIEST: u32 = 8;
+        // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun before it did so less
+        // than that many cycles earlier.
+        const START: u32 = 1 << 16;
+        // What an instruction does so much earlier than in the execute stage, or there so much earlier than it can end, makes no
+        // difference: none is executed for longer.
+        const DECODED: u32 = 4;
+        const LONGEST: u32 = 24;
         let mut ready = [0; 64];
         for (register, cycles) in state.pending.drain(..) {
-            ready[usize::from(register)] = START + cycles;
+            ready[usize::from(register)] = START - state.executed_since - JUMP + cycles;
         }
         // The cycle in which the next instruction can begin to execute; that in which it is in decode; and how much earlier than the
         // first it is in the execute stage.
@@ -149,13 +152,14 @@ impl Pipeline for InOrder {
         (now, ready) = wait(now, ready, u32::from(exit.wait.grant) + u32::from(exit.wait.answer));
         early += u32::from(exit.wait.answer);
         (state.redirected, state.second_waits) = (redirected, second_waits);
-        // More cycles that have passed since both change nothing.
-        let both = early.saturating_sub(EARLIEST / 2);
-        state.executed_since = early - both;
-        state.decoded_since = (now - 1 - decoded - both).min(EARLIEST);
-        // An indirect jump still waits for a value that is ready only now.
-        let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now);
-        state.pending = registers.map(|r| (r, ready[usize::from(r)] - now)).collect();
+        state.executed_since = early.min(LONGEST);
+        state.decoded_since =
+            (now - 1 - decoded).saturating_sub(early - state.executed_since).min(state.executed_since + DECODED);
+        // The next instruction may be in the execute stage in this cycle, or is a jump that needs its register in decode.
+        let enters = now - state.executed_since;
+        let matters = |ready: u32| ready >= enters || ready > decoded && ready + JUMP > enters;
+        let registers = (0..64_u8).filter(|r| matters(ready[usize::from(*r)]));
+        state.pending = registers.map(|r| (r, ready[usize::from(r)] + JUMP - enters)).collect();
         now - START
     }
 }

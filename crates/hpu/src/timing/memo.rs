@@ -10,27 +10,36 @@ trait Numbered: Send + Sync {
     /// Does the same as [`Pipeline::run`], and also returns the number of the state after it.
     fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
 
-    /// Discards all states but the empty one and `kept`; returns the new number of `kept`.
-    fn forget(&mut self, kept: u32) -> u32;
+    /// Discards all states but the empty one and those whose number is `kept`; these keep their numbers.
+    fn forget(&mut self, kept: &dyn Fn(u32) -> bool);
 }
 
 struct Interned<P: Pipeline> {
     pipeline: P,
+    /// By number. A discarded one is empty.
     states: Vec<P::State>,
+    /// Numbers of discarded states.
+    free: Vec<u32>,
     numbers: FxHashMap<P::State, u32>,
 }
 
 impl<P: Pipeline> Interned<P> {
     fn new(pipeline: P) -> Interned<P> {
-        let mut interned = Interned { pipeline, states: Vec::new(), numbers: FxHashMap::default() };
+        let mut interned = Interned { pipeline, states: Vec::new(), free: Vec::new(), numbers: FxHashMap::default() };
         interned.number(P::State::default());
         interned
     }
 
     fn number(&mut self, state: P::State) -> u32 {
-        *self.numbers.entry(state).or_insert_with_key(|state| {
-            self.states.push(state.clone());
-            self.states.len() as u32 - 1
+        *self.numbers.entry(state).or_insert_with_key(|state| match self.free.pop() {
+            Some(number) => {
+                self.states[number as usize] = state.clone();
+                number
+            }
+            None => {
+                self.states.push(state.clone());
+                self.states.len() as u32 - 1
+            }
         })
     }
 }
@@ -42,12 +51,17 @@ impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
         (cycles, self.number(state))
     }
 
-    fn forget(&mut self, kept: u32) -> u32 {
-        let kept = self.states.swap_remove(kept as usize);
-        self.states.clear();
-        self.numbers.clear();
-        self.number(P::State::default());
-        self.number(kept)
+    fn forget(&mut self, kept: &dyn Fn(u32) -> bool) {
+        let Interned { states, free, numbers, .. } = self;
+        numbers.retain(|_, number| {
+            let stays = *number == 0 || kept(*number);
+            if !stays {
+                states[*number as usize] = P::State::default();
+                free.push(*number);
+            }
+            stays
+        });
+        free.sort_unstable_by(|a, b| b.cmp(a));
     }
 }
 
@@ -56,6 +70,8 @@ impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
 pub(crate) struct Position {
     transition: u32,
     generation: u32,
+    /// Number of the pipeline's state while the thread is stopped ([`Memo::park`]).
+    parked: Option<u32>,
 }
 
 struct Transition {
@@ -73,8 +89,8 @@ const CAPACITY: usize = 1 << 14;
 
 /// All transitions seen so far.
 ///
-/// When the memo is full it is cleared, and a thread that was stopped earlier by its cycle limit continues with an
-/// empty pipeline. That is deterministic and changes a few cycles.
+/// When the memo is full it is cleared, but for the states of the thread that runs and of those that are parked. So the time of a
+/// thread does not depend on what the memo has held. A thread that was not parked continues with an empty pipeline.
 pub(crate) struct Memo {
     pipeline: Box<dyn Numbered>,
     /// The first is the empty pipeline.
@@ -84,6 +100,8 @@ pub(crate) struct Memo {
     /// Transitions by block, state before the block, and exit.
     known: FxHashMap<(u32, u32, Exit), u32>,
     generation: u32,
+    /// Number of parked threads by the number of their state.
+    parked: Vec<u32>,
 }
 
 impl Memo {
@@ -93,17 +111,40 @@ impl Memo {
             TimingKind::InOrder => Box::new(Interned::new(InOrder { scratchpad })),
             TimingKind::OooA15 => Box::new(Interned::new(OutOfOrder { parameters: CORTEX_A15, scratchpad })),
         };
-        let mut memo =
-            Memo { pipeline, transitions: Vec::new(), states: Vec::new(), known: FxHashMap::default(), generation: 0 };
+        let mut memo = Memo {
+            pipeline,
+            transitions: Vec::new(),
+            states: Vec::new(),
+            known: FxHashMap::default(),
+            generation: 0,
+            parked: Vec::new(),
+        };
         memo.push(NO_BLOCK, 0, 0);
         memo
     }
 
-    /// Gives a thread that was stopped before the memo was cleared an empty pipeline.
+    /// Keeps the state of a thread that stops until it [resumes](Memo::resume).
     #[inline]
-    pub fn resume(&self, position: &mut Position) {
+    pub fn park(&mut self, position: &mut Position) {
+        let state = self.states[position.transition as usize];
+        if state as usize >= self.parked.len() {
+            self.parked.resize(state as usize + 1, 0);
+        }
+        self.parked[state as usize] += 1;
+        position.parked = Some(state);
+    }
+
+    /// Lets a thread that was stopped go on. If the memo was cleared since, its pipeline is empty unless it was parked.
+    #[inline]
+    pub fn resume(&mut self, position: &mut Position) {
+        let parked = position.parked.take();
+        if let Some(state) = parked {
+            let threads = &mut self.parked[state as usize];
+            *threads = threads.saturating_sub(1);
+        }
         if position.generation != self.generation {
-            *position = Position { transition: 0, generation: self.generation };
+            let transition = parked.map_or(0, |state| self.push(NO_BLOCK, 0, state));
+            *position = Position { transition, generation: self.generation, parked: None };
         }
     }
 
@@ -178,13 +219,17 @@ impl Memo {
     }
 
     fn start_afresh(&mut self, position: &mut Position) {
-        let state = self.pipeline.forget(self.states[position.transition as usize]);
+        let state = self.states[position.transition as usize];
+        let parked = &self.parked;
+        self.pipeline
+            .forget(&|number| number == state || parked.get(number as usize).is_some_and(|threads| *threads > 0));
         self.transitions.clear();
         self.states.clear();
         self.known.clear();
         self.push(NO_BLOCK, 0, 0);
         self.generation += 1;
-        *position = Position { transition: self.push(NO_BLOCK, 0, state), generation: self.generation };
+        let transition = self.push(NO_BLOCK, 0, state);
+        *position = Position { transition, generation: self.generation, parked: None };
     }
 
     fn push(&mut self, block: u32, cycles: u32, state: u32) -> u32 {
@@ -230,17 +275,23 @@ mod tests {
     fn a_full_memo_starts_afresh_in_the_same_state() {
         let mut memo = Memo::new(TimingKind::InOrder, 1);
         let mut position = Position::default();
-        let mut old = Position::default();
+        let (load, user) = (op(Class::Load, 1, RegisterSet::NONE), op(Class::Alu, 2, RegisterSet::of(1)));
+        let (mut parked, mut old) = (Position::default(), Position::default());
         for number in 0..CAPACITY as u32 {
             // load, load-use, operation
             assert_eq!(load_use(&mut memo, &mut position, number), 3);
             if number == 0 {
                 old = position;
+                memo.advance(&mut parked, 0, Exit::NEXT, || &load);
+                memo.park(&mut parked);
             }
         }
         assert_eq!(memo.generation, 1);
         assert!(memo.transitions.len() <= CAPACITY);
-        // A thread that was stopped before continues with an empty pipeline.
+        // A thread that was parked with a load goes on as if nothing had happened.
+        memo.resume(&mut parked);
+        assert_eq!(memo.advance(&mut parked, 1, Exit::NEXT, || &user), 2);
+        // One that was not continues with an empty pipeline.
         memo.resume(&mut old);
         assert_eq!((old.transition, old.generation), (0, 1));
         assert_eq!(load_use(&mut memo, &mut old, 0), 3);

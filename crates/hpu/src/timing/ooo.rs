@@ -280,9 +280,11 @@ fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
             i.port = NO_PORT;
             i.free = 0;
         }
+        // An instruction whose result is ready still hides the registers from the instructions before it.
+        let own = i.results | i.updates;
         (i.results, i.ready) = pending(i.results.without(written), i.ready);
         (i.updates, i.updated) = pending(i.updates.without(written), i.updated);
-        written = written | i.results | i.updates;
+        written = written | own;
         if !matches!(i.class, Class::Load | Class::Store) {
             i.class = Class::Alu;
         }

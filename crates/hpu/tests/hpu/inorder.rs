@@ -51,6 +51,21 @@ fn slower_memory_stops_the_pipeline() {
     assert_eq!(cycles(&[sw(A1, A5, 0), NOP], 3, [0; 3]), 2);
 }
 
+/// What waits in the execute stage for a slow memory at the end of a block has been there for as long as in the middle of one.
+#[test]
+fn a_slow_answer_crosses_blocks() {
+    let fdiv_double = r(0x53, 7, 0x0d, 1, 2, 3);
+    for block_end in [NOP, branch(1, 0, 0, 8)] {
+        // lw in cycle 0, answer in 20; the next in 1; fdiv.d 2 to 23; the return takes one, and is in decode long before.
+        let words = [lw(A1, A5, 0), block_end, fdiv_double, RET];
+        let mut card = Card::timed(&words, TimingKind::InOrder, 20);
+        let mut thread = card.thread([0; 3]);
+        thread.set_register(A5 as u8, map::DATA);
+        assert!(matches!(card.resume(&mut thread, 100), Stop::Return(_)));
+        assert_eq!(thread.cycles(), 24, "{block_end:#x}");
+    }
+}
+
 #[test]
 fn accesses_across_words_take_another_cycle() {
     assert_eq!(cycles(&[lw(A1, A5, 1)], 1, [0; 3]), 2);

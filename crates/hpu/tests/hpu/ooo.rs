@@ -69,6 +69,20 @@ fn renaming_leaves_true_dependences_only() {
     assert_eq!(cycles(&[lw(A1, A0, 0), addi(A1, 0, 1), addi(A2, A1, 1)], FAR), 103);
 }
 
+/// At the end of a block the register of a load is still another one than that which a later, quicker instruction has written.
+#[test]
+fn a_renamed_register_is_no_dependence_of_the_next_block() {
+    // lw a1: R, C 102. addi a1, x0: I 1, R 2. bne x0, x0 ends the block, and is not taken. D 1: addi a2, a1: I 2, R 3; mul a2: I 3,
+    // R 6; return. The second group commits in 103. With a dependence on the load it would be addi I 102, mul I 103, R 106.
+    let block = [lw(A1, A0, 0), addi(A1, 0, 1), branch(1, 0, 0, 8)];
+    let next = [addi(A2, A1, 1), mul(A2, A2, A2)];
+    assert_eq!(cycles(&[&block[..], &next].concat(), FAR), 103);
+    // The same in the middle of a block, where a debugger or the sanitizer stops between any two instructions.
+    assert_eq!(cycles(&[&block[..2], &[NOP], &next[..]].concat(), FAR), 103);
+    // Nor is it after a third writer, nor for an address register that the first has changed.
+    assert_eq!(cycles(&[&block[..2], &[addi(A1, 0, 2), branch(1, 0, 0, 8)], &next[..]].concat(), FAR), 103);
+}
+
 #[test]
 fn forty_in_the_reorder_buffer() {
     // load R 102; n simple ones behind it; another load. With 38 its D is 39 / 3, R 13 + 1 + 101 = 115; with 39 it

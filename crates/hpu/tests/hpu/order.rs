@@ -2,7 +2,7 @@
 //! on each other happen in the order of time.
 
 use abi::device::map;
-use hpu::{Stop, Thread};
+use hpu::{Memory, Stop, Thread, Watcher};
 use machine::TimingKind;
 
 use crate::asm::*;
@@ -173,6 +173,52 @@ fn store_buffering() {
             let values = [ends[0].1, ends[1].1];
             assert_ne!(values, [0, 0]);
             assert!(seen.is_none_or(|seen| seen == values), "{timing:?} {starts:?}: {values:?}");
+        }
+    });
+}
+
+/// A debugger that stops before each instruction of a handler and lets it go on.
+#[derive(Default)]
+struct Everywhere {
+    is_leaving: bool,
+}
+
+impl Watcher for Everywhere {
+    fn stops(&mut self, _: u32) -> bool {
+        self.is_leaving = !self.is_leaving;
+        self.is_leaving
+    }
+
+    fn wants_accesses(&self) -> bool {
+        false
+    }
+
+    fn accesses(&mut self, _: u32, _: u32, _: bool, _: bool) {}
+}
+
+/// A handler that stores a word and then reads another one often does not wait for it; the stops of a debugger in between do not make
+/// it one that does.
+#[test]
+fn stops_of_a_debugger_make_no_handler_wait() {
+    let body = [lw(A2, A5, FLAG), addi(A4, A4, -1), branch(1, A4, 0, -8)];
+    let program = [&[DATA_A5, addi(A4, 0, 40), sw(0, A5, OVERLAPS)][..], &body, &[RET]].concat();
+    both(|timing| {
+        let mut card = Card::timed(&program, timing, 1);
+        let (mut plain, mut stepped) = (card.thread([0; 3]), card.thread([0; 3]));
+        let stop = card.resume(&mut plain, 10_000);
+        assert_eq!(stop, Stop::Return(0));
+        let mut debugger = Everywhere::default();
+        let stops: Vec<Stop> = std::iter::repeat_with(|| {
+            let mut memory = Memory { arena: &mut card.arena, windows: &card.windows, watched: &mut card.watched };
+            card.engine.run_stepwise(&mut stepped, &mut memory, 10_000, &mut debugger)
+        })
+        .take_while(|stop| *stop != Stop::Return(0))
+        .collect();
+        assert!(stops.iter().all(|stop| *stop == Stop::Break), "{timing:?}: {stops:?}");
+        assert_eq!(stops.len() as u64, stepped.instructions());
+        // The predictor has learned the loop from the first run.
+        if timing == TimingKind::InOrder {
+            assert_eq!(stepped.cycles(), plain.cycles());
         }
     });
 }
