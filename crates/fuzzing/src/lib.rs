@@ -7,6 +7,7 @@
 //! * `machines`: machine files with `--set`, topologies in DOT
 //! * `device`: device programs and the images that hold them
 //! * `engine`: any code on the HPU engine, with both timing models
+//! * `paths`: the HPU engine's execution paths on the same code, compared where they stop
 //! * `cards`: three cards, any library calls, handlers and packets
 //! * `pmi`: clients of PMI-1 that send anything
 //! * `network`: captures of packets, and rules that sort packets into messages
@@ -20,6 +21,7 @@ mod engine;
 mod machines;
 mod mailbox;
 mod network;
+mod paths;
 mod pmi;
 mod pspin;
 mod schedules;
@@ -41,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     ("device_elf", device::elf),
     ("device_image", device::image),
     ("hpu", engine::code),
+    ("paths", paths::code),
     ("cards", cards::calls),
     ("capture", network::captures),
     ("rules", network::matching),
