@@ -15,7 +15,7 @@ import msgspec
 
 from spinkit._claims import Claim, ClaimTable, Scope, build_claim
 from spinkit._errors import SpinkitError, choice
-from spinkit._toml import Integer, Number, Place, Table, convert, parse_toml, read_text
+from spinkit._toml import Integer, Number, Place, Table, check_file_name, convert, is_there, parse_toml, read_text
 
 FILE = "experiment.toml"
 """The file of an experiment, in its folder."""
@@ -251,7 +251,7 @@ def load(home: Path, name: str) -> Experiment:
     folder = Path(name)
     names = available(home)
     if "/" in name or name.startswith(".") or (name not in names and (folder / FILE).is_file()):
-        if not (folder / FILE).is_file():
+        if not is_there(folder / FILE, Path.is_file):
             raise SpinkitError(f"{name}: there is no {FILE} in this folder; `spinkit new experiment NAME` makes one")
         return read(folder.resolve() / FILE)
     if name not in names:
@@ -320,7 +320,9 @@ def read(file: Path) -> Experiment:
         if not claim.where(quick_values):
             problem = "run.quick_values contains no value that this claim tests"
             raise (place / "claim" / index / "values").error(problem)
+    _check_names([figure.name for figure in table.figure], place / "figure")
     for index, figure in enumerate(table.figure):
+        check_file_name(figure.name, place / "figure" / index / "name")
         _check_figure(figure, scope, place / "figure" / index)
     return Experiment(
         name=file.parent.name,
@@ -393,7 +395,8 @@ def toml_value(value: bool | float | str) -> str:
 def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> None:
     _check_names([one.name for one in series], place)
     for index, one in enumerate(series):
-        if one.script is not None and not (folder / one.script).is_file():
+        check_file_name(one.name, place / index / "name")
+        if one.script is not None and not is_there(folder / one.script, Path.is_file):
             raise (place / index / "script").error(f"there is no file {one.script} in this folder")
 
 
@@ -402,7 +405,7 @@ def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, f
         for one in series:
             for name in sweep.names or ("{name}",):
                 named = program.pspin.replace("{mode}", one.mode).replace("{name}", name)
-                if one.script is None and not (folder / named).exists():
+                if one.script is None and not is_there(folder / named):
                     raise (place / "pspin").error(f"there is no file or folder {named}")
         return
     if program.schedules:
@@ -415,7 +418,7 @@ def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, f
         problem = "missing: an experiment runs a program (sources), schedules or handlers (pspin)"
         raise (place / "sources").error(problem)
     for index, source in enumerate(program.sources):
-        if not (folder / source).is_file():
+        if not is_there(folder / source, Path.is_file):
             raise (place / "sources" / index).error(f"there is no file {source} in this folder")
     ranks = str(program.ranks)
     if ranks != "{max}" and not (ranks.isdecimal() and int(ranks) >= 1):

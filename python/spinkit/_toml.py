@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -63,6 +64,25 @@ class Place:
     def error(self, message: str) -> SpinkitError:
         """Make an error that names the place."""
         return SpinkitError(f"{self._file}: {self._path}: {message}" if self._path else f"{self._file}: {message}")
+
+
+_LONGEST = 200
+"""Bytes of a name to which folders of results add what tells their files apart."""
+
+
+def check_file_name(name: str, place: Place) -> None:
+    """Raise an error for a name that would be a file in another folder, a hidden one, or none."""
+    if "/" in name or "\0" in name or name.startswith(".") or not 0 < len(name.encode()) <= _LONGEST:
+        problem = f"files are named by it: expected 1 to {_LONGEST} bytes without /, of which the first is no dot"
+        raise place.error(f"{problem}, found {name[:_LONGEST]!r}")
+
+
+def is_there(file: Path, test: Callable[[Path], bool] = Path.exists) -> bool:
+    """Whether a file passes a test of the system; one with a name that the system does not take passes none."""
+    try:
+        return test(file)
+    except (OSError, ValueError):
+        return False
 
 
 def convert(values: object, kind: type[T], place: Place) -> T:

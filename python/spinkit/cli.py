@@ -32,6 +32,11 @@ class _Group(click.Group):
         except SpinkitError as error:
             click.echo(f"spinkit: {error}", err=True)
             ctx.exit(1)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            click.echo(f"spinkit: {os.fsdecode(error.filename)}: {error.strerror}", err=True)
+            ctx.exit(1)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

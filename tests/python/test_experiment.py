@@ -8,11 +8,13 @@ from typing import get_args
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spinkit import _claims, _experiment, _pool, _run
 from spinkit._errors import SpinkitError
 from spinkit._machines import Machine, Parameter
+from spinkit.cli import main
 
 from .conftest import CHECKOUT, Program
 
@@ -48,6 +50,14 @@ def test_ping_pong_is_the_papers_grid_and_more() -> None:
             "quick_values = [",
             "claim[0].values: run.quick_values contains no value that this claim tests",
         ),
+        ('name = "integrated"', 'name = "../x"', "figure[0].name: files are named by it: expected 1 to 200 bytes"),
+        ('name = "integrated"', 'name = ".x"', "figure[0].name: files are named by it"),
+        ('name = "integrated"', 'name = ""', "figure[0].name: files are named by it"),
+        ('name = "integrated"', 'name = "x\\u0000"', "figure[0].name: files are named by it"),
+        ('name = "integrated"', 'name = "discrete"', "figure[1].name: discrete occurs twice"),
+        ('name = "portals4"', f'name = "{"x" * 201}"', "series[1].name: files are named by it"),
+        ('mode = "rdma"', f'mode = "rdma"\nscript = "{"x" * 5000}"', "series[0].script: there is no file xxx"),
+        ('"ping-pong.c"', f'"{"x" * 5000}"', "program.sources[0]: there is no file xxx"),
         ('name = "portals4"', 'name = "rdma"', "series[1].name: rdma occurs twice"),
         ('name = "large-order"', 'name = "latency"', "claim[4].name: latency occurs twice"),
         ('machine = "sc17-int"', 'machine = "sc18"', "figure[0].machine: sc18 is not in machines"),
@@ -330,3 +340,13 @@ def test_machines_beside_an_experiment_are_its_own(tmp_path: Path) -> None:
     own.touch()
     assert experiment.place("sc17-int") == str(own)
     assert _pool.jobs(experiment, quick=True, describe=describe)[0].options[:4] == ["-n", "2", "--machine", str(own)]
+
+
+def test_names_that_the_system_does_not_take_are_errors(tmp_path: Path) -> None:
+    long = "x" * 5000
+    for words in (["sweep", f"./{long}", "--set", "dma.L_ns=1"], ["new", "experiment", str(tmp_path / long)]):
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 1, done
+        assert isinstance(done.exception, SystemExit)
+        assert "xxx: " in done.stderr
+        assert done.stderr.count("\n") == 1
