@@ -19,7 +19,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk examples experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
+.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock licences install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -44,8 +44,9 @@ $(VENV)/.packages: requirements.txt
 
 # Two MPIs, for tests and experiments: they have commands of the same names, so each gets its own folder.
 $(VENV)/.mpi: requirements-mpi.txt $(VENV)/.packages
-	grep -v '^#' $< | while read -r package; do \
-	    $(BIN)/pip install --quiet --no-deps --no-compile --prefix "$(VENV)/mpi/$${package%%==*}" "$$package"; done
+	for package in $$(sed -n 's/==.*//p' $<); do \
+	    $(BIN)/pip install --quiet --no-deps --no-compile --prefix "$(VENV)/mpi/$$package" \
+	        --requirement <(sed -n "/^$$package==/,/[^\\]$$/p" $<); done
 	touch $@
 
 # The package itself, in place: the environment then points to python/ and is never stale.
@@ -130,12 +131,20 @@ format: $(VENV)/.packages ## rewrite all sources in the project's format
 	$(BIN)/ruff format --quiet
 	$(BIN)/clang-format -i $(C_FILES)
 
-lock: ## pin the newest versions of requirements.in and requirements-docs.in
-	@for list in requirements:.venv requirements-docs:out/docs/venv; do \
-	    file=$${list%%:*}; fresh=$$(mktemp -d); \
-	    python3 -m venv "$$fresh"; "$$fresh/bin/pip" install --quiet -r "$$file.in"; \
-	    { echo "# Every package of $${list##*:}, pinned. Written by \`make lock\` from $$file.in."; \
-	      "$$fresh/bin/pip" freeze; } > "$$file.txt"; rm -rf "$$fresh"; done
+# The index gives the hashes of the files for all kinds of computers.
+lock: ## pin the newest versions of what all requirements*.in name, with hashes, and list all licences in THIRD-PARTY.md
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	python3 -m venv "$$fresh"; "$$fresh/bin/pip" install --quiet uv; \
+	for list in requirements:.venv requirements-docs:out/docs/venv requirements-mpi:.venv/mpi rtl/requirements:out/rtl/venv; do \
+	    file=$${list%%:*}; \
+	    "$$fresh/bin/uv" pip compile --quiet --upgrade --generate-hashes --no-annotate --no-header --python "$$fresh/bin/python" \
+	        $$(case $$file in *-mpi | rtl/*) echo --no-deps ;; esac) "$$file.in" > "$$fresh/list"; \
+	    { echo "# Every package of $${list##*:}, pinned, with the hashes of its files. Written by \`make lock\` from $$file.in."; \
+	      cat "$$fresh/list"; } > "$$file.txt"; done
+	$(MAKE) --no-print-directory licences
+
+licences: build $(VENV)/.mpi ## list the licences of all software of others in THIRD-PARTY.md
+	$(BIN)/python python/build_backend/third_party.py > THIRD-PARTY.md
 
 PREFIX ?= $(HOME)/.local/share/spinkit-venv
 install: ## install for use outside this folder: make install PREFIX=DIR

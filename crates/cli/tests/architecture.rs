@@ -82,7 +82,7 @@ fn third_party_libraries_are_those_of_the_page() {
     let real = dependencies(true);
     let used: Names = real.values().flatten().filter(|name| !real.contains_key(*name)).cloned().collect();
     assert_eq!(first_cells("| crate | why |"), used);
-    let packages = text("requirements.in") + &text("requirements-mpi.txt") + &text("requirements-docs.in");
+    let packages = text("requirements.in") + &text("requirements-mpi.in") + &text("requirements-docs.in");
     let packages = packages.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let packages: Names =
         packages.filter_map(|line| line.split(['=', '<', '>', '~', '[']).next()).map(str::to_owned).collect();
