@@ -8,6 +8,9 @@ use crate::binary::{self, BinaryError};
 use crate::schedule::Schedule;
 use crate::text::{self, TextError};
 
+/// The name of text schedules among the formats of files.
+const GOAL: &str = "a GOAL schedule in text";
+
 /// Why a schedule cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -18,6 +21,14 @@ pub enum ReadError {
         path: PathBuf,
         /// Why
         error: io::Error,
+    },
+    /// It is a file of another kind.
+    #[error("{}: it is no schedule; it looks like {format}", path.display())]
+    Format {
+        /// What was read
+        path: PathBuf,
+        /// The name of its format
+        format: &'static str,
     },
     /// The text is wrong.
     #[error("{}:{error}", path.display())]
@@ -47,12 +58,11 @@ pub fn open(path: &Path) -> Result<Schedule, ReadError> {
     if !file.metadata().map_err(failed)?.is_file() {
         return read(&mut file, path);
     }
-    let mut start = Vec::new();
-    file.by_ref().take(binary::MAGIC.len() as u64).read_to_end(&mut start).map_err(failed)?;
-    if start == binary::MAGIC {
+    let start = start_of(&mut file).map_err(failed)?;
+    if start.starts_with(&binary::MAGIC) {
         return binary::open(path).map_err(|error| ReadError::Binary { path: path.to_owned(), error });
     }
-    read_text(&mut start.chain(file), path)
+    read_text(&start, &mut file, path)
 }
 
 /// Reads a schedule from a stream, text or binary; `name` is what errors call it.
@@ -60,16 +70,29 @@ pub fn open(path: &Path) -> Result<Schedule, ReadError> {
 /// # Errors
 /// See [`ReadError`].
 pub fn read(stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> {
-    let failed = |error| ReadError::Io { path: name.to_owned(), error };
-    let mut bytes = Vec::new();
-    stream.take(binary::MAGIC.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes == binary::MAGIC {
-        return binary::read(&bytes, stream).map_err(|error| ReadError::Binary { path: name.to_owned(), error });
+    let start = start_of(stream).map_err(|error| ReadError::Io { path: name.to_owned(), error })?;
+    if let Some(rest) = start.strip_prefix(&binary::MAGIC) {
+        let read = binary::read(&binary::MAGIC, &mut rest.chain(stream));
+        return read.map_err(|error| ReadError::Binary { path: name.to_owned(), error });
     }
-    read_text(&mut bytes.chain(stream), name)
+    read_text(&start, stream, name)
 }
 
-fn read_text(stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> {
-    let read = text::read_stream(stream).map_err(|error| ReadError::Io { path: name.to_owned(), error })?;
-    read.map_err(|error| ReadError::Text { path: name.to_owned(), error })
+/// The first bytes, by which formats are known.
+fn start_of(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    stream.take(formats::LENGTH as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+fn read_text(start: &[u8], stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> {
+    let path = name.to_owned();
+    match text::read_stream(&mut start.chain(stream)) {
+        Err(error) => Err(ReadError::Io { path, error }),
+        Ok(Ok(schedule)) => Ok(schedule),
+        Ok(Err(error)) => match formats::name(start).filter(|format| *format != GOAL) {
+            Some(format) => Err(ReadError::Format { path, format }),
+            None => Err(ReadError::Text { path, error }),
+        },
+    }
 }

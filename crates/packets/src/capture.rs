@@ -129,6 +129,7 @@ pub fn read(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
 }
 
 fn read_plain(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
+    let start = &file[..file.len().min(formats::LENGTH)];
     let Some(magic) = file.first_chunk() else {
         return Err(CaptureError::Magic(format!("has {} bytes", file.len())));
     };
@@ -137,6 +138,12 @@ fn read_plain(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
     }
     match pcap::of_magic(*magic) {
         Some((order, unit_ns)) => pcap::read(file, order, unit_ns),
-        None => Err(CaptureError::Magic(format!("begins with the bytes {magic:02x?}"))),
+        None => {
+            let mut text = format!("begins with the bytes {magic:02x?}");
+            if let Some(name) = formats::name(start) {
+                text += &format!(" and looks like {name}");
+            }
+            Err(CaptureError::Magic(text))
+        }
     }
 }

@@ -136,7 +136,7 @@ fn files_that_cannot_be_used_are_told_with_the_place() {
     let good = write(Format::Pcap, Link::Ethernet, &[(0, &[1; 60], None), (1, &[2; 60], None)]);
     assert_eq!(
         read(b"GIF89a").unwrap_err().to_string(),
-        "it is neither a pcap nor a pcapng file: it begins with the bytes [47, 49, 46, 38]"
+        "it is neither a pcap nor a pcapng file: it begins with the bytes [47, 49, 46, 38] and looks like a GIF picture"
     );
     assert_eq!(read(b"").unwrap_err().to_string(), "it is neither a pcap nor a pcapng file: it has 0 bytes");
     let cut = read(&good[..good.len() - 1]).unwrap_err();

@@ -1,0 +1,61 @@
+//! Files that are no schedules are named by their format; those that only have a mistake are told where it is.
+
+use std::path::Path;
+
+use goal::ReadError;
+
+/// A binary schedule as `txt2bin` of LogGOPSim writes it: two ranks, each with a calculation.
+fn loggopsim() -> Vec<u8> {
+    let node = |bytes: &mut Vec<u8>| {
+        bytes.extend([1_u32, 1, 0].iter().flat_map(|word| word.to_le_bytes()));
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.push(3);
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend(100_u64.to_le_bytes());
+        bytes.extend([0; 6]);
+        bytes.extend([0; 16]);
+    };
+    let mut ranks = Vec::new();
+    let mut table = Vec::new();
+    for _ in 0..2 {
+        let start = 6 + 32 + ranks.len() as u64;
+        node(&mut ranks);
+        table.extend(start.to_le_bytes());
+        table.extend((6 + 32 + ranks.len() as u64).to_le_bytes());
+    }
+    [&4223_u64.to_le_bytes()[..], &2_u32.to_le_bytes(), &[0, 0], &table, &ranks].concat()
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let cases: [(&[u8], &str); 6] = [
+        (
+            &loggopsim(),
+            "a binary schedule of LogGOPSim or ATLAHS, made by txt2bin: give the text from which it was made",
+        ),
+        (b"\x7fELF\x02\x01\x01", "an ELF program or library"),
+        (b"\x1f\x8b\x08\0\0", "a file compressed by gzip"),
+        (b"\xd4\xc3\xb2\xa1\x02\0", "a pcap capture"),
+        (b"{\"schema\": 1}", "a JSON file"),
+        (b"SQLite format 3\0", "an SQLite database"),
+    ];
+    for (bytes, format) in cases {
+        let error = goal::read(&mut &*bytes, Path::new("x.bin")).unwrap_err();
+        assert_eq!(error.to_string(), format!("x.bin: it is no schedule; it looks like {format}"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        assert!(matches!(goal::open(file.path()), Err(ReadError::Format { format: found, .. }) if found == format));
+    }
+}
+
+#[test]
+fn schedules_with_a_mistake_are_told_where_it_is() {
+    for (text, expected) in [
+        ("num_ranks 1\nrank 0 {\nl1: send\n}\n", "x.goal:4:1: expected size"),
+        ("", "x.goal:1:1: expected num_ranks, found the end of the text"),
+        ("some words", "x.goal:1:1: expected num_ranks"),
+    ] {
+        let error = goal::read(&mut text.as_bytes(), Path::new("x.goal")).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
