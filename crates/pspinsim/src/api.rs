@@ -162,6 +162,16 @@ pub extern "C" fn pspinsim_packet_eos() -> c_int {
     SPIN_SUCCESS
 }
 
+/// `pspinsim_set_fmq_prio`
+#[unsafe(no_mangle)]
+pub extern "C" fn pspinsim_set_fmq_prio(fmq_id: u32, prio: u8) {
+    if requests::largest() == 0 {
+        eprintln!("libpspin: pspinsim_set_fmq_prio: there is no card: pspinsim_init was not called");
+        return;
+    }
+    requests::add(Request::Priority { queue: fmq_id, priority: prio });
+}
+
 /// `pspinsim_cb_set_pkt_out`
 #[unsafe(no_mangle)]
 pub extern "C" fn pspinsim_cb_set_pkt_out(cb: Option<PacketOut>) -> c_int {

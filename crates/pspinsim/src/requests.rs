@@ -26,6 +26,8 @@ pub enum Request {
     Write { address: u32, bytes: Vec<u8>, user: *mut c_void },
     /// Data is read from the card.
     Read { address: u32, data: *mut u8, size: u32, user: *mut c_void },
+    /// A message queue gets a priority.
+    Priority { queue: u32, priority: u8 },
     /// No packet comes any more.
     End,
 }

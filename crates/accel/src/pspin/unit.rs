@@ -246,6 +246,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.mpq.is_free(message)
     }
 
+    /// Lets a message queue give `priority` tasks more in each of its turns. Returns whether there is the queue.
+    pub fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
+        self.mpq.set_priority(queue, priority)
+    }
+
     /// Gives up a message. Returns whether there is such a message.
     pub fn reset_message(&mut self, message: u32) -> bool {
         self.mpq.reset(self.now, message).is_some()

@@ -1,10 +1,17 @@
 # How the card side of a program is built. The program's Makefile sets SPIN_APP_NAME, SPIN_APP_SRCS, SPIN_CFLAGS and SPIN_LDFLAGS
-# before it includes this file. Rules with two colons may be added to.
+# before it includes this file. A Makefile whose driver has another name than its handlers sets SPIN_KERNEL_NAME and
+# SPIN_KERNEL_SRCS for these, and SPIN_APP_NAME for the driver. Rules with two colons may be added to.
 #
-#   SPIN_HPU   the kind of the cores: rv32imac, or rv32imac-corev with the CORE-V extensions
+#   SPIN_HPU         the kind of the cores: rv32imac, or rv32imac-corev with the CORE-V extensions
+#   SPIN_INTERFACE   pspin, or fpspin: headers with the names of the network card FPsPIN
 
 SPIN_HPU ?= rv32imac
+SPIN_INTERFACE ?= pspin
 PSPIN_CC ?= $(PSPIN_RT)/bin/pspin-cc
+SPIN_KERNEL_NAME ?= $(SPIN_APP_NAME)
+SPIN_KERNEL_SRCS ?= $(SPIN_APP_SRCS)
+SPIN_APP_NAME ?= $(SPIN_KERNEL_NAME)
+SPIN_MACROS = $(if $(filter fpspin,$(SPIN_INTERFACE)),-DFPSPIN)
 
 # A folder of the program has one of these names.
 .PHONY: all deploy clean driver driver_debug run trace info stats
@@ -20,12 +27,12 @@ endif
 
 deploy: build/slm_files/program.elf
 
-build/$(SPIN_APP_NAME): $(SPIN_APP_SRCS) $(wildcard handlers/*.h)
+build/$(SPIN_KERNEL_NAME): $(SPIN_KERNEL_SRCS) $(wildcard handlers/*.h)
 	@mkdir -p build
-	"$(PSPIN_CC)" --hpu $(SPIN_HPU) $(SPIN_CFLAGS) $(SPIN_APP_SRCS) $(SPIN_LDFLAGS) -o $@
+	"$(PSPIN_CC)" --hpu $(SPIN_HPU) $(SPIN_MACROS) $(SPIN_CFLAGS) $(SPIN_KERNEL_SRCS) $(SPIN_LDFLAGS) -o $@
 
 # The simulation loads what is in this folder, which drivers name to it.
-build/slm_files/program.elf: build/$(SPIN_APP_NAME)
+build/slm_files/program.elf: build/$(SPIN_KERNEL_NAME)
 	@mkdir -p build/slm_files
 	cp $< $@
 

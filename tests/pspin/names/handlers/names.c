@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if NB_CORES != 8 || NB_CLUSTERS != 4 || CORE_COUNT != 8 || NUM_CLUSTER_HPUS != 8 || PKT_SIZE != 1024
+#if NB_CORES != 8 || NB_CLUSTERS != 4 || CORE_COUNT != 32 || NUM_CLUSTER_HPUS != 8 || PKT_SIZE != 1024
 #error "sizes of spin_conf.h"
 #endif
 
@@ -41,6 +41,8 @@ static void commands(task_t *task, uint8_t *payload, uint32_t length) {
     } while (!is_done);
     status |= spin_dma_to_host(host, (uint32_t)payload, length, 1, &command);
     status |= spin_dma_from_host(host, (uint32_t)payload, length, 0, &command);
+    status |= spin_host_dma(host, (uint32_t)payload, NIC_TO_HOST, length, &command);
+    status |= spin_host_dma(host, (uint32_t)payload, HOST_TO_NIC, length, &command);
     status |= spin_write_to_host(host, 0xcafebebe, &command);
     status |= spin_host_write(host, (uint64_t)1, false);
     ASSERT(status == SPIN_OK);

@@ -90,8 +90,12 @@ pub struct Mpq {
     tasks: Tasks,
     /// The queues that could give something now.
     ready: Vec<u64>,
-    /// The queue that has the highest priority.
+    /// The first queue in turn: the one behind that which gave last.
     next: u32,
+    /// The number of times that the queue which gave last may give again before the next one in turn.
+    again: u8,
+    /// Times that each queue may give again in a turn of its own.
+    priorities: Vec<u8>,
     /// When queues have to be looked at again, in this order.
     pending: std::collections::VecDeque<(Cycle, u16)>,
     select_cycles: u64,
@@ -127,6 +131,8 @@ impl Mpq {
             tasks: Tasks::new(config.queues, config.cells_per_queue, config.shared_cells),
             ready: vec![0; config.queues.div_ceil(64) as usize],
             next: 0,
+            again: 0,
+            priorities: vec![0; config.queues as usize],
             pending: std::collections::VecDeque::new(),
             select_cycles: u64::from(config.select_cycles),
             out: None,
@@ -227,7 +233,7 @@ impl Mpq {
             self.update(index, now);
         }
         if self.out.is_none()
-            && let Some(index) = first_from(&self.ready, self.next)
+            && let Some(index) = self.in_turn()
         {
             let selected = self.select(index as u16, now);
             self.next = (index + 1) % self.queues.len() as u32;
@@ -237,6 +243,26 @@ impl Mpq {
     }
 
     /// Takes the next task or packet out of a queue that is ready.
+    /// Lets a queue give `priority` tasks more in each of its turns (weighted round robin). Returns whether there is the queue.
+    pub fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
+        self.priorities.get_mut(queue as usize).map(|old| *old = priority).is_some()
+    }
+
+    /// The queue whose turn it is, of those that could give something.
+    #[inline]
+    fn in_turn(&mut self) -> Option<u32> {
+        if self.again > 0 {
+            let last = self.next.checked_sub(1).unwrap_or(self.queues.len() as u32 - 1);
+            if self.ready[last as usize / 64] >> (last % 64) & 1 == 1 {
+                self.again -= 1;
+                return Some(last);
+            }
+        }
+        let index = first_from(&self.ready, self.next)?;
+        self.again = self.priorities[index as usize];
+        Some(index)
+    }
+
     #[inline]
     fn select(&mut self, index: u16, now: Cycle) -> Option<Selected> {
         let Mpq { queues, tasks, .. } = self;

@@ -79,6 +79,11 @@ int pspinsim_packet_add(spin_ec_t *ec, uint32_t msgid, uint8_t *pkt_data, size_t
 /* Packets of a trace: one line of 13 numbers for each in `pkt_file_path`, and their bytes in `data_file_path`. */
 int pspinsim_packet_trace_read(const char *pkt_file_path, const char *data_file_path);
 
+/* Gives message queue `fmq_id` the priority `prio` from now on: when it is its turn, it gives up to `prio` + 1 tasks before the
+ * next queue that has some. All queues have priority 0 at first. A message has the queue of its number, modulo their number. A
+ * queue that does not exist, or a priority with SPINKIT_PSPIN_ENGINE=rtl, is an error of the next run. */
+void pspinsim_set_fmq_prio(uint32_t fmq_id, uint8_t prio);
+
 /* No more packets will be added. */
 int pspinsim_packet_eos(void);
 

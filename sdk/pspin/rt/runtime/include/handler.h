@@ -8,6 +8,10 @@
 #include "spin_dma.h"
 #include "util.h"
 
+#ifdef FPSPIN
+#include "spin_host.h"
+#endif
+
 /* Finds the payload of an IPv4 packet with UDP at `pkt`, whose types are those of <packets.h>. */
 #define GET_IP_UDP_PLD(pkt, pld_ptr, pld_len)                                                                          \
     {                                                                                                                  \

@@ -91,8 +91,8 @@ static inline int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin
     return spin_nic_command(dest, 1, data, length, handle);
 }
 
-static inline int spin_host_dma(uint64_t host, uint32_t nic, uint32_t length, bool to_host, bool event,
-                                spin_cmd_t *handle) {
+static inline int spin_host_copy(uint64_t host, uint32_t nic, uint32_t length, bool to_host, bool event,
+                                 spin_cmd_t *handle) {
     __asm__ volatile("" ::: "memory");
     MMIO_WRITE(CMD_WORD0, host);
     MMIO_WRITE(CMD_WORD1, host >> 32);
@@ -104,12 +104,20 @@ static inline int spin_host_dma(uint64_t host, uint32_t nic, uint32_t length, bo
 
 /* Copies `length` bytes from address `nic`, in L1 or L2, to the host; with an event, the host is told when they are there. */
 static inline int spin_dma_to_host(uint64_t host, uint32_t nic, uint32_t length, bool event, spin_cmd_t *handle) {
-    return spin_host_dma(host, nic, length, true, event, handle);
+    return spin_host_copy(host, nic, length, true, event, handle);
 }
 
 /* Copies `length` bytes from the host to address `nic`. They are there after spin_cmd_wait. */
 static inline int spin_dma_from_host(uint64_t host, uint32_t nic, uint32_t length, bool event, spin_cmd_t *handle) {
-    return spin_host_dma(host, nic, length, false, event, handle);
+    return spin_host_copy(host, nic, length, false, event, handle);
+}
+
+/* The older form of both, with the direction in front of the length and no event. */
+#define HOST_TO_NIC 0
+#define NIC_TO_HOST 1
+
+static inline int spin_host_dma(uint64_t host, uint32_t nic, uint8_t direction, uint32_t length, spin_cmd_t *handle) {
+    return spin_host_copy(host, nic, length, direction == NIC_TO_HOST, false, handle);
 }
 
 /* Writes eight bytes to the host, without a source in memory. */

@@ -6,13 +6,17 @@
 #define NB_CORES 8
 #endif
 #ifndef NB_CLUSTERS
+#ifdef FPSPIN
+#define NB_CLUSTERS 2
+#else
 #define NB_CLUSTERS 4
+#endif
 #endif
 #ifndef PKT_SIZE
 #define PKT_SIZE 1024
 #endif
 
-#define CORE_COUNT NB_CORES
+#define CORE_COUNT (NB_CORES * NB_CLUSTERS)
 #define NUM_CLUSTER_HPUS NB_CORES
 /* Number of packets that the queue of the published design holds. */
 #define PacketQueueLength 32

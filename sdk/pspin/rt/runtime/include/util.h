@@ -70,29 +70,27 @@ static inline int spin_lock_unlock(spin_lock_t *lock) {
     return SPIN_OK;
 }
 
-/* A lock of many readers or one writer; all zeros is free. A writer holds `glock` and waits until there are no readers. */
+/* A lock of many readers or one writer; all zeros is free. A writer takes `glock`. Readers count themselves in `num_readers`; the
+ * first takes `glock` and the last frees it. As in the published runtime, a reader that comes while the first one still waits for
+ * a writer does not wait, and a program may set `num_readers` itself: with 1, readers leave `glock` to it. */
 typedef struct spin_rw_lock {
     spin_lock_t glock;
     volatile int32_t num_readers;
 } spin_rw_lock_t;
 
 static inline int spin_rw_lock_r_lock(spin_rw_lock_t *lock) {
-    spin_lock_lock(&lock->glock);
-    amo_add(&lock->num_readers, 1);
-    return spin_lock_unlock(&lock->glock);
+    if (amo_add(&lock->num_readers, 1) == 0)
+        spin_lock_lock(&lock->glock);
+    return SPIN_OK;
 }
 
 static inline int spin_rw_lock_r_unlock(spin_rw_lock_t *lock) {
-    amo_add(&lock->num_readers, -1);
+    if (amo_add(&lock->num_readers, -1) == 1)
+        spin_lock_unlock(&lock->glock);
     return SPIN_OK;
 }
 
-static inline int spin_rw_lock_w_lock(spin_rw_lock_t *lock) {
-    spin_lock_lock(&lock->glock);
-    while (lock->num_readers != 0)
-        rt_time_wait_cycles(32);
-    return SPIN_OK;
-}
+static inline int spin_rw_lock_w_lock(spin_rw_lock_t *lock) { return spin_lock_lock(&lock->glock); }
 
 static inline int spin_rw_lock_w_unlock(spin_rw_lock_t *lock) { return spin_lock_unlock(&lock->glock); }
 
