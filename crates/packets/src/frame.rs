@@ -1,5 +1,7 @@
 //! The headers of a packet.
 
+use std::ops::Range;
+
 use etherparse::err::packet::SliceError;
 use etherparse::{EtherType, NetSlice, SlicedPacket, TransportSlice};
 use thiserror::Error;
@@ -28,6 +30,8 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Its headers.
     pub headers: SlicedPacket<'a>,
+    /// The part of its bytes that handlers get: all, unless [`Frame::from_ip`] says otherwise.
+    pub handed: Range<usize>,
 }
 
 impl<'a> Frame<'a> {
@@ -41,7 +45,18 @@ impl<'a> Frame<'a> {
             Link::Ip => SlicedPacket::from_ip(bytes),
             Link::Payload(kind) => SlicedPacket::from_ether_type(EtherType(kind), bytes),
         };
-        headers.map(|headers| Frame { bytes, headers }).map_err(FrameError)
+        headers.map(|headers| Frame { bytes, headers, handed: 0..bytes.len() }).map_err(FrameError)
+    }
+
+    /// Hands only the IP packet to handlers, without headers in front and padding behind it; `None` when it has none.
+    pub fn from_ip(mut self) -> Option<Frame<'a>> {
+        let (header, payload) = match &self.headers.net {
+            Some(NetSlice::Ipv4(ip)) => (ip.header().slice(), ip.payload().payload),
+            Some(NetSlice::Ipv6(ip)) => (ip.header().slice(), ip.payload().payload),
+            _ => return None,
+        };
+        self.handed = self.offset(header)..self.offset(payload) + payload.len();
+        Some(self)
     }
 
     /// What follows the innermost header that is known, without what pads the packet.

@@ -70,12 +70,13 @@ pub enum Transfer {
 }
 
 impl Transfer {
-    /// The number of bytes of a packet that handlers get.
+    /// The number of bytes that handlers get in their own memory, of those of a packet that are handed to them.
     pub fn of(self, frame: &Frame<'_>) -> usize {
+        let handed = frame.handed.len();
         match self {
-            Transfer::All => frame.bytes.len(),
-            Transfer::Headers => frame.header_bytes(),
-            Transfer::Bytes(bytes) => frame.bytes.len().min(bytes as usize),
+            Transfer::All => handed,
+            Transfer::Headers => handed.min(frame.header_bytes().saturating_sub(frame.handed.start)),
+            Transfer::Bytes(bytes) => handed.min(bytes as usize),
         }
     }
 }

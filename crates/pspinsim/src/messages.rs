@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 use std::path::PathBuf;
 
-use accel::pspin::her::{DriverEvent, Failure, HpuId, Role, TaskOutcome};
-use hpu::{Fault, Program};
+use accel::pspin::her::{DriverEvent, HpuId, Role};
+use hpu::Program;
 use machine::MachineError;
 use smartnic::report;
 use thiserror::Error;
@@ -66,32 +66,19 @@ pub fn print_line(hpu: HpuId, line: &[u8]) {
 
 /// What the driver of the card was told about a handler or a message that failed; `None` for what is no failure, and for the end
 /// that a program wants, with which the run fails.
-pub fn failure(event: &DriverEvent, program: &Program) -> Option<String> {
+pub fn failure(event: &DriverEvent, killed_at: impl FnOnce(HpuId) -> u32, program: &Program) -> Option<String> {
     match *event {
         DriverEvent::Command { .. } | DriverEvent::Terminated { .. } => None,
         DriverEvent::Idle { message, .. } => Some(format!("message {message} was given up: no packet came for it")),
-        DriverEvent::Failed { hpu: HpuId { cluster, hpu }, role, message, outcome, .. } => {
+        DriverEvent::Failed { hpu: id, role, message, outcome, .. } => {
             let role = match role {
                 Role::Header => "header",
                 Role::Payload => "payload",
                 Role::Completion => "completion",
             };
-            let (what, place) = (report::outcome(outcome), place(outcome, program).unwrap_or_default());
-            Some(format!("{role} handler of message {message} on HPU {hpu} of cluster {cluster} {what}{place}"))
+            let HpuId { cluster, hpu } = id;
+            let end = report::ending(outcome, killed_at(id), program);
+            Some(format!("{role} handler of message {message} on HPU {hpu} of cluster {cluster} {end}"))
         }
     }
-}
-
-/// Where in the program a handler has failed.
-fn place(outcome: TaskOutcome, program: &Program) -> Option<String> {
-    let TaskOutcome::Faulted(Failure::Fault(fault)) = outcome else { return None };
-    let (Fault::Load { pc, .. }
-    | Fault::Store { pc, .. }
-    | Fault::Misaligned { pc, .. }
-    | Fault::Fetch { pc }
-    | Fault::Illegal { pc, .. }
-    | Fault::Breakpoint { pc }) = fault;
-    let function = program.function(pc)?;
-    let line = program.line(pc).map(|place| format!(" ({}:{})", place.file, place.line));
-    Some(format!(" in {function}{}", line.unwrap_or_default()))
 }

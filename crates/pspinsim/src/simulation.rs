@@ -215,8 +215,26 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
                     let at = self.occupy(address, size);
                     self.transfers.push_back(Moving { at, transfer: Transfer::Read { address, data, size }, user });
                 }
+                Request::Priority { queue, priority } => self.set_priority(queue, priority)?,
                 Request::End => self.has_ended = true,
             }
+        }
+        Ok(())
+    }
+
+    /// Gives a message queue a priority.
+    fn set_priority(&mut self, queue: u32, priority: u8) -> Result<()> {
+        let queues = self.settings.unit.mpq.queues;
+        if queue >= queues {
+            return Err(Error::Run(format!(
+                "pspinsim_set_fmq_prio: there is no message queue {queue}; the card has {queues}, from 0 (accelerator.mpq.queues)"
+            )));
+        }
+        if !self.system.unit().set_priority(queue, priority) && priority > 0 {
+            return Err(Error::Run(format!(
+                "pspinsim_set_fmq_prio: message queue {queue} is to have priority {priority}; the engine rtl has no priorities, \
+                 the engine model has"
+            )));
         }
         Ok(())
     }
@@ -333,7 +351,8 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
             print_line(hpu, &line);
         }
         for (at, event) in self.system.take_events() {
-            if let Some(text) = failure(&event, &self.program) {
+            let system = &mut self.system;
+            if let Some(text) = failure(&event, |hpu| system.killed_at(hpu), &self.program) {
                 self.fail(&format!("{} ns: {text}", self.settings.clock.time(at.0).as_ns_f64()));
             }
         }
@@ -377,7 +396,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
 
     fn packet_done(&mut self, at: Cycle, done: Done) {
         let [arrived, submitted, at_ps] = [done.arrived, done.submitted, at].map(|cycle| self.ps(cycle));
-        self.statistics.packet_done(at, done.bytes.into(), at_ps - arrived);
+        self.statistics.packet_done(at, done.written, done.bytes.into(), at_ps - arrived);
         if let Some(timeline) = self.system.unit().observer().timeline() {
             timeline.packet(&done);
         }

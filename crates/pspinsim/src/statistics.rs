@@ -2,6 +2,7 @@
 
 use accel::pspin::Cycle;
 use sim::Clock;
+use smartnic::report::DonePackets;
 
 /// Data that has passed a place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,12 +14,16 @@ pub struct Traffic {
     /// When it passed for the first and for the last time.
     first: Option<Cycle>,
     last: Cycle,
+    /// Bytes of the first time.
+    first_bytes: u64,
 }
 
 impl Traffic {
     /// Data passes in a cycle.
     pub fn add(&mut self, at: Cycle, beats: u64, bytes: u64) {
-        self.first.get_or_insert(at);
+        if self.first.is_none() {
+            (self.first, self.first_bytes) = (Some(at), bytes);
+        }
         self.last = at;
         self.times += 1;
         self.beats += beats;
@@ -36,10 +41,10 @@ impl Traffic {
         if self.times == 0 { 0.0 } else { self.bytes as f64 / self.times as f64 }
     }
 
-    /// Throughput in Gbit/s: the mean number of bits in the mean time; 0 with fewer than two times.
+    /// Throughput in Gbit/s between the first and the last time, without what passed the first time; 0 with fewer than two.
     fn gbit_per_s(&self, clock: Clock) -> f64 {
-        let period = self.period_ns(clock);
-        if period == 0.0 { 0.0 } else { 8.0 * self.mean() / period }
+        let cycles = self.first.map_or(0, |first| self.last - first);
+        if cycles == 0 { 0.0 } else { 8.0 * (self.bytes - self.first_bytes) as f64 / clock.time(cycles).as_ns_f64() }
     }
 }
 
@@ -54,8 +59,9 @@ pub struct Latency {
 /// Everything that the text has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Statistics {
-    /// Packets that the card was done with.
+    /// Packets that the card was done with, by their feedback, and their rate.
     pub done: Traffic,
+    rate: DonePackets,
     /// From their arrival at the NIC to the feedback.
     pub latency: Latency,
     pub stalls: u64,
@@ -69,18 +75,20 @@ pub struct Statistics {
 
 impl Statistics {
     /// The card is done with a packet.
-    pub fn packet_done(&mut self, at: Cycle, bytes: u64, latency_ps: u64) {
+    pub fn packet_done(&mut self, at: Cycle, come: Cycle, bytes: u64, latency_ps: u64) {
         let Latency { sum, min, max } = &mut self.latency;
         *sum += latency_ps;
         *min = if self.done.times == 0 { latency_ps } else { latency_ps.min(*min) };
         *max = latency_ps.max(*max);
         self.done.add(at, 1, bytes);
+        self.rate.add(come.0, at.0, bytes);
     }
 
     /// The text.
     pub fn text(&self, clock: Clock) -> String {
         let Statistics { done, latency, sent, host_writes, host_reads, .. } = self;
         let ns = |ps: u64| ps as f64 / 1_000.0;
+        let cycle_ns = clock.time(1_000_000).as_ns_f64() / 1e6;
         let mean = if done.times == 0 { 0.0 } else { ns(latency.sum) / done.times as f64 };
         let line = "----------------------------------";
         let host = |name, traffic: &Traffic| {
@@ -94,7 +102,7 @@ impl Statistics {
             format!("\tAvg packet length: {:.3} B", done.mean()),
             format!(
                 "\tFeedback throughput: {:.3} Gbit/s (feedback arrival time: {:.3} ns)",
-                done.gbit_per_s(clock),
+                self.rate.steady().gbit_s(cycle_ns),
                 done.period_ns(clock)
             ),
             format!("\tPacket latency: avg: {mean:.3} ns; min: {} ns; max: {} ns", ns(latency.min), ns(latency.max)),

@@ -24,6 +24,8 @@ pub struct Sorted {
     pub overtook: u64,
     /// Packets whose headers cannot be read.
     pub malformed: u64,
+    /// Packets for the host because handlers get IP packets, and they are none; they are among those of `to_host`.
+    pub without_ip: u64,
 }
 
 /// The table.
@@ -34,6 +36,8 @@ pub struct Table {
     ready: VecDeque<Arrival>,
     sorted: Sorted,
     arrived: u64,
+    /// Whether handlers get packets from their IP header on.
+    is_from_ip: bool,
 }
 
 impl Table {
@@ -53,19 +57,33 @@ impl Table {
         });
         let contexts = contexts.collect::<Result<_, E>>()?;
         let matcher = Matcher::new(rules, most_held as usize);
-        Ok(Table { matcher, contexts, ready: VecDeque::new(), sorted: Sorted::default(), arrived: 0 })
+        let (ready, sorted) = (VecDeque::new(), Sorted::default());
+        Ok(Table { matcher, contexts, ready, sorted, arrived: 0, is_from_ip: false })
+    }
+
+    /// Gives handlers packets from their IP header on; those without one go to the host.
+    pub fn from_ip(self) -> Table {
+        Table { is_from_ip: true, ..self }
     }
 
     /// A packet comes from the network; packets come in the order of time.
     pub fn arrive(&mut self, at: Time, link: Link, bytes: Vec<u8>) {
         let number = self.arrived;
         self.arrived += 1;
-        let copy = bytes.clone();
-        let Ok(frame) = Frame::parse(link, &copy) else {
+        let Ok(mut frame) = Frame::parse(link, &bytes) else {
             self.sorted.malformed += 1;
             return;
         };
-        match self.matcher.arrive(&frame, (number, bytes)) {
+        if self.is_from_ip {
+            let Some(from_ip) = frame.from_ip() else {
+                self.sorted.without_ip += 1;
+                self.sorted.to_host += 1;
+                return;
+            };
+            frame = from_ip;
+        }
+        let handed = bytes[frame.handed.clone()].to_vec();
+        match self.matcher.arrive(&frame, (number, handed)) {
             Fate::Ready | Fate::Held => {}
             Fate::Host(_) => self.sorted.to_host += 1,
             Fate::Dropped(_) => self.sorted.dropped += 1,

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use accel::pspin::Unit;
 use accel::pspin::core::{Hpus, Runtime};
-use accel::pspin::her::{Failure, Range, TaskOutcome};
+use accel::pspin::her::Range;
 use accel::pspin::memory::{Arena, Place};
 use hpu::{ElfError, Program};
 use machine::Pspin as Config;
 use thiserror::Error;
-
-use crate::report;
 
 /// The error of a program that does not fit the unit.
 #[derive(Debug, Error)]
@@ -81,17 +79,6 @@ impl Loaded {
     /// The code of the program.
     pub fn code(&self) -> Range {
         Range { address: Arena::start(Place::Program), size: self.program.program_segment().len() as u32 }
-    }
-
-    /// The end of a handler in words, with the place in the source where it failed.
-    pub fn tell(&self, outcome: TaskOutcome) -> String {
-        let pc = match outcome {
-            TaskOutcome::Faulted(Failure::Fault(fault)) => Some(fault.pc()),
-            _ => None,
-        };
-        let line = pc.and_then(|pc| self.program.line(pc));
-        let place = line.map_or_else(String::new, |place| format!(", {}:{}", place.file, place.line));
-        report::outcome(outcome) + &place
     }
 
     /// HPUs that execute it.

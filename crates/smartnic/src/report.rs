@@ -1,6 +1,7 @@
 //! What a run has shown: the numbers that commands print and that experiments read as JSON.
 
 use accel::pspin::her::{Failure, TaskOutcome};
+use hpu::Program;
 use serde::{Deserialize, Serialize};
 
 /// Times of packets, in cycles.
@@ -85,10 +86,10 @@ impl Tally {
     }
 }
 
-/// Bytes that pass somewhere, from the first time to the last.
+/// Bytes that pass somewhere, one after the other, from the first time to the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow {
-    /// Number of times that something has passed, and all bytes.
+    /// Number of times that something has passed.
     pub times: u64,
     /// All bytes.
     pub bytes: u64,
@@ -99,7 +100,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Bytes pass in a cycle.
+    /// Bytes have passed in a cycle.
     pub fn pass(&mut self, at: u64, bytes: u64) {
         if self.times == 0 {
             (self.first_bytes, self.span.0) = (bytes, at);
@@ -114,24 +115,76 @@ impl Flow {
         self.span.1
     }
 
-    /// Bytes in a nanosecond, and times in a microsecond, between the first time and the last: what passed the first time is
-    /// not counted. 0 when there is no time between them.
-    fn rates(&self, ns: f64) -> (f64, f64) {
-        let time = (self.span.1 - self.span.0) as f64 * ns;
-        if time == 0.0 {
-            return (0.0, 0.0);
+    /// The rate over a run of this many cycles.
+    pub fn over(&self, cycles: u64) -> Passed {
+        Passed { bytes: self.bytes, times: self.times, cycles }
+    }
+
+    /// The rate between the first and the last time; what passed the first time is not counted.
+    pub fn steady(&self) -> Passed {
+        let times = self.times.saturating_sub(1);
+        Passed { bytes: self.bytes - self.first_bytes, times, cycles: self.span.1 - self.span.0 }
+    }
+}
+
+/// Packets that are done. They come in at one place and are fed back at another, where more may pass at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DonePackets {
+    count: u64,
+    bytes: u64,
+    /// When the first and the last packet were fed back, and when the first and the last of them had come in.
+    fed_back: (u64, u64),
+    come: (u64, u64),
+    /// Bytes of the packet that came in first.
+    first_bytes: u64,
+}
+
+impl DonePackets {
+    /// A packet whose last byte came in in one cycle was fed back in another.
+    pub fn add(&mut self, come: u64, fed_back: u64, bytes: u64) {
+        if self.count == 0 {
+            self.fed_back.0 = fed_back;
+            self.come = (come, come);
         }
-        ((self.bytes - self.first_bytes) as f64 / time, (self.times - 1) as f64 / time * 1e3)
+        if self.count == 0 || come < self.come.0 {
+            (self.come.0, self.first_bytes) = (come, bytes);
+        }
+        self.come.1 = self.come.1.max(come);
+        self.fed_back.1 = fed_back;
+        self.count += 1;
+        self.bytes += bytes;
     }
 
-    /// Gbit/s between the first time and the last, when a cycle has this number of nanoseconds.
-    pub fn gbit_s(&self, ns: f64) -> f64 {
-        8.0 * self.rates(ns).0
+    /// The rate over a run of this many cycles.
+    pub fn over(&self, cycles: u64) -> Passed {
+        Passed { bytes: self.bytes, times: self.count, cycles }
     }
 
-    /// Times in a microsecond between the first and the last, when a cycle has this number of nanoseconds.
-    pub fn per_us(&self, ns: f64) -> f64 {
-        self.rates(ns).1
+    /// The rate from the first packet to the last: over the time between their feedbacks, or that in which they came in if it is
+    /// longer, so that a burst of feedback is not faster than the network.
+    pub fn steady(&self) -> Passed {
+        let cycles = (self.fed_back.1 - self.fed_back.0).max(self.come.1 - self.come.0);
+        Passed { bytes: self.bytes - self.first_bytes, times: self.count.saturating_sub(1), cycles }
+    }
+}
+
+/// Bytes and times that something passes in a number of cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    bytes: u64,
+    times: u64,
+    cycles: u64,
+}
+
+impl Passed {
+    /// Gbit/s, when a cycle has this number of nanoseconds; 0 without time.
+    pub fn gbit_s(self, ns: f64) -> f64 {
+        if self.cycles == 0 { 0.0 } else { self.bytes as f64 / (self.cycles as f64 * ns) * 8.0 }
+    }
+
+    /// Times in a microsecond, when a cycle has this number of nanoseconds; 0 without time.
+    pub fn per_us(self, ns: f64) -> f64 {
+        if self.cycles == 0 { 0.0 } else { self.times as f64 / (self.cycles as f64 * ns) * 1e3 }
     }
 }
 
@@ -152,7 +205,10 @@ pub struct Report {
     pub stage_cycles: Stages,
     /// Cycles of handlers, from the load of the function pointer to the doorbell.
     pub handler_cycles: Handlers,
-    /// What passes in a time.
+    /// Rates over the run: from the first byte of the first packet to the last feedback, or the last data if that is later.
+    #[serde(default)]
+    pub run_throughput: Throughput,
+    /// Rates between the first time that something passed and the last: those of a steady stream.
     pub throughput: Throughput,
     /// How the HPUs were used.
     pub hpus: HpuUse,
@@ -263,10 +319,10 @@ pub struct Handlers {
     pub completion: Option<Spread>,
 }
 
-/// Rates between the first time that something passed and the last.
+/// Rates of what passes the ports of the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Packets that are done, by their feedback, in Gbit/s.
+    /// Packets whose last handler returned, in Gbit/s.
     pub in_gbit_s: f64,
     /// Packets that handlers sent, in Gbit/s.
     pub out_gbit_s: f64,
@@ -308,6 +364,23 @@ pub struct Commands {
     pub host_write_bytes: u64,
     /// Bytes that were read from host memory.
     pub host_read_bytes: u64,
+}
+
+/// The end of a handler in words, with function and line where it failed, or was when the watchdog killed it.
+pub fn ending(outcome: TaskOutcome, killed_at: u32, program: &Program) -> String {
+    let pc = match outcome {
+        TaskOutcome::Faulted(Failure::Fault(fault)) => Some(fault.pc()),
+        TaskOutcome::TimedOut => Some(killed_at),
+        _ => None,
+    };
+    let mut text = self::outcome(outcome);
+    if let Some(function) = pc.and_then(|pc| program.function(pc)) {
+        text += &format!(" in {function}");
+    }
+    if let Some(place) = pc.and_then(|pc| program.line(pc)) {
+        text += &format!(" ({}:{})", place.file, place.line);
+    }
+    text
 }
 
 /// The end of a handler in words.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use accel::pspin::command::Send;
 use accel::pspin::core::Hpus;
-use accel::pspin::her::{DriverEvent, Feedback, HpuId};
+use accel::pspin::her::{DriverEvent, Feedback, HpuId, TaskOutcome};
 use accel::pspin::observe::Observer;
 use accel::pspin::{By, Cycle, HostFault, Outside, Port, Pspin, Unit};
 use machine::Pspin as Config;
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::host::{Host, HostMemory};
 use crate::inbound::{Arrival, Done, Inbound, Waits};
-use crate::report::{Commands, Dropped, Flow, Latencies, Packets, Report, Throughput};
+use crate::report::{Commands, DonePackets, Dropped, Flow, Latencies, Packets, Passed, Report, Throughput};
 use crate::watch::Watch;
 
 /// A packet that has left for the network.
@@ -41,7 +41,7 @@ struct Surroundings<H> {
     events: Vec<(Cycle, DriverEvent)>,
     /// A program has asked for the end of the run.
     terminated: Option<RunError>,
-    /// Packets that have left, and data that was written to the host and read from it.
+    /// Packets that have left, and data that handlers have written to the host and read from it.
     flows: [Flow; 3],
 }
 
@@ -71,7 +71,10 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 
     fn host_write(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
-        self.flows[1].pass(at.0, data.len() as u64);
+        // The unit itself tells the host about failures.
+        if by.is_some() {
+            self.flows[1].pass(at.0, data.len() as u64);
+        }
         self.host.card_writes(at, by, address, data)
     }
 
@@ -117,9 +120,11 @@ pub struct System<U, H = HostMemory> {
     outside: Surroundings<H>,
     /// From the first byte of a packet to its feedback, and from its request to its feedback.
     latencies: [Latencies; 2],
-    /// When the first packet arrived, and the packets that were fed back.
+    /// When the first packet arrived, and when the last one was fed back.
     first: Option<Cycle>,
-    fed_back: Flow,
+    last: Cycle,
+    /// Packets whose last handler returned.
+    done: DonePackets,
     idle_resets: u64,
     /// Instructions that were executed before the first packet.
     boot_instructions: u64,
@@ -160,7 +165,8 @@ impl<U: Unit, H: Host> System<U, H> {
             outside,
             latencies,
             first: None,
-            fed_back: Flow::default(),
+            last: Cycle::ZERO,
+            done: DonePackets::default(),
             idle_resets: 0,
             boot_instructions: 0,
         }
@@ -265,7 +271,10 @@ impl<U: Unit, H: Host> System<U, H> {
         for (at, feedback) in self.outside.feedback.drain(..) {
             if let Some(packet) = self.inbound.feedback(&feedback) {
                 self.first.get_or_insert(packet.arrived);
-                self.fed_back.pass(at.0, packet.bytes.into());
+                self.last = at;
+                if feedback.outcome == TaskOutcome::Done {
+                    self.done.add(packet.written.0, at.0, packet.bytes.into());
+                }
                 self.latencies[0].add(at - packet.arrived);
                 self.latencies[1].add(at - packet.submitted);
                 done(at, packet);
@@ -284,10 +293,16 @@ impl<U: Unit, H: Host> System<U, H> {
 }
 
 impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
+    /// The instruction at which the watchdog has found the handler that it has killed last on an HPU: the first one of the handler
+    /// where the unit does not know.
+    pub fn killed_at(&mut self, hpu: HpuId) -> u32 {
+        self.unit.killed_at(hpu).unwrap_or_else(|| self.unit.observer().entry(hpu))
+    }
+
     /// What the run has shown so far.
     pub fn report(&mut self, machine: &str, clock: Clock) -> Report {
         let ns = clock.time(1_000_000).as_ns_f64() / 1e6;
-        let cycles = self.first.map_or(0, |first| self.fed_back.last() - first.0);
+        let cycles = self.first.map_or(0, |first| self.last - first);
         let inbound = self.inbound.counts();
         let counters = *self.unit.counters();
         let dropped = Dropped {
@@ -311,13 +326,18 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
             marked: inbound.marked,
         };
         let [sent, written, read] = self.outside.flows;
-        let throughput = Throughput {
-            in_gbit_s: self.fed_back.gbit_s(ns),
+        let end = [sent, written, read].iter().map(Flow::last).fold(self.last.0, u64::max);
+        let all = self.first.map_or(0, |first| end - first.0);
+        let rates = |packets: Passed, [sent, written, read]: [Passed; 3]| Throughput {
+            in_gbit_s: packets.gbit_s(ns),
             out_gbit_s: sent.gbit_s(ns),
             host_write_gbit_s: written.gbit_s(ns),
             host_read_gbit_s: read.gbit_s(ns),
-            packets_per_us: self.fed_back.per_us(ns),
+            packets_per_us: packets.per_us(ns),
         };
+        let flows = [sent, written, read];
+        let run_throughput = rates(self.done.over(all), flows.map(|flow| flow.over(all)));
+        let throughput = rates(self.done.steady(), flows.map(|flow| flow.steady()));
         let cores = self.unit.core_counters();
         let instructions = self.unit.instructions() - self.boot_instructions;
         let [latency_ns, request_ns] = [&self.latencies[0], &self.latencies[1]].map(|times| times.summary(ns));
@@ -338,6 +358,7 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
             request_ns,
             stage_cycles: watch.stages(),
             handler_cycles: watch.handlers(),
+            run_throughput,
             throughput,
             hpus: watch.hpus(cycles),
             instructions,

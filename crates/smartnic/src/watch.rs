@@ -41,6 +41,8 @@ pub struct Watch {
     roles: [Tally; 3],
     busy: u32,
     peak: u32,
+    /// The first instruction of the handler that each HPU ran last.
+    entries: Vec<u32>,
     /// Handlers that failed, and that the watchdog killed.
     failed: u64,
     killed: u64,
@@ -62,6 +64,7 @@ impl Watch {
             roles: [Tally::default(); 3],
             busy: 0,
             peak: 0,
+            entries: vec![0; clusters * hpus],
             failed: 0,
             killed: 0,
             commands: Commands::default(),
@@ -109,6 +112,11 @@ impl Watch {
             mean_busy: self.cycles() as f64 / cycles.max(1) as f64,
             peak_busy: self.peak,
         }
+    }
+
+    /// The first instruction of the handler that an HPU ran last.
+    pub fn entry(&self, hpu: HpuId) -> u32 {
+        self.entries[self.index(hpu)]
     }
 
     /// Handlers that failed.
@@ -185,7 +193,11 @@ impl Observer for Watch {
                 self.given[index] = place;
                 self.place(hpu.cluster, place).assigned = at;
             }
-            Noted::Start { hpu, task } => self.start(at, hpu, task.role),
+            Noted::Start { hpu, task } => {
+                let index = self.index(hpu);
+                self.entries[index] = task.her.context.handlers[task.role as usize].address;
+                self.start(at, hpu, task.role);
+            }
             Noted::End { hpu, task, outcome } => {
                 self.failed += u64::from(matches!(outcome, TaskOutcome::Faulted(_)));
                 self.killed += u64::from(outcome == TaskOutcome::TimedOut);

@@ -44,6 +44,12 @@ pub trait Unit {
     /// When the request has to wait.
     fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)>;
 
+    /// Lets a message queue give `priority` tasks more in each of its turns. Returns whether the unit has such a queue, and
+    /// priorities: the hardware has none.
+    fn set_priority(&mut self, _queue: u32, _priority: u8) -> bool {
+        false
+    }
+
     /// What has been counted so far.
     fn counters(&self) -> &Counters;
 
@@ -58,6 +64,12 @@ pub trait Unit {
 
     /// Takes the lines that HPUs have printed since the last time, without their ends.
     fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)>;
+
+    /// The instruction at which the watchdog has found the handler that it has killed last on an HPU; `None` when the unit does
+    /// not know.
+    fn killed_at(&self, _hpu: HpuId) -> Option<u32> {
+        None
+    }
 
     /// Why the simulation of the unit itself has failed, if it has: nothing more happens then.
     fn failure(&self) -> Option<&str> {
@@ -99,6 +111,10 @@ impl<O: Observer> Unit for Pspin<Hpus, O> {
         self.submit(her)
     }
 
+    fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
+        self.set_priority(queue, priority)
+    }
+
     fn counters(&self) -> &Counters {
         self.counters()
     }
@@ -117,5 +133,9 @@ impl<O: Observer> Unit for Pspin<Hpus, O> {
 
     fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)> {
         self.cores_mut().take_output()
+    }
+
+    fn killed_at(&self, hpu: HpuId) -> Option<u32> {
+        self.cores().killed_at(hpu)
     }
 }

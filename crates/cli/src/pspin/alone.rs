@@ -1,13 +1,14 @@
 //! A run of the card alone: packets that are generated or captured, a match-action table, the unit, and files of what comes out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use accel::pspin::her::{DriverEvent, ExecutionContext};
 use accel::pspin::{Cycle, Unit};
-use packets::capture::{self, Format, Writer};
+use packets::capture::{self, Captured, Format, Writer};
 use packets::frame::Link;
 use packets::generate::{Generator, Load, Pace};
 use packets::rules::{self, Action, End, FLOW, Processing, Rule, Transfer};
@@ -18,12 +19,12 @@ use smartnic::host::HostMemory;
 use smartnic::inbound::Done;
 use smartnic::network::Table;
 use smartnic::program::Loaded;
-use smartnic::report::Report;
+use smartnic::report::{self, Report};
 use smartnic::system::System;
 use smartnic::timeline::Timeline;
 use smartnic::watch::Watch;
 
-use super::options::{Arguments, ContextArguments, Engine, LoadArguments};
+use super::options::{Arguments, ContextArguments, Engine, HandlerLink, LoadArguments};
 use super::unit::Unit as Machine;
 use crate::progress::{self, Task};
 use crate::sdk::Sdk;
@@ -111,8 +112,10 @@ fn on<U: Unit<Observer = Watch>>(
         let reason = "init_handlers() has failed: it left the program or its memory, or its instructions are illegal";
         return Err(Error::malformed(file, reason));
     }
-    let mut run =
-        Run { system, table, packets, begin: Time::ZERO, sent: Sent::new(arguments.out.as_deref(), link)?, told: 0 };
+    let table = if arguments.load.link == Some(HandlerLink::Ip) { table.from_ip() } else { table };
+    let sent = Sent::new(arguments.out.as_deref(), link)?;
+    let has_json_out = arguments.json.as_deref() == Some(Path::new("-"));
+    let mut run = Run { system, table, packets, begin: Time::ZERO, sent, told: 0, has_json_out };
     run.begin = unit.clock.time(run.system.unit().now().0);
     let done = AtomicU64::new(0);
     let counted = || done.load(Ordering::Relaxed);
@@ -129,6 +132,10 @@ fn on<U: Unit<Observer = Watch>>(
     sent.finish()?;
     let mut report = system.report(&unit.name, unit.clock);
     let sorted = table.sorted();
+    if sorted.without_ip > 0 {
+        let count = sorted.without_ip;
+        eprintln!("spinkit pspin run: note: {count} packets without an IP header went to the host (--link ip)");
+    }
     let packets = &mut report.packets;
     packets.arrived += sorted.to_host + sorted.dropped + sorted.overtook + sorted.malformed + table.held();
     packets.to_host = sorted.to_host;
@@ -147,7 +154,7 @@ const MOST_BOOT: u64 = 100_000_000;
 /// The packets that arrive, their number if it is known, and what they begin with.
 fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     let Some(path) = &load.pcap else {
-        let link = if load.link.as_deref() == Some("ethernet") { Link::Ethernet } else { Link::Ip };
+        let link = if load.link == Some(HandlerLink::Ethernet) { Link::Ethernet } else { Link::Ip };
         let (messages, packets) = (load.messages.unwrap_or(MESSAGES), load.packets.unwrap_or(PACKETS));
         let ps = |time: Option<Time>| time.unwrap_or_default().as_ps();
         let generator = Generator::new(Load {
@@ -168,7 +175,7 @@ fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     let bytes = std::fs::read(path).map_err(Error::read(path))?;
     let captured = capture::read(&bytes).map_err(|error| Error::malformed(path, error))?;
     let (count, first) = (captured.len() as u64, captured.first().map_or(0, |packet| packet.time_ns));
-    let link = captured.first().map_or(Link::Ethernet, |packet| packet.link);
+    let link = handler_link(path, load.link, &captured)?;
     let mut latest = Time::ZERO;
     let gap = load.gap.unwrap_or_default();
     let packets = captured.into_iter().enumerate().map(move |(number, packet)| {
@@ -178,6 +185,33 @@ fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
         (latest, packet.link, packet.bytes)
     });
     Ok((Box::new(packets), Some(count), link))
+}
+
+/// What the packets of a capture begin with for handlers.
+fn handler_link(path: &Path, wanted: Option<HandlerLink>, captured: &[Captured]) -> Result<Link> {
+    let first = captured.first().map_or(Link::Ethernet, |packet| packet.link);
+    let frames = captured.iter().filter(|packet| packet.link == Link::Ethernet).count();
+    match wanted {
+        Some(HandlerLink::Ip) => Ok(Link::Ip),
+        Some(HandlerLink::Ethernet) if frames < captured.len() => {
+            let (without, all) = (captured.len() - frames, captured.len());
+            let reason =
+                format!("{without} of its {all} packets have no Ethernet header: --link ip gives all to handlers");
+            Err(Error::malformed(path, reason))
+        }
+        Some(HandlerLink::Ethernet) => Ok(first),
+        None => {
+            if frames > 0 {
+                eprintln!(
+                    "spinkit pspin run: note: {}: handlers get whole frames, which begin with an Ethernet header; pkt_hdr_t of \
+                     packets.h begins with an IP header: --link ip gives them packets from there on, --link ethernet says that \
+                     whole frames are right",
+                    path.display()
+                );
+            }
+            Ok(first)
+        }
+    }
 }
 
 /// The rules of the file, or one by which all packets are for the only handlers of the program.
@@ -299,7 +333,7 @@ impl<'a> Sent<'a> {
             eprintln!("spinkit pspin run: note: {file} lacks the data of {puts} RDMA puts, which have no headers");
         }
         let bytes = writer.finish();
-        output::write(path, |out| std::io::Write::write_all(out, &bytes)).map_err(Error::write(path))
+        output::write(path, |out| out.write_all(&bytes)).map_err(Error::write(path))
     }
 }
 
@@ -313,6 +347,8 @@ struct Run<'a, U> {
     sent: Sent<'a>,
     /// Errors of handlers so far.
     told: usize,
+    /// The results go to the standard output as JSON, so that lines of handlers do not.
+    has_json_out: bool,
 }
 
 impl<U: Unit<Observer = Watch>> Run<'_, U> {
@@ -359,7 +395,12 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
         }
         for (hpu, line) in self.system.unit().take_output() {
             let text = format!("[{},{}] {}\n", hpu.cluster, hpu.hpu, String::from_utf8_lossy(&line));
-            output::print(&text).map_err(|error| format!("cannot write standard output: {error}"))?;
+            if self.has_json_out {
+                // A reader that has gone does not end the run.
+                _ = io::stderr().write_all(text.as_bytes());
+            } else {
+                output::print(&text).map_err(|error| format!("cannot write standard output: {error}"))?;
+            }
         }
         for (at, event) in self.system.take_events() {
             if let DriverEvent::Terminated { hpu } = event {
@@ -374,7 +415,7 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
                     role.name(),
                     hpu.hpu,
                     hpu.cluster,
-                    loaded.tell(outcome),
+                    report::ending(outcome, self.system.killed_at(hpu), loaded.program()),
                     at.0
                 ));
             }

@@ -29,11 +29,15 @@ use crate::spincc::Error;
 ///
 /// Exit status: 1 for a program that does not compile, 2 for wrong usage.
 #[derive(Debug, Parser)]
-#[command(name = "spinkit pspin", bin_name = "spinkit pspin", version)]
+#[command(name = "spinkit pspin", bin_name = "spinkit pspin", version, after_help = SWEEP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The command that is not in this program, for the help.
+const SWEEP: &str =
+    "Also:\n  sweep     Run a handler of X instructions on PsPIN units of many sizes: spinkit pspin sweep --help";
 
 #[derive(Debug, Subcommand)]
 enum Command {

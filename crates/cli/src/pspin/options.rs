@@ -98,6 +98,15 @@ pub enum Engine {
     Rtl,
 }
 
+/// The first header of the packets that handlers get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HandlerLink {
+    /// Ethernet.
+    Ethernet,
+    /// IPv4 or IPv6.
+    Ip,
+}
+
 /// Which packets arrive. Without an option, the default of its help; a folder's driver has defaults of its own.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Packets")]
@@ -123,10 +132,11 @@ pub struct LoadArguments {
     /// Decides the contents of packets [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "pcap")]
     pub seed: Option<u64>,
-    /// What generated packets begin with: ethernet, or ip as the published programs expect [default: ip]
-    #[arg(long, value_name = "LINK", value_parser = ["ethernet", "ip"], conflicts_with = "pcap")]
-    pub link: Option<String>,
-    /// Read packets and their times from a capture, pcap or pcapng
+    /// First header of the packets that handlers get: ethernet, or ip as the published programs expect. Of a capture with Ethernet
+    /// headers, ip leaves these out [default: ip for generated packets; as they were captured]
+    #[arg(long, value_enum, value_name = "LINK")]
+    pub link: Option<HandlerLink>,
+    /// Read packets and their times from a capture, pcap or pcapng, which may be compressed by gzip
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     /// Sort packets into messages by the rules of a TOML file [default: each flow of UDP or TCP is a message; generated messages

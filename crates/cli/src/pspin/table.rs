@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use smartnic::report::{HpuUse, Report, Spread, Summary};
+use smartnic::report::{HpuUse, Report, Spread, Summary, Throughput};
 
 use super::unit::Unit;
 
@@ -25,16 +25,10 @@ pub fn text(report: &Report, unit: &Unit) -> String {
         );
         line(&mut out, "", &format!("{} ns from first byte to feedback", summary(packet)));
     }
-    let rates = &report.throughput;
-    let mut rate = format!("{:.1} Gbit/s in, {:.1} million packets/s", rates.in_gbit_s, rates.packets_per_us);
-    for (value, what) in
-        [(rates.out_gbit_s, "out"), (rates.host_write_gbit_s, "to the host"), (rates.host_read_gbit_s, "from the host")]
-    {
-        if value > 0.0 {
-            _ = write!(rate, ", {value:.1} Gbit/s {what}");
-        }
+    line(&mut out, "throughput", &format!("{} over the run", rates(&report.run_throughput)));
+    if report.throughput != Throughput::default() {
+        line(&mut out, "", &format!("{} from the first to the last", rates(&report.throughput)));
     }
-    line(&mut out, "throughput", &rate);
     let handlers = &report.handler_cycles;
     let mut name = "handlers";
     for (handler, what) in
@@ -64,6 +58,18 @@ pub fn text(report: &Report, unit: &Unit) -> String {
     commands(&mut out, report);
     line(&mut out, "time", &format!("{} cycles", number(report.cycles)));
     out
+}
+
+fn rates(rates: &Throughput) -> String {
+    let mut text = format!("{:.1} Gbit/s in, {:.1} million packets/s", rates.in_gbit_s, rates.packets_per_us);
+    for (value, place) in
+        [(rates.out_gbit_s, "out"), (rates.host_write_gbit_s, "to the host"), (rates.host_read_gbit_s, "from the host")]
+    {
+        if value > 0.0 {
+            _ = write!(text, ", {value:.1} Gbit/s {place}");
+        }
+    }
+    text
 }
 
 fn packets(out: &mut String, report: &Report) {

@@ -2,11 +2,13 @@
 //!
 //! * `hardware`: the same on the hardware of `rtl`, and what is told when that cannot be simulated
 //! * `folders`: folders in the layout of the published artefact, with their Makefiles and drivers
+//! * `interfaces`: names and rules of public programs
 //! * `programs`: sources and programs, on packets that are generated or captured
 //! * `use_cases`: the use cases of the paper (`sdk/handlers/pspin`)
 
 mod folders;
 mod hardware;
+mod interfaces;
 mod programs;
 mod use_cases;
 

@@ -1,7 +1,7 @@
 //! HPUs that execute the published runtime, which is code of the program: it gets tasks from the registers of the HPU driver, and
 //! handlers give commands by them (§III-B2).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub struct Published {
     runtime: Runtime,
     /// What HPUs have printed: complete lines.
     output: Vec<(HpuId, Vec<u8>)>,
+    /// The instruction at which the watchdog has found the handler of each HPU that it has killed, the latest one.
+    killed: BTreeMap<HpuId, u32>,
     /// The HPUs that launch a transfer in this cycle, of the cluster that is acting.
     launching: u64,
 }
@@ -127,7 +129,8 @@ pub type Hpus = hpus::Hpus<Published>;
 impl Hpus {
     /// HPUs that start in cycle 0 to execute the runtime that is part of `program`.
     pub fn new(config: Rc<Config>, program: Arc<Program>, runtime: Runtime) -> Hpus {
-        let environment = Published { program: program.clone(), runtime, output: Vec::new(), launching: 0 };
+        let environment =
+            Published { program: program.clone(), runtime, output: Vec::new(), killed: BTreeMap::new(), launching: 0 };
         let mut hpus = Hpus::without_program(config.clone(), environment);
         hpus.load(program.clone(), 0, |id, stepper| {
             let mut thread = thread(&config, &program, id, runtime.boot);
@@ -141,6 +144,11 @@ impl Hpus {
     /// Takes the lines that HPUs have printed since the last time, without their ends.
     pub fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)> {
         std::mem::take(&mut self.environment.output)
+    }
+
+    /// The instruction at which the watchdog has found the handler that it has killed last on an HPU.
+    pub fn killed_at(&self, hpu: HpuId) -> Option<u32> {
+        self.environment.killed.get(&hpu).copied()
     }
 
     /// A handler has failed or is killed, which the HPU sees in cycle `seen`: it recovers.
@@ -399,6 +407,8 @@ impl Environment for Published {
             Doing::Act(Act::Leaves(..) | Act::Ends(..)) => return,
             _ => {}
         }
+        let pc = hpus.hpu(id).thread.pc();
+        hpus.environment.killed.insert(id, pc);
         hpus.recover(id, at.0, at.0, TaskOutcome::TimedOut);
         hpus.settle(id.cluster);
     }
