@@ -41,6 +41,35 @@ static void ignore(void) {
     CHECK(PtlCTWait(arrived, 1, &count));
 }
 
+/* Two messages arrive at an entry whose counter does not count them, and another rank's descriptor counts nothing. */
+static void uncounted(void) {
+    static char data[8];
+    ptl_handle_ct_t arrived, sent;
+    ptl_handle_me_t entry;
+    ptl_ct_event_t count;
+    CHECK(PtlCTAlloc(ni, &arrived));
+    CHECK(PtlCTAlloc(ni, &sent));
+    ptl_me_t me = {.start = data,
+                   .length = sizeof data,
+                   .ct_handle = arrived,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT,
+                   .match_id.rank = PTL_RANK_ANY};
+    CHECK(PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &entry));
+    ptl_handle_md_t md = descriptor(data, sizeof data, 0, PTL_EQ_NONE, sent);
+    CHECK(spin_barrier());
+    for (int i = 0; i < 2 && spin_rank() == 1; i++)
+        CHECK(PtlPut(md, 0, sizeof data, PTL_NO_ACK_REQ, to_rank(0), 0, 0, 0, NULL, 0));
+    CHECK(PtlCTWait(spin_rank() == 0 ? arrived : sent, 2, &count));
+}
+
+/* A put to a rank that does not exist. */
+static void ignore_refusal(void) {
+    static char data[8];
+    ptl_handle_md_t md = descriptor(data, sizeof data, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    (void)PtlPut(md, 0, sizeof data, PTL_NO_ACK_REQ, to_rank(7), 0, 0, 0, NULL, 0);
+}
+
 static void *wait_for_ever(void *unused) {
     ptl_handle_ct_t ct;
     ptl_ct_event_t count;
@@ -98,6 +127,9 @@ int main(int argc, char **argv) {
         deadlock();
     } else if (strcmp(how, "ignore") == 0) {
         ignore();
+    } else if (strcmp(how, "uncounted") == 0) {
+        CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &(ptl_pt_index_t){0}));
+        uncounted();
     } else if (strcmp(how, "forever") == 0) {
         printf("rank %d runs\n", spin_rank());
         CHECK(spin_barrier());
@@ -125,6 +157,10 @@ int main(int argc, char **argv) {
         spin_host_compute(2500);
         if (strcmp(how, "exit") == 0)
             exit(3);
+        if (strcmp(how, "refused") == 0) {
+            ignore_refusal();
+            exit(3);
+        }
         if (strcmp(how, "crash") == 0)
             *nowhere = 1;
         if (strcmp(how, "abort") == 0)

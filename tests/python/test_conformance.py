@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,35 @@ def test_everything_passes_on_both_cards() -> None:
     skipped = {outcome.case.group.name for outcome in outcomes if outcome.status == "skipped"}
     assert skipped == {"local"}, "only a group that needs matching interfaces may be skipped"
     assert all(outcome.checks > 10 for outcome in outcomes if outcome.status == "passed")
+
+
+REFUSING = (
+    "arguments",
+    "atomics",
+    "fetch",
+    "identity",
+    "interfaces",
+    "iovec",
+    "limits",
+    "space",
+    "triggered",
+    "unlink",
+)
+"""The groups that make calls which must be refused."""
+
+
+def test_every_refused_call_has_a_reason(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    verbose = tmp_path / "spinrun"
+    verbose.write_text(f'#!/bin/sh\nexec "{tools().spinrun}" -v "$@" 2>>"{told}"\n')
+    verbose.chmod(0o755)
+    chosen = [group for group in _conformance.groups(CHECKOUT) if group.name in REFUSING]
+    outcomes = _conformance.run(CHECKOUT, chosen, ("spin",), replace(tools(), spinrun=verbose))
+    assert {outcome.status for outcome in outcomes} == {"passed"}
+    lines = [line for line in told.read_text().splitlines() if line.startswith("spinrun: refused: ")]
+    form = r"spinrun: refused: (\w+) returns PTL_\w+ to rank \d+ at [\d.]+ ns"
+    assert [line for line in lines if not re.fullmatch(f"{form}: .+", line)] == []
+    assert len({re.match(form, line)[1] for line in lines}) > 50, "nearly all functions"  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -325,6 +325,9 @@ ops! {
     SpinShow = 17,
     // Is answered when all posted calls are over.
     SpinFlush = 18,
+    // A call that the library has refused by itself: the number of its function, the return code, and the length of an argument's name, which is
+    // in `data`; it is 0 outside of PtlInit and PtlFini.
+    SpinRefuse = 19,
     // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
     SpinBarrier = 7, PmiBarrier = 9,
     // Device code: the address and length of an image (`device::image`), and the address of the first handler.

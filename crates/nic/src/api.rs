@@ -3,6 +3,7 @@
 //! business.
 
 mod programs;
+mod reasons;
 
 use abi::portals::{self as ptl, CtEvent, Handle, Iovec, ReturnCode, md, me};
 use sim::Time;
@@ -11,6 +12,8 @@ use crate::card::Nic;
 use crate::handlers::Handlers;
 use crate::message::PacketId;
 use crate::portals::slab::{self, Kind};
+pub use reasons::{Examination, Object, Reason};
+
 pub use crate::portals::{DEFAULT_PID, MAX_VOLATILE_SIZE, NewEntry, check_increment};
 use crate::portals::{RmaOp, TriggeredOp};
 use crate::ports::Ports;

@@ -30,7 +30,7 @@ pub use accel::{
     CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, NotOnCards, Printed, Profile, Registers,
     Resident, SourcePlace, check_card, counts_instructions, is_unused_on_cards, load_map,
 };
-pub use api::NewEntry;
+pub use api::{Examination, NewEntry, Object, Reason};
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::Nic;
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
@@ -38,6 +38,7 @@ pub use event::NicEvent;
 pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use pipeline::Completion;
+pub use portals::slab::owner_of_any as interface_of;
 pub use portals::{Action, FetchAction, InternalError, Likeness, Portals, RmaOp, Target, TriggeredOp};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;

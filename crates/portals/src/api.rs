@@ -25,20 +25,24 @@ macro_rules! api {
         /// Pointers must be valid as the header asks.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            perform_initialised(Op::$name, &[$(&$argument),*])
+            perform_initialised(Op::$name, &[$((stringify!($argument), &$argument)),*])
         }
     )+ };
 }
 
+/// An argument with its name in the header.
+type Named<'a> = (&'static str, &'a dyn Argument);
+
 /// Makes a call and delivers its results. A call with `PTL_EQ_DROPPED` has results too.
-fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
+fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
     let mut call = match Call::begin(op) {
         Ok(call) => call,
         Err(rc) => return rc as c_int,
     };
-    for argument in arguments {
+    for (name, argument) in arguments {
         if let Err(rc) = argument.give(&mut call) {
-            return rc as c_int;
+            drop(call);
+            return refuse(op, rc, name);
         }
     }
     if known::is_poll(op) {
@@ -48,14 +52,14 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
             call.data(&polled);
         }
     }
-    let place = arguments.iter().map(|argument| argument.place()).find(|place| !place.is_null());
+    let place = arguments.iter().map(|(_, argument)| argument.place()).find(|place| !place.is_null());
     if call.post(op, place.unwrap_or(std::ptr::null_mut())) {
         return ReturnCode::Ok as c_int;
     }
     if known::takes_event(op) {
         match call.take_known(op) {
             Ok(mut answer) => {
-                arguments.iter().for_each(|argument| argument.take(&mut answer));
+                arguments.iter().for_each(|(_, argument)| argument.take(&mut answer));
                 return answer.rc();
             }
             Err(unanswered) => call = unanswered,
@@ -75,7 +79,7 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
         if let Some((args, me)) = appended {
             posting::append(&args, &me);
         }
-        for argument in arguments {
+        for (_, argument) in arguments {
             argument.take(&mut answer);
         }
     }
@@ -83,8 +87,20 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
 }
 
 /// Makes a call that needs `PtlInit`.
-fn perform_initialised(op: Op, arguments: &[&dyn Argument]) -> c_int {
+fn perform_initialised(op: Op, arguments: &[Named<'_>]) -> c_int {
     if attachment::initialised() { perform(op, arguments) } else { not_initialised(op) }
+}
+
+/// Returns the code of a call that the library refuses by itself, after it has told the simulator for the user: which argument is NULL, if one
+/// is.
+#[cold]
+fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
+    if let Ok(mut call) = Call::begin(Op::SpinRefuse) {
+        [op as u64, code as u64, argument.len() as u64].into_iter().for_each(|word| call.word(word));
+        call.bytes(argument.as_bytes());
+        call.perform();
+    }
+    code as c_int
 }
 
 /// The answer outside of the library. Programs that do not look at it are told, once.
@@ -94,86 +110,71 @@ fn not_initialised(op: Op) -> c_int {
     TOLD.call_once(|| {
         eprintln!("libportals: {} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name());
     });
-    ReturnCode::NoInit as c_int
+    refuse(op, ReturnCode::NoInit, "")
 }
 
 api! {
-    PtlNIInit(iface: u32, options: u32, pid: u32, desired: OptionalIn<NiLimits>, actual: OptionalOut<NiLimits>,
-              ni: Out<Handle>);
-    PtlNIFini(ni: Handle);
-    PtlNIStatus(ni: Handle, register: u32, status: Out<i32>);
-    PtlNIHandle(handle: Handle, ni: Out<Handle>);
-    PtlSetMap(ni: Handle, size: u64, mapping: Address);
-    PtlGetMap(ni: Handle, size: u64, mapping: Address, actual_size: Out<u64>);
-    PtlGetUid(ni: Handle, uid: Out<u32>);
-    PtlGetId(ni: Handle, id: Out<Process>);
-    PtlGetPhysId(ni: Handle, id: Out<Process>);
+    PtlNIInit(iface: u32, options: u32, pid: u32, desired: OptionalIn<NiLimits>, actual: OptionalOut<NiLimits>, ni_handle: Out<Handle>);
+    PtlNIFini(ni_handle: Handle);
+    PtlNIStatus(ni_handle: Handle, status_register: u32, status: Out<i32>);
+    PtlNIHandle(handle: Handle, ni_handle: Out<Handle>);
+    PtlSetMap(ni_handle: Handle, map_size: u64, mapping: Address);
+    PtlGetMap(ni_handle: Handle, map_size: u64, mapping: Address, actual_map_size: Out<u64>);
+    PtlGetUid(ni_handle: Handle, uid: Out<u32>);
+    PtlGetId(ni_handle: Handle, id: Out<Process>);
+    PtlGetPhysId(ni_handle: Handle, id: Out<Process>);
 
-    PtlPTAlloc(ni: Handle, options: u32, eq: Handle, requested: u32, index: Out<u32>);
-    PtlPTFree(ni: Handle, index: u32);
-    PtlPTDisable(ni: Handle, index: u32);
-    PtlPTEnable(ni: Handle, index: u32);
+    PtlPTAlloc(ni_handle: Handle, options: u32, eq_handle: Handle, pt_index_req: u32, pt_index: Out<u32>);
+    PtlPTFree(ni_handle: Handle, pt_index: u32);
+    PtlPTDisable(ni_handle: Handle, pt_index: u32);
+    PtlPTEnable(ni_handle: Handle, pt_index: u32);
 
-    PtlMDRelease(md: Handle);
+    PtlMDRelease(md_handle: Handle);
 
-    PtlLEAppend(ni: Handle, index: u32, le: In<Le>, list: u8, user: Address, handle: Out<Handle>);
-    PtlLEUnlink(le: Handle);
-    PtlLESearch(ni: Handle, index: u32, le: In<Le>, search: u8, user: Address);
-    PtlMEAppend(ni: Handle, index: u32, me: PlainMe, list: u8, user: Address, handle: Out<Handle>);
-    PtlMEAppendHandlers(ni: Handle, index: u32, me: In<Me>, list: u8, user: Address, handle: Out<Handle>);
-    PtlMEUnlink(me: Handle);
-    PtlMESearch(ni: Handle, index: u32, me: PlainMe, search: u8, user: Address);
+    PtlLEAppend(ni_handle: Handle, pt_index: u32, le: In<Le>, ptl_list: u8, user_ptr: Address, le_handle: Out<Handle>);
+    PtlLEUnlink(le_handle: Handle);
+    PtlLESearch(ni_handle: Handle, pt_index: u32, le: In<Le>, ptl_search_op: u8, user_ptr: Address);
+    PtlMEAppend(ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_list: u8, user_ptr: Address, me_handle: Out<Handle>);
+    PtlMEAppendHandlers(ni: Handle, pt_index: u32, me: In<Me>, list: u8, user_ptr: Address, me_handle: Out<Handle>);
+    PtlMEUnlink(me_handle: Handle);
+    PtlMESearch(ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_search_op: u8, user_ptr: Address);
 
-    PtlPut(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64, remote: u64,
-           user: Address, hdr_data: u64);
-    PtlGet(md: Handle, offset: u64, length: u64, target: Process, index: u32, bits: u64, remote: u64, user: Address);
-    PtlAtomic(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64, remote: u64,
-              user: Address, hdr_data: u64, operation: u8, datatype: u8);
-    PtlFetchAtomic(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64, target: Process,
-                   index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64, operation: u8, datatype: u8);
-    PtlSwap(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64, target: Process,
-            index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64, operand: Address, operation: u8,
-            datatype: u8);
+    PtlPut(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64);
+    PtlGet(md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address);
+    PtlAtomic(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8);
+    PtlFetchAtomic(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8);
+    PtlSwap(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8);
     PtlAtomicSync();
-    PtlStartBundle(ni: Handle);
-    PtlEndBundle(ni: Handle);
+    PtlStartBundle(ni_handle: Handle);
+    PtlEndBundle(ni_handle: Handle);
 
-    PtlEQAlloc(ni: Handle, count: u64, eq: Out<Handle>);
-    PtlEQFree(eq: Handle);
-    PtlEQGet(eq: Handle, event: OutData<Event>);
-    PtlEQWait(eq: Handle, event: OutData<Event>);
-    PtlEQPoll(eqs: Address, size: u32, timeout: u32, event: OutData<Event>, which: Out<u32>);
+    PtlEQAlloc(ni_handle: Handle, count: u64, eq_handle: Out<Handle>);
+    PtlEQFree(eq_handle: Handle);
+    PtlEQGet(eq_handle: Handle, event: OutData<Event>);
+    PtlEQWait(eq_handle: Handle, event: OutData<Event>);
+    PtlEQPoll(eq_handles: Address, size: u32, timeout: u32, event: OutData<Event>, which: Out<u32>);
 
-    PtlCTAlloc(ni: Handle, ct: Out<Handle>);
-    PtlCTFree(ct: Handle);
-    PtlCTCancelTriggered(ct: Handle);
-    PtlCTGet(ct: Handle, event: OutData<CtEvent>);
-    PtlCTWait(ct: Handle, test: u64, event: OutData<CtEvent>);
-    PtlCTPoll(cts: Address, tests: Address, size: u32, timeout: u32, event: OutData<CtEvent>, which: Out<u32>);
-    PtlCTSet(ct: Handle, value: CtEvent);
-    PtlCTInc(ct: Handle, increment: CtEvent);
+    PtlCTAlloc(ni_handle: Handle, ct_handle: Out<Handle>);
+    PtlCTFree(ct_handle: Handle);
+    PtlCTCancelTriggered(ct_handle: Handle);
+    PtlCTGet(ct_handle: Handle, event: OutData<CtEvent>);
+    PtlCTWait(ct_handle: Handle, test: u64, event: OutData<CtEvent>);
+    PtlCTPoll(ct_handles: Address, tests: Address, size: u32, timeout: u32, event: OutData<CtEvent>, which: Out<u32>);
+    PtlCTSet(ct_handle: Handle, new_ct: CtEvent);
+    PtlCTInc(ct_handle: Handle, increment: CtEvent);
 
-    PtlTriggeredPut(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64,
-                    remote: u64, user: Address, hdr_data: u64, trigger: Handle, threshold: u64);
-    PtlTriggeredGet(md: Handle, offset: u64, length: u64, target: Process, index: u32, bits: u64, remote: u64,
-                    user: Address, trigger: Handle, threshold: u64);
-    PtlTriggeredAtomic(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64,
-                       remote: u64, user: Address, hdr_data: u64, operation: u8, datatype: u8, trigger: Handle,
-                       threshold: u64);
-    PtlTriggeredFetchAtomic(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64,
-                            target: Process, index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64,
-                            operation: u8, datatype: u8, trigger: Handle, threshold: u64);
-    PtlTriggeredSwap(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64, target: Process,
-                     index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64, operand: Address,
-                     operation: u8, datatype: u8, trigger: Handle, threshold: u64);
-    PtlTriggeredCTInc(ct: Handle, increment: CtEvent, trigger: Handle, threshold: u64);
-    PtlTriggeredCTSet(ct: Handle, value: CtEvent, trigger: Handle, threshold: u64);
-    PtlTriggeredMEAppend(ni: Handle, index: u32, me: PlainMe, list: u8, user: Address, handle: Out<Handle>,
-                         trigger: Handle, threshold: u64);
-    PtlTriggeredMEUnlink(me: Handle, trigger: Handle, threshold: u64);
+    PtlTriggeredPut(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredGet(md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredAtomic(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredFetchAtomic(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredSwap(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredCTInc(ct_handle: Handle, increment: CtEvent, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredCTSet(ct_handle: Handle, new_ct: CtEvent, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredMEAppend(ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_list: u8, user_ptr: Address, me_handle: Out<Handle>, trig_ct_handle: Handle, threshold: u64);
+    PtlTriggeredMEUnlink(me_handle: Handle, trig_ct_handle: Handle, threshold: u64);
 
-    PtlHPUAllocMem(length: u64, ni: Handle, memory: Out<Handle>);
-    PtlHPUFreeMem(memory: Consumed);
+    PtlHPUAllocMem(length: u64, ni: Handle, hpu_mem: Out<Handle>);
+    PtlHPUFreeMem(hpu_mem: Consumed);
 }
 
 /// See `portals4.h`.
@@ -182,7 +183,7 @@ api! {
 /// Pointers must be valid as the header asks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlMDBind(ni: Handle, md: In<Md>, handle: Out<Handle>) -> c_int {
-    let rc = perform_initialised(Op::PtlMDBind, &[&ni, &md, &handle]);
+    let rc = perform_initialised(Op::PtlMDBind, &[("ni_handle", &ni), ("md", &md), ("md_handle", &handle)]);
     if rc == ReturnCode::Ok as c_int
         && let (Some(md), Some(handle)) = (md.get(), handle.get())
     {
@@ -221,7 +222,7 @@ pub extern "C" fn PtlHandleIsEqual(a: Handle, b: Handle) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_time_ps() -> u64 {
     if call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
-        host_call(Op::SpinSleep, &[&LOOK_PS]);
+        host_call(Op::SpinSleep, &[("ps", &LOOK_PS)]);
     }
     call::flush();
     Session::get().map_or(0, |session| session.now_ps().saturating_add(call::unanswered_ps(session)))
@@ -230,13 +231,13 @@ pub extern "C" fn spin_time_ps() -> u64 {
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_idle() {
-    host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle()), &0]);
+    host_call(Op::SpinIdle, &[("has_looked", &u32::from(call::has_looked_since_idle())), ("events_only", &0)]);
 }
 
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_idle_events() {
-    host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle()), &1]);
+    host_call(Op::SpinIdle, &[("has_looked", &u32::from(call::has_looked_since_idle())), ("events_only", &1)]);
 }
 
 /// See `spin.h`.
@@ -251,7 +252,7 @@ pub extern "C" fn spin_defer(on: c_int) -> c_int {
 /// `events` must have room for `max` events.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_eq_take(eq: Handle, events: Address, max: u32, count: Out<u32>) -> c_int {
-    perform_initialised(Op::SpinEqTake, &[&eq, &events, &max, &count])
+    perform_initialised(Op::SpinEqTake, &[("eq", &eq), ("events", &events), ("max", &max), ("count", &count)])
 }
 
 /// See `spin.h`.
@@ -277,19 +278,19 @@ pub extern "C" fn spin_ct_await(ct: Handle, test: u64) -> c_int {
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_host_compute(ns: u64) {
-    host_call(Op::SpinHostCompute, &[&ns.saturating_mul(1000)]);
+    host_call(Op::SpinHostCompute, &[("ns", &ns.saturating_mul(1000))]);
 }
 
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_host_memory(read_bytes: u64, written_bytes: u64) {
-    host_call(Op::SpinHostMemory, &[&read_bytes, &written_bytes]);
+    host_call(Op::SpinHostMemory, &[("read_bytes", &read_bytes), ("written_bytes", &written_bytes)]);
 }
 
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_host_copy(bytes: u64) {
-    host_call(Op::SpinHostCopy, &[&bytes]);
+    host_call(Op::SpinHostCopy, &[("bytes", &bytes)]);
 }
 
 /// See `spin.h`.
@@ -301,14 +302,14 @@ pub unsafe extern "C" fn spin_show(name: *const c_char, start_ps: u64) {
     if !name.is_null() {
         // SAFETY: the caller's promise.
         let length = unsafe { CStr::from_ptr(name) }.count_bytes() as u64;
-        host_call(Op::SpinShow, &[&Address::new(name.cast()), &length, &start_ps]);
+        host_call(Op::SpinShow, &[("name", &Address::new(name.cast())), ("length", &length), ("start_ps", &start_ps)]);
     }
 }
 
 /// Sleeps in simulated time; `libsimclock.so`, which `spinrun` preloads, calls it for the C library's sleeps.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_sleep_ps(ps: u64) {
-    host_call(Op::SpinSleep, &[&ps]);
+    host_call(Op::SpinSleep, &[("ps", &ps)]);
 }
 
 /// See `spin.h`.
@@ -333,7 +334,7 @@ pub extern "C" fn spin_size() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_switches() -> c_int {
     let mut count = 0u32;
-    host_call(Op::SpinSwitches, &[&Out::new(&raw mut count)]);
+    host_call(Op::SpinSwitches, &[("count", &Out::new(&raw mut count))]);
     count as c_int
 }
 
@@ -341,7 +342,10 @@ pub extern "C" fn spin_switches() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_distance(from: c_int, to: c_int) -> c_int {
     let mut links = 0u32;
-    match host_call(Op::SpinDistance, &[&(from as u32), &(to as u32), &Out::new(&raw mut links)]) {
+    match host_call(
+        Op::SpinDistance,
+        &[("from", &(from as u32)), ("to", &(to as u32)), ("links", &Out::new(&raw mut links))],
+    ) {
         0 => links as c_int,
         _ => -1,
     }
@@ -353,7 +357,10 @@ pub extern "C" fn spin_distance(from: c_int, to: c_int) -> c_int {
 /// `memory` must be a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_switch_alloc(which: c_int, ni: Handle, length: u64, memory: Out<Handle>) -> c_int {
-    perform_initialised(Op::SpinSwitchAlloc, &[&(which as u32), &ni, &length, &memory])
+    perform_initialised(
+        Op::SpinSwitchAlloc,
+        &[("which", &(which as u32)), ("ni", &ni), ("length", &length), ("hpu_mem", &memory)],
+    )
 }
 
 /// See `spin.h`.
@@ -362,7 +369,10 @@ pub unsafe extern "C" fn spin_switch_alloc(which: c_int, ni: Handle, length: u64
 /// `me` must be a valid pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_switch_attach(which: c_int, ni: Handle, index: u32, me: In<Me>) -> c_int {
-    perform_initialised(Op::SpinSwitchAttach, &[&(which as u32), &ni, &index, &me])
+    perform_initialised(
+        Op::SpinSwitchAttach,
+        &[("which", &(which as u32)), ("ni", &ni), ("pt_index", &index), ("me", &me)],
+    )
 }
 
 /// See `spin.h`.
@@ -400,7 +410,7 @@ pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_star
 }
 
 /// Makes a call that needs the simulator but no `PtlInit`.
-fn host_call(op: Op, arguments: &[&dyn Argument]) -> c_int {
+fn host_call(op: Op, arguments: &[Named<'_>]) -> c_int {
     match attachment::attach() {
         ReturnCode::Ok => perform(op, arguments),
         rc => rc as c_int,

@@ -166,6 +166,14 @@ impl Call {
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
 
+    /// Sets the beginning of the structure argument to these bytes, as far as there is room.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        // SAFETY: as in `begin`.
+        let data = unsafe { &mut (*self.slot).data };
+        let length = bytes.len().min(data.len());
+        data[..length].copy_from_slice(&bytes[..length]);
+    }
+
     /// Returns how many calls a thread may post now.
     fn post_limit(&self) -> u32 {
         let header = self.session.header();

@@ -452,7 +452,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }
     let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals()).collect();
-    let status = match tell(&end, &doubts, &options.program[0]) {
+    let status = tell(&end, &doubts, &options.program[0]);
+    if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
+        && let Some(refusal) = world.last_refusal(*rank)
+    {
+        eprintln!("spinrun:   rank {rank}'s last refused call: {refusal}");
+    }
+    let status = match status {
         0 => judge(options, &lost, &cards, found.get()),
         status => status,
     };

@@ -20,6 +20,7 @@ mod p4spin_limits;
 mod p4spin_times;
 mod portals;
 mod pspin;
+mod refusals;
 mod start;
 mod switches;
 mod times;

@@ -53,9 +53,9 @@ fn limits_are_those_of_the_machine() {
     let queried = |options: &str| spinrun(options, &program("p4spin_limits"), "queried").rank(1)[0].to_owned();
     assert_eq!(queried(CARD), format!("64 2048 {memory} 4096 8 488"));
     assert_eq!(queried(FULL), format!("64 4096 {memory} 4096 8 244"));
-    for case in ["user_header", "initial_state"] {
-        let words = "HPU memory, initial state or user header is out of range";
-        spinrun(CARD, &program("p4spin_limits"), case).ended(0, words);
+    for (case, limit) in [("user_header", "me->user_hdr_size: "), ("initial_state", "me->hpu_initial_state_length: ")] {
+        let words = format!("spinrun: warning: rank 1: PtlMEAppend: {limit}");
+        spinrun(CARD, &program("p4spin_limits"), case).ended(0, &words);
     }
     assert_eq!(spinrun(CARD, &program("p4spin_limits"), "payload_size").ok(), "");
     let run = spinrun(CARD, &program("p4spin_limits"), "handler_memory");

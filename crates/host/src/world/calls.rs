@@ -6,18 +6,23 @@
 use abi::mailbox::Op;
 use abi::portals::{CtEvent, NiLimits, Process, ReturnCode};
 use cluster::{HostTraffic, Work};
+use nic::Reason;
 use sim::Time;
 
 use super::barrier::BarrierKind;
 use super::end::End;
 use super::event::{Cluster, Event};
 use super::processes::{Processes, answer};
+use super::reasons;
+use super::refusals::is_refusal;
 use super::step::{Outcome, Step, Words, access, after, done, pack, unit, value};
 use super::wait::Wait;
 use crate::job::{Call, Caller, Reply};
 
 /// Names of slices are cut to this length.
 const LONGEST_NAME: usize = 256;
+/// Names of arguments have at most this length.
+const LONGEST_ARGUMENT: usize = 32;
 
 impl Processes {
     /// Makes a call and the calls of the rank's other threads that came with it.
@@ -45,8 +50,11 @@ impl Processes {
                         self.wait(cluster, caller, wait, limit);
                     }
                     Err(code) => {
-                        if let Some(text) = self.refusals.note(rank, call.op, code, cluster.now()) {
-                            cluster.tell_refusal(&text);
+                        if is_refusal(code) {
+                            let is_dead = cluster.is_dead(rank) && uses_card(call.op);
+                            let reason =
+                                if is_dead { Some(reasons::of_dead_card()) } else { self.reason(cluster, &call) };
+                            self.note_refusal(cluster, rank, name_in_c(call.op), code, reason);
                         }
                         let delay = refusal_cost(cluster, rank, code);
                         answer(cluster, caller, delay, Reply::new(code));
@@ -96,6 +104,7 @@ impl Processes {
                 self.note_sleep(cluster, rank);
                 after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))
             }
+            Op::SpinRefuse => self.refused_by_library(cluster, call),
             Op::SpinYield | Op::SpinFlush => done(Reply::new(ReturnCode::Ok)),
             Op::SpinShow => self.show(cluster, rank, [a.word(0), a.word(1), a.word(2)]),
             Op::SpinIdle => self.idle(cluster, call),
@@ -212,6 +221,36 @@ impl Processes {
         }
     }
 
+    /// Takes note of a call that the rank's library has refused by itself: with the number of its function and the return code, and the name
+    /// of the argument that is NULL.
+    fn refused_by_library(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let name: [u8; LONGEST_ARGUMENT] = self.job.data(call.caller);
+        let argument = String::from_utf8_lossy(&name[..(a.word(2) as usize).min(LONGEST_ARGUMENT)]).into_owned();
+        let why = match argument.is_empty() {
+            true => "the process is not between PtlInit and the last PtlFini",
+            false => "is NULL",
+        };
+        if let (Some(op), Some(code)) = (Op::from_raw(a.u32(0)), ReturnCode::from_raw(a.word(1))) {
+            self.note_refusal(cluster, rank, name_in_c(op), code, Some(Reason { argument, why: why.into() }));
+        }
+        done(Reply::new(ReturnCode::Ok))
+    }
+
+    /// Takes note of a refused call, and tells the user if it is the first of its kind.
+    fn note_refusal(
+        &mut self,
+        cluster: &mut Cluster,
+        rank: usize,
+        name: &'static str,
+        code: ReturnCode,
+        reason: Option<Reason>,
+    ) {
+        if let Some(text) = self.refusals.note(rank, name, code, reason, cluster.now()) {
+            cluster.tell_refusal(&text);
+        }
+    }
+
     /// Shows in the timeline what the program has done since a time. A name that cannot be read is not shown.
     fn show(&mut self, cluster: &mut Cluster, rank: usize, [name, length, start_ps]: [u64; 3]) -> Outcome {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(LONGEST_NAME);
@@ -230,6 +269,18 @@ impl Processes {
     }
 }
 
+/// The name of the function that programs call: `spin.h` maps `PtlMEAppend` to another one.
+pub fn name_in_c(op: Op) -> &'static str {
+    match op {
+        Op::PtlMEAppendHandlers => "PtlMEAppend",
+        Op::SpinEqTake => "spin_eq_take",
+        Op::SpinDistance => "spin_distance",
+        Op::SpinSwitchAlloc => "spin_switch_alloc",
+        Op::SpinSwitchAttach => "spin_switch_attach",
+        op => op.c_name(),
+    }
+}
+
 /// Whether a call needs the card.
 fn uses_card(op: Op) -> bool {
     !matches!(
@@ -242,6 +293,7 @@ fn uses_card(op: Op) -> bool {
             | Op::SpinSleep
             | Op::SpinYield
             | Op::SpinFlush
+            | Op::SpinRefuse
             | Op::SpinIdle
             | Op::SpinShow
             | Op::SpinBarrier

@@ -16,6 +16,7 @@
 //! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
 //! * `switches`: the calls about switches with handlers
 //! * `parking`: threads that find nothing to do
+//! * `reasons`: why calls were refused
 //! * `charges`: the CPU time that threads use between calls
 //! * `calls`: what each library call does and costs
 //! * `polling`: ranks that wait for their own memory to change
@@ -40,6 +41,7 @@ mod pauses;
 mod polling;
 mod processes;
 mod programs;
+mod reasons;
 mod refusals;
 mod run;
 mod step;

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use abi::mailbox::COUNTERS;
 use abi::portals::{Handle, ReturnCode};
 use cluster::{CardPorts, Death};
-use nic::{Nic, Notice};
+use nic::{Nic, Notice, Reason};
 use sim::Time;
 
 use super::attention::{Attention, Change, Looks, next_poll};
@@ -177,12 +177,19 @@ impl Processes {
 
     /// Resumes the threads of a rank whose waits are over and `is_concerned`, after the time in which the CPU notices it.
     fn release_if(&mut self, cluster: &mut Cluster, rank: usize, is_concerned: impl Fn(&Wait, &Cluster) -> bool) {
-        let Rank { waits, next_queue, .. } = &mut self.ranks[rank];
+        let Processes { ranks, refusals, .. } = self;
+        let Rank { waits, next_queue, .. } = &mut ranks[rank];
         waits.retain(|slot, wait| {
             if !is_concerned(wait, cluster) {
                 return true;
             }
             let Some(reply) = wait.reply(cluster.card(rank), next_queue) else { return true };
+            if let (Some(call), true) = (wait.call(), reply.rc == ReturnCode::Interrupted as i32) {
+                let why = "what the thread waits for was freed meanwhile, or its interface closed".to_owned();
+                let reason = Reason { argument: String::new(), why };
+                let told = refusals.note(rank, call, ReturnCode::Interrupted, Some(reason), cluster.now());
+                told.into_iter().for_each(|text| cluster.tell_refusal(&text));
+            }
             let delay = cluster.charge(rank, cluster.costs().notice());
             answer(cluster, Caller { rank: rank as u32, slot }, delay, reply);
             false

@@ -2,46 +2,70 @@
 
 use std::collections::BTreeMap;
 
-use abi::mailbox::Op;
 use abi::portals::ReturnCode;
+use nic::Reason;
 use sim::Time;
 
-/// The refusals of a run by function and return code.
+/// The refusals of a run by function, return code and argument, and the last one of each rank.
 #[derive(Debug, Default)]
-pub struct Refusals(BTreeMap<(&'static str, ReturnCode), Refused>);
+pub struct Refusals {
+    kinds: BTreeMap<(&'static str, ReturnCode, String), Refused>,
+    last: BTreeMap<usize, String>,
+}
 
-/// Refusals of the same function with the same code.
+/// Refusals of the same function with the same code, because of the same argument.
 #[derive(Debug)]
 struct Refused {
     count: u64,
-    /// The rank and the time of the first one.
+    /// The rank, the time and the reason of the first one.
     rank: usize,
     at: Time,
+    why: String,
 }
 
 impl Refusals {
-    /// Takes note of a refusal. Returns a text for the user if it is the first of its kind. That nothing has happened yet is no
-    /// refusal.
-    pub fn note(&mut self, rank: usize, op: Op, code: ReturnCode, at: Time) -> Option<String> {
-        if matches!(code, ReturnCode::EqEmpty | ReturnCode::CtNoneReached | ReturnCode::Aborted) {
+    /// Takes note of a refusal of the function `name`. Returns a text for the user if it is the first of its kind. That nothing has happened
+    /// yet is no refusal.
+    pub fn note(
+        &mut self,
+        rank: usize,
+        name: &'static str,
+        code: ReturnCode,
+        reason: Option<Reason>,
+        at: Time,
+    ) -> Option<String> {
+        if !is_refusal(code) {
             return None;
         }
+        let why = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+        let argument = reason.map_or(String::new(), |reason| reason.argument);
+        self.last.insert(rank, format!("{name} has returned {} at {at}{why}", code.c_name()));
         let mut is_first = false;
-        let refused = self.0.entry((op.c_name(), code)).or_insert_with(|| {
+        let refused = self.kinds.entry((name, code, argument)).or_insert_with(|| {
             is_first = true;
-            Refused { count: 0, rank, at }
+            Refused { count: 0, rank, at, why }
         });
         refused.count += 1;
-        is_first.then(|| format!("{} returns {} to rank {rank} at {at}", op.c_name(), code.c_name()))
+        is_first.then(|| format!("{name} returns {} to rank {rank} at {at}{}", code.c_name(), refused.why))
     }
 
-    /// A sentence for each function and code.
+    /// A sentence for each function, code and argument.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|((name, code), Refused { count, rank, at })| {
+        self.kinds.iter().map(|((name, code, _), Refused { count, rank, at, why })| {
             let times = if *count == 1 { "once".into() } else { format!("{count} times, first") };
-            format!("{name} has returned {}, {times} to rank {rank} at {at}", code.c_name())
+            format!("{name} has returned {}, {times} to rank {rank} at {at}{why}", code.c_name())
         })
     }
+
+    /// A sentence about the last call of a rank that was refused.
+    pub fn last(&self, rank: usize) -> Option<&str> {
+        self.last.get(&rank).map(String::as_str)
+    }
+}
+
+/// Whether a return code refuses a call: that nothing has happened yet does not.
+pub fn is_refusal(code: ReturnCode) -> bool {
+    !matches!(code, ReturnCode::Ok | ReturnCode::EqEmpty | ReturnCode::CtNoneReached | ReturnCode::Aborted)
 }
 
 #[cfg(test)]
@@ -51,18 +75,26 @@ mod tests {
     #[test]
     fn refusals_of_a_kind_are_one() {
         let mut refusals = Refusals::default();
-        let mut note = |rank, op, code, ns| refusals.note(rank, op, code, Time::from_ns(ns));
-        let told = note(3, Op::PtlPut, ReturnCode::ArgInvalid, 7);
-        assert_eq!(told.as_deref(), Some("PtlPut returns PTL_ARG_INVALID to rank 3 at 7.000 ns"));
-        assert_eq!(note(2, Op::PtlPut, ReturnCode::ArgInvalid, 8), None);
-        assert_eq!(note(2, Op::PtlEQGet, ReturnCode::EqEmpty, 8), None);
-        assert!(note(1, Op::PtlPut, ReturnCode::Fail, 9).is_some());
+        let reason = |argument: &str, why: &str| Some(Reason { argument: argument.into(), why: why.into() });
+        let mut note = |rank, name, code, reason, ns| refusals.note(rank, name, code, reason, Time::from_ns(ns));
+        let told = note(3, "PtlPut", ReturnCode::ArgInvalid, reason("target_id", "rank 7 of 3"), 7);
+        assert_eq!(
+            told.as_deref(),
+            Some("PtlPut returns PTL_ARG_INVALID to rank 3 at 7.000 ns: target_id: rank 7 of 3")
+        );
+        assert_eq!(note(2, "PtlPut", ReturnCode::ArgInvalid, reason("target_id", "rank 8 of 3"), 8), None);
+        assert!(note(2, "PtlPut", ReturnCode::ArgInvalid, reason("length", "is 9"), 8).is_some());
+        assert_eq!(note(2, "PtlEQGet", ReturnCode::EqEmpty, None, 8), None);
+        assert!(note(1, "PtlPut", ReturnCode::Fail, None, 9).is_some());
         assert_eq!(
             refusals.sentences().collect::<Vec<_>>(),
             [
-                "PtlPut has returned PTL_ARG_INVALID, 2 times, first to rank 3 at 7.000 ns",
+                "PtlPut has returned PTL_ARG_INVALID, once to rank 2 at 8.000 ns: length: is 9",
+                "PtlPut has returned PTL_ARG_INVALID, 2 times, first to rank 3 at 7.000 ns: target_id: rank 7 of 3",
                 "PtlPut has returned PTL_FAIL, once to rank 1 at 9.000 ns"
             ]
         );
+        assert_eq!(refusals.last(2), Some("PtlPut has returned PTL_ARG_INVALID at 8.000 ns: length: is 9"));
+        assert_eq!(refusals.last(0), None);
     }
 }

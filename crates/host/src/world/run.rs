@@ -176,7 +176,12 @@ impl World {
         self.cluster.messages().repeated_warnings()
     }
 
-    /// A sentence for each function that has refused a call, and its return code.
+    /// A sentence about the last call of a rank that was refused.
+    pub fn last_refusal(&self, rank: usize) -> Option<&str> {
+        self.processes.refusals.last(rank)
+    }
+
+    /// A sentence for each function that has refused a call, its return code, and the argument.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
         self.processes.refusals.sentences()
     }

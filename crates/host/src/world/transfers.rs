@@ -118,8 +118,13 @@ impl Processes {
             handlers = match self.act(cluster, rank, |card, ports| card.handlers(ni, &me, ports)) {
                 Ok(handlers) => handlers,
                 Err(code) => {
+                    let reason = self.reason(cluster, call);
                     let has_program = cluster.card(rank).has_program();
-                    self.warn(cluster, rank, &handlers_refused("PtlMEAppend", code, has_program));
+                    let why = match reason {
+                        Some(reason) if has_program => format!("PtlMEAppend: {reason}"),
+                        _ => handlers_refused("PtlMEAppend", code, has_program),
+                    };
+                    self.warn(cluster, rank, &why);
                     return Err(code);
                 }
             };
@@ -136,7 +141,7 @@ impl Processes {
         after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
     }
 
-    fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
+    pub fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
         let matching = !matches!(call.op, Op::PtlLEAppend | Op::PtlLESearch);
         let me = match matching {
             true => self.job.data(call.caller),

@@ -59,6 +59,14 @@ impl Wait {
         }
     }
 
+    /// The name of the call that waits for counters or events.
+    pub fn call(&self) -> Option<&'static str> {
+        match self {
+            Wait::Counters { call, .. } | Wait::Queues { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
     /// Describes what the thread waits for, for the report of a deadlock.
     pub fn describe(&self, card: &mut Nic) -> String {
         let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
@@ -66,7 +74,8 @@ impl Wait {
             Wait::Counters { call, tests, .. } => {
                 let counters = list(&mut tests.iter().map(|(ct, test)| {
                     let now = card.ct_value(*ct).map_or(String::new(), |now| format!(", which is {}", now.success));
-                    format!("counter {ct:#x} to reach {test}{now}")
+                    let silence = card.silence(*ct).map_or(String::new(), |why| format!(" ({why})"));
+                    format!("counter {ct:#x} to reach {test}{now}{silence}")
                 }));
                 format!("{call} for {counters}")
             }

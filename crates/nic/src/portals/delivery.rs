@@ -81,7 +81,8 @@ impl Portals {
         let ok = fail == NiFail::Ok;
         let silent = entry.has(me::EVENT_COMM_DISABLE) || ok && entry.has(me::EVENT_SUCCESS_DISABLE);
         let bytes = entry.has(me::EVENT_CT_BYTES);
-        let ct = if entry.has(me::EVENT_CT_COMM) { entry.ct } else { ptl::CT_NONE };
+        let counts = entry.has(me::EVENT_CT_COMM);
+        let ct = entry.ct;
         let (pt_index, user_ptr) = (entry.pt_index, entry.user_ptr);
         // App. B.1: a PENDING message does not complete the entry, which waits for another message. Nor does a message
         // use it up that has given its room back.
@@ -100,7 +101,11 @@ impl Portals {
         if error.is_some() || !silent && !pending {
             self.post(index, eq, event);
         }
-        if !pending {
+        if !pending && !counts && ct != ptl::CT_NONE {
+            if let Ok(counter) = self.used_interface(index)?.counters.get_mut(ct) {
+                counter.uncounted += 1;
+            }
+        } else if !pending {
             let amount = if bytes { placement.mlength } else { 1 };
             self.count(index, ct, if ok { success(amount) } else { FAILURE });
         }

@@ -60,6 +60,8 @@ impl EventRing {
 pub struct Counter {
     /// Its value.
     pub value: CtEvent,
+    /// Number of messages that have ended on entries which name this counter, but have no option by which it counts them.
+    pub uncounted: u64,
     /// Waiting operations by threshold, then by order of posting.
     waiting: Vec<(u64, TriggeredOp)>,
 }

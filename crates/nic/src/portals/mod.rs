@@ -36,6 +36,7 @@ pub use descriptor::MemoryDescriptor;
 pub use effect::{Effect, InternalError, Notice};
 pub use entry::{Entry, Placement};
 pub use initiator::Initiated;
+pub(crate) use interface::{Interface, index_of_options};
 pub use interface::{MAX_VOLATILE_SIZE, default_limits};
 pub use likeness::Likeness;
 pub use matching::Delivery;

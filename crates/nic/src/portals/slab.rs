@@ -77,6 +77,11 @@ impl<T> Slab<T> {
         Ok(handle(self.kind, self.interface, slot.0, index))
     }
 
+    /// Whether an object has had a handle with this index.
+    pub fn has_made(&self, handle: Handle) -> bool {
+        ((handle & 0xffff) as usize) < self.slots.len()
+    }
+
     fn index(&self, handle: Handle) -> Option<usize> {
         let index = (handle & 0xffff) as usize;
         let (generation, _) = self.slots.get(index)?;

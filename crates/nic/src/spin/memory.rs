@@ -54,6 +54,12 @@ impl Spin {
         pieces.get(memory).cloned()
     }
 
+    /// Bytes of HPU memory that programs have allocated.
+    pub(crate) fn allocated(&self) -> u64 {
+        let pieces = self.hpu_memory.iter().flatten().flat_map(|pieces| pieces.iter());
+        pieces.map(|(_, memory)| u64::from(memory.length)).sum()
+    }
+
     /// Prepares the handlers of an entry, header, payload and completion, and writes the initial state of the memory
     /// that they share.
     ///
