@@ -86,3 +86,17 @@ def test_a_report_that_cannot_be_written_is_an_error_before_the_run(tmp_path: Pa
         assert result.exit_code == 1
         assert result.stderr == f"spinkit: cannot write {missing}: there is no folder {missing.parent}\n"
         assert result.stdout == ""
+
+
+@pytest.mark.parametrize("words", ["--help", "machines", "goal --help", "reproduce no-such-experiment", "doctor"])
+def test_a_reader_that_stops_early_ends_a_command_quietly(words: str) -> None:
+    """As in `… | head` and `… 2>&1 | head`."""
+    command = [sys.executable, "-m", "spinkit", *words.split()]
+    for both in (False, True):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(command, stdout=write, stderr=write if both else subprocess.PIPE, check=False)
+        os.close(write)
+        assert done.returncode in (0, 1)
+        assert both or b"Traceback" not in done.stderr
+        assert both or b"ipe" not in done.stderr

@@ -6,7 +6,7 @@
 //! Reading a simulated clock takes no time. But a thread that reads it again and again waits for a time, so its further
 //! reads take 25 ns each (`spin_time_ps`).
 //!
-//! Simulated clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in
+//! Simulated clocks start at a fixed date unless spinrun names another, so runs are reproducible. CPU-time clocks stay real, and so does everything in
 //! processes that are no ranks (without `libportals.so`, not started by spinrun, or forked by a rank), such as a shell or
 //! a compiler.
 
@@ -27,7 +27,7 @@ mod sleep;
 mod tsc;
 
 use libc::{c_int, c_void, clockid_t, time_t, timespec, timeval};
-use simulator::{Simulator, SleepPs, TimePs};
+use simulator::{EPOCH_S, Simulator, SleepPs, TimePs};
 use std::ffi::CStr;
 use std::mem::transmute;
 
@@ -41,13 +41,32 @@ extern "C" fn start() {
     unsafe {
         let time = libc::dlsym(libc::RTLD_DEFAULT, c"spin_time_ps".as_ptr());
         let sleep = libc::dlsym(libc::RTLD_DEFAULT, c"spin_sleep_ps".as_ptr());
-        if time.is_null() || sleep.is_null() {
+        if time.is_null() || sleep.is_null() || is_program_of_rank() {
             #[cfg(target_arch = "x86_64")]
             tsc::restore();
             return;
         }
         simclock_begin(transmute::<*mut c_void, TimePs>(time), transmute::<*mut c_void, SleepPs>(sleep));
     }
+}
+
+/// Returns the value of a variable that is a number.
+fn number(name: &CStr) -> Option<u64> {
+    // SAFETY: a valid string, and the value is one until the program changes it, which no other thread does meanwhile.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(value) }.to_str().ok()?.parse().ok()
+}
+
+/// Whether this process is one that a rank has started, in a job whose program need not use `libportals.so`, which is preloaded for its
+/// clocks. It is a rank only when it calls that library.
+fn is_program_of_rank() -> bool {
+    // SAFETY: a plain system call.
+    let parent = unsafe { libc::getppid() };
+    number(c"SPIN_PLAIN").is_some() && number(c"SPIN_SIM_PID") != Some(parent as u64)
 }
 
 /// Switches sleeps, and clocks if spinrun says so, to simulated time. `libportals.so` calls it at its first use too, as a
@@ -63,7 +82,8 @@ pub unsafe extern "C" fn simclock_begin(time_ps: TimePs, sleep_ps: SleepPs) {
         return;
     }
     let has_clocks = has(c"SPIN_SIMULATED_CLOCK");
-    Simulator::set(Some(Simulator { time_ps, sleep_ps, has_clocks }));
+    let start_s = number(c"SPIN_CLOCK_START").unwrap_or(EPOCH_S);
+    Simulator::set(Some(Simulator { time_ps, sleep_ps, has_clocks, start_s }));
     // SAFETY: registers a function that only changes this library's state, and a setting of the thread.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     #[cfg(target_arch = "x86_64")]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{c_long, clockid_t, time_t, timespec};
 
-/// The start of simulated time: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
-const EPOCH_S: u64 = 1_510_444_800;
+/// The start of simulated time unless the user names another: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
+pub const EPOCH_S: u64 = 1_510_444_800;
 /// Picoseconds of a second.
 pub const PS_PER_S: u64 = 1_000_000_000_000;
 
@@ -18,6 +18,8 @@ pub struct Simulator {
     pub sleep_ps: SleepPs,
     /// Whether clocks show simulated time too.
     pub has_clocks: bool,
+    /// The date at which wall clocks start, in seconds of the Unix epoch.
+    pub start_s: u64,
 }
 
 /// The type of `spin_time_ps`.
@@ -55,7 +57,7 @@ impl Simulator {
     /// Returns the simulated time of a clock: since the epoch for wall clocks, since the start of the job for others.
     pub fn time(&self, clock: clockid_t) -> timespec {
         let ps = self.now_ps();
-        let start = if wall(clock) { EPOCH_S } else { 0 };
+        let start = if wall(clock) { self.start_s } else { 0 };
         timespec { tv_sec: (start + ps / PS_PER_S) as time_t, tv_nsec: (ps % PS_PER_S / 1000) as c_long }
     }
 

@@ -123,7 +123,9 @@ fn check(file: PathBuf) -> Result<(), GoalError> {
         let schedule_lines = outcome.unreceived.iter().map(|&op| schedule.describe(op).to_string()).collect();
         return Err(GoalError::Lost { file, schedule_lines });
     }
-    files::print(|out| writeln!(out, "{}: {} ranks, {} operations: ok", file.display(), schedule.ranks(), schedule.len()))
+    files::print(|out| {
+        writeln!(out, "{}: {} ranks, {} operations: ok", file.display(), schedule.ranks(), schedule.len())
+    })
 }
 
 fn show(schedule: &Schedule, ranks: Vec<u32>) -> Result<(), GoalError> {

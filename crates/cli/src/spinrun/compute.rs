@@ -3,10 +3,12 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use host::{Computation, ComputeTimes};
 use output::Output;
 use serde::{Deserialize, Serialize};
+use sim::Time;
 use thiserror::Error;
 
 /// What a file of recorded times says that it is.
@@ -47,6 +49,21 @@ impl Compute {
         }
     }
 
+    /// Tells the user at the end of a run on simulated clocks that the ranks' computation was free, if it was and the program's results depend
+    /// on it: it took a second of CPU time, and each rank a tenth of the simulated time.
+    pub fn tell_if_free(&self, ranks: u32, end: Time) {
+        let used = cpu_time_of_ranks();
+        let simulated_ps = u128::from(end.as_ps()) * u128::from(ranks);
+        let is_significant = used >= Duration::from_secs(1) && used.as_nanos() * 10_000 >= simulated_ps;
+        if *self == Compute::Measured(0) && is_significant {
+            eprintln!(
+                "spinrun: note: the ranks' own computation, {:.1} s of CPU time, has taken no simulated time (--compute zero), so rates that \
+                 the program prints leave it out; --compute measured:1 charges it",
+                used.as_secs_f64()
+            );
+        }
+    }
+
     /// Returns what the simulator does with the times of a job of this number of ranks.
     ///
     /// # Errors
@@ -58,6 +75,17 @@ impl Compute {
             Compute::Replay(path) => read(path, ranks).map(|times| Computation::replay(times, AS_MEASURED)),
         }
     }
+}
+
+/// Returns the CPU time that the ranks, which have ended, have spent in their own code and libraries.
+fn cpu_time_of_ranks() -> Duration {
+    // SAFETY: zero bytes are a value, and the kernel fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    Duration::new(usage.ru_utime.tv_sec as u64, usage.ru_utime.tv_usec as u32 * 1000)
 }
 
 fn parse_scale(text: &str) -> Result<u64, String> {

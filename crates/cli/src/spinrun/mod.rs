@@ -1,6 +1,7 @@
 //! `spinrun -n N PROG` is to sPIN what mpirun is to MPI: it runs a program as N ordinary processes, and simulates network,
 //! cards, handlers and time.
 
+mod clocks;
 mod compute;
 mod gdb;
 mod links;
@@ -38,6 +39,7 @@ use crate::messages;
 use crate::noise;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
+use clocks::Clock;
 use compute::Compute;
 use provider::Provider;
 use start::{Facts, Start};
@@ -48,12 +50,10 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 const TIMED_OUT: u8 = 124;
 /// The exit status of a test that cannot run on this system (automake, meson).
 const SKIPPED: i32 = 77;
-/// The variable that makes `libsimclock.so` show simulated time on clocks too.
-const SIMULATED_CLOCK: &str = "SPIN_SIMULATED_CLOCK";
-/// The variable with the frequency of the time-stamp counter in Hz, for `libsimclock.so`.
-const TSC_HZ: &str = "SPIN_TSC_HZ";
 /// The variable with the kind of the cards, by which the libfabric provider chooses its protocols.
 const NIC_KIND: &str = "SPIN_NIC";
+/// The variable that tells `libsimclock.so` that only the process which spinrun has started is a rank before it calls `libportals.so`.
+const PLAIN: &str = "SPIN_PLAIN";
 /// The exit status of a process that a signal has ended is this number plus the signal's.
 const SIGNALLED: i32 = 128;
 
@@ -128,7 +128,20 @@ struct Options {
     compute: Compute,
     /// Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated time
     #[arg(long, value_enum, default_value_t = Clock::Real)]
+    #[arg(
+        long_help = "Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated \
+        time.\n\n\
+        Simulated clocks begin on 2017-11-12 at 0:00 UTC in every run, unless --clock-start names another date, so that runs are the \
+        same. A program that names files by the date thus writes the same files in every run."
+    )]
     clock: Clock,
+    /// Date at which the clocks of --clock simulated begin: `now`, or seconds since 1970 [default: 2017-11-12 0:00 UTC]
+    #[arg(long, value_name = "now|SECONDS", value_parser = clocks::Start::parse)]
+    #[arg(
+        long_help = "Date at which the clocks of --clock simulated begin: `now`, or seconds since 1970 [default: 2017-11-12 0:00 UTC].\n\n\
+        With `now`, what a program writes of the date differs from run to run."
+    )]
+    clock_start: Option<clocks::Start>,
     /// Check whether a rank busy-waits on its memory after MS milliseconds without a library call
     #[arg(long, value_name = "MS|off", default_value = "20", value_parser = parse_quantum)]
     #[arg(
@@ -196,14 +209,6 @@ struct Options {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Clock {
-    /// The time of this computer
-    Real,
-    /// Simulated time
-    Simulated,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -316,9 +321,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let machine = load_machine(options, &sdk)?;
     let mut env: Vec<_> = pmi_library(&sdk);
     env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
-    if options.clock == Clock::Simulated {
-        env.push((SIMULATED_CLOCK.into(), "1".into()));
-        env.push((TSC_HZ.into(), tsc_hz().to_string().into()));
+    env.extend(clocks::variables(options.clock, options.clock_start));
+    if options.clock == Clock::Real && options.clock_start.is_some() {
+        eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
     }
     let provider = Provider::find(&sdk).map_err(RunError::Provider)?;
     env.extend(provider.iter().flat_map(Provider::variables));
@@ -332,6 +337,10 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     env.extend(lenient_sanitizer(&libraries, &env));
     let lib_dir = sdk.lib_dir()?;
+    let preloaded = preloaded(&libraries, options.clock);
+    if preloaded.is_only_for_clocks {
+        env.push((PLAIN.into(), "1".into()));
+    }
     let program = &options.program[0];
     let facts = Facts::of(program, &libraries, |name| variable(&env, name), &lib_dir);
     let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
@@ -348,7 +357,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         ranks: options.n as usize,
         env,
         tag_output: options.tag_output,
-        preload: preloaded(&libraries).iter().map(|library| lib_dir.join(library)).collect(),
+        preload: preloaded.libraries.iter().map(|library| lib_dir.join(library)).collect(),
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
@@ -413,6 +422,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
     let when = options.progress.unwrap_or_else(|| progress_by_default(options));
     let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
+    if options.clock == Clock::Simulated {
+        options.compute.tell_if_free(options.n, world.now());
+    }
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
     }
@@ -488,15 +500,6 @@ fn refuse_source(program: &Path) -> Result<(), RunError> {
     Err(RunError::Source(program.display().to_string(), name))
 }
 
-/// Returns the frequency of the simulated time-stamp counter in Hz: the one that the kernel reports for this computer's first
-/// CPU, as programs convert ticks by it; 1 GHz if there is none.
-fn tsc_hz() -> u64 {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok());
-    let speed = speed.filter(|mhz: &f64| (1.0..1e6).contains(mhz));
-    speed.map_or(1_000_000_000, |mhz| (mhz * 1e6).round() as u64)
-}
-
 /// Returns the exit status of a run whose ranks have all succeeded: 1 if it fails by an option.
 fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 {
     let program = options.program[0].to_string_lossy();
@@ -525,19 +528,28 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     })
 }
 
+/// The libraries to preload into a program.
+struct Preloaded {
+    libraries: &'static [&'static str],
+    /// Whether `libportals.so` is there only because the clocks of a program that may not use it are simulated.
+    is_only_for_clocks: bool,
+}
+
 /// Returns the libraries to preload into a program with these libraries. One that starts through PMIx, as Open MPI 5 does, reads clocks before
 /// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later.
-fn preloaded(libraries: &[PathBuf]) -> &'static [&'static str] {
+fn preloaded(libraries: &[PathBuf], clock: Clock) -> Preloaded {
     let has = |start: &str| {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
         libraries.iter().any(named)
     };
     let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
-    match (has("libpmix"), has("libportals") || has("libmpi")) {
-        (true, _) => all,
-        (false, true) => &all[..1],
-        (false, false) => &all[..2],
-    }
+    let (libraries, is_only_for_clocks): (&[_], _) = match (has("libpmix"), has("libportals") || has("libmpi")) {
+        (true, _) => (all, false),
+        (false, true) => (&all[..1], false),
+        (false, false) if clock == Clock::Simulated => (all, true),
+        (false, false) => (&all[..2], false),
+    };
+    Preloaded { libraries, is_only_for_clocks }
 }
 
 /// Returns the value that a variable of the ranks has if `env` is added to those of this process.

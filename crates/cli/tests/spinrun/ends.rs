@@ -62,7 +62,10 @@ fn a_deadlock_names_what_every_rank_waits_for() {
 fn a_deadlock_names_calls_that_were_refused() {
     let run = ends("-n 2", "ignore");
     let why = "length: local_offset 1 + 8 B exceeds the descriptor's 8 B";
-    run.ended(1, &format!("spinrun:   PtlPut has returned PTL_ARG_INVALID, 4 times, first to rank 0 at 1000.000 ns: {why}\n"));
+    run.ended(
+        1,
+        &format!("spinrun:   PtlPut has returned PTL_ARG_INVALID, 4 times, first to rank 0 at 1000.000 ns: {why}\n"),
+    );
     assert!(!run.err.contains("refused: "));
     let run = ends("-v -n 2", "ignore");
     let told: Vec<_> = run.err.lines().filter(|line| line.contains("refused: ")).collect();

@@ -68,6 +68,18 @@ pub fn plain(name: &str) -> PathBuf {
     })
 }
 
+/// A program of `tests/programs` that links no library of ours.
+pub fn without_portals(name: &str) -> PathBuf {
+    once(name, |path| {
+        let source = home().join("tests/programs").join(name).with_extension("c");
+        run(Command::new("cc")
+            .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"])
+            .arg(source)
+            .arg("-o")
+            .arg(path));
+    })
+}
+
 /// The program of the ping-pong experiment.
 pub fn ping_pong() -> PathBuf {
     once("ping-pong", |path| spincc(&home().join("experiments/ping-pong/ping-pong.c"), &[], path))

@@ -21,7 +21,9 @@ fn are_those_of_the_machine() {
 #[test]
 fn are_enforced() {
     for options in ["", OTHER] {
-        for (case, limit) in [("user_header", "me->user_hdr_size: "), ("initial_state", "me->hpu_initial_state_length: ")] {
+        for (case, limit) in
+            [("user_header", "me->user_hdr_size: "), ("initial_state", "me->hpu_initial_state_length: ")]
+        {
             limits(options, case).ended(0, &format!("spinrun: warning: rank 1: PtlMEAppend: {limit}"));
         }
         assert_eq!(limits(options, "payload_size").ok(), "");

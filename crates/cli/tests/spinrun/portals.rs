@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::harness::{Run, home, libraries, plain, reported, scratch, spinrun};
+use crate::harness::{Run, home, libraries, plain, reported, scratch, spinrun, without_portals};
 
 const NICS: [&str; 3] = ["rdma", "portals4", "spin"];
 
@@ -73,6 +73,40 @@ fn computing_can_be_measured() {
     // The program computes for 5 ms of its CPU time; all other work is negligible at this scale.
     let measured = end("--compute measured:100");
     assert!(measured >= 500_000_000_000, "{measured}");
+}
+
+#[test]
+fn clocks_of_a_program_without_portals_are_simulated_too() {
+    let program = without_portals("dates");
+    let year = Command::new("date").arg("+%Y").output().unwrap().stdout;
+    let year = String::from_utf8(year).unwrap();
+    // 2017-11-12 0:00 UTC; the child is no rank, and has the real date.
+    let run = spinrun("--clock simulated", &program, "").ok();
+    assert_eq!(run, format!("1510444800 0 0 1510444800 1510444800\n1510444801 1 1 1510444801 1510444801\n{year}"));
+    let run = spinrun("--clock simulated --clock-start 1600000000", &program, "").ok();
+    assert_eq!(run, format!("1600000000 0 0 1600000000 1600000000\n1600000001 1 1 1600000001 1600000001\n{year}"));
+    let run = spinrun("--clock simulated --clock-start now", &program, "").ok();
+    let begun: u64 = run.split(' ').next().unwrap().parse().unwrap();
+    assert!(begun > 1_700_000_000, "{run}");
+    assert!(run.contains(&format!("\n{} 1 1 ", begun + 1)), "{run}");
+    let run = spinrun("--clock-start now", &program, "");
+    assert_eq!(run.err, "spinrun: note: --clock-start has no effect without --clock simulated\n");
+    spinrun("--clock-start today", &program, "").ended(2, "is `now`, or a number of seconds since 1970");
+}
+
+#[test]
+fn a_free_computation_is_told_once() {
+    let program = without_portals("dates");
+    let run = spinrun("--clock simulated", &program, "compute");
+    let line = run.err.lines().next().unwrap_or_default();
+    assert!(line.starts_with("spinrun: note: the ranks' own computation, "), "{}", run.err);
+    assert!(
+        line.contains(" s of CPU time, has taken no simulated time (--compute zero), so rates that "),
+        "{}",
+        run.err
+    );
+    assert_eq!((run.status, run.err.lines().count()), (0, 1), "{}", run.err);
+    assert_eq!(spinrun("--clock simulated", &program, "").err, "");
 }
 
 #[test]
