@@ -44,7 +44,7 @@ int PMI_Init(int *spawned);
 /* *initialized becomes 1 between PMI_Init and PMI_Finalize, else 0. */
 int PMI_Initialized(int *initialized);
 int PMI_Finalize(void);
-/* Prints message, unless it is NULL, and ends the job with this exit status, 1 in place of 0. Does not return. */
+/* Prints message, unless it is NULL, and ends the job with this exit status. Does not return. */
 int PMI_Abort(int exit_code, const char *message);
 
 int PMI_Get_size(int *size);

@@ -267,6 +267,11 @@ impl Job {
     }
 
     /// Returns the ranks to which PMI has refused something, and why, once.
+    /// Whether this rank has asked by PMI that the job ends with its status.
+    pub fn has_aborted(&self, rank: usize) -> bool {
+        self.pmi.has_aborted(rank)
+    }
+
     pub fn pmi_refusals(&mut self) -> Vec<(usize, &'static str)> {
         self.pmi.refusals()
     }

@@ -276,9 +276,9 @@ pub unsafe extern "C" fn PMI_Abort(status: c_int, message: *const c_char) -> c_i
         let message = unsafe { CStr::from_ptr(message) };
         eprintln!("{}", message.to_string_lossy().trim_end());
     }
-    // The process ends with a failure even if the simulator cannot be told.
+    // The process ends even if the simulator cannot be told.
     let _ = with_job(|job| job.wire.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));
-    std::process::exit(if status & 0xff == 0 { 1 } else { status });
+    std::process::exit(if status & 0xff == 0 { c_int::from(status != 0) } else { status });
 }
 
 /// The C function.

@@ -148,7 +148,7 @@ pub unsafe extern "C" fn PMIx_Abort(
     if let Err(error) = told {
         return error;
     }
-    std::process::exit(if code & 0xff == 0 { 1 } else { code });
+    std::process::exit(if code & 0xff == 0 { c_int::from(code != 0) } else { code });
 }
 
 /// The C function. Values are visible to all ranks as soon as they are put.

@@ -66,7 +66,7 @@ impl Store {
 
     /// Tells the simulator that the job fails.
     pub fn abort(&mut self, code: i32) {
-        // The process ends with a failure even if the simulator cannot be told.
+        // The process ends even if the simulator cannot be told.
         let _ = self.job.connection.tell(&format!("cmd=abort exitcode={code}"));
     }
 

@@ -621,7 +621,7 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
 fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
     let program = program.to_string_lossy();
     match end {
-        End::Finished => 0,
+        End::Finished | End::Aborted { .. } => 0,
         End::RankFailed { rank, status, at } => {
             let status = *status;
             match (status.code(), status.signal()) {

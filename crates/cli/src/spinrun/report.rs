@@ -77,6 +77,7 @@ struct Parameter {
 #[serde(tag = "how", rename_all = "kebab-case")]
 enum EndReport {
     Finished,
+    Aborted { rank: usize },
     RankFailed { rank: usize, code: Option<i32>, signal: Option<i32> },
     BadProgram { rank: usize, message: String },
     Deadlock { waits: Vec<String> },
@@ -264,6 +265,7 @@ fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
 fn end_report(end: &End) -> EndReport {
     match end {
         End::Finished => EndReport::Finished,
+        End::Aborted { rank } => EndReport::Aborted { rank: *rank },
         End::RankFailed { rank, status, .. } => {
             EndReport::RankFailed { rank: *rank, code: status.code(), signal: status.signal() }
         }

@@ -136,7 +136,7 @@ impl Job {
                 return Pause::Refused { rank, message: format!("PMI: {message}") };
             }
             if let Some(code) = self.pmi.aborted(rank) {
-                return Pause::Exited { rank, status: failure(code) };
+                return Pause::Exited { rank, status: abort_status(code) };
             }
             if let Some((rank, status)) = self.ended(rank) {
                 return Pause::Exited { rank, status };
@@ -229,7 +229,7 @@ impl Job {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         self.forget_killed_threads(rank);
         let status = process::reap(pid)?;
-        let status = self.pmi.disconnect(rank).map_or(status, failure);
+        let status = self.pmi.disconnect(rank).map_or(status, abort_status);
         self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
         if let Some(output) = &mut self.output {
             output.finish(rank);
@@ -238,7 +238,8 @@ impl Job {
     }
 }
 
-/// Returns the exit status of a rank that has asked to abort the job with this code. It is a failure whatever the code.
-fn failure(code: i32) -> ExitStatus {
-    ExitStatus::from_raw((code & 0xff).max(1) << 8)
+/// Returns the exit status of a rank that has asked to abort the job with this code. Of other codes than 0, one whose low byte is 0 is a
+/// failure, too.
+fn abort_status(code: i32) -> ExitStatus {
+    ExitStatus::from_raw((code & 0xff).max(i32::from(code != 0)) << 8)
 }

@@ -25,6 +25,8 @@ pub struct Pmi {
     first: Option<usize>,
     spoken: bool,
     /// What was refused, by rank, until [`Pmi::refusals`] has reported it.
+    /// The rank that has asked to abort the job.
+    aborter: Option<usize>,
     refusals: Vec<(usize, &'static str)>,
 }
 
@@ -42,7 +44,14 @@ impl Pmi {
     /// Makes the connections of a job with this number of ranks, none of which is connected yet.
     pub fn new(ranks: usize) -> Pmi {
         let clients = (0..ranks).map(|_| None).collect();
-        Pmi { ranks: clients, board: Board::new(ranks), first: None, spoken: false, refusals: Vec::new() }
+        Pmi {
+            ranks: clients,
+            board: Board::new(ranks),
+            first: None,
+            spoken: false,
+            aborter: None,
+            refusals: Vec::new(),
+        }
     }
 
     /// Connects a rank that is about to start. Returns the descriptor that the rank must get.
@@ -101,7 +110,10 @@ impl Pmi {
                 Ok(Answer::Line(answer)) => client.send(&answer),
                 Ok(Answer::None) => {}
                 Ok(Answer::Barrier) => client.in_barrier = true,
-                Ok(Answer::Abort(code)) => client.aborted = Some(code),
+                Ok(Answer::Abort(code)) => {
+                    client.aborted = Some(code);
+                    self.aborter.get_or_insert(rank);
+                }
                 Ok(Answer::Refused(answer, why)) => {
                     client.send(&answer);
                     self.refusals.push((rank, why));
@@ -137,6 +149,11 @@ impl Pmi {
     }
 
     /// Whether this rank was the first to send a line. Returns true only once.
+    /// Whether this rank has asked to abort the job, also when it has ended since.
+    pub fn has_aborted(&self, rank: usize) -> bool {
+        self.aborter == Some(rank)
+    }
+
     pub fn has_begun(&mut self, rank: usize) -> bool {
         self.first.take_if(|first| *first == rank).is_some()
     }

@@ -7,6 +7,11 @@ use sim::Time;
 pub enum End {
     /// Every rank has ended by itself with status 0.
     Finished,
+    /// A rank has asked, with status 0, that the job ends (`shmem_global_exit(0)`).
+    Aborted {
+        /// The rank.
+        rank: usize,
+    },
     /// A rank has failed.
     RankFailed {
         /// The rank.

@@ -105,7 +105,9 @@ impl Processes {
         state.end = cluster.now();
         state.waits.clear();
         let is_doomed = state.is_doomed;
-        if status.success() || is_doomed {
+        if status.success() && self.job.has_aborted(rank) {
+            self.end = Some(End::Aborted { rank });
+        } else if status.success() || is_doomed {
             if is_doomed {
                 self.act(cluster, rank, |card, ports| card.process_dies(ports));
                 self.leave_barriers(cluster, rank);
