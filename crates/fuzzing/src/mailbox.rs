@@ -317,3 +317,22 @@ fn read(file: &File) -> Vec<u8> {
     file.read_exact_at(&mut bytes, 0).expect("all of it");
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rank may claim to be any process, such as those of the kernel, which have no process group.
+    #[test]
+    fn a_rank_may_claim_to_be_any_process() {
+        for pid in (0..=300).chain([PROCESS - 1, u32::MAX]) {
+            let mut job = Mailbox::new();
+            job.write(mailbox::claimed_offset(0), &1_u32.to_le_bytes());
+            job.write(slot(0, 0) + offset_of!(Slot, pid), &pid.to_le_bytes());
+            job.write(slot(0, 0) + offset_of!(Slot, op), &(Op::ALL[0] as u32).to_le_bytes());
+            job.write(slot(0, 0) + offset_of!(Slot, state), &state::REQUEST.to_le_bytes());
+            job.take_call(0);
+            assert_eq!(job.inside, [0; RANKS], "{pid}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The processes of a rank: the one that was started, and its descendants.
 
 use super::process::process_id;
-use rustix::process::getpgid;
+use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -30,10 +30,18 @@ pub fn belongs(pid: u32, to: u32) -> bool {
     }
     let Some(number) = process_id(pid) else { return false };
     // A rank leads a process group of its own, which only the rank's own descendants can join.
-    if getpgid(Some(number)).is_ok_and(|group| Some(group) == process_id(to)) {
+    if group(number).is_some_and(|group| Some(group) == process_id(to)) {
         return true;
     }
     std::iter::successors(parent(pid), |&pid| parent(pid)).take(GENERATIONS).any(|ancestor| ancestor == to)
+}
+
+/// Returns the process group of a process; `None` if it has ended, is one of the kernel's, or is in a group that this namespace does not
+/// see. The kernel then answers 0, for which rustix's function has no value.
+fn group(pid: Pid) -> Option<Pid> {
+    // SAFETY: a system call that touches no memory.
+    let group = unsafe { libc::getpgid(pid.as_raw_pid()) };
+    (group > 0).then(|| Pid::from_raw(group)).flatten()
 }
 
 /// Returns the parent of a process: the second field after the command's name (proc(5), `stat`).
@@ -47,4 +55,22 @@ fn parent(pid: u32) -> Option<u32> {
 pub fn mapped_files(pid: u32) -> BTreeSet<PathBuf> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().filter_map(|line| line.find('/').map(|start| PathBuf::from(&line[start..]))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes of the kernel are in group 0, as is the first process of a container.
+    #[test]
+    fn processes_without_a_group_belong_to_none() {
+        for pid in 1..=5 {
+            let is_alone = process_id(pid).is_none_or(|number| group(number).is_none_or(|group| group != number));
+            assert!(!is_alone || !belongs(pid, i32::MAX as u32), "{pid}");
+            assert!(!belongs(pid, u32::MAX), "{pid}");
+        }
+        assert!(belongs(7, 7));
+        // This test is a descendant of its own parent.
+        assert!(belongs(std::process::id(), std::os::unix::process::parent_id()));
+    }
 }
