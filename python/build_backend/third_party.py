@@ -20,7 +20,7 @@ SHIPPED = ("cli", "pmi", "portals", "pspinsim", "simclock", "simpmix")
 """The crates whose commands and libraries are in the wheel."""
 
 _TEXT = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|UNLICENSE)", re.IGNORECASE)
-"""How files with a licence begin."""
+"""The beginning of the names of files with a licence."""
 
 _FENCE = "~~~~"
 

@@ -78,7 +78,7 @@ def check_file_name(name: str, place: Place) -> None:
 
 
 def is_there(file: Path, test: Callable[[Path], bool] = Path.exists) -> bool:
-    """Whether a file passes a test of the system; one with a name that the system does not take passes none."""
+    """Return whether a file passes a test of the system; one with a name that the system does not take passes none."""
     try:
         return test(file)
     except (OSError, ValueError):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import json
 import os
 import shutil
 import subprocess
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from spinkit import _paths
+from spinkit import _paths, _user_cache
 from spinkit._errors import SpinkitError
 from spinkit._output import write_atomically
 from spinkit._text import console, print_block, table_box
@@ -68,30 +70,58 @@ def compiler(launcher: str, named: str | None) -> str:
     return found
 
 
-def _cache() -> Path:
-    named = os.environ.get("XDG_CACHE_HOME")
-    return Path(named) if named else Path.home() / ".cache"
-
-
 def library(home: Path, mpicc: str) -> Path:
     """Build `libspintrace.so` with this compiler, or return the one built earlier."""
-    sources = sorted((home / "sdk" / "tracer").glob("*.[ch]"))
+    folder = home / "sdk" / "tracer"
+    sources = sorted(folder.glob("*.[ch]"))
     shown = subprocess.run([mpicc, "-show"], capture_output=True, text=True, check=False)
     key = hashlib.sha256("\0".join([mpicc, shown.stdout, *_FLAGS]).encode())
     for source in sources:
         key.update(source.read_bytes())
-    built = _cache() / "spinkit" / "tracer" / key.hexdigest()[:16] / "libspintrace.so"
-    if built.is_file():
-        return built
-    built.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=built.parent) as folder:
-        fresh = Path(folder) / built.name
-        command = [mpicc, *_FLAGS, *(str(source) for source in sources if source.suffix == ".c"), "-o", str(fresh)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    built = _user_cache.folder(home, f"tracer/{key.hexdigest()[:16]}") / "libspintrace.so"
+    with _alone(built.parent):
+        if _user_cache.is_whole(built):
+            return built
+        # A fixed name, so that what a killed build leaves is replaced by the next one.
+        fresh = built.with_name("fresh.so")
+        names = [source.name for source in sources if source.suffix == ".c"]
+        with listed(fresh) as name:
+            # Compilers of MPIs are scripts, not all of which take names with blanks.
+            command = [str(Path(mpicc).absolute()) if "/" in mpicc else mpicc, *_FLAGS, *names, "-o", name]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
+            fresh.unlink(missing_ok=True)
             raise SpinkitError(f"{mpicc} cannot compile the tracer:\n{done.stderr.strip()}")
         fresh.replace(built)
+        _user_cache.seal(built)
     return built
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let other processes that want to change a folder wait."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def listed(file: Path) -> Iterator[str]:
+    """Give a file a name that may stand in `LD_PRELOAD`: the loader splits that at blanks and colons.
+
+    The name is the file's own, or one that lasts as long as the block.
+    """
+    if not set(" :$") & set(str(file)):
+        yield str(file)
+        return
+    folder = os.open(file.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/{os.getpid()}/fd/{folder}/{file.name}"
+    finally:
+        os.close(folder)
 
 
 def command_line(command: tuple[str, ...], variables: dict[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -120,9 +150,10 @@ def run(home: Path, command: tuple[str, ...], out: Path, mpicc: str | None) -> i
     for old in out.glob("rank-*.spintrace*"):
         old.unlink()
     before = os.environ.get("LD_PRELOAD")
-    preload = f"{tracer}:{before}" if before else str(tracer)
-    words, environment = command_line(command, {"LD_PRELOAD": preload, "SPINTRACE_DIR": str(out.resolve())})
-    return subprocess.run(words, env=environment, check=False).returncode
+    with listed(tracer) as name:
+        preload = f"{name}:{before}" if before else name
+        words, environment = command_line(command, {"LD_PRELOAD": preload, "SPINTRACE_DIR": str(out.resolve())})
+        return subprocess.run(words, env=environment, check=False).returncode
 
 
 def compress(out: Path) -> None:

@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use output::{Cache, CacheError};
 use thiserror::Error;
 
 /// The SDK, in a checkout or in an installation; both have the same folders below [`home`](Sdk::home).
@@ -33,6 +34,9 @@ pub enum SdkError {
              SPIN_ZIG to its path"
     )]
     NoZig,
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// `SPIN_ZIG` does not name an executable file.
     #[error("SPIN_ZIG is {0}, which is not a file")]
     BadZig(PathBuf),
@@ -118,9 +122,12 @@ impl Sdk {
         self.executable.with_file_name(name)
     }
 
-    /// Returns the folder of zig's compilation cache, and of what else is kept from one run to the next.
-    pub fn cache_dir(&self) -> PathBuf {
-        output::cache(&self.home)
+    /// Returns the cache: zig's, and what else is kept from one run to the next.
+    ///
+    /// # Errors
+    /// [`SdkError`] when others could change what is in it.
+    pub fn cache(&self) -> Result<Cache, SdkError> {
+        Ok(Cache::find(&self.home)?)
     }
 }
 

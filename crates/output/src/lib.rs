@@ -1,4 +1,5 @@
-//! Output files of commands. A file is written completely or not at all, and only regular files are replaced.
+//! Output files of commands, and the folder of what they keep ([`Cache`]). A file is written completely or not at all, and only regular
+//! files are replaced.
 //!
 //! | the path names | what happens |
 //! | --- | --- |
@@ -12,8 +13,11 @@
 //! Until it is finished a file has no name (`O_TMPFILE`), so nothing stays behind when the process is killed. Where the
 //! file system has no such files, it has an unpredictable name in the same folder and is opened with `O_EXCL`.
 
+mod cache;
+
+pub use cache::{Cache, CacheError, is_whole, seal};
+
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
-use std::env;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -217,20 +221,6 @@ pub fn complete(
         Err(error) if error.kind() == ErrorKind::BrokenPipe && path == Path::new("-") => Ok(()),
         result => result,
     }
-}
-
-/// The folder of what commands keep from one run to the next: `$SPIN_CACHE`, `.cache/zig` of the checkout `home`, or, when `home` is
-/// an installation, the user's cache.
-pub fn cache(home: &Path) -> PathBuf {
-    if let Some(folder) = env::var_os("SPIN_CACHE") {
-        return folder.into();
-    }
-    if home.join("Cargo.toml").is_file() {
-        return home.join(".cache/zig");
-    }
-    let user = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let user = user.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-    user.unwrap_or_else(env::temp_dir).join("spinkit/zig")
 }
 
 /// Whether the path names something other than a regular file, which must not be removed or replaced.

@@ -10,8 +10,9 @@ use accel::pspin::her::{Convention, ExecutionContext, HostRange, Range};
 use accel::pspin::memory::{Arena, Place};
 use accel::pspin::{Cycle, Unit};
 use hpu::Program;
-use rtl::Rtl;
+use output::Cache;
 use rtl::build::build;
+use rtl::{Rtl, RtlError};
 use rustc_hash::FxHashMap;
 use smartnic::inbound::{Arrival, Done};
 use smartnic::program::Loaded;
@@ -84,7 +85,7 @@ pub fn start(settings: Rc<Settings>, program: &Loaded) -> Result<Box<dyn Card>> 
             Ok(Box::new(Simulation::new(settings, system, program)?))
         }
         Engine::Rtl(design, home) => {
-            let library = build(home, &output::cache(home), design, warn)?;
+            let library = build(home, &Cache::find(home).map_err(RtlError::from)?, design, warn)?;
             let mut hardware = Rtl::new(&library, 0, unit.clone(), clock, program, false, watch)?;
             if let Some(wave) = &settings.wave {
                 hardware.write_wave(wave)?;

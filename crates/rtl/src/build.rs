@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use machine::{Accelerator, Machine};
+use output::{Cache, is_whole, seal};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
@@ -110,25 +111,24 @@ const LIBRARY: &str = "pspin_rtl";
 /// Folders of `rtl/` whose files belong to each design, and the harness.
 const FOLDERS: [&str; 3] = ["core", "src", "tests/harness"];
 
-/// Returns the library of a design, and builds it when the folder `cache` has none for these sources. `home` has the folder
+/// Returns the library of a design, and builds it when `cache` has none for these sources. `home` has the folder
 /// `rtl`, and `say` is told when a build begins, or when another process builds the same.
 ///
 /// # Errors
 /// When tools or sources are missing, or the build fails.
-pub fn build(home: &Path, cache: &Path, design: &Design, say: impl Fn(&str)) -> Result<PathBuf, RtlError> {
+pub fn build(home: &Path, cache: &Cache, design: &Design, say: impl Fn(&str)) -> Result<PathBuf, RtlError> {
     let rtl = home.join("rtl");
     if !rtl.join("src").is_dir() {
         return Err(RtlError::NoSources(rtl));
     }
     let tools = Tools::find(home)?;
     let key = key(&rtl, &tools, design)?;
-    let folder = cache.join("rtl").join(format!("{}-{key:016x}", design.name));
+    let parent = cache.folder("rtl")?;
+    let folder = parent.join(format!("{}-{key:016x}", design.name));
     let library = folder.join(file_name());
-    if library.is_file() {
+    if is_whole(&library) {
         return Ok(library);
     }
-    let parent = cache.join("rtl");
-    fs::create_dir_all(&parent).map_err(|error| RtlError::File(parent.clone(), error))?;
     // Another process that builds the same waits here. Compilers that outlive this process keep the lock.
     let lock = parent.join(format!(".{}-{key:016x}.lock", design.name));
     let failed = |error: rustix::io::Errno| RtlError::File(lock.clone(), error.into());
@@ -138,7 +138,7 @@ pub fn build(home: &Path, cache: &Path, design: &Design, say: impl Fn(&str)) -> 
         say(&format!("waiting for another process, which builds the hardware of {}", design.name));
         flock(&held, FlockOperation::LockExclusive).map_err(failed)?;
     }
-    if library.is_file() {
+    if is_whole(&library) {
         return Ok(library);
     }
     tools.check()?;
@@ -154,6 +154,8 @@ pub fn build(home: &Path, cache: &Path, design: &Design, say: impl Fn(&str)) -> 
         let built = room.join("design").join(file_name());
         fs::create_dir(&kept).map_err(|error| RtlError::File(kept.clone(), error))?;
         fs::rename(&built, kept.join(file_name())).map_err(|error| RtlError::File(built, error))?;
+        seal(&kept.join(file_name())).map_err(|error| RtlError::File(kept.clone(), error))?;
+        remove(&folder)?;
         fs::rename(&kept, &folder).map_err(|error| RtlError::File(folder, error))
     });
     remove(&room)?;

@@ -39,6 +39,9 @@ pub enum RtlError {
     /// A file or folder cannot be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, std::io::Error),
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] output::CacheError),
     /// A program of the build has failed.
     #[error("building the hardware has failed: see {0}\n{1}")]
     Build(PathBuf, String),

@@ -14,10 +14,10 @@ use rustix::fs::{FlockOperation, flock};
 use sim::Time;
 use smartnic::report::Report;
 
-use super::env;
 use super::options::{Arguments, Engine};
 use super::unit::Unit;
-use crate::sdk::Sdk;
+use super::{env, mirror};
+use crate::sdk::{Sdk, SdkError};
 use crate::spincc::{Error, Result};
 
 /// Builds the folder and runs its driver. Returns what the run has shown.
@@ -123,14 +123,14 @@ fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &P
     let definitions = definitions(arguments, source)?;
     let mut hasher = DefaultHasher::new();
     (source, &arguments.hpu, &definitions).hash(&mut hasher);
-    let room = sdk.cache_dir().join(format!("pspin/build/{:016x}", hasher.finish()));
+    let room = format!("pspin/build/{:016x}", hasher.finish());
+    let room = sdk.cache()?.for_make().and_then(|cache| cache.folder(room)).map_err(SdkError::from)?;
     let folder = room.join(name);
-    fs::create_dir_all(&folder).map_err(Error::write(&folder))?;
     // Another run of the same folder waits until this one has built it.
     let lock = File::open(&room).map_err(Error::read(&room))?;
     flock(&lock, FlockOperation::LockExclusive).map_err(|error| Error::write(&room)(error.into()))?;
     neighbours(parent, name, &room)?;
-    copy(source, &folder)?;
+    mirror::update(source, &folder, &room.with_extension("files"))?;
     let mut make = Command::new("make");
     make.arg("--silent").arg("-C").arg(&folder).args(["deploy", "driver"]);
     if let Some(kind) = &arguments.hpu {
@@ -180,28 +180,6 @@ fn neighbours(parent: &Path, name: &OsStr, room: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies what has changed.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    for entry in fs::read_dir(from).map_err(Error::read(from))? {
-        let entry = entry.map_err(Error::read(from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_name() == "build" || entry.file_name().to_string_lossy().starts_with("sim_") {
-            continue;
-        }
-        if source.is_dir() {
-            fs::create_dir_all(&target).map_err(Error::write(&target))?;
-            copy(&source, &target)?;
-            continue;
-        }
-        let bytes = fs::read(&source).map_err(Error::read(&source))?;
-        if fs::read(&target).is_ok_and(|old| old == bytes) {
-            continue;
-        }
-        fs::write(&target, bytes).map_err(Error::write(&target))?;
-    }
-    Ok(())
-}
-
 /// The driver that was built.
 fn drivers(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).map_err(Error::read(folder))?;
@@ -209,7 +187,7 @@ fn drivers(folder: &Path) -> Result<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("sim_") && !name.ends_with("_debug") && path.is_file()
+            mirror::is_driver(path) && !name.ends_with("_debug")
         })
         .collect();
     found.sort();

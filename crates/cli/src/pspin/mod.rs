@@ -2,7 +2,7 @@
 //!
 //! * `env`: the environment variables with which such programs are built
 //! * `options`: what `run` is told; `unit`: the machine; `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
-//!   layout; `table`: what a run has shown
+//!   layout, which is built in a copy, `mirror`; `table`: what a run has shown
 //! * `lockstep`: compares hardware and model
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
@@ -11,6 +11,7 @@ mod cc;
 mod env;
 mod folder;
 mod lockstep;
+mod mirror;
 mod options;
 mod run;
 mod table;

@@ -52,7 +52,7 @@ impl Unit {
     /// When tools are missing, or the build fails.
     pub fn hardware(&self, sdk: &Sdk, name: &str, is_traced: bool) -> Result<PathBuf> {
         let design = Design { is_traced, ..self.design.clone().expect("the machine has a PsPIN unit") };
-        let library = build(&sdk.home, &sdk.cache_dir(), &design, |text| eprintln!("{name}: note: {text}"));
+        let library = build(&sdk.home, &sdk.cache()?, &design, |text| eprintln!("{name}: note: {text}"));
         Ok(library?)
     }
 }

@@ -47,7 +47,8 @@ pub fn program(tools: &Tools, options: &Options) -> Result<()> {
         command.arg(image_object(tools, options, &image.image)?);
     }
     let lib_dir = tools.sdk.lib_dir()?;
-    command.arg("-L").arg(&lib_dir).arg("-lportals").arg(format!("-Wl,-rpath,{}", lib_dir.display()));
+    // Not by -Wl, which splits at commas.
+    command.arg("-L").arg(&lib_dir).args(["-lportals", "-Xlinker", "-rpath", "-Xlinker"]).arg(&lib_dir);
     // The program is linked in a temporary folder, so that an existing output is replaced only by a complete one.
     let linked = tools.temp_path("program");
     tools.run(command.arg("-o").arg(&linked))?;

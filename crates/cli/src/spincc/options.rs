@@ -34,7 +34,7 @@ and -fsyntax-only only the host compiler runs.
 Environment:
   SPIN_HOST_CC, SPIN_HOST_CXX  host compilers (default: cc, c++)
   SPIN_ZIG                     zig, the compiler for the card
-  SPIN_CACHE                   folder of zig's compilation cache
+  SPIN_CACHE                   folder of what is kept from run to run, such as zig's cache
   SPIN_LIBDIR                  folder of libportals.so
   SPINKIT_HOME                 folder of the SDK
 ";

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::kind::Kind;
 use super::options::{Language, Options};
 use super::{Error, Result};
-use crate::sdk::Sdk;
+use crate::sdk::{Sdk, SdkError};
 
 /// The SDK, the compilers, and a folder for temporary files.
 pub struct Tools {
@@ -67,7 +67,7 @@ impl Tools {
     /// zig.
     pub fn zig(&self) -> Result<Command> {
         let mut command = Command::new(self.zig_path()?);
-        let cache = self.sdk.cache_dir();
+        let cache = self.sdk.cache()?.folder("").map_err(SdkError::from)?;
         command.env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
         Ok(command)
     }

@@ -5,6 +5,7 @@ mod clocks;
 mod compute;
 mod gdb;
 mod links;
+mod listable;
 mod provider;
 mod report;
 mod start;
@@ -41,6 +42,7 @@ use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 use clocks::Clock;
 use compute::Compute;
+use listable::Listable;
 use provider::Provider;
 use start::{Facts, Start};
 
@@ -257,6 +259,8 @@ enum RunError {
          \"sc17\", such as --machine sc17-int"
     )]
     NoSanitizer,
+    #[error("cannot open {}: {error}", path.display())]
+    Folder { path: PathBuf, error: io::Error },
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
@@ -337,12 +341,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     env.extend(lenient_sanitizer(&libraries, &env));
     let lib_dir = sdk.lib_dir()?;
-    let preloaded = preloaded(&libraries, options.clock);
+    let preloaded = preloaded(&libraries, options.clock, &lib_dir);
     if preloaded.is_only_for_clocks {
         env.push((PLAIN.into(), "1".into()));
     }
+    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
     let program = &options.program[0];
-    let facts = Facts::of(program, &libraries, |name| variable(&env, name), &lib_dir);
+    let facts = Facts::of(program, &libraries, |name| variable(&env, name));
     let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
     let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
     if options.verbose && options.n > 1 {
@@ -357,7 +362,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         ranks: options.n as usize,
         env,
         tag_output: options.tag_output,
-        preload: preloaded.libraries.iter().map(|library| lib_dir.join(library)).collect(),
+        preload: preloaded.libraries.iter().map(|library| listed.name().join(library)).collect(),
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
@@ -536,14 +541,16 @@ struct Preloaded {
 }
 
 /// Returns the libraries to preload into a program with these libraries. One that starts through PMIx, as Open MPI 5 does, reads clocks before
-/// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later.
-fn preloaded(libraries: &[PathBuf], clock: Clock) -> Preloaded {
+/// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later. A program
+/// cannot find `libportals.so` by itself in a folder whose name has a colon, as the paths that it keeps are a list.
+fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
     let has = |start: &str| {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
         libraries.iter().any(named)
     };
     let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
-    let (libraries, is_only_for_clocks): (&[_], _) = match (has("libpmix"), has("libportals") || has("libmpi")) {
+    let is_list = lib_dir.as_os_str().as_bytes().contains(&b':');
+    let (libraries, is_only_for_clocks): (&[_], _) = match (has("libpmix") || is_list, has("libportals") || has("libmpi")) {
         (true, _) => (all, false),
         (false, true) => (&all[..1], false),
         (false, false) if clock == Clock::Simulated => (all, true),

@@ -74,21 +74,15 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Finds the facts about a program that links these libraries, whose ranks have these variables, and into which the files of the
-    /// folder `preloaded` are preloaded.
-    pub fn of(
-        program: &OsStr,
-        libraries: &[PathBuf],
-        variable: impl Fn(&str) -> Option<OsString>,
-        preloaded: &Path,
-    ) -> Facts {
+    /// Finds the facts about a program that links these libraries, and whose ranks have these variables.
+    pub fn of(program: &OsStr, libraries: &[PathBuf], variable: impl Fn(&str) -> Option<OsString>) -> Facts {
         let Some(image) = links::find(program).as_deref().and_then(Image::read) else {
             let objection = Some("it is no program that the system's loader starts".to_owned());
             return Facts { objection, speaks_no_pmi: false };
         };
         let foreign = foreign_code(libraries, variable);
         let speaks_no_pmi = foreign.is_none() && !image.names_pmi && !TO_OTHERS.iter().any(|name| image.imports(name));
-        Facts { objection: foreign.or_else(|| image.objection(preloaded)), speaks_no_pmi }
+        Facts { objection: foreign.or_else(|| image.objection()), speaks_no_pmi }
     }
 }
 
@@ -156,14 +150,12 @@ impl Image {
     }
 
     /// Returns why ranks of the program cannot be copies.
-    fn objection(&self, preloaded: &Path) -> Option<String> {
-        let is_list = preloaded.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':'));
+    fn objection(&self) -> Option<String> {
         let objections = [
             (!cfg!(target_arch = "x86_64"), "that is for processors with the x86-64 architecture only"),
             (self.changes_user, "the system's loader preloads nothing into a program with the rights of another user"),
             (self.has_early_functions, "it has functions that run before libraries are initialised"),
             (!self.imports("__libc_start_main"), "it does not start through the C library"),
-            (is_list, "the name of the folder with spinrun's libraries has a blank or a colon"),
         ];
         objections.into_iter().find_map(|(holds, why)| holds.then(|| why.to_owned()))
     }
@@ -173,36 +165,35 @@ impl Image {
 mod tests {
     use super::*;
 
-    fn facts(program: &str, libraries: &[&str], variables: &[(&str, &str)], preloaded: &str) -> Facts {
+    fn facts(program: &str, libraries: &[&str], variables: &[(&str, &str)]) -> Facts {
         let libraries: Vec<PathBuf> = libraries.iter().map(PathBuf::from).collect();
         let variable = |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into());
-        Facts::of(OsStr::new(program), &libraries, variable, Path::new(preloaded))
+        Facts::of(OsStr::new(program), &libraries, variable)
     }
 
-    fn objection(program: &str, libraries: &[&str], variables: &[(&str, &str)], preloaded: &str) -> String {
-        facts(program, libraries, variables, preloaded).objection.unwrap_or_default()
+    fn objection(program: &str, libraries: &[&str], variables: &[(&str, &str)]) -> String {
+        facts(program, libraries, variables).objection.unwrap_or_default()
     }
 
     #[test]
     fn only_known_code_may_run_before_the_copy() {
         let known = ["/lib/libc.so.6", "/lib/libm.so.6", "/lib64/ld-linux-x86-64.so.2", "/x/libportals.so.4"];
-        assert_eq!(objection("/bin/true", &known, &[("LD_PRELOAD", "")], "/lib"), "");
-        assert_eq!(objection("/bin/true", &["/lib/libc.so.6", "libmpi.so.12"], &[], "/lib"), "it links libmpi.so.12");
-        assert_eq!(objection("/bin/true", &known, &[("LD_AUDIT", "a.so")], "/lib"), "LD_AUDIT is set");
-        assert!(objection("/bin/true", &known, &[], "/a folder").contains("blank"));
+        assert_eq!(objection("/bin/true", &known, &[("LD_PRELOAD", "")]), "");
+        assert_eq!(objection("/bin/true", &["/lib/libc.so.6", "libmpi.so.12"], &[]), "it links libmpi.so.12");
+        assert_eq!(objection("/bin/true", &known, &[("LD_AUDIT", "a.so")]), "LD_AUDIT is set");
         for program in ["/etc/passwd", "/nowhere"] {
-            assert!(objection(program, &known, &[], "/lib").contains("no program that the system's loader starts"));
+            assert!(objection(program, &known, &[]).contains("no program that the system's loader starts"));
         }
     }
 
     #[test]
     fn programs_that_may_execute_others_may_speak_pmi() {
-        assert!(!facts("/bin/sh", &["/lib/libc.so.6"], &[], "/lib").speaks_no_pmi);
-        assert!(facts("/bin/true", &["/lib/libc.so.6"], &[], "/lib").speaks_no_pmi);
-        assert!(!facts("/bin/true", &["/lib/libpmi.so"], &[], "/lib").speaks_no_pmi);
+        assert!(!facts("/bin/sh", &["/lib/libc.so.6"], &[]).speaks_no_pmi);
+        assert!(facts("/bin/true", &["/lib/libc.so.6"], &[]).speaks_no_pmi);
+        assert!(!facts("/bin/true", &["/lib/libpmi.so"], &[]).speaks_no_pmi);
         // This test names it.
         let own = std::env::current_exe().unwrap();
-        assert!(!facts(own.to_str().unwrap(), &["/lib/libc.so.6"], &[], "/lib").speaks_no_pmi);
+        assert!(!facts(own.to_str().unwrap(), &["/lib/libc.so.6"], &[]).speaks_no_pmi);
     }
 
     #[test]

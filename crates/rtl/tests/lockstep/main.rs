@@ -11,6 +11,7 @@ use std::process::Command;
 use std::rc::Rc;
 
 use machine::{Accelerator, Machine};
+use output::Cache;
 
 /// The folder of the checkout.
 fn home() -> PathBuf {
@@ -18,8 +19,8 @@ fn home() -> PathBuf {
 }
 
 /// Where the commands of a checkout keep simulators, too.
-fn cache() -> PathBuf {
-    home().join(".cache/zig")
+fn cache() -> Cache {
+    Cache::at(&home().join(".cache/zig")).unwrap()
 }
 
 /// A machine.

@@ -1,0 +1,64 @@
+//! Folders in variables that are lists: the loader splits `LD_PRELOAD` at blanks and colons and replaces words with a dollar sign, and
+//! libfabric splits `FI_PROVIDER_PATH` at colons.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A folder under a name that may stand in a list.
+pub struct Listable {
+    name: PathBuf,
+    /// The folder, by which the name is reached, if it is not its own.
+    _folder: Option<File>,
+}
+
+impl Listable {
+    /// Returns true if a folder's own name may stand in a list.
+    pub fn is_plain(folder: &Path) -> bool {
+        !folder.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'$'))
+    }
+
+    /// Returns a folder under its own name, if that may stand in a list, or else under one that lasts as long as the result.
+    ///
+    /// # Errors
+    /// The system's error when it cannot be opened.
+    pub fn new(folder: PathBuf) -> io::Result<Listable> {
+        if Listable::is_plain(&folder) {
+            return Ok(Listable { name: folder, _folder: None });
+        }
+        let open = File::open(&folder)?;
+        Ok(Listable { name: name_of(&open), _folder: Some(open) })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+}
+
+/// Returns the path by which this user's processes reach a file that this process has open.
+pub fn name_of(file: &impl AsRawFd) -> PathBuf {
+    Path::new("/proc").join(std::process::id().to_string()).join("fd").join(file.as_raw_fd().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_with_any_name_can_be_listed() {
+        let room = tempfile::tempdir().unwrap();
+        for (name, is_own) in [("plain", true), ("käse", true), ("a b", false), ("a:b", false), ("$LIB", false)] {
+            let folder = room.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("file"), name).unwrap();
+            let listed = Listable::new(folder.clone()).unwrap();
+            assert_eq!(listed.name() == folder, is_own, "{name}");
+            assert!(Listable::is_plain(listed.name()));
+            assert_eq!(std::fs::read_to_string(listed.name().join("file")).unwrap(), name);
+        }
+        assert!(Listable::new(room.path().join("not there")).is_err());
+    }
+}
