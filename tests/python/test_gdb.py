@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -29,19 +30,24 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Session:
     """A run, and gdb's side of the conversation from the first stop on."""
 
-    def __init__(self, program: Path, place: str, size: int = 1000) -> None:
-        command = [_paths.command("spinrun"), "-n", "2", "--gdb", place, program, str(size)]
+    def __init__(self, program: Path, place: str, *options: str) -> None:
+        command = [_paths.command("spinrun"), "-n", "2", "--gdb", place, *options, program, "1000"]
         self.run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.run.stderr is not None
         self.said = ""
         for line in self.run.stderr:
             self.said += line
-            if found := re.search(r"'target remote :(\d+)' (\S+)", line):
+            if found := re.search(r"'target remote (:?)(\S+)' (\S+)", line):
                 break
         else:
             raise AssertionError(self.said)
-        self.symbols = Path(found[2])
-        self.socket = socket.create_connection(("127.0.0.1", int(found[1])), timeout=60)
+        self.symbols = Path(found[3])
+        if found[1]:
+            self.socket = socket.create_connection(("127.0.0.1", int(found[2])), timeout=60)
+        else:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(60)
+            self.socket.connect(found[2])
         # What comes later must not fill the pipe.
         self.rest = ""
         self.reader = threading.Thread(target=self._read)
@@ -177,6 +183,21 @@ def test_simulated_time_stands_still(session: Session, program: Path) -> None:
     command = [_paths.command("spinrun"), "-n", "2", program, "1000"]
     plain = subprocess.run(command, check=True, capture_output=True, text=True)
     assert session.end()[1] == plain.stdout
+
+
+def test_a_port_is_opened_on_request(program: Path) -> None:
+    session = Session(program, "1:pay", "--gdb-port", "0")
+    assert session.ask("?").startswith("T05thread:p01.01;")
+    assert session.ask("vCont;c") == "W00"
+    assert session.end()[0] == 0
+    session.close()
+
+
+def test_a_signal_ends_a_run_that_gdb_has_stopped(session: Session) -> None:
+    session.run.terminate()
+    status, _, err = session.end()
+    assert status == 128 + signal.SIGTERM
+    assert "spinrun: a signal ends the run" in err
 
 
 def test_gdb_may_leave(session: Session) -> None:

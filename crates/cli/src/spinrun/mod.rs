@@ -92,6 +92,9 @@ struct Options {
     /// Let gdb debug the handlers of a rank's card: stop at the first handler, or the first called HANDLER
     #[arg(long, value_name = "RANK[:HANDLER]", value_parser = gdb::Place::parse)]
     gdb: Option<gdb::Place>,
+    /// Let gdb connect to this port of this computer, which all its users can reach, instead of a socket that only you can; 0 is any port
+    #[arg(long, value_name = "PORT", requires = "gdb")]
+    gdb_port: Option<u16>,
     /// Find data races of handlers on HPU memory and static data, and reads of HPU memory that nobody has written; the run ends with
     /// status 1 instead of 0 if there are any
     #[arg(long, conflicts_with = "gdb")]
@@ -245,7 +248,7 @@ enum RunError {
     Source(String, String),
     #[error("the sources of the libfabric provider (sdk/ofi) cannot be read: {0}")]
     Provider(io::Error),
-    #[error("--gdb: cannot open a port: {0}")]
+    #[error("--gdb: {0}")]
     Gdb(io::Error),
     #[error("--gdb: there is no rank {rank}; the last is {last}")]
     GdbRank { rank: usize, last: u32 },
@@ -401,7 +404,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     if let Some(place) = &options.gdb {
         let kind = world.machine().hpu.kind.clone();
-        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind).map_err(RunError::Gdb)?;
+        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind, options.gdb_port);
+        let gdb = gdb.map_err(RunError::Gdb)?;
         if place.rank >= options.n as usize {
             return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
         }

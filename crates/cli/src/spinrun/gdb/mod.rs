@@ -3,14 +3,14 @@
 //! The handlers that are resident on the card are gdb's threads. While one is stopped, the whole simulation waits, so simulated time
 //! stands still, and a run with gdb takes the same simulated time as one without.
 
+mod door;
 mod registers;
 mod target;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use abi::device::image::{Image, SECTION};
 use gdbstub::common::Signal;
@@ -20,6 +20,7 @@ use gdbstub::target::ext::breakpoints::WatchKind;
 use nic::{Debugger, Halt, Halted};
 use object::{Object, ObjectSection};
 
+use self::door::{Door, Line, Program};
 use self::target::{Card, Step, tid};
 use crate::progress;
 
@@ -51,12 +52,15 @@ impl Place {
 /// Handlers run so many instructions before gdb is asked whether the user wants to interrupt them.
 const PATIENCE: u32 = 4096;
 
-type Machine = GdbStubStateMachine<'static, Card, TcpStream>;
+/// The message when a signal ends the run while gdb has stopped it, or before gdb has come.
+const ENDS: &str = "a signal ends the run";
+
+type Machine = GdbStubStateMachine<'static, Card, Line>;
 
 /// The debugger of one card.
 pub struct Gdb {
     place: Place,
-    listener: TcpListener,
+    door: Door,
     /// The device program, for gdb.
     program: Option<Program>,
     card: Card,
@@ -74,15 +78,15 @@ pub struct Gdb {
 }
 
 impl Gdb {
-    /// Opens a port on this computer for gdb. `program` is the host program, whose device program gdb needs.
+    /// Opens a socket for gdb, or a port of this computer. `program` is the host program, whose device program gdb needs.
     ///
     /// # Errors
-    /// When no port can be opened or the device program cannot be written.
-    pub fn new(place: Place, program: &Path, kind: &str) -> io::Result<Gdb> {
+    /// When it cannot be opened.
+    pub fn new(place: Place, program: &Path, kind: &str, port: Option<u16>) -> io::Result<Gdb> {
         Ok(Gdb {
             place,
-            listener: TcpListener::bind(("127.0.0.1", 0))?,
-            program: Program::of(program, kind)?,
+            door: port.map_or_else(Door::socket, Door::port)?,
+            program: device_program(program, kind)?,
             card: Card::new(registers::has_floats(kind)),
             machine: None,
             has_left: false,
@@ -94,16 +98,14 @@ impl Gdb {
     }
 
     /// Waits for gdb, when a handler has stopped for the first time.
-    fn connect(&mut self, handler: &str) -> io::Result<TcpStream> {
-        let port = self.listener.local_addr()?.port();
-        let file = self.program.as_ref().map_or("", |program| program.path.to_str().unwrap_or(""));
+    fn connect(&mut self, handler: &str) -> io::Result<Line> {
+        let address = self.door.address()?;
+        let file = self.program.as_ref().map_or_else(String::new, |program| format!(" {}", program.path().display()));
         progress::say(&format!(
-            "spinrun: handler '{handler}' of rank {} waits for a debugger:\n    gdb-multiarch -ex 'target remote :{port}' {file}",
+            "spinrun: handler '{handler}' of rank {} waits for a debugger:\n    gdb-multiarch -ex 'target remote {address}'{file}",
             self.place.rank
         ));
-        let (stream, _) = self.listener.accept()?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
+        self.door.accept()
     }
 
     /// Talks with gdb until it lets the handlers go on.
@@ -115,9 +117,10 @@ impl Gdb {
         };
         loop {
             next = match next {
-                Ok(GdbStubStateMachine::Idle(mut idle)) => match read(idle.borrow_conn()) {
-                    Some(byte) => idle.incoming_data(&mut self.card, byte),
-                    None => return self.leave("gdb has closed the connection; handlers run on"),
+                Ok(GdbStubStateMachine::Idle(mut idle)) => match idle.borrow_conn().read() {
+                    Ok(Some(byte)) => idle.incoming_data(&mut self.card, byte),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => return self.leave(ENDS),
+                    Ok(None) | Err(_) => return self.leave("gdb has closed the connection; handlers run on"),
                 },
                 Ok(GdbStubStateMachine::CtrlCInterrupt(interrupt)) => {
                     interrupt.interrupt_handled(&mut self.card, Some(MultiThreadStopReason::Signal(Signal::SIGINT)))
@@ -160,18 +163,8 @@ impl Gdb {
     /// Whether the user wants to interrupt the handlers (Ctrl-C in gdb).
     fn is_interrupted(&mut self) -> bool {
         let Some(GdbStubStateMachine::Running(running)) = &mut self.machine else { return false };
-        let stream = running.borrow_conn();
-        let mut byte = [0];
-        let is_there = stream.set_nonblocking(true).is_ok() && stream.peek(&mut byte).is_ok();
-        let is_blocking = stream.set_nonblocking(false).is_ok();
-        is_there && is_blocking && read(stream).is_some()
+        running.borrow_conn().take().is_ok_and(|byte| byte.is_some())
     }
-}
-
-fn read(stream: &mut TcpStream) -> Option<u8> {
-    let mut byte = [0];
-    stream.read_exact(&mut byte).ok()?;
-    Some(byte[0])
 }
 
 impl Debugger for Gdb {
@@ -209,10 +202,12 @@ impl Debugger for Gdb {
         }
         self.pending = None;
         if self.machine.is_none() {
-            let conversation = self.connect(&handler).map_err(|error| error.to_string()).and_then(|stream| {
-                GdbStub::new(stream).run_state_machine(&mut self.card).map_err(|error| error.to_string())
-            });
-            match conversation {
+            let line = match self.connect(&handler) {
+                Ok(line) => line,
+                Err(error) if error.kind() == ErrorKind::Interrupted => return self.leave(ENDS),
+                Err(error) => return self.leave(&format!("no debugger: {error}")),
+            };
+            match GdbStub::new(line).run_state_machine(&mut self.card) {
                 Ok(machine) => self.machine = Some(machine),
                 Err(error) => return self.leave(&format!("no debugger: {error}")),
             }
@@ -256,34 +251,14 @@ impl Drop for Gdb {
     }
 }
 
-/// The device program in a file of its own, as long as the run lasts.
-struct Program {
-    path: PathBuf,
-}
-
-impl Program {
-    /// Writes the device program in a host program to a file; `None` when the host program has none, as an interpreter's.
-    fn of(host: &Path, kind: &str) -> io::Result<Option<Program>> {
-        let bytes = fs::read(host).unwrap_or_default();
-        let file = object::File::parse(&*bytes).ok();
-        let image = file.as_ref().and_then(|file| file.section_by_name(SECTION)?.data().ok());
-        let image = image.and_then(|image| Image::parse(image).ok());
-        let Some((_, elf)) = image.as_ref().and_then(|image| image.devices.iter().find(|(found, _)| *found == kind))
-        else {
-            return Ok(None);
-        };
-        let name = host.file_name().unwrap_or_default().to_string_lossy();
-        let path = std::env::temp_dir().join(format!("{name}.{kind}.{}.elf", std::process::id()));
-        fs::write(&path, elf)?;
-        Ok(Some(Program { path }))
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Nothing is lost when the file stays.
-        _ = fs::remove_file(&self.path);
-    }
+/// Returns the device program in a host program; `None` when the host program has none, as an interpreter's.
+fn device_program(host: &Path, kind: &str) -> io::Result<Option<Program>> {
+    let bytes = fs::read(host).unwrap_or_default();
+    let file = object::File::parse(&*bytes).ok();
+    let image = file.as_ref().and_then(|file| file.section_by_name(SECTION)?.data().ok());
+    let image = image.and_then(|image| Image::parse(image).ok());
+    let found = image.as_ref().and_then(|image| image.devices.iter().find(|(found, _)| *found == kind));
+    found.map(|(_, elf)| Program::new(&format!("{kind}.elf"), elf)).transpose()
 }
 
 #[cfg(test)]
