@@ -29,7 +29,7 @@ const REASONS: [(&str, &str, &str); 33] = [
     ("PtlPTFree", "ARG_INVALID", "pt_index: portal table entry 5 is not allocated (PtlPTAlloc)"),
     ("PtlMEAppend", "ARG_INVALID", "pt_index: portal table entry 5 is not allocated (PtlPTAlloc)"),
     ("PtlMEAppend", "ARG_INVALID", "me: is NULL"),
-    ("PtlPTFree", "PT_IN_USE", "pt_index: 1 entries are in the lists of portal table entry 0"),
+    ("PtlPTFree", "PT_IN_USE", "pt_index: 1 entry is in the lists of portal table entry 0"),
     ("PtlMEUnlink", "ARG_INVALID", "me_handle: there is no list entry 0x40000000 any more: it was freed or unlinked"),
     ("PtlMDBind", "ARG_INVALID", "md->ct_handle: 0x64000000 is a counter of another interface"),
     ("PtlCTInc", "ARG_INVALID", "increment: success is 1 and failure 1: one of them must be 0"),

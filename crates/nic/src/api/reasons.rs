@@ -85,6 +85,16 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
+/// A number of things: "1 entry is", "2 entries are".
+fn counted(number: usize, [one, many]: [&str; 2]) -> String {
+    if number == 1 { format!("1 {one} is") } else { format!("{number} {many} are") }
+}
+
+/// Entries of lists, for [`counted`].
+const ENTRIES: [&str; 2] = ["entry", "entries"];
+/// Messages, for [`counted`].
+const MESSAGES: [&str; 2] = ["message", "messages"];
+
 impl<'a> Examination<'a> {
     /// Begins to examine a call to this card.
     pub fn of(card: &'a mut Nic) -> Examination<'a> {
@@ -273,10 +283,10 @@ impl<'a> Examination<'a> {
         };
         let (linked, under_way) = (portal.priority.len() + portal.overflow.len(), portal.in_flight);
         self.refuse_if(linked > 0, "pt_index", || {
-            format!("{linked} entries are in the lists of portal table entry {index}")
+            format!("{} in the lists of portal table entry {index}", counted(linked, ENTRIES))
         });
         self.refuse_if(under_way > 0, "pt_index", || {
-            format!("{under_way} messages are under way to portal table entry {index}")
+            format!("{} under way to portal table entry {index}", counted(under_way as usize, MESSAGES))
         });
     }
 
@@ -394,8 +404,15 @@ impl<'a> Examination<'a> {
         self.refuse_if(!linked, argument, || {
             format!("entry {handle:#x} is in no list: it was unlinked by a message, or waits for its trigger")
         });
-        self.refuse_if(under_way > 0, argument, || format!("{under_way} messages are under way to entry {handle:#x}"));
-        self.refuse_if(headers > 0, argument, || format!("{headers} unexpected headers refer to entry {handle:#x}"));
+        self.refuse_if(under_way > 0, argument, || {
+            format!("{} under way to entry {handle:#x}", counted(under_way as usize, MESSAGES))
+        });
+        self.refuse_if(headers > 0, argument, || {
+            format!(
+                "{} still on the unexpected list, with entry {handle:#x}",
+                counted(headers as usize, ["header", "headers"])
+            )
+        });
     }
 
     /// Memory of a descriptor and the target of a transfer.
