@@ -586,7 +586,7 @@ static void fetch_log(uint32_t from, struct consensus_record *log) {
     wait_for(come, 1, MOST_TRIES * PATIENCE_MS, &(ptl_size_t){0});
 }
 
-/* Whether the logs of the replicas agree in each slot, and a majority of them has each of this many commands. */
+/* Returns true if the logs of the replicas agree in each slot, and a majority of them has each of this many commands. */
 static bool logs_agree(uint64_t commands) {
     static bool is_chosen[CONSENSUS_CLIENTS][(MAX_REQUESTS + WARM_UP) * GROUPS + 1];
     struct consensus_record *fetched_logs = allocate(replicas * slots * sizeof *fetched_logs);

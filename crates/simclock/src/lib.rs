@@ -61,7 +61,7 @@ fn number(name: &CStr) -> Option<u64> {
     unsafe { CStr::from_ptr(value) }.to_str().ok()?.parse().ok()
 }
 
-/// Whether this process is one that a rank has started, in a job whose program need not use `libportals.so`, which is preloaded for its
+/// Returns true if a rank has started this process, in a job whose program need not use `libportals.so`, which is preloaded for its
 /// clocks. It is a rank only when it calls that library.
 fn is_program_of_rank() -> bool {
     // SAFETY: a plain system call.

@@ -540,7 +540,7 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
 /// The libraries to preload into a program.
 struct Preloaded {
     libraries: &'static [&'static str],
-    /// Whether `libportals.so` is there only because the clocks of a program that may not use it are simulated.
+    /// True if only the simulated clocks need `libportals.so`: the program may not use it.
     is_only_for_clocks: bool,
 }
 
@@ -689,7 +689,7 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
     }
 }
 
-/// Whether standard output is a pipe whose reader is gone.
+/// Returns true if standard output is a pipe whose reader is gone.
 fn has_lost_reader() -> bool {
     let mut output = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one descriptor, and a place for the answer.

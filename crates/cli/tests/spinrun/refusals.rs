@@ -2,7 +2,7 @@
 
 use crate::harness::{plain, program, spinrun};
 
-/// What `spinrun -v` says about the calls of `refused.c`, in their order: function, return code and reason.
+/// The messages of `spinrun -v` about the calls of `refused.c`, in their order: function, return code and reason.
 const REASONS: [(&str, &str, &str); 33] = [
     ("PtlEQAlloc", "NO_INIT", "the process is not between PtlInit and the last PtlFini"),
     ("PtlNIInit", "ARG_INVALID", "iface: 3 is not PTL_IFACE_DEFAULT, the only one"),

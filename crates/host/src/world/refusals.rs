@@ -63,7 +63,7 @@ impl Refusals {
     }
 }
 
-/// Whether a return code refuses a call: that nothing has happened yet does not.
+/// Returns true if a return code refuses a call. That nothing has happened yet does not.
 pub fn is_refusal(code: ReturnCode) -> bool {
     !matches!(code, ReturnCode::Ok | ReturnCode::EqEmpty | ReturnCode::CtNoneReached | ReturnCode::Aborted)
 }

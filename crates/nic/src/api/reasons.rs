@@ -63,7 +63,7 @@ impl Object {
     }
 }
 
-/// What a handle names, in words, by the kind in its bits.
+/// Names the kind of object in the bits of a handle.
 fn name_of(handle: Handle) -> &'static str {
     match handle >> 28 {
         1 => "an interface",
@@ -106,7 +106,7 @@ impl<'a> Examination<'a> {
         self.found
     }
 
-    /// Whether every argument so far is right.
+    /// Returns true if every argument so far is right.
     pub fn is_right(&self) -> bool {
         self.found.is_none()
     }

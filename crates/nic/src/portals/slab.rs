@@ -77,7 +77,7 @@ impl<T> Slab<T> {
         Ok(handle(self.kind, self.interface, slot.0, index))
     }
 
-    /// Whether an object has had a handle with this index.
+    /// Returns true if an object has had a handle with this index.
     pub fn has_made(&self, handle: Handle) -> bool {
         ((handle & 0xffff) as usize) < self.slots.len()
     }
