@@ -1,5 +1,5 @@
-// What always holds in the interconnect of NIC and host: the NIC writes before the host, a beat goes to one memory, one reader has its
-// turn, and each beat that was asked for comes once.
+// What always holds in the interconnect of NIC and host: NIC and host take turns at a port for writing, a beat goes to one memory, one
+// reader has its turn, and each beat that was asked for comes once.
 module pspin_nhi_sva #(
   parameter int unsigned Clusters = 4
 ) (
@@ -18,7 +18,11 @@ module pspin_nhi_sva #(
   input logic [Clusters-1:0] l1_read_valid_o,
   input logic [2:0]          memory_write_valid_o,
   input logic [2:0]          memory_write_ready_i,
-  input logic [2:0]          memory_read_valid_o
+  input logic [2:0]          memory_read_valid_o,
+  input logic [3:0]          nic_port,
+  input logic [3:0]          host_port,
+  input logic [3:0]          nic_taken,
+  input logic [3:0]          host_taken
 );
 
   default clocking @(posedge clk_i);
@@ -39,17 +43,29 @@ module pspin_nhi_sva #(
     for (int unsigned i = 0; i < 3; i++) if (read_rvalid_o[i] && owed[i] == 0) is_owed = 1'b0;
   end
 
+  // The ports at which NIC and host have written in the cycle before, while the other one waited.
+  logic [3:0] nic_before, host_before;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {nic_before, host_before} <= '0;
+    else {nic_before, host_before} <= {nic_taken & host_port, host_taken & nic_port};
+  end
+
   logic goes;
   assign goes = (l1_write_valid_o & l1_write_ready_i) != '0 || (memory_write_valid_o & memory_write_ready_i) != '0;
 
-  NicFirst : assert property (write_valid_i |-> !host_ready_o);
-  OneWrite : assert property ($onehot0({l1_write_valid_o, memory_write_valid_o}));
+  Turns : assert property ((nic_before & nic_taken & host_port) == '0 && (host_before & host_taken & nic_port) == '0);
+  OneWriter : assert property ((nic_taken & host_taken) == '0 && $onehot0(nic_taken) && $onehot0(host_taken));
+  OneWrite : assert property ($onehot0(l1_write_valid_o));
   OneRead : assert property ($onehot0(l1_read_valid_o) && $onehot0(memory_read_valid_o));
   Written : assert property (write_valid_i && write_ready_o |-> goes || write_missing_o);
   NotTwice : assert property (goes |-> (write_valid_i && write_ready_o) || (host_valid_i && host_ready_o));
   OneReader : assert property ($onehot0(read_ready_o) && (read_ready_o & ~read_valid_i) == '0);
   OneAnswer : assert property ($onehot0(read_rvalid_o));
   Owed : assert property (is_owed);
+
+  TwoPorts : cover property (nic_taken != '0 && host_taken != '0);
+  Contended : cover property ((nic_port & host_port) != '0);
 
 endmodule
 

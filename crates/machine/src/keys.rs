@@ -11,7 +11,7 @@ use crate::old;
 use crate::problem::Problem;
 use crate::pspin::{
     Cluster, ClusterDma, Commands, Dispatch, HostPort, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
-    Outbound, Pe, ProgramMemory, Pspin, Units,
+    OffCluster, Outbound, Pe, ProgramMemory, Pspin, Units,
 };
 use crate::transport::{Flow, Transport};
 use crate::value::{Parameter, must_be, must_be_one_of};
@@ -231,6 +231,13 @@ section!("accelerator.outbound" Outbound {
     l2_gap_cycles = "l2_gap_cycles",
 });
 
+section!("accelerator.off_cluster" OffCluster {
+    start_cycles = "start_cycles",
+    l1_gap_cycles = "l1_gap_cycles",
+    l2_gap_cycles = "l2_gap_cycles",
+    credit_cycles = "credit_cycles",
+});
+
 section!("accelerator.host" HostPort {
     write_cycles = "write_cycles",
     read_cycles = "read_cycles",
@@ -276,6 +283,7 @@ tables!(Pspin {
     commands: Commands,
     inbound: Inbound,
     outbound: Outbound,
+    off_cluster: OffCluster,
     host: HostPort,
     limits: Limits,
 });

@@ -38,6 +38,8 @@ pub struct Pspin {
     pub inbound: Inbound,
     /// `[accelerator.outbound]`
     pub outbound: Outbound,
+    /// `[accelerator.off_cluster]`
+    pub off_cluster: OffCluster,
     /// `[accelerator.host]`
     pub host: HostPort,
     /// `[accelerator.limits]`
@@ -285,10 +287,23 @@ pub struct Outbound {
     pub gap_per_byte: TimePerByte,
     /// `queue`: number of commands that wait in it.
     pub queue: u32,
-    /// `l1_gap_cycles`: cycles between two packets that it reads from L1.
+    /// `l1_gap_cycles`: cycles between a packet that it reads from L1 and one in another memory.
     pub l1_gap_cycles: u32,
-    /// `l2_gap_cycles`: cycles between two packets that it reads from L2.
+    /// `l2_gap_cycles`: cycles between a packet that it reads from L2 and one in another memory.
     pub l2_gap_cycles: u32,
+}
+
+/// `[accelerator.off_cluster]`: the off-cluster DMA engine (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct OffCluster {
+    /// `start_cycles`: cycles that a copy to the host waits in it.
+    pub start_cycles: u32,
+    /// `l1_gap_cycles`: cycles between a copy from L1 to the host and the next one.
+    pub l1_gap_cycles: u32,
+    /// `l2_gap_cycles`: cycles between a copy from L2 to the host and the next one.
+    pub l2_gap_cycles: u32,
+    /// `credit_cycles`: cycles from the end of a copy until another command may be given for it.
+    pub credit_cycles: u32,
 }
 
 /// `[accelerator.host]`: the path to host memory (§IV).

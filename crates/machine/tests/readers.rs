@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 76] = [
+const READERS: [(&str, &str); 80] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -198,6 +198,10 @@ const PSPIN: [(&str, &str); 75] = [
     ("accelerator.outbound.queue", "outbound.queue"),
     ("accelerator.outbound.l1_gap_cycles", "outbound.l1_gap_cycles"),
     ("accelerator.outbound.l2_gap_cycles", "outbound.l2_gap_cycles"),
+    ("accelerator.off_cluster.start_cycles", "off_cluster.start_cycles"),
+    ("accelerator.off_cluster.l1_gap_cycles", "off_cluster.l1_gap_cycles"),
+    ("accelerator.off_cluster.l2_gap_cycles", "off_cluster.l2_gap_cycles"),
+    ("accelerator.off_cluster.credit_cycles", "off_cluster.credit_cycles"),
     ("accelerator.host.write_cycles", "host.write_cycles"),
     ("accelerator.host.read_cycles", "host.read_cycles"),
     ("accelerator.host.G_ps_per_byte", "host.gap_per_byte"),

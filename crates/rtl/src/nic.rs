@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use accel::pspin::{Cycle, Rate};
+use accel::pspin::{Cycle, Rate, Stored};
 use machine::Pspin as Config;
 use sim::Clock;
 
@@ -52,17 +52,24 @@ struct Beat {
     address: u32,
     strobe: u64,
     data: [u8; BEAT],
+    /// It is the last of its packet.
+    ends: bool,
 }
 
 /// The NIC's port for packets: a beat in a cycle.
-#[derive(Default)]
 pub struct Writer {
     beats: VecDeque<Beat>,
+    stored: Stored,
     /// The first cycle that has no beat yet.
     free: Cycle,
 }
 
 impl Writer {
+    /// A port without packets.
+    pub fn new(config: &Config) -> Writer {
+        Writer { beats: VecDeque::new(), stored: Stored::new(config), free: Cycle::ZERO }
+    }
+
     /// Writes bytes from cycle `at` on. Returns the cycle behind the last beat.
     pub fn write(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Cycle {
         let mut at = at.max(self.free);
@@ -74,9 +81,12 @@ impl Writer {
             data[from..from + count].copy_from_slice(&bytes[done..done + count]);
             let strobe = (u64::MAX >> (BEAT - count)) << from;
             let beat = address + done as u32 - from as u32;
-            self.beats.push_back(Beat { at, address: beat, strobe, data });
             done += count;
+            self.beats.push_back(Beat { at, address: beat, strobe, data, ends: done == bytes.len() });
             at += 1_u64;
+        }
+        if done > 0 {
+            self.stored.begin(address);
         }
         self.free = at;
         at
@@ -101,9 +111,17 @@ impl Writer {
     /// Sees whether the beat of cycle `now` is taken.
     pub fn sample(&mut self, now: Cycle, simulation: &Simulation, ports: &Ports) {
         let is_offered = self.beats.front().is_some_and(|beat| beat.at <= now);
-        if is_offered && simulation.get(ports.write_ready_o) != 0 {
-            self.beats.pop_front();
+        if is_offered
+            && simulation.get(ports.write_ready_o) != 0
+            && self.beats.pop_front().is_some_and(|beat| beat.ends)
+        {
+            self.stored.end(now + 1_u64);
         }
+    }
+
+    /// Whether a request for the packet at an address may be submitted in cycle `now`.
+    pub fn is_stored(&mut self, now: Cycle, address: u32) -> bool {
+        self.stored.is_there(now, address)
     }
 }
 

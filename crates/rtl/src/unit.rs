@@ -107,6 +107,7 @@ impl<O: Observer> Rtl<O> {
         let instructions =
             checks.then(|| Instructions::new(loaded.program().clone(), loaded.runtime(), ids.map(|id| (id, top(id)))));
         let (host, link) = (HostPort::new(&config, clock), Link::new(&config, clock));
+        let writer = Writer::new(&config);
         let mut rtl = Rtl {
             tasks: vec![vec![None; config.cluster.tasks as usize]; clusters.into()],
             given: vec![0; usize::from(clusters * hpus)],
@@ -123,7 +124,7 @@ impl<O: Observer> Rtl<O> {
             is_enabled: false,
             registers: VecDeque::new(),
             contexts: Vec::new(),
-            writer: Writer::default(),
+            writer,
             host,
             link,
             sending: Vec::new(),
@@ -637,7 +638,7 @@ impl<O: Observer> Unit for Rtl<O> {
 
     fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)> {
         let number = self.number(&her.context);
-        if self.submits || !self.registers.is_empty() {
+        if self.submits || !self.registers.is_empty() || !self.writer.is_stored(self.now, her.packet.address) {
             return Err((Busy::Cycle, her));
         }
         let ports = self.ports;

@@ -13,6 +13,10 @@ module pspin_command_unit
   parameter int unsigned ResponseCycles = 2,
   parameter int unsigned L1Gap          = 1,
   parameter int unsigned L2Gap          = 0,
+  parameter int unsigned CopyStart      = 0,    // of the off-cluster DMA engine: cycles that a copy to the host waits
+  parameter int unsigned CopyL1Gap      = 1,    // cycles behind one from L1
+  parameter int unsigned CopyL2Gap      = 0,    // cycles behind one from L2
+  parameter int unsigned CopyCredit     = 0,    // cycles after which the credit of a copy is there again
   parameter int unsigned Contexts       = 64
 ) (
   input  logic                                            clk_i,
@@ -154,7 +158,7 @@ module pspin_command_unit
   /////////////
 
   logic [2:0] takes, gives, has_credit, all;
-  logic [1:0] host_gives;
+  logic [1:0] copies_end, host_gives, unused_data, unused_empty;
   logic [$clog2(OutboundQueue+1)-1:0] left_outbound;
   logic [$clog2(HostQueue+1)-1:0]     left_dma, left_direct;
 
@@ -180,6 +184,21 @@ module pspin_command_unit
   // Both directions of the off-cluster DMA engine may give back a credit in a cycle: one goes, the others wait.
   localparam int unsigned HostWidth = $clog2(HostQueue + 1);
   logic [HostWidth-1:0] owed_q, owed;
+
+  for (genvar i = 0; i < 2; i++) begin : gen_copy_credit
+    pspin_delay #(
+      .Width (1),
+      .Cycles(CopyCredit)
+    ) u_way (
+      .clk_i,
+      .rst_ni,
+      .valid_i(copies_end[i]),
+      .data_i (1'b0),
+      .valid_o(host_gives[i]),
+      .data_o (unused_data[i]),
+      .empty_o(unused_empty[i])
+    );
+  end
 
   assign owed                    = owed_q + HostWidth'(host_gives[0]) + HostWidth'(host_gives[1]);
   assign gives[EngineOffCluster] = owed != '0;
@@ -316,14 +335,17 @@ module pspin_command_unit
   end
 
   pspin_off_cluster_dma #(
-    .Queue     (HostQueue),
-    .ReadCycles(ReadCycles)
+    .Queue      (HostQueue),
+    .ReadCycles (ReadCycles),
+    .StartCycles(CopyStart),
+    .L1Gap      (CopyL1Gap),
+    .L2Gap      (CopyL2Gap)
   ) u_off_cluster_dma (
     .clk_i,
     .rst_ni,
     .command_valid_i       (arrives && arriving_engine == EngineOffCluster),
     .command_i             (arriving),
-    .credits_give_o        (host_gives),
+    .credits_give_o        (copies_end),
     .reader_o              (reader),
     .reader_slot_o         (reader_slot),
     .reader_is_orphan_i    (is_orphan),

@@ -3,9 +3,12 @@
 module pspin_off_cluster_dma
   import pspin_pkg::*;
 #(
-  parameter int unsigned Queue      = 8,   // commands: each has a credit
-  parameter int unsigned ReadCycles = 4,
-  parameter int unsigned Buffer     = 16   // beats from the host
+  parameter int unsigned Queue       = 8,   // commands: each has a credit
+  parameter int unsigned ReadCycles  = 4,
+  parameter int unsigned StartCycles = 0,   // that a copy to the host waits
+  parameter int unsigned L1Gap       = 1,   // cycles behind a copy from L1 to the host
+  parameter int unsigned L2Gap       = 0,   // and behind one from L2
+  parameter int unsigned Buffer      = 16   // beats from the host
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -74,16 +77,17 @@ module pspin_off_cluster_dma
   // To host //
   /////////////
 
-  logic                  to_ready, to_valid, range_ready, begins, sending_ready, sending_valid, written_ready, written_valid;
+  logic                  to_ready, to_valid, to_empty, range_ready, begins, sending_ready, sending_valid, written_ready, written_valid;
   logic                  data_valid, data_ready, data_ends, arrives, engine_empty, leaves_last, answer_ready, answer_valid;
   logic                  answer_refused, answer_empty, write_ends;
-  logic [QueueWidth-1:0] to_count, written_count;
+  logic [QueueWidth-1:0] written_count;
   logic [DepthWidth-1:0] sending_count;
   command_t              to_front, sending, written;
 
-  pspin_fifo #(
-    .Width($bits(command_t)),
-    .Depth(Queue)
+  pspin_fallthrough #(
+    .Width ($bits(command_t)),
+    .Depth (Queue),
+    .Cycles(StartCycles + 1)
   ) u_to_host (
     .clk_i,
     .rst_ni,
@@ -93,13 +97,15 @@ module pspin_off_cluster_dma
     .valid_o(to_valid),
     .ready_i(range_ready),
     .data_o (to_front),
-    .count_o(to_count)
+    .empty_o(to_empty)
   );
 
   pspin_read_engine #(
     .ReadCycles(ReadCycles),
-    .L1Gap     (0),
-    .L2Gap     (0),
+    .L1Gap     (L1Gap),
+    .L2Gap     (L2Gap),
+    .L1Turn    (0),
+    .L2Turn    (0),
     .Depth     (Depth)
   ) u_read (
     .clk_i,
@@ -291,7 +297,7 @@ module pspin_off_cluster_dma
 
   // Credits keep the queues from overflowing; what has been sent needs little of its command.
   logic unused;
-  assign unused = ^{written, reading, to_ready, sending_ready, sending_valid, written_ready, written_valid, data_ends, arrives, engine_empty, to_count,
+  assign unused = ^{written, reading, to_ready, sending_ready, sending_valid, written_ready, written_valid, data_ends, arrives, engine_empty, to_empty,
                     sending_count, written_count, answer_ready, answer_empty, from_ready, from_empty, reading_ready,
                     reading_count, writer_empty};
 

@@ -5,8 +5,8 @@ module pspin_outbound
 #(
   parameter int unsigned Queue      = 32,
   parameter int unsigned ReadCycles = 4,
-  parameter int unsigned L1Gap      = 1,
-  parameter int unsigned L2Gap      = 0
+  parameter int unsigned L1Gap      = 1,  // cycles behind a packet in L1 if the next one is in another memory
+  parameter int unsigned L2Gap      = 0   // and behind one in L2
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -65,8 +65,8 @@ module pspin_outbound
 
   pspin_read_engine #(
     .ReadCycles(ReadCycles),
-    .L1Gap     (L1Gap),
-    .L2Gap     (L2Gap),
+    .L1Turn    (L1Gap),
+    .L2Turn    (L2Gap),
     .Depth     (Depth)
   ) u_read (
     .clk_i,

@@ -7,8 +7,10 @@ module pspin_read_engine
   import pspin_pkg::*;
 #(
   parameter int unsigned ReadCycles = 4,  // of the model: it counts from the cycle behind the one in which a beat is taken
-  parameter int unsigned L1Gap      = 1,  // cycles between two ranges in L1
-  parameter int unsigned L2Gap      = 0,  // and in L2
+  parameter int unsigned L1Gap      = 0,  // cycles behind a range in L1
+  parameter int unsigned L2Gap      = 0,  // and behind one in L2
+  parameter int unsigned L1Turn     = 1,  // cycles behind a range in L1 if the next one is in another memory
+  parameter int unsigned L2Turn     = 0,  // and behind one in L2
   parameter int unsigned Depth      = 8   // beats that have been asked for and have not left
 ) (
   input  logic         clk_i,
@@ -51,8 +53,8 @@ module pspin_read_engine
   // Requests //
   //////////////
 
-  localparam int unsigned Gap      = L1Gap > L2Gap ? L1Gap : L2Gap;
-  localparam int unsigned GapWidth = $clog2(Gap + 2);
+  localparam int unsigned TurnWidth = $clog2((L1Turn > L2Turn ? L1Turn : L2Turn) + 2);
+  localparam int unsigned GapWidth  = $clog2((L1Gap > L2Gap ? L1Gap : L2Gap) + 2);
 
   // What the realigner needs to know of a beat.
   typedef struct packed {
@@ -63,16 +65,23 @@ module pspin_read_engine
     logic [6:0] up_to;     // end of the range in its last beat
   } tag_t;
 
-  logic                has_room, takes, is_last;
-  logic [31:0]         left_q, left, next_q, address;
-  logic [GapWidth-1:0] gap_q;
-  logic [5:0]          final_byte;
-  tag_t                tag;
+  logic                    has_room, takes, is_last, is_same, may_begin;
+  logic [31:0]             left_q, left, next_q, address;
+  logic [TurnWidth-1:0]    turn_q;
+  logic [GapWidth-1:0]     gap_q;
+  place_e                  place, place_q;      // of this range, and of the one before
+  logic [ClusterWidth-1:0] cluster, cluster_q;  // if they are in L1
+  logic [5:0]              final_byte;
+  tag_t                    tag;
 
   assign left           = left_q == '0 ? beats_of(range_i) : left_q;
   assign address        = left_q == '0 ? {range_i.address[31:6], 6'b0} : next_q;
   assign is_last        = left == 32'd1;
-  assign read_valid_o   = range_valid_i && has_room && (left_q != '0 || gap_q == '0);
+  assign place          = place_of(range_i.address);
+  assign cluster        = cluster_of(range_i.address);
+  assign is_same        = place == place_q && (place != PlaceL1 || cluster == cluster_q);
+  assign may_begin      = gap_q == '0 && (turn_q == '0 || is_same);
+  assign read_valid_o   = range_valid_i && has_room && (left_q != '0 || may_begin);
   assign read_address_o = address;
   assign takes          = read_valid_o && read_ready_i;
   assign range_ready_o  = takes && is_last;
@@ -91,15 +100,23 @@ module pspin_read_engine
     if (!rst_ni) begin
       left_q <= '0;
       gap_q  <= '0;
+      turn_q <= '0;
     end else begin
       if (takes) left_q <= left - 1'b1;
-      if (range_ready_o) gap_q <= range_i.address >= HandlerStart ? GapWidth'(L2Gap) : GapWidth'(L1Gap);
-      else if (gap_q != '0) gap_q <= gap_q - 1'b1;
+      if (range_ready_o) begin
+        gap_q  <= range_i.address >= HandlerStart ? GapWidth'(L2Gap) : GapWidth'(L1Gap);
+        turn_q <= range_i.address >= HandlerStart ? TurnWidth'(L2Turn) : TurnWidth'(L1Turn);
+      end else begin
+        if (gap_q != '0) gap_q <= gap_q - 1'b1;
+        if (turn_q != '0) turn_q <= turn_q - 1'b1;
+      end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (takes) next_q <= address + 32'(BeatBytes);
+    if (range_ready_o) place_q <= place;
+    if (range_ready_o) cluster_q <= cluster;
   end
 
   //////////

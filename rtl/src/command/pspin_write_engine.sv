@@ -1,6 +1,5 @@
-// Writes a stream of bytes from the host to ranges of memory, beat by beat, for the off-cluster DMA engine (PsPIN III-C, Flow 4). The
-// stream of a range begins with its first byte, and its last beat says so. Writing begins when all of a range is here, or the
-// buffer is full: beats then follow each other without gaps.
+// Writes a stream of bytes from the host to ranges of memory, beat by beat as they come, for the off-cluster DMA engine (PsPIN III-C,
+// Flow 4). The stream of a range begins with its first byte, and its last beat says so.
 module pspin_write_engine
   import pspin_pkg::*;
 #(
@@ -38,7 +37,7 @@ module pspin_write_engine
 
   logic                  in_valid, in_ready, pop, last, refused, refused_q;
   logic [511:0]          data;
-  logic [CountWidth-1:0] count, whole_q;  // beats, and last beats
+  logic [CountWidth-1:0] count;
 
   pspin_fifo #(
     .Width(514),
@@ -62,20 +61,19 @@ module pspin_write_engine
   end
 
   // Beat after beat: each has the end of the beat of the stream before, and the beginning of this one.
-  logic         flows_q, flows, drained_q, is_final, is_skipped, moves;
+  logic         drained_q, is_final, is_skipped, moves;
   logic [31:0]  left_q, left, next_q, address;
   logic [511:0] before_q;
   logic [6:0]   first_byte, up_to;
   logic [5:0]   final_byte;
 
-  assign flows      = flows_q || whole_q != '0 || !in_ready;
   assign left       = left_q == '0 ? beats_of(range_i) : left_q;
   assign address    = left_q == '0 ? {range_i.address[31:6], 6'b0} : next_q;
   assign is_final   = left == 32'd1;
   assign is_skipped = in_valid && refused && !drained_q;
 
   // The stream can end one beat before the range does. A beat that is refused ends the range.
-  assign write_valid_o = range_valid_i && ((in_valid && !refused && flows) || drained_q) && (!is_final || end_ready_i);
+  assign write_valid_o = range_valid_i && ((in_valid && !refused) || drained_q) && (!is_final || end_ready_i);
   assign moves         = write_valid_o && write_ready_i;
   assign pop           = (moves && !drained_q) || (is_skipped && range_valid_i && (!last || end_ready_i));
   assign end_valid_o   = (moves && is_final) || (is_skipped && range_valid_i && last);
@@ -95,21 +93,14 @@ module pspin_write_engine
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      flows_q   <= 1'b0;
       drained_q <= 1'b0;
       left_q    <= '0;
-      whole_q   <= '0;
     end else begin
-      whole_q <= whole_q + CountWidth'(data_valid_i && in_ready && last_i) - CountWidth'(pop && last);
       if (end_valid_o && end_ready_i) begin
-        flows_q   <= 1'b0;
         drained_q <= 1'b0;
         left_q    <= '0;
       end else begin
-        if (moves) begin
-          flows_q <= 1'b1;
-          left_q  <= left - 1'b1;
-        end
+        if (moves) left_q <= left - 1'b1;
         if (moves && last) drained_q <= 1'b1;
       end
     end

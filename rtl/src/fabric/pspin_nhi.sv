@@ -1,8 +1,10 @@
-// The interconnect of NIC and host (PsPIN III-C): a channel for beats that are written to any memory, and one for beats that are read.
+// The interconnect of NIC and host (PsPIN III-C): a port for beats that are written to each of L1, L2 handler memory, L2 packet buffer and
+// program memory, and a channel for beats that are read.
 //
-// What the NIC writes is before the data that comes from the host for handlers. A beat that is taken is in its memory for everybody
-// who comes later. The engines of commands and the outside read in turn, a beat each. A read that is taken in cycle c uses its memory
-// in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all that come behind are as late.
+// At each port for writing, what the NIC writes and the data that comes from the host for handlers take turns. A beat that is taken is in
+// its memory for everybody who comes later. The engines of commands and the outside read in turn, a beat each. A read that is taken in
+// cycle c uses its memory in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all that come behind are as
+// late.
 module pspin_nhi
   import pspin_pkg::*;
 #(
@@ -15,13 +17,14 @@ module pspin_nhi
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // NIC and host: beats to write. Ready depends on the address. Missing: what is taken in this cycle goes nowhere.
+  // NIC and host: beats to write. Ready depends on the address, and on the off-cluster DMA engine if it writes to the same port.
+  // Missing: what is taken in this cycle goes nowhere.
   input  logic                write_valid_i,
   output logic                write_ready_o,
   input  beat_request_t       write_i,
   output logic                write_missing_o,
 
-  // Off-cluster DMA engine: data from the host. Ready depends on the address, and on the NIC.
+  // Off-cluster DMA engine: data from the host. Ready depends on the address, and on the NIC if it writes to the same port.
   input  logic                host_valid_i,
   output logic                host_ready_o,
   input  beat_request_t       host_i,
@@ -38,6 +41,7 @@ module pspin_nhi
   // The L1 of each cluster. Data comes three cycles after its read.
   output logic [Clusters-1:0] l1_write_valid_o,
   input  logic [Clusters-1:0] l1_write_ready_i,
+  output beat_request_t       l1_write_o,
   output logic [Clusters-1:0] l1_read_valid_o,
   input  logic [Clusters-1:0] l1_read_ready_i,
   output logic [31:0]         l1_read_address_o,
@@ -46,13 +50,11 @@ module pspin_nhi
   // L2 handler memory, L2 packet buffer, program memory. Data comes three cycles after its read.
   output logic [2:0]          memory_write_valid_o,
   input  logic [2:0]          memory_write_ready_i,
+  output beat_request_t       memory_write_o [3],
   output logic [2:0]          memory_read_valid_o,
   input  logic [2:0]          memory_read_ready_i,
   output logic [31:0]         memory_read_address_o,
-  input  logic [511:0]        memory_read_data_i [3],
-
-  // To all memories.
-  output beat_request_t       write_o
+  input  logic [511:0]        memory_read_data_i [3]
 );
 
   localparam int unsigned Memories = 3 + Clusters;
@@ -77,20 +79,57 @@ module pspin_nhi
     endcase
   endfunction
 
-  // ---- The channel for writes.
-  memories_t target, write_ready;
-  logic      is_written;
+  // ---- The ports for writes: [0..2] as the memories, [3] all L1.
+  localparam int unsigned Ports = 4;
+
+  memories_t        nic_target, host_target, write_ready;
+  logic [Ports-1:0] nic_port, host_port, nic_taken, host_taken;
+
+  // The port of a memory.
+  function automatic logic [Ports-1:0] port_of(memories_t memory);
+    return {memory[Memories-1:3] != '0, memory[2:0]};
+  endfunction
 
   assign write_ready = {l1_write_ready_i, memory_write_ready_i};
-  assign write_o     = write_valid_i ? write_i : host_i;
-  assign target      = memory_of(write_o.address);
-  assign is_written  = target == '0 || (target & write_ready) != '0;
+  assign nic_target  = memory_of(write_i.address);
+  assign host_target = memory_of(host_i.address);
+  assign nic_port    = {Ports{write_valid_i}} & port_of(nic_target);
+  assign host_port   = {Ports{host_valid_i}} & port_of(host_target);
 
-  assign {l1_write_valid_o, memory_write_valid_o} = {Memories{write_valid_i || host_valid_i}} & target;
+  for (genvar p = 0; p < Ports; p++) begin : gen_port
+    logic          any, is_host, is_taken;
+    memories_t     target;
+    beat_request_t beat;
 
-  assign write_ready_o   = is_written;
-  assign write_missing_o = target == '0;
-  assign host_ready_o    = is_written && !write_valid_i;
+    pspin_rr_arbiter #(
+      .N(2)
+    ) u_writers (
+      .clk_i,
+      .rst_ni,
+      .requests_i({host_port[p], nic_port[p]}),
+      .take_i    (is_taken),
+      .valid_o   (any),
+      .index_o   (is_host)
+    );
+
+    assign beat          = is_host ? host_i : write_i;
+    assign target        = is_host ? host_target : nic_target;
+    assign is_taken      = any && (target & write_ready) != '0;
+    assign nic_taken[p]  = is_taken && !is_host;
+    assign host_taken[p] = is_taken && is_host;
+
+    if (p < 3) begin : gen_memory
+      assign memory_write_valid_o[p] = any;
+      assign memory_write_o[p]       = beat;
+    end else begin : gen_l1
+      assign l1_write_valid_o = {Clusters{any}} & target[Memories-1:3];
+      assign l1_write_o       = beat;
+    end
+  end
+
+  assign write_ready_o   = nic_target == '0 || nic_taken != '0;
+  assign write_missing_o = nic_target == '0;
+  assign host_ready_o    = host_target == '0 || host_taken != '0;
 
   // ---- The channel for reads. A cycle after its choice a beat is read from L2; L1 gets the request at once, and uses its banks then.
   typedef struct packed {

@@ -259,7 +259,7 @@ module pspin_unit
   logic [Clusters-1:0]                 l1_write_valid, l1_write_ready, l1_read_valid, l1_read_ready;
   logic [31:0]                         l1_read_address;
   logic [511:0]                        l1_read_data [Clusters];
-  beat_request_t                       nhi_write;
+  beat_request_t                       l1_write;
 
   logic [Clusters-1:0]                 pe_valid, pe_ready, pe_rvalid, remote_valid, remote_ready, remote_rvalid;
   word_request_t                       pe [Clusters];
@@ -318,7 +318,7 @@ module pspin_unit
       .other_write_i       (other_writes[i]),
       .nhi_write_valid_i   (l1_write_valid[i]),
       .nhi_write_ready_o   (l1_write_ready[i]),
-      .nhi_write_i         (nhi_write),
+      .nhi_write_i         (l1_write),
       .nhi_read_valid_i    (l1_read_valid[i]),
       .nhi_read_ready_o    (l1_read_ready[i]),
       .nhi_read_address_i  (l1_read_address),
@@ -356,6 +356,7 @@ module pspin_unit
 
   // [0] handler memory, [1] packet buffer, [2] program memory.
   logic [2:0]               nhi_write_valid, nhi_write_ready, nhi_read_valid, nhi_read_ready;
+  beat_request_t            nhi_writes [3];
   logic [31:0]              nhi_read_address;
   logic [511:0]             nhi_read_data [3];
   logic [2:0]               memory_valid, memory_ready, memory_rvalid;
@@ -380,7 +381,7 @@ module pspin_unit
     .rst_ni,
     .a_write_valid_i (nhi_write_valid[0]),
     .a_write_ready_o (nhi_write_ready[0]),
-    .a_write_i       (nhi_write),
+    .a_write_i       (nhi_writes[0]),
     .a_read_valid_i  (nhi_read_valid[0]),
     .a_read_ready_o  (nhi_read_ready[0]),
     .a_read_address_i(nhi_read_address),
@@ -409,7 +410,7 @@ module pspin_unit
     .rst_ni,
     .a_write_valid_i (nhi_write_valid[1]),
     .a_write_ready_o (nhi_write_ready[1]),
-    .a_write_i       (nhi_write),
+    .a_write_i       (nhi_writes[1]),
     .a_read_valid_i  (nhi_read_valid[1]),
     .a_read_ready_o  (nhi_read_ready[1]),
     .a_read_address_i(nhi_read_address),
@@ -448,7 +449,7 @@ module pspin_unit
     .pe_rdata_o      (memory_rdata[2]),
     .write_valid_i   (nhi_write_valid[2]),
     .write_ready_o   (nhi_write_ready[2]),
-    .write_i         (nhi_write),
+    .write_i         (nhi_writes[2]),
     .read_valid_i    (nhi_read_valid[2]),
     .read_ready_o    (nhi_read_ready[2]),
     .read_address_i  (nhi_read_address),
@@ -549,17 +550,18 @@ module pspin_unit
     .read_missing_o,
     .l1_write_valid_o     (l1_write_valid),
     .l1_write_ready_i     (l1_write_ready),
+    .l1_write_o           (l1_write),
     .l1_read_valid_o      (l1_read_valid),
     .l1_read_ready_i      (l1_read_ready),
     .l1_read_address_o    (l1_read_address),
     .l1_read_data_i       (l1_read_data),
     .memory_write_valid_o (nhi_write_valid),
     .memory_write_ready_i (nhi_write_ready),
+    .memory_write_o       (nhi_writes),
     .memory_read_valid_o  (nhi_read_valid),
     .memory_read_ready_i  (nhi_read_ready),
     .memory_read_address_o(nhi_read_address),
-    .memory_read_data_i   (nhi_read_data),
-    .write_o              (nhi_write)
+    .memory_read_data_i   (nhi_read_data)
   );
 
   assign read_valid[2]     = read_valid_i;
@@ -586,6 +588,10 @@ module pspin_unit
     .ResponseCycles(CommandsResponseCycles),
     .L1Gap         (OutboundL1GapCycles),
     .L2Gap         (OutboundL2GapCycles),
+    .CopyStart     (OffClusterStartCycles),
+    .CopyL1Gap     (OffClusterL1GapCycles),
+    .CopyL2Gap     (OffClusterL2GapCycles),
+    .CopyCredit    (OffClusterCreditCycles),
     .Contexts      (LimitsContexts)
   ) u_command_unit (
     .clk_i,

@@ -19,16 +19,27 @@ from command_model import (
     beats,
 )
 from common import Bench, shorter, start
+from fabric_model import SPAN
 from sv_types import enum
 
 SIZES: dict[str, int] = {"Hpus": 2, "Contexts": 4}
 RESETS = 20
 PARAMETERS = [
-    {"Clusters": 3, **SIZES, "OutboundQueue": 32, "HostQueue": 8, "L2Gap": 2, "PathCycles": 6},
+    {
+        "Clusters": 3,
+        **SIZES,
+        "OutboundQueue": 32,
+        "HostQueue": 8,
+        "L2Gap": 2,
+        "PathCycles": 6,
+        "CopyStart": 3,
+        "CopyL2Gap": 2,
+        "CopyCredit": 1,
+    },
     {"Clusters": 1, **SIZES, "OutboundQueue": 4, "HostQueue": 2},
 ]
 
-L1, L2 = 0x1000_0000, 0x1C40_0000
+L1, OTHER_L1, L2 = 0x1000_0000, 0x1040_0000, 0x1C40_0000
 PLACES = count(1 << 20, 4096)  # for data of the host
 END, CAUSE = enum("end_e"), enum("cause_e")
 
@@ -38,7 +49,7 @@ def random_command(bench: Bench, kinds: list[int]) -> Command:
     rng, dut = bench.rng, bench.dut
     kind = rng.choice(kinds)
     size = rng.choice([0, 1, rng.randrange(BEAT), rng.randrange(3 * BEAT), rng.randrange(30 * BEAT)])
-    start_at = rng.choice([L1, L2]) + rng.randrange(1 << 16) * (BEAT if bench.happens(0.5) else 1)
+    start_at = rng.choice([L1, OTHER_L1, L2]) + rng.randrange(1 << 16) * (BEAT if bench.happens(0.5) else 1)
     if kind == KIND.CommandFromHost:
         start_at = L2 + next(PLACES) + rng.randrange(BEAT)
     most = 8 if kind == KIND.CommandHostDirect else BEAT
@@ -133,7 +144,7 @@ async def random_commands(dut) -> None:
 async def one_at_a_time(dut) -> None:
     """Without load, each kind takes the cycles of crates/accel/src/pspin/command/unit.rs."""
     bench = await start(dut)
-    path = int(dut.PathCycles.value)
+    path, wait = int(dut.PathCycles.value), int(dut.CopyStart.value)
     world = World(bench, Pace(1, 1, 1, 1, 1), is_exact=True)
     for _ in range(shorter(150)):
         command = random_command(bench, list(KIND))
@@ -151,13 +162,12 @@ async def one_at_a_time(dut) -> None:
                 done = world.when("written")[0]
                 # Bytes that do not fit into the last beat but one are one cycle late.
                 late = (command.size - 1) // BEAT + 1 == words and command.address % BEAT != 0 and words > 1
-                assert world.when("host write 0") == [at + path + words - 1 + READ_CYCLES + late]
+                assert world.when("host write 0") == [at + path + wait + words - 1 + READ_CYCLES + late]
             case KIND.CommandFromHost:
                 assert world.when("host read") == [engine + READ_CYCLES]
                 done = world.when("write")[-1] + 1
-                if command.size <= 16 * BEAT:
-                    first = world.when("brought")[-1] + 1
-                    assert world.when("write") == list(range(first, first + words))
+                first = world.when("brought")[0] + 1
+                assert world.when("write") == list(range(first, first + words))
             case KIND.CommandHostDirect:
                 assert world.when("host write 1") == [engine + 1]
                 done = engine + 3
@@ -181,14 +191,38 @@ async def sends_without_pauses(dut) -> None:
         world.waiting[command.cluster].append(command)
     while not world.is_idle:
         await world.step()
-    free, reads = 0, iter(world.when("read 0"))
+    free, turned, memory, reads = 0, 0, 0, iter(world.when("read 0"))
     for command in sorted(commands, key=lambda command: command.taken):
-        first = max(command.taken + path, free)
+        is_other, memory = command.address // SPAN != memory, command.address // SPAN
+        first = max(command.taken + path, turned if is_other else free)
         last = first + beats(command.address, command.size) - 1
-        free = last + 1 + gaps[command.address >= L2]
+        free, turned = last + 1, last + 1 + gaps[command.address >= L2]
         # The memory is read in the cycle behind the one in which the interconnect takes a beat.
         assert [next(reads) + 1 for _ in range(first, last + 1)] == list(range(first, last + 1))
         responded = next(cycle for cycle, other in world.responses if other is command)
         assert responded == last + READ_CYCLES + RESPONSE_CYCLES
+    assert next(reads, None) is None
+    assert len(world.responses) == len(commands)
+
+
+@cocotb.test()
+async def copies_without_pauses(dut) -> None:
+    """Copies to the host wait at first, and are read with a gap behind each."""
+    bench = await start(dut)
+    path = int(dut.PathCycles.value) + int(dut.CopyStart.value)
+    gaps = [int(dut.CopyL1Gap.value), int(dut.CopyL2Gap.value)]
+    world = World(bench, Pace(1, 1, 1, 1, 1), is_exact=True)
+    commands = [random_command(bench, [KIND.CommandToHost]) for _ in range(shorter(200))]
+    for command in commands:
+        command.address -= command.address % BEAT
+        world.waiting[command.cluster].append(command)
+    while not world.is_idle:
+        await world.step()
+    free, reads = 0, iter(world.when("read 1"))
+    for command in sorted(commands, key=lambda command: command.taken):
+        first = max(command.taken + path, free)
+        last = first + beats(command.address, command.size) - 1
+        free = last + 1 + gaps[command.address >= L2]
+        assert [next(reads) + 1 for _ in range(first, last + 1)] == list(range(first, last + 1))
     assert next(reads, None) is None
     assert len(world.responses) == len(commands)

@@ -39,10 +39,11 @@ async def random_beats(dut) -> None:
     writers: list[dict[str, int] | None] = [None, None]
     readers: list[int | None] = [None] * READERS
     turn = 0
+    turns = [0] * 4  # whose turn it is at each port for writing
     at_memory: tuple[int, int | None, int] | None = None  # reader, memory, address: asked for in the cycle before
     data: dict[tuple[int, int], int] = {}  # by cycle and memory
     coming: deque[tuple[int, int, int | None]] = deque()  # cycle, reader, data
-    counts = {"written": 0, "missing": 0, "read": 0, "late": 0, "lost": 0}
+    counts = {"written": 0, "missing": 0, "read": 0, "late": 0, "lost": 0, "turns": 0, "together": 0}
     for cycle in range(5000):
         pace = (0.9, 0.2)[cycle // 300 % 2]
         for i, writer in enumerate(writers):
@@ -70,24 +71,36 @@ async def random_beats(dut) -> None:
             port.value = data.pop((cycle, memory), None) or rng.getrandbits(512)
         await bench.read()
 
-        # Writes.
-        writer = 0 if writers[0] else 1
-        write = writers[writer]
+        # Writes: each port takes a beat of NIC or host, in turn.
+        targets = [memory_of(writer["address"], clusters) if writer else None for writer in writers]
+        ports = [min(target, 3) if target is not None else None for target in targets]
         valid = int(dut.memory_write_valid_o.value) | int(dut.l1_write_valid_o.value) << 3
-        if write is None:
-            assert not valid
-        else:
-            target = memory_of(write["address"], clusters)
-            assert valid == (1 << target if target is not None else 0)
-            assert WRITE.unpack(dut.write_o.value) == write
-            takes = target is None or write_ready[target]
-            assert bool((dut.write_ready_o if writer == 0 else dut.host_ready_o).value) == takes
-            assert writer == 1 or not dut.host_ready_o.value
-            if takes:
-                assert bool(dut.write_missing_o.value) == (target is None)
+        takes = [writer is not None and target is None for writer, target in zip(writers, targets, strict=True)]
+        for port, first in enumerate(turns):
+            asks = [i for i in (first, 1 - first) if ports[i] == port]
+            if asks:
+                target = targets[asks[0]]
+                assert target is not None
+                assert valid & 1 << target
+                valid ^= 1 << target
+                beat: Any = dut.l1_write_o if port == 3 else dut.memory_write_o[port]
+                assert WRITE.unpack(beat.value) == writers[asks[0]]
+                takes[asks[0]] = write_ready[target]
+                counts["turns"] += len(asks) == 2
+                if write_ready[target]:
+                    turns[port] = 1 - asks[0]
+        assert not valid
+        counts["together"] += all(takes)
+        for i, ready in enumerate((dut.write_ready_o, dut.host_ready_o)):
+            if writers[i]:
+                assert bool(ready.value) == takes[i], cycle
+        if writers[0]:
+            assert bool(dut.write_missing_o.value) == (targets[0] is None)
+        for i in range(2):
+            if takes[i]:
                 counts["written"] += 1
-                counts["missing"] += target is None
-                writers[writer] = None
+                counts["missing"] += targets[i] is None
+                writers[i] = None
 
         # The read that was asked for in the cycle before.
         valid = int(dut.memory_read_valid_o.value)

@@ -34,8 +34,8 @@ pub trait Unit {
     /// Tells the unit about a context before the first packet that it is for.
     fn prepare(&mut self, context: &Rc<ExecutionContext>);
 
-    /// The NIC writes a packet into L2 from cycle `at` on. Returns the cycle in which its request can be submitted; `None` when
-    /// the bytes are not inside the packet buffer.
+    /// The NIC writes a packet into L2 from cycle `at` on. Returns the first cycle in which its request can be submitted, if its beats
+    /// do not wait for other writes; `None` when the bytes are not inside the packet buffer.
     fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle>;
 
     /// The NIC submits a request in the next cycle that has not been simulated.

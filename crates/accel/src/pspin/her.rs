@@ -99,7 +99,7 @@ pub struct Her {
 /// Why a request is not accepted now: the ready line of the interface is low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// One request was accepted in this cycle already.
+    /// One request was accepted in this cycle already, or the packet is still being written.
     Cycle,
     /// All cells are occupied that this queue could have.
     Cells,

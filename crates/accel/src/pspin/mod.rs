@@ -8,6 +8,7 @@
 //! * [`cores`]: the boundary to the cores; [`core`]: HPUs that execute instructions
 //! * [`card`]: the unit on a card of a cluster, with handlers of P4sPIN
 //! * `arbiter`: round robin; `rate`: links with a time for each byte; `status`: what the host is told about an error
+//! * `stored`: packets that the NIC writes, until their requests may be submitted
 //! * `edge`: what a NIC does with a unit, model or hardware
 //! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
 //!
@@ -29,6 +30,7 @@ pub mod observe;
 mod rate;
 pub mod schedule;
 mod status;
+mod stored;
 #[cfg(test)]
 mod testing;
 mod unit;
@@ -39,4 +41,5 @@ pub use cycle::Cycle;
 pub use edge::Unit;
 pub use rate::Rate;
 pub use status::Status;
+pub use stored::Stored;
 pub use unit::{By, HostFault, Outside, Pspin};

@@ -214,8 +214,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.clusters.iter_mut().for_each(Cluster::boot);
     }
 
-    /// The NIC writes a packet into L2 from cycle `at` on. Returns the cycle in which its request can be submitted; `None` when
-    /// the bytes are not inside the packet buffer.
+    /// The NIC writes a packet into L2 from cycle `at` on. Returns the first cycle in which its request can be submitted, if its beats
+    /// do not wait for other writes; `None` when the bytes are not inside the packet buffer.
     pub fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle> {
         self.memory.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
         let written = self.l2.write_packet(at, address, bytes.len() as u32);
@@ -227,6 +227,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// # Errors
     /// When the request has to wait.
     pub fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)> {
+        if !self.l2.is_stored(self.now, her.packet.address) {
+            return Err((Busy::Cycle, her));
+        }
         let noted = self.observer_copy(&her);
         self.mpq.accept(self.now, her)?;
         self.counters.accepted += 1;
@@ -619,12 +622,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let mut take_l1 = |(cluster, offset): (u16, u32), port: Wide| {
             clusters[usize::from(cluster)].banks.take_beat(now + 1_u64, offset, width, port)
         };
-        let write = |address| {
-            !l2.is_written(now)
-                && match memory.locate_l1(address) {
-                    Some(place) => take_l1(place, Wide::Write),
-                    None => l2.write(now, address),
-                }
+        let write = |address| match memory.locate_l1(address) {
+            Some(place) => take_l1(place, Wide::Write),
+            None => l2.write(now, address),
         };
         commands.move_data(now, |at, port| out.moves(at, port), write);
         while let Some(due) = self.commands.next_due() {

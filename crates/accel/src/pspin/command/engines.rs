@@ -58,8 +58,10 @@ struct Engine {
     /// The next beat of the first command, and how many are left; 0 when it has not begun.
     next: u32,
     left: u32,
-    /// The next command does not begin before this cycle.
+    /// The next command does not begin before this cycle; and not before the other one if it reads another memory than the one before.
     from: Cycle,
+    turned: Cycle,
+    memory: Option<Place>,
     /// Commands of which a beat has been chosen, and beats that have been read.
     sending: VecDeque<Issued>,
     beats: VecDeque<Beat>,
@@ -77,6 +79,8 @@ impl Engine {
             next: 0,
             left: 0,
             from: Cycle::ZERO,
+            turned: Cycle::ZERO,
+            memory: None,
             sending: VecDeque::new(),
             beats: VecDeque::new(),
             taken: 0,
@@ -87,7 +91,12 @@ impl Engine {
 
     /// The cycle in which it wants to choose its next beat, if it has room.
     fn wake(&self) -> Cycle {
-        self.commands.front().map_or(Cycle::NEVER, |(at, _)| if self.left > 0 { *at } else { self.from.max(*at) })
+        let Some((at, issued)) = self.commands.front() else { return Cycle::NEVER };
+        match () {
+            () if self.left > 0 => *at,
+            () if self.turned <= self.from || self.memory == memory(issued) => self.from.max(*at),
+            () => self.turned.max(*at),
+        }
     }
 
     fn wants(&self, now: Cycle) -> bool {
@@ -148,7 +157,9 @@ pub struct Engines {
     chosen: Option<Chosen>,
     beat: u32,
     read_cycles: u64,
-    /// Cycles between two packets that the outbound engine reads from L1, and from L2.
+    /// Cycles between a packet that the outbound engine reads from L1, and from L2, and one in another memory.
+    turns: [u64; 2],
+    /// Cycles between a copy that the off-cluster DMA engine reads from L1, and from L2, and the next one.
     gaps: [u64; 2],
     rate: Rate,
 }
@@ -165,7 +176,8 @@ impl Engines {
             chosen: None,
             beat: unit.nhi.width_bits / 8,
             read_cycles: u64::from(unit.commands.read_cycles),
-            gaps: [u64::from(unit.outbound.l1_gap_cycles), u64::from(unit.outbound.l2_gap_cycles)],
+            turns: [u64::from(unit.outbound.l1_gap_cycles), u64::from(unit.outbound.l2_gap_cycles)],
+            gaps: [u64::from(unit.off_cluster.l1_gap_cycles), u64::from(unit.off_cluster.l2_gap_cycles)],
             rate: Rate::new(unit.outbound.gap_per_byte, clock),
         }
     }
@@ -240,9 +252,13 @@ impl Engines {
         if is_last {
             engine.commands.pop_front();
             engine.from = now + 1_u64;
+            let is_l2 = usize::from(data.address >= Arena::start(Place::Handler));
             if choice == OUTBOUND {
-                let is_l2 = data.address >= Arena::start(Place::Handler);
-                engine.from = (engine.from + self.gaps[usize::from(is_l2)]).max(self.rate.free());
+                engine.turned = engine.from + self.turns[is_l2];
+                engine.memory = memory(&issued);
+                engine.from = engine.from.max(self.rate.free());
+            } else {
+                engine.from += self.gaps[is_l2];
             }
         }
         self.chosen = Some(Chosen { engine: choice, address, is_first, is_last });
@@ -259,6 +275,11 @@ impl Output {
             _ => false,
         }
     }
+}
+
+/// The memory from which a command reads its data.
+fn memory(issued: &Issued) -> Option<Place> {
+    Arena::place(issued.command.local()?.address)
 }
 
 /// The number of beats of a range: the words of `width` bytes that it touches, at least one.

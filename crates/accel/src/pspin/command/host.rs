@@ -87,8 +87,7 @@ pub struct FromHost {
     buffer: VecDeque<Stored>,
     loads: VecDeque<Load>,
     answers: VecDeque<Answer>,
-    /// Writing has begun, and the stream of the first read has ended before its range.
-    flows: bool,
+    /// The stream of the first read has ended before its range.
     is_drained: bool,
     width: u32,
 }
@@ -102,7 +101,6 @@ impl FromHost {
             buffer: VecDeque::new(),
             loads: VecDeque::new(),
             answers: VecDeque::new(),
-            flows: false,
             is_drained: false,
             width: unit.nhi.width_bits / 8,
         }
@@ -166,29 +164,24 @@ impl FromHost {
         None
     }
 
-    /// Writes a beat in cycle `now`: when all of a read is there, or the buffer is full, its beats follow each other. `port` takes the
-    /// word in the memory, unless it is taken. Returns the command whose last beat is written, with what the host has said.
+    /// Writes the first beat that is there in cycle `now`. `port` takes the word in the memory, unless it is taken. Returns the command
+    /// whose last beat is written, with what the host has said.
     pub fn write(&mut self, now: Cycle, port: impl FnOnce(u32) -> bool) -> Option<(Issued, Answer)> {
         let load = self.loads.front_mut()?;
-        let there = self.buffer.iter().take_while(|stored| stored.at <= now);
-        let (count, has_all) =
-            there.fold((0, false), |(count, has_all), stored| (count + 1, has_all || stored.is_last));
-        let first = self.buffer.front().copied().filter(|_| count > 0);
+        let first = self.buffer.front().copied().filter(|stored| stored.at <= now);
         let ends = match first {
             Some(Stored { is_refused: true, is_last, .. }) if !self.is_drained => {
                 self.buffer.pop_front();
                 is_last
             }
             _ => {
-                let flows = self.flows || has_all || count == BUFFER;
-                if !(self.is_drained || flows && first.is_some()) || !port(load.next) {
+                if !self.is_drained && first.is_none() || !port(load.next) {
                     return None;
                 }
                 if !self.is_drained {
                     self.buffer.pop_front();
                     self.is_drained = first.is_some_and(|stored| stored.is_last);
                 }
-                self.flows = true;
                 load.next = load.next.wrapping_add(self.width);
                 load.left -= 1;
                 load.left == 0
@@ -197,7 +190,7 @@ impl FromHost {
         if !ends {
             return None;
         }
-        (self.flows, self.is_drained) = (false, false);
+        self.is_drained = false;
         let Load { issued, .. } = self.loads.pop_front()?;
         Some((issued, self.answers.pop_front().unwrap_or_default()))
     }

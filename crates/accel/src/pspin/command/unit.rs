@@ -112,6 +112,8 @@ pub struct CommandUnit {
     responses: [VecDeque<(Cycle, Response)>; 4],
     arbiter: RoundRobin,
     path_cycles: u64,
+    start_cycles: u64,
+    credit_cycles: u64,
     read_cycles: u64,
     response_cycles: u64,
     host_write: u64,
@@ -144,6 +146,8 @@ impl CommandUnit {
             responses: Default::default(),
             arbiter: RoundRobin::default(),
             path_cycles: u64::from(commands.path_cycles),
+            start_cycles: u64::from(unit.off_cluster.start_cycles),
+            credit_cycles: u64::from(unit.off_cluster.credit_cycles),
             read_cycles: u64::from(commands.read_cycles),
             response_cycles: u64::from(commands.response_cycles),
             host_write: translated + u64::from(host.write_cycles),
@@ -231,7 +235,7 @@ impl CommandUnit {
         self.write_host(now, moves(now, Port::HostWrite));
         self.end_writes(now, moves(now, Port::HostData));
         if let Some((issued, answer)) = self.from_host.write(now, write) {
-            self.credits[OFF_CLUSTER].give(now);
+            self.credits[OFF_CLUSTER].give(now + self.credit_cycles);
             self.loaded.push_back((now + 1_u64, issued, answer));
         }
     }
@@ -308,7 +312,7 @@ impl CommandUnit {
                 // A beat that is not whole yet, and what leaves for a card, do not need the host.
                 _ => {
                     if output.leaves_for_card() {
-                        self.credits[OFF_CLUSTER].give(now);
+                        self.credits[OFF_CLUSTER].give(now + self.credit_cycles);
                         self.deliver(output.issued, now);
                     }
                     self.engines.leave(OFF_CLUSTER, now, output);
@@ -356,7 +360,7 @@ impl CommandUnit {
         let direct = if brought.is_none() { answered(direct) } else { None };
         for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
             let Some(taken) = taken else { continue };
-            self.credits[engine].give(now);
+            self.credits[engine].give(now + if engine == OFF_CLUSTER { self.credit_cycles } else { 0 });
             match taken {
                 Taken::Command(issued) => self.deliver(issued, now),
                 Taken::Status(descriptor, status) => {
@@ -391,7 +395,9 @@ impl CommandUnit {
             };
             match issued.command {
                 Command::Send { .. } | Command::ToHost { .. } | Command::Card { data: Some(_), .. } => {
-                    self.engines.push(engine(&issued.command), now, issued);
+                    let engine = engine(&issued.command);
+                    let from = if engine == OFF_CLUSTER { now + self.start_cycles } else { now };
+                    self.engines.push(engine, from, issued);
                 }
                 Command::FromHost { .. } => self.reads.push_back((now + self.read_cycles, issued)),
                 Command::Card { data: None, .. } => self.leaving.push_back((now + 1_u64, issued)),
@@ -516,8 +522,8 @@ mod tests {
         found
     }
 
-    /// A command of cycle 0 is at its engine in 3. 128 B come over the link from 3 + 4 + 29 on, a beat a cycle; the three words are
-    /// written when both are there and the port is free, and the handler's data is complete after them.
+    /// A command of cycle 0 is at its engine in 3. 128 B come over the link from 3 + 4 + 29 on, a beat a cycle; each is written in the next
+    /// cycle if the port is free, the third word with the rest of the second beat, and the handler's data is complete after them.
     #[test]
     fn data_of_the_host_is_written_beat_by_beat() {
         let run = |is_free: fn(u64) -> bool| {
@@ -547,18 +553,18 @@ mod tests {
             }
             panic!("it is never delivered");
         };
-        assert_eq!(run(|_| true), (vec![(38, 0), (39, 64), (40, 128)], 41));
+        assert_eq!(run(|_| true), (vec![(37, 0), (38, 64), (39, 128)], 40));
         assert_eq!(run(|now| now % 4 == 0), (vec![(40, 0), (44, 64), (48, 128)], 49));
     }
 
-    /// Writing begins when 16 beats are there: a buffer holds no more.
+    /// Writing begins with the first beat.
     #[test]
     fn a_long_read_is_written_while_it_comes() {
         let mut commands = commands();
         let data = Range { address: L2, size: 1_280 };
         commands.take(Cycle(0), issued(0, Command::FromHost { host: 0, data, event: None }));
         let found = run(&mut commands, 100, |_, _| {});
-        assert!(matches!(found[..], [(at, Due::Bring(..))] if at == 36 + 16 + 20), "{}", found[0].0);
+        assert!(matches!(found[..], [(at, Due::Bring(..))] if at == 36 + 1 + 20), "{}", found[0].0);
     }
 
     /// There is one channel to the host: a host-direct write waits for all beats of a copy that has begun.

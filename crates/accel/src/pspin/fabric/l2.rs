@@ -1,6 +1,9 @@
 //! The ports of the L2 memories (§III-C): port A is of the NIC and the host, port B of the clusters. A bank has one access in a cycle:
 //! first come what the clusters' DMA engines write, which has its time since its beat was read, and the second cycle of an atomic
 //! operation; then the writes of port A, its reads, the beats that DMA engines read, and the words of HPUs.
+//!
+//! Port A of each memory takes a beat to write in a cycle. NIC and host take turns at that of the packet buffer, where the NIC writes;
+//! what the host gives to other memories does not wait for the NIC.
 
 use std::collections::VecDeque;
 
@@ -8,6 +11,7 @@ use machine::Pspin;
 
 use crate::pspin::cycle::Cycle;
 use crate::pspin::memory::{Arena, Place};
+use crate::pspin::stored::Stored;
 
 /// A packet that the NIC writes: the cycle in which it offers the next beat, the beat's address, and the number of beats that are left.
 struct Packet {
@@ -16,9 +20,18 @@ struct Packet {
     left: u32,
 }
 
+/// Who writes next to the packet buffer if both NIC and host want to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Nic,
+    Host,
+}
+
 /// What uses the banks of L2 packet buffer and L2 handler memory, beat by beat.
 pub struct L2Ports {
     packets: VecDeque<Packet>,
+    turn: Turn,
+    stored: Stored,
     /// The first cycle in which the NIC may write another packet.
     packet_free: Cycle,
     /// The cycle of the latest write of the host, and its address; and of the latest read of port A.
@@ -35,6 +48,9 @@ pub struct L2Ports {
     is_shared: [bool; 2],
 }
 
+/// The number of the packet buffer among the memories.
+const PACKET: usize = 0;
+
 /// Which memory an address is in: 0 packet buffer, 1 handler memory.
 #[inline]
 fn memory(address: u32) -> usize {
@@ -48,6 +64,8 @@ impl L2Ports {
         let never = (Cycle::NEVER, 0);
         L2Ports {
             packets: VecDeque::new(),
+            turn: Turn::Nic,
+            stored: Stored::new(unit),
             packet_free: Cycle::ZERO,
             write: never,
             read: never,
@@ -67,6 +85,7 @@ impl L2Ports {
         let from = at.max(self.packet_free);
         self.packet_free = from + beats;
         self.packets.push_back(Packet { from, next: address - address % self.beat, left: beats });
+        self.stored.begin(address);
         self.packet_free
     }
 
@@ -82,8 +101,12 @@ impl L2Ports {
                 () => u32::from(!self.is_sure(from, next)),
             };
             let behind = from + u64::from(beats.max(1));
+            if beats > 0 {
+                self.turn = Turn::Host;
+            }
             if beats == left {
                 self.packets.pop_front();
+                self.stored.end(behind);
                 if let Some(packet) = self.packets.front_mut() {
                     packet.from = packet.from.max(behind);
                 }
@@ -99,11 +122,10 @@ impl L2Ports {
         }
     }
 
-    /// Whether the NIC offers a beat in cycle `now`; then the host has to wait.
-    #[inline]
-    pub fn is_written(&mut self, now: Cycle) -> bool {
+    /// Whether a request for the packet at an address may be submitted in cycle `now`: it has been written long enough.
+    pub fn is_stored(&mut self, now: Cycle, address: u32) -> bool {
         self.pass(now);
-        self.packets.front().is_some_and(|packet| packet.from <= now)
+        self.stored.is_there(now, address)
     }
 
     /// The address of the beat that the NIC writes in cycle `now`.
@@ -136,13 +158,24 @@ impl L2Ports {
         of_cycle(&self.written) || of_cycle(&self.held)
     }
 
-    /// Writes a beat of the host's data in cycle `now`, in which the NIC does not write. Returns whether its banks are free.
+    /// Writes a beat of the host's data in cycle `now`. Returns whether it is its turn, and its banks are free. A beat that has its turn
+    /// and waits for its banks keeps the NIC waiting, too.
     #[inline]
     pub fn write(&mut self, now: Cycle, address: u32) -> bool {
         self.pass(now);
+        let nic = self.packets.front_mut().filter(|packet| packet.from <= now && memory(address) == PACKET);
+        if let Some(packet) = nic {
+            if self.turn == Turn::Nic {
+                return false;
+            }
+            packet.from = now + 1_u64;
+        }
         let is_free = !self.is_sure(now, address);
         if is_free {
             self.write = (now, address);
+            if memory(address) == PACKET {
+                self.turn = Turn::Nic;
+            }
         }
         is_free
     }
@@ -202,31 +235,30 @@ mod tests {
     use super::*;
     use crate::pspin::testing::unit;
 
-    const PACKET: u32 = 0x1c40_0000;
+    const PACKETS: u32 = 0x1c40_0000;
     const HANDLER: u32 = 0x1c00_0000;
 
     /// Writes of the NIC, then of the host, then reads; a beat of 64 B has a bank of the packet buffer, and eight of handler memory.
     #[test]
     fn a_bank_has_one_access_in_a_cycle() {
         let mut ports = L2Ports::new(&unit());
-        // Beats at PACKET + 64 and PACKET + 128, in cycles 10 and 11; the next packet follows.
-        assert_eq!(ports.write_packet(Cycle(10), PACKET + 64, 100), Cycle(12));
-        assert_eq!(ports.write_packet(Cycle(10), PACKET, 64), Cycle(13));
-        assert!(!ports.is_written(Cycle(9)) && ports.is_written(Cycle(10)));
-        assert!(!ports.read(Cycle(11), PACKET + 128), "the NIC writes there");
-        assert!(ports.read(Cycle(11), PACKET + 64));
+        // Beats at PACKETS + 64 and PACKETS + 128, in cycles 10 and 11; the next packet follows.
+        assert_eq!(ports.write_packet(Cycle(10), PACKETS + 64, 100), Cycle(12));
+        assert_eq!(ports.write_packet(Cycle(10), PACKETS, 64), Cycle(13));
+        assert!(!ports.read(Cycle(11), PACKETS + 128), "the NIC writes there");
+        assert!(ports.read(Cycle(11), PACKETS + 64));
         for (address, is_taken) in [(128, true), (64, true), (192, false), (32 * 64 + 64, true)] {
-            assert_eq!(ports.is_taken(Cycle(11), PACKET + address), is_taken, "{address}");
+            assert_eq!(ports.is_taken(Cycle(11), PACKETS + address), is_taken, "{address}");
         }
         assert!(!ports.is_taken(Cycle(11), HANDLER + 64), "another memory");
-        assert!(ports.is_written(Cycle(12)) && !ports.is_written(Cycle(13)) && ports.write(Cycle(13), HANDLER));
+        assert!(ports.write(Cycle(13), HANDLER));
         assert!(!ports.read(Cycle(13), HANDLER + 256) && ports.read(Cycle(13), HANDLER + 64));
-        ports.note_write(Cycle(14), PACKET + 64);
+        ports.note_write(Cycle(14), PACKETS + 64);
         assert!(
-            !ports.write(Cycle(14), PACKET + 64) && !ports.read(Cycle(14), PACKET + 64),
+            !ports.write(Cycle(14), PACKETS + 64) && !ports.read(Cycle(14), PACKETS + 64),
             "a DMA engine writes there"
         );
-        assert!(ports.is_taken(Cycle(14), PACKET + 64), "so no other one can read");
+        assert!(ports.is_taken(Cycle(14), PACKETS + 64), "so no other one can read");
     }
 
     /// An HPU waits for each beat that has its bank.
@@ -256,15 +288,36 @@ mod tests {
     #[test]
     fn the_nic_waits_for_a_dma_engine() {
         let mut ports = L2Ports::new(&unit());
-        assert_eq!(ports.write_packet(Cycle(10), PACKET, 128), Cycle(12));
-        assert_eq!(ports.write_packet(Cycle(10), PACKET + 512, 64), Cycle(13));
+        assert_eq!(ports.write_packet(Cycle(10), PACKETS, 128), Cycle(12));
+        assert_eq!(ports.write_packet(Cycle(10), PACKETS + 512, 64), Cycle(13));
         for (at, address) in [(10, 0), (11, 64), (12, 64)] {
-            ports.note_write(Cycle(at), PACKET + address);
+            ports.note_write(Cycle(at), PACKETS + address);
         }
-        assert!(ports.is_written(Cycle(10)) && !ports.is_taken(Cycle(10), PACKET + 64));
-        assert!(ports.is_taken(Cycle(11), PACKET), "the first beat");
-        assert!(ports.is_taken(Cycle(12), PACKET + 64), "the DMA engine");
-        assert!(ports.is_taken(Cycle(13), PACKET + 64), "the second beat");
-        assert!(ports.is_written(Cycle(14)) && ports.is_taken(Cycle(14), PACKET + 512) && !ports.is_written(Cycle(15)));
+        assert!(!ports.is_taken(Cycle(10), PACKETS + 64));
+        assert!(ports.is_taken(Cycle(11), PACKETS), "the first beat");
+        assert!(ports.is_taken(Cycle(12), PACKETS + 64), "the DMA engine");
+        assert!(ports.is_taken(Cycle(13), PACKETS + 64), "the second beat");
+        assert!(ports.is_taken(Cycle(14), PACKETS + 512) && !ports.is_taken(Cycle(15), PACKETS + 512));
+    }
+
+    /// NIC and host write to the packet buffer in turn; the host's beats for handler memory pass the NIC's.
+    #[test]
+    fn nic_and_host_take_turns_at_the_packet_buffer() {
+        let mut ports = L2Ports::new(&unit());
+        assert_eq!(ports.write_packet(Cycle(10), PACKETS, 256), Cycle(14));
+        assert!(ports.write(Cycle(10), HANDLER), "another port");
+        // The NIC's beats are in 10, 12, 14 and 15.
+        let writes = [(11, true), (12, false), (13, true), (14, false)];
+        for (at, goes) in writes {
+            assert_eq!(ports.write(Cycle(at), PACKETS + 1024), goes, "{at}");
+        }
+        assert!(!ports.is_stored(Cycle(16), PACKETS) && ports.is_taken(Cycle(15), PACKETS + 192));
+        let ready = 16 + u64::from(unit().inbound.write_cycles);
+        assert!(!ports.is_stored(Cycle(ready - 1), PACKETS) && ports.is_stored(Cycle(ready), PACKETS));
+        // A beat whose bank a DMA engine uses keeps the NIC waiting when it has its turn.
+        ports.write_packet(Cycle(30), PACKETS, 128);
+        ports.note_write(Cycle(31), PACKETS + 1024);
+        assert!(!ports.write(Cycle(31), PACKETS + 1024) && ports.write(Cycle(32), PACKETS + 1024));
+        assert!(!ports.is_taken(Cycle(32), PACKETS + 64) && ports.is_taken(Cycle(33), PACKETS + 64));
     }
 }

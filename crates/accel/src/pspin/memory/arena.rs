@@ -62,23 +62,30 @@ impl Arena {
         }
     }
 
+    /// The memory to which an address belongs, as far as the map says.
+    #[inline]
+    pub fn place(address: u32) -> Option<Place> {
+        match address {
+            PROGRAM.. => Some(Place::Program),
+            PACKET.. => Some(Place::Packet),
+            HANDLER.. => Some(Place::Handler),
+            Pspin::L1_START.. => Some(Place::L1(((address - Pspin::L1_START) / Pspin::L1_SPAN) as u16)),
+            _ => None,
+        }
+    }
+
     /// The memory that has `size` bytes at an address, and the offset of the first in that memory.
     #[inline]
     pub fn locate(&self, address: u32, size: u32) -> Option<(Place, u32)> {
-        let (place, offset, bytes) = match address {
-            PROGRAM.. => (Place::Program, address - PROGRAM, self.program),
-            PACKET.. => (Place::Packet, address - PACKET, self.packet),
-            HANDLER.. => (Place::Handler, address - HANDLER, self.handler),
-            Pspin::L1_START.. => {
-                let offset = address - Pspin::L1_START;
-                let cluster = offset / Pspin::L1_SPAN;
-                if cluster >= self.clusters {
-                    return None;
-                }
-                (Place::L1(cluster as u16), offset % Pspin::L1_SPAN, self.l1)
-            }
-            _ => return None,
+        let place = Arena::place(address)?;
+        let bytes = match place {
+            Place::Program => self.program,
+            Place::Packet => self.packet,
+            Place::Handler => self.handler,
+            Place::L1(cluster) if u32::from(cluster) < self.clusters => self.l1,
+            Place::L1(_) => return None,
         };
+        let offset = address - Arena::start(place);
         (u64::from(offset) + u64::from(size) <= u64::from(bytes)).then_some((place, offset))
     }
 
