@@ -1,7 +1,7 @@
 //! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Costs that depend on
 //! data (division, accesses across words) are counted when the instructions run ([`State`](crate::state::State)).
 
-use super::pipeline::{Exit, Pipeline, Timed};
+use super::pipeline::{Exit, Pipeline, Timed, Wait};
 use crate::op::Class;
 
 pub(super) struct InOrder {
@@ -33,6 +33,13 @@ pub(crate) fn access_cycles(class: Class) -> u32 {
 }
 
 impl InOrder {
+    /// Cycles for which an instruction may be in the execute stage before the one before it ends, and more of which make no difference.
+    /// None is executed for more than 21 cycles. Where a memory of one cycle keeps it there, that is a wait on a card of PsPIN, whose
+    /// cores have no floating-point units.
+    fn most_early(&self) -> u32 {
+        if self.scratchpad == 1 { 4 } else { 24 }
+    }
+
     /// Cycles until the next instruction can enter the execute stage, and until the result is available for it.
     fn cost(&self, class: Class) -> (u32, u32) {
         match class {
@@ -78,10 +85,7 @@ impl Pipeline for InOrder {
         // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun before it did so less
         // than that many cycles earlier.
         const START: u32 = 1 << 16;
-        // What an instruction does so much earlier than in the execute stage, or there so much earlier than it can end, makes no
-        // difference: none is executed for longer.
-        const DECODED: u32 = 4;
-        const LONGEST: u32 = 24;
+        const DECODED: u32 = 8;
         let mut ready = [0; 64];
         for (register, cycles) in state.pending.drain(..) {
             ready[usize::from(register)] = START - state.executed_since - JUMP + cycles;
@@ -152,13 +156,17 @@ impl Pipeline for InOrder {
         (now, ready) = wait(now, ready, u32::from(exit.wait.grant) + u32::from(exit.wait.answer));
         early += u32::from(exit.wait.answer);
         (state.redirected, state.second_waits) = (redirected, second_waits);
-        state.executed_since = early.min(LONGEST);
-        state.decoded_since =
-            (now - 1 - decoded).saturating_sub(early - state.executed_since).min(state.executed_since + DECODED);
-        // The next instruction may be in the execute stage in this cycle, or is a jump that needs its register in decode.
+        state.executed_since = early.min(self.most_early());
+        // What has passed before both changes nothing.
+        let both = early - state.executed_since;
+        let most_decoded = DECODED.max(state.executed_since + JUMP);
+        state.decoded_since = (now - 1 - decoded).saturating_sub(both).min(most_decoded);
+        // The next instruction may be in the execute stage in this cycle, or is a jump that needs its register in decode. What a card of
+        // PsPIN lets wait is ready when it goes on.
         let enters = now - state.executed_since;
-        let matters = |ready: u32| ready >= enters || ready > decoded && ready + JUMP > enters;
-        let registers = (0..64_u8).filter(|r| matters(ready[usize::from(*r)]));
+        let is_exact = self.scratchpad > 1 || exit.wait == Wait::NONE;
+        let is_past = |ready: u32| is_exact && (ready >= enters || ready > decoded && ready + JUMP > enters);
+        let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now || is_past(ready[usize::from(*r)]));
         state.pending = registers.map(|r| (r, ready[usize::from(r)] + JUMP - enters)).collect();
         now - START
     }
