@@ -111,9 +111,10 @@ rtl-quick: build ## the hardware's lint, short tests of its units, a short locks
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60); make test replays what they keep (needs c++)
 	fuzz/run
 
-soak: build $(VENV)/.mpi ## run SOAK_RUNS (10000) short programs and a matrix of waiting loops on a busy machine: no hang, no difference
+soak: build $(VENV)/.mpi ## run short programs, waiting loops and programs with handlers thousands of times on a busy machine: no hang, no difference
 	$(BIN)/python tests/soak/soak.py
 	$(BIN)/python tests/soak/matrix.py
+	$(BIN)/python tests/soak/looking.py
 
 lint: build ## check format and common mistakes of all languages
 	cargo fmt --all --check
