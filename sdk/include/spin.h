@@ -379,20 +379,28 @@ SPIN_HANDLER_CALL unsigned int spin_num_hpus(void);
 /* Prints on standard error of spinrun what printf would print, each line after the rank, the HPU, the handler and the simulated
  * time. All conversions of C but %n, %ls, %lc and those of long double. The card takes 100 cycles, for formats of any length;
  * none with `spinrun --print-free`, where only the instructions that pass the arguments take time. Returns 0. A format or string
- * that is not the handler's ends it as SEGV. Compilers do not check formats, as they see each file with the types of the host and
- * with those of the card, where uint64_t and ptl_size_t are unsigned long long (%llu).
+ * that is not the handler's ends it as SEGV. spincc warns of a format that does not fit the arguments as the card has them:
+ * uint64_t and ptl_size_t are unsigned long long there (%llu), so the compilation for the host does not check formats.
  *
  * assert() and abort() of the C library end the handler as FAIL; spinrun says which assertion failed, and where. */
 #ifdef __cplusplus
 extern "C" {
 #endif
 #ifdef __SPIN_DEVICE__
-int spin_printf(const char *format, ...);
+__attribute__((format(printf, 1, 2))) int spin_printf(const char *format, ...);
 #else
 static inline __attribute__((unused)) int spin_printf(const char *format, ...);
 #endif
 #ifdef __cplusplus
 }
+#endif
+/* The only warnings of the compilation for the card. */
+#ifdef __SPIN_DEVICE__
+#define spin_printf(...)                                                                                               \
+    __extension__({                                                                                                    \
+        _Pragma("clang diagnostic push") _Pragma("clang diagnostic warning \"-Wformat\"")(spin_printf)(__VA_ARGS__);   \
+        _Pragma("clang diagnostic pop")                                                                                \
+    })
 #endif
 
 #ifdef __SPIN_DEVICE__

@@ -7,9 +7,25 @@
 #include "../portals/harness.h"
 #include <spin.h>
 
-enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA, NOWHERE, ONWARD };
-static const char *const acts[] = {"poke", "peek",     "loop",     "fail",     "unknown", "deep",  "abort",
-                                   "jump", "commands", "wild-put", "wild-dma", "nowhere", "onward"};
+enum act {
+    POKE,
+    PEEK,
+    LOOP,
+    FAILS,
+    UNKNOWN,
+    DEEP,
+    ABORT,
+    JUMP,
+    COMMANDS,
+    WILD_PUT,
+    WILD_DMA,
+    NOWHERE,
+    ONWARD,
+    WIDE,
+    PAST
+};
+static const char *const acts[] = {"poke",     "peek",     "loop",     "fail",    "unknown", "deep", "abort", "jump",
+                                   "commands", "wild-put", "wild-dma", "nowhere", "onward",  "wide", "past"};
 static const char *const roles[] = {"header", "payload", "completion"};
 enum { HEADER, PAYLOAD, COMPLETION, NOBODY };
 
@@ -58,6 +74,13 @@ static int misbehave(struct state *s, int fine) {
             i++;
         break;
     }
+    case WIDE: {
+        volatile char frame[s->address];
+        frame[0] = 1; /* wide */
+        s->results[0] = frame[0];
+        break;
+    }
+    case PAST: return PtlHandlerDMAToHostB(here, s->address, 16, PTL_ME_HOST_MEM) ? FAIL : fine; /* past */
     case JUMP: ((void (*)(void))(uintptr_t)s->address)(); break;
     case COMMANDS:
         s->results[0] = PtlHandlerPutFromDevice(here, 4097, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);

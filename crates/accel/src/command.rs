@@ -181,6 +181,9 @@ pub enum Reply {
     Blocked,
     /// The command continues while the handler runs.
     Started(Transfer),
+    /// The card does not execute the command: the handler gets [`abi::device::err::INVALID`]. The text says why; if the handler fails
+    /// because of that, it is part of the message.
+    Refused(String),
     /// The value of the counter.
     Counter(CtEvent),
     /// The command named memory that is not the handler's own.

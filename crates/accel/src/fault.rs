@@ -60,8 +60,9 @@ impl Span {
     }
 }
 
-/// Says which memory an access has missed, as the continuation of a sentence; empty when nothing is known.
-pub fn missed(fault: Fault, spans: &[Span], program: &Program) -> String {
+/// Says which memory an access has missed, as the continuation of a sentence; empty when nothing is known. `stack_pointer` is the
+/// handler's.
+pub fn missed(fault: Fault, spans: &[Span], stack_pointer: u32, program: &Program) -> String {
     let (addr, len, writes) = match fault {
         Fault::Load { addr, len, .. } => (addr, len, false),
         Fault::Store { addr, len, .. } => (addr, len, true),
@@ -69,6 +70,13 @@ pub fn missed(fault: Fault, spans: &[Span], program: &Program) -> String {
     };
     let end = |span: &Span| span.start + span.length;
     let inside = |span: &&Span| addr >= span.start && addr < end(span);
+    // The frame of a function may be larger than what is below the stack, and so its bytes be anywhere.
+    let overflown = |span: &&Span| {
+        span.purpose == Purpose::Stack && stack_pointer < span.start && (stack_pointer..end(span)).contains(&addr)
+    };
+    if let Some(stack) = spans.iter().find(overflown) {
+        return needs_stack(stack);
+    }
     if let Some(span) = spans.iter().find(inside) {
         if addr.saturating_add(len) > end(span) {
             return format!(", across the end of {}", span.name(program));
@@ -92,13 +100,15 @@ pub fn missed(fault: Fault, spans: &[Span], program: &Program) -> String {
     };
     let name = near.name(program);
     match (near.purpose, below(near), above(near)) {
-        (Purpose::Stack, ..) => {
-            format!("; it needs more than {} bytes of stack (accelerator.stack_bytes)", near.length)
-        }
+        (Purpose::Stack, ..) => needs_stack(near),
         (_, Some(distance), _) => format!(", {distance} B before {name}"),
         (_, None, Some(0)) => format!(", just past the end of {name}"),
         (_, None, distance) => format!(", {} B past the end of {name}", distance.unwrap_or_default()),
     }
+}
+
+fn needs_stack(stack: &Span) -> String {
+    format!("; it needs more than {} bytes of stack (accelerator.stack_bytes)", stack.length)
 }
 
 /// Says where an address is in the memory of a handler, as the continuation of a sentence: ", 8 B into its HPU memory (64 B)".

@@ -37,6 +37,17 @@ pub enum Outcome {
     Failed(HandlerError),
 }
 
+impl Outcome {
+    /// The same outcome, where a failure also says why the card had refused a command of the handler before, if it had.
+    #[must_use]
+    pub fn after(mut self, refused: Option<String>) -> Outcome {
+        if let (Outcome::Failed(error), Some(why)) = (&mut self, refused) {
+            error.message += &format!("; before, a command of it was refused: {why}");
+        }
+        self
+    }
+}
+
 /// The kinds of errors of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {

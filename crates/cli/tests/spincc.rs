@@ -233,14 +233,34 @@ fn errors_name_the_users_line() {
 }
 
 #[test]
+fn formats_of_handlers_are_checked_as_the_card_has_them() {
+    let room = Room::new();
+    assert_eq!(room.builds("prints.c -o @/prog"), "");
+    let warnings = room.builds("-DWRONG prints.c -o @/prog");
+    let places: Vec<&str> = warnings.lines().filter(|line| line.contains("warning: ")).collect();
+    assert!(places[0].starts_with("prints.c:10:") && places[1].starts_with("prints.c:11:"), "{warnings}");
+    assert!(places.len() == 2 && !warnings.contains("expanded from macro"), "{warnings}");
+    assert_eq!(room.builds("-w -DWRONG prints.c -o @/prog"), "");
+    assert!(room.fails("-Werror -DWRONG prints.c -o @/prog", 1).contains("prints.c:10:"));
+}
+
+#[test]
+fn frames_larger_than_a_stack_are_told() {
+    let sizes = "bytes of 8,192 for rv32imac, 9,";
+    let warning = Room::new().builds("frame.c -O1 -o @/prog");
+    assert!(warning.starts_with("spincc: warning: 'sums' needs more stack than cards have: "), "{warning}");
+    assert!(warning.contains(sizes) && warning.contains(" bytes of 8,192 for rv32imafdc "), "{warning}");
+    assert_eq!(warning.lines().count(), 1, "{warning}");
+}
+
+#[test]
 fn functions_that_the_card_does_not_have() {
     let message = Room::new().fails("not_on_card.c -o @/prog", 1);
     assert_eq!(
         message,
         "\
-spincc: error: not_on_card.c:10: handler 'indirect' calls 'fputs' through 'helper', which the card does not have
-spincc: error: not_on_card.c:10: handler 'indirect' uses 'stderr' through 'helper', which the card does not have
-spincc: error: not_on_card.c:6: handler 'direct' calls 'printf', which the card does not have
+spincc: error: not_on_card.c:10: handler 'indirect' calls 'fputs' through 'helper', which the card does not have; use spin_printf
+spincc: error: not_on_card.c:6: handler 'direct' calls 'printf', which the card does not have; use spin_printf
 "
     );
 }

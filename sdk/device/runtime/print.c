@@ -2,6 +2,8 @@
 #include <spin.h>
 #include <stdarg.h>
 
+#undef spin_printf
+
 _Static_assert(sizeof(va_list) == sizeof(uint32_t), "the arguments of a variadic function are an area of memory");
 
 int spin_printf(const char *format, ...) {

@@ -1,5 +1,6 @@
 //! Commands of handlers, and the replies.
 
+use abi::device::err;
 use hpu::Stop;
 
 use super::context::{OwnMemory, Wait};
@@ -135,6 +136,10 @@ impl Unit {
         }
         match (reply, id.slot) {
             (Reply::Done(result), _) => self.go_on(context, result, env),
+            (Reply::Refused(why), _) => {
+                self.note_refusal(context, &why)?;
+                self.go_on(context, err::INVALID, env)
+            }
             (Reply::Started(_), Some(handle)) => {
                 self.answer(context, call, Answer::Handle(handle))?;
                 self.go_on(context, 0, env)

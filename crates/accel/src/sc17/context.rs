@@ -44,6 +44,8 @@ pub struct Context {
     pub stop: Option<Stop>,
     /// The call to which the card has not yet replied for the first time, and the name of its command.
     pub call: Option<(Call, CommandId)>,
+    /// Why the card has refused its latest command that was refused, and the place in the source.
+    pub refused: Option<String>,
     /// Number of commands that it has issued.
     pub commands: u32,
     /// When the handler first ran.

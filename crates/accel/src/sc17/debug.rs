@@ -10,6 +10,40 @@ use crate::debug::{Halt, Halted, Registers, Resident};
 use crate::fault::{self, Span};
 use crate::sanitize::Finding;
 
+/// The place of an access in the source.
+#[derive(Debug)]
+struct Place {
+    pc: u32,
+    function: Option<String>,
+    /// File and number; `None` where the compiler has moved the instruction away from its line, or without debug information.
+    line: Option<(String, u32)>,
+}
+
+impl Place {
+    fn is_like(&self, other: &Place) -> bool {
+        let same_line = match (&self.line, &other.line) {
+            (Some(line), Some(other)) => line == other,
+            (None, None) => self.pc == other.pc,
+            _ => true,
+        };
+        self.function == other.function && same_line
+    }
+}
+
+/// A mistake of which the user knows.
+#[derive(Debug)]
+pub(super) struct Told {
+    is_race: bool,
+    places: [Place; 2],
+}
+
+impl Told {
+    fn is_like(&self, other: &Told) -> bool {
+        let ([a, b], [c, d]) = (&self.places, &other.places);
+        self.is_race == other.is_race && (a.is_like(c) && b.is_like(d) || a.is_like(d) && b.is_like(c))
+    }
+}
+
 impl Unit {
     /// Lets the debugger, if there is one, look at a handler that has stopped.
     pub(super) fn halt(&mut self, context: u16, halt: Halt) {
@@ -21,10 +55,31 @@ impl Unit {
 }
 
 impl Unit {
+    /// Whether no finding about the same places of the source was told before: a line may have several accesses, which are one mistake.
+    fn is_new(&mut self, finding: &Finding) -> bool {
+        let Some(loaded) = &self.program else { return false };
+        let program = &loaded.program.device().program;
+        let place = |pc| Place {
+            pc,
+            function: program.function(pc).map(str::to_owned),
+            line: program.line(pc).map(|line| (line.file.to_owned(), line.line)),
+        };
+        let told = match *finding {
+            Finding::Race { pc, earlier_pc, .. } => Told { is_race: true, places: [place(pc), place(earlier_pc)] },
+            Finding::Unwritten { pc, .. } => Told { is_race: false, places: [place(pc), place(pc)] },
+        };
+        let is_new = !self.told.iter().any(|before| before.is_like(&told));
+        self.told.extend(is_new.then_some(told));
+        is_new
+    }
+
     /// Tells the user what the sanitizer has found.
     pub(super) fn tell_findings(&mut self, env: &mut dyn Env) {
         let found = self.sanitizer.as_mut().map(|sanitizer| sanitizer.take()).unwrap_or_default();
         for (context, finding) in found {
+            if !self.is_new(&finding) {
+                continue;
+            }
             let resident = self.contexts.get(context as usize).and_then(Option::as_deref);
             let (Some(resident), Some(loaded)) = (resident, &self.program) else { continue };
             let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };

@@ -14,8 +14,9 @@ use crate::task::{MessageId, Task};
 impl Unit {
     /// Handles the return of a handler.
     pub(super) fn returned(&mut self, context: u16, value: u32, env: &mut dyn Env) -> Result<(), InternalError> {
-        let role = self.resident(context)?.task.role();
-        let outcome = self.convention.outcome(role, value);
+        let resident = self.resident(context)?;
+        let (role, refused) = (resident.task.role(), resident.refused.take());
+        let outcome = self.convention.outcome(role, value).after(refused);
         self.end(context, outcome, env)
     }
 
@@ -42,6 +43,14 @@ impl Unit {
         self.end(context, Outcome::Failed(error), env)
     }
 
+    /// Notes why the card has refused a handler's command, and where the handler has given it.
+    pub(super) fn note_refusal(&mut self, context: u16, why: &str) -> Result<(), InternalError> {
+        let pc = self.resident(context)?.thread.command_pc();
+        let told = format!("{why}{}", self.place(context, pc));
+        self.resident(context)?.refused = Some(told);
+        Ok(())
+    }
+
     /// Kills a handler that has run for too long.
     pub(super) fn timed_out(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.pc();
@@ -56,7 +65,7 @@ impl Unit {
         let resident = self.contexts[usize::from(context)].as_deref();
         let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
         let spans: Vec<Span> = resident.windows.iter().map(span).collect();
-        fault::missed(fault, &spans, &loaded.program.device().program)
+        fault::missed(fault, &spans, resident.thread.stack_pointer(), &loaded.program.device().program)
     }
 
     /// The place of a handler's instruction in the source, and the calls that led there.

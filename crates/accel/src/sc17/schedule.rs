@@ -76,6 +76,7 @@ impl Unit {
             layout: None,
             stop: None,
             call: None,
+            refused: None,
             commands: 0,
             started: now,
             stay: now,

@@ -7,6 +7,7 @@ use machine::Sc17;
 use sim::Clock;
 
 use super::context::{Context, Run};
+use super::debug::Told;
 use super::hpus::Hpus;
 use crate::accelerator::InternalError;
 use crate::command::CommandId;
@@ -42,6 +43,8 @@ pub struct Unit {
     /// Number of handlers that have got a context.
     pub(super) runs: Run,
     pub(super) sanitizer: Option<Box<Sanitizer>>,
+    /// What the sanitizer has found and the user knows.
+    pub(super) told: Vec<Told>,
     pub(super) debugger: Option<Box<dyn Debugger>>,
     /// Cycles of a text that a handler prints.
     pub(super) print_cycles: u64,
@@ -75,6 +78,7 @@ impl Unit {
             handles: Handles::default(),
             runs: 0,
             sanitizer: None,
+            told: Vec::new(),
             debugger: None,
             print_cycles: crate::PRINT_CYCLES,
             profiling: false,

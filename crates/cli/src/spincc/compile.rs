@@ -66,27 +66,30 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
             jobs.map(|(kind, object)| scope.spawn(move || device(tools, options, kind, source, object))).collect();
         running.into_iter().map(|r| r.join().expect("compiler threads do not panic")).collect()
     });
+    let mut warnings = String::new();
     for ((kind, object), output) in kinds.iter().zip(&objects).zip(outputs) {
-        match output? {
-            None => {
-                part.devices.insert(kind.name.clone(), std::fs::read(object).map_err(Error::read(object))?);
+        let Compiled { accepted, messages } = output?;
+        if accepted {
+            part.devices.insert(kind.name.clone(), std::fs::read(object).map_err(Error::read(object))?);
+            // The compilations for the other kinds have the same.
+            if warnings.is_empty() {
+                warnings = messages;
             }
+        } else if part.has_handlers {
+            eprint!("{messages}");
+            eprintln!(
+                "spincc: note: this is the compilation for the card ({}), where __SPIN_DEVICE__ is defined",
+                kind.name
+            );
+            return Err(Error::Reported);
+        } else {
             // A file without handlers need not compile for the card.
-            Some(messages) if !part.has_handlers => {
-                part.devices.clear();
-                part.left_out = Some(messages);
-                return Ok(part);
-            }
-            Some(messages) => {
-                eprint!("{messages}");
-                eprintln!(
-                    "spincc: note: this is the compilation for the card ({}), where __SPIN_DEVICE__ is defined",
-                    kind.name
-                );
-                return Err(Error::Reported);
-            }
+            part.devices.clear();
+            part.left_out = Some(messages);
+            return Ok(part);
         }
     }
+    eprint!("{warnings}");
     Ok(part)
 }
 
@@ -106,16 +109,26 @@ fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
     command
 }
 
-/// Compiles for the card. Returns the compiler's messages if it refuses the source.
-fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object: &Path) -> Result<Option<String>> {
+/// Outcome of a compilation for the card.
+struct Compiled {
+    accepted: bool,
+    messages: String,
+}
+
+/// Compiles for the card.
+fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object: &Path) -> Result<Compiled> {
     let mut command = tools.device(kind, source.language, &kind.compile_target)?;
+    let host_has = |flag: &str| options.host_flags.iter().any(|given| given == flag);
+    let silent = ["-w", "-Wno-format"].into_iter().any(host_has);
     command.args([
-        // The host compiler has warned already.
-        "-w",
+        // The host compiler has warned already, but for the formats of spin_printf, which <spin.h> turns on.
+        if silent { "-w" } else { "-Wno-everything" },
         "-fstandalone-debug",
         // Nothing unwinds on the card. With -g, the calls that led to a fault are found by .debug_frame instead.
         "-fno-unwind-tables",
         "-fno-asynchronous-unwind-tables",
+        // The link compares the frames of functions with the stack.
+        "-fstack-size-section",
         // printf is not replaced by simpler functions, so that messages name what the user wrote.
         "-fno-builtin-printf",
         "-fno-builtin-fprintf",
@@ -133,7 +146,47 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
         command.args(["-O3", "-Xclang", "-O3"]);
     }
     command.args(&options.device_flags);
+    if host_has("-Werror") {
+        command.arg("-Werror");
+    }
     command.arg("-c").arg(&source.path).arg("-o").arg(object);
     let output = tools.capture(&mut command)?;
-    Ok((!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned()))
+    Ok(Compiled { accepted: output.status.success(), messages: plain(&String::from_utf8_lossy(&output.stderr)) })
+}
+
+/// The messages of a compiler without its remarks that `spin_printf` is a macro, and without their number.
+fn plain(messages: &str) -> String {
+    let starts = |line: &str| [": error: ", ": warning: ", ": note: "].iter().any(|kind| line.contains(kind));
+    let mut left_out = false;
+    let mut kept = String::new();
+    for line in messages.lines() {
+        let counts = line.ends_with(" generated.") && line.starts_with(|first: char| first.is_ascii_digit());
+        if starts(line) || counts {
+            left_out = counts || line.ends_with("note: expanded from macro 'spin_printf'");
+        }
+        if !left_out {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_macro_of_the_sdk_is_not_told() {
+        let messages = "\
+a.c:2:25: warning: format specifies type 'int'
+    2 |     spin_printf(\"%d\", x);
+spin.h:6:43: note: expanded from macro 'spin_printf'
+    6 |         int spin_printed_ = (spin_printf)(__VA_ARGS__); \\
+      |                                           ^~~~~~~~~~~
+a.c:9:1: warning: more '%' conversions
+1 warning generated.
+";
+        let kept = "a.c:2:25: warning: format specifies type 'int'\n    2 |     spin_printf(\"%d\", x);\n\
+                    a.c:9:1: warning: more '%' conversions\n";
+        assert_eq!(super::plain(messages), kept);
+    }
 }

@@ -160,6 +160,51 @@ fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
+/// Functions of linked programs whose frames alone are larger than a handler's stack: a warning for each, about all kinds. Host
+/// functions are not in these programs.
+///
+/// # Errors
+/// When a program cannot be read.
+pub fn large_frames(programs: &[Program]) -> Result<Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for Program { kind, elf } in programs {
+        let malformed = |e: object::Error| Error::Program(format!("device program for {}: {e}", kind.name));
+        let file = object::File::parse(&**elf).map_err(malformed)?;
+        let Some(section) = file.section_by_name(".stack_sizes") else { continue };
+        let names: BTreeMap<u64, &str> = file
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text)
+            .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
+            .collect();
+        for (address, frame) in stack_sizes(section.data().map_err(malformed)?) {
+            if frame > kind.stack_bytes {
+                let name = undefined::readable(names.get(&address).copied().unwrap_or("?"));
+                let (frame, stack) = (grouped(frame), grouped(kind.stack_bytes));
+                found.entry(name).or_default().push(format!("{frame} bytes of {stack} for {}", kind.name));
+            }
+        }
+    }
+    let told = found.into_iter().map(|(name, kinds)| {
+        let kinds = kinds.join(", ");
+        format!("'{name}' needs more stack than cards have: {kinds} (accelerator.stack_bytes in a machine file)")
+    });
+    Ok(told.collect())
+}
+
+/// The entries of a `.stack_sizes` section: the address of a function, and the bytes of its frame in ULEB128 (LLVM, "Emitting
+/// function stack size information").
+fn stack_sizes(mut bytes: &[u8]) -> Vec<(u64, u64)> {
+    let mut entries = vec![];
+    while let Some((address, rest)) = bytes.split_first_chunk::<4>() {
+        let Some(last) = rest.iter().position(|byte| byte & 0x80 == 0) else { break };
+        let (size, rest) = rest.split_at(last + 1);
+        let frame = size.iter().rev().fold(0, |frame: u64, byte| frame << 7 | u64::from(byte & 0x7f));
+        entries.push((u32::from_le_bytes(*address).into(), frame));
+        bytes = rest;
+    }
+    entries
+}
+
 /// Refuses a program that does not fit into the card's memories.
 ///
 /// # Errors
@@ -255,6 +300,12 @@ pub fn embeddable(elf_bytes: &[u8], debug: bool) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn frames_of_functions() {
+        let bytes = [0, 0, 0, 0x1d, 0xc0, 0x46, 0x10, 0, 0, 0x1d, 0x10, 1, 2];
+        assert_eq!(super::stack_sizes(&bytes), [(0x1d00_0000, 9024), (0x1d00_0010, 16)]);
+    }
+
     #[test]
     fn numbers_are_grouped() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (41200, "41,200"), (1234567, "1,234,567")] {

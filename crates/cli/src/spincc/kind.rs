@@ -20,6 +20,7 @@ struct File {
     arch: String,
     program_bytes: u64,
     data_bytes: u64,
+    stack_bytes: u64,
     #[serde(default)]
     on_request: bool,
 }
@@ -47,6 +48,8 @@ pub struct Kind {
     pub program_bytes: u64,
     /// Largest size of static data, in bytes.
     pub data_bytes: u64,
+    /// Size of a handler's stack, in bytes, unless a machine file changes it.
+    pub stack_bytes: u64,
     /// The path of the linker script.
     pub script: PathBuf,
     /// Whether programs have code for it only when `--hpu` names it.
@@ -97,6 +100,7 @@ fn load(folder: &Path) -> Result<Kind> {
         arch: file.arch,
         program_bytes: file.program_bytes,
         data_bytes: file.data_bytes,
+        stack_bytes: file.stack_bytes,
         script: folder.with_file_name("layout.ld"),
         on_request: file.on_request,
     })

@@ -183,6 +183,7 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
         image.devices.push(Device { kind, elf });
     }
     report(options.layout_lint, warnings)?;
+    device::large_frames(&programs)?.iter().for_each(|warning| eprintln!("spincc: warning: {warning}"));
     Ok(DeviceImage { programs, image })
 }
 

@@ -15,7 +15,7 @@ use super::kind::Kind;
 
 /// Explains the linker's messages about undefined symbols in `objects`. `parts` may name sources that were left out.
 pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)], parts: &[Part]) -> String {
-    let references = references(messages);
+    let references = without_streams(references(messages));
     if references.is_empty() {
         return format!("cannot link the program for {}:\n{}", kind.name, messages.trim_end());
     }
@@ -67,7 +67,7 @@ pub fn is_constructor_list(section: &str) -> bool {
 }
 
 /// A place that refers to an undefined symbol.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reference {
     symbol: String,
     /// "file.c:12"
@@ -77,6 +77,10 @@ struct Reference {
 }
 
 impl Reference {
+    fn place(&self) -> (Option<String>, String, String) {
+        (self.line.clone(), self.object.clone(), self.function.clone())
+    }
+
     fn explain(&self, object: Option<usize>, graph: &Graph, objects: &[(PathBuf, &Part)]) -> String {
         let place = match (&self.line, object) {
             (Some(line), _) => line.clone(),
@@ -87,15 +91,36 @@ impl Reference {
         let node = object.and_then(|object| graph.function(object, &self.function));
         let verb = if node.is_some_and(|node| graph.calls(node, &self.symbol)) { "calls" } else { "uses" };
         let path = node.map(|node| graph.path(node)).unwrap_or_default();
+        let advice = if prints(symbol) || is_stream(symbol) { "; use spin_printf" } else { "" };
         match path.split_first() {
-            None => format!("{place}: '{}' {verb} '{symbol}', which the card does not have", self.function),
+            None => format!("{place}: '{}' {verb} '{symbol}', which the card does not have{advice}", self.function),
             Some((handler, helpers)) => {
                 let through: String = helpers.iter().map(|helper| format!(" through '{}'", readable(helper))).collect();
                 let handler = readable(handler);
-                format!("{place}: handler '{handler}' {verb} '{symbol}'{through}, which the card does not have")
+                format!("{place}: handler '{handler}' {verb} '{symbol}'{through}, which the card does not have{advice}")
             }
         }
     }
+}
+
+/// Whether a function of the C library prints to a stream.
+fn prints(symbol: &str) -> bool {
+    let names =
+        ["printf", "fprintf", "vprintf", "vfprintf", "puts", "fputs", "putchar", "fputc", "putc", "perror", "fwrite"];
+    names.contains(&symbol)
+}
+
+fn is_stream(symbol: &str) -> bool {
+    ["stdout", "stderr"].contains(&symbol)
+}
+
+/// Leaves out streams that a function of the C library gets which the card does not have either: that is one mistake.
+fn without_streams(references: Vec<Reference>) -> Vec<Reference> {
+    let printed: BTreeSet<_> =
+        references.iter().filter(|reference| prints(&reference.symbol)).map(Reference::place).collect();
+    let is_told = |reference: &Reference| is_stream(&reference.symbol) && printed.contains(&reference.place());
+    let others: Vec<bool> = references.iter().map(|reference| !is_told(reference)).collect();
+    references.into_iter().zip(others).filter_map(|(reference, other)| other.then_some(reference)).collect()
 }
 
 /// Parses lld's messages: `ld.lld: error: undefined symbol: S`, then for each place `>>> referenced by FILE:LINE
@@ -306,5 +331,19 @@ ld.lld: error: undefined symbol: stdin
                 reference("stdin", None, "1.o", "deep"),
             ]
         );
+    }
+
+    #[test]
+    fn a_stream_is_no_second_mistake() {
+        let reference = |symbol: &str, line: &str| Reference {
+            symbol: symbol.into(),
+            line: Some(line.into()),
+            object: "0.o".into(),
+            function: "pay".into(),
+        };
+        let all = ["t.c:1", "t.c:2"].map(|line| [reference("stderr", line), reference("fprintf", line)]).concat();
+        let kept = [reference("fprintf", "t.c:1"), reference("fprintf", "t.c:2")];
+        assert_eq!(without_streams(all), kept);
+        assert_eq!(without_streams(vec![reference("stderr", "t.c:1")]).len(), 1);
     }
 }

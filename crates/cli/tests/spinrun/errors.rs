@@ -128,6 +128,23 @@ fn stacks_end() {
 }
 
 #[test]
+fn frames_far_larger_than_the_stack_are_told() {
+    for bytes in [12_000, 100_000, 5_000_000] {
+        let run = errors("", &format!("payload wide {bytes}"));
+        let told = "; it needs more than 8192 bytes of stack (accelerator.stack_bytes), ";
+        assert!(run.err.contains(told) && run.err.contains(&line("wide")), "{bytes}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_failure_after_a_refused_command_says_why() {
+    let run = errors("", "payload past 16777216");
+    let why =
+        "returned FAIL; before, a command of it was refused: DMA to host: 16777216 + 16 B exceeds the entry's 6000 B, ";
+    assert!(run.err.contains(why) && run.err.contains(&line("past")), "{}", run.err);
+}
+
+#[test]
 fn execution_stays_in_the_program() {
     let words = ["payload handler 'payload' failed: execution left the program (pc 0x10000000)"];
     fails("", "payload jump 0x10000000", "SEGV", 0x1000_0000, &words);

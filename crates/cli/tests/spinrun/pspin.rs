@@ -104,6 +104,9 @@ fn a_handler_that_fails_ends_alone() {
     fails(FULL, "payload abort", "HANDLER_FAIL", "payload handler 'payload' aborted");
     fails(FULL, "payload unknown", "HANDLER_FAIL", "payload handler 'payload' returned 77");
     fails(FULL, "payload deep", "SEGV", "it needs more than 8192 bytes of stack (accelerator.stack_bytes)");
+    fails(FULL, "payload wide 100000", "SEGV", "it needs more than 8192 bytes of stack (accelerator.stack_bytes)");
+    let refused = "before, a command of it was refused: DMA to host: 16777216 + 16 B exceeds the entry's ";
+    fails(FULL, "payload past 16777216", "HANDLER_FAIL", refused);
     fails(FULL, "payload jump 0x10000000", "SEGV", "failed: execution left the program (pc 0x10000000)");
     fails(FULL, "payload wild-put 0x1000a038", "SEGV", "put 16 bytes from 0x1000a038, which are not its own");
     fails(FULL, "payload wild-dma 0x1d000000", "SEGV", "moved 16 bytes at 0x1d000000 by DMA, which are not its own");

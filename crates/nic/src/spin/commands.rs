@@ -11,7 +11,7 @@ mod transfers;
 use abi::portals::{CtEvent, Handle};
 use accel::{Command, Counter, Issued, Place, Reply};
 
-use self::reply::{Executed, INVALID, Issuer, Refusal};
+use self::reply::{Executed, Issuer, Refusal};
 use super::unit::Spin;
 use crate::atomic::AtomicSpec;
 use crate::pipeline::{Pipeline, RxMessage};
@@ -39,7 +39,7 @@ impl Spin {
                     "node {node}: handler '{handler}' uses host memory or a counter of the host, and a switch has no host: the \
                      call returns SPIN_ERR_INVALID"
                 ));
-                Err(INVALID)
+                Err(reply::refused("a switch has no host".to_owned()))
             }
             Command::Put(message) => self.put(&issuer, rx, &message, pipeline, ports),
             Command::Get(message) => self.get(&issuer, rx, &message, pipeline, ports),
@@ -71,7 +71,8 @@ fn needs_host(command: &Command) -> bool {
 /// Reads or changes the counter of the handler's entry.
 fn count(rx: &RxMessage, counter: Counter, pipeline: &mut Pipeline, ports: &mut impl Ports) -> Executed {
     let (index, entry) = (rx.header.interface, rx.request()?.1.taken.entry);
-    let (ct, value) = counter_of(pipeline, index, entry).ok_or(INVALID)?;
+    let none = || reply::refused("counter: the handler's entry has none".to_owned());
+    let (ct, value) = counter_of(pipeline, index, entry).ok_or_else(none)?;
     match counter {
         Counter::Get => return Ok(Reply::Counter(value)),
         Counter::Add(value) => pipeline.portals.count(index, ct, value),

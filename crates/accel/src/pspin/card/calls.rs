@@ -175,7 +175,7 @@ impl Hpus {
         let free_from = match reply {
             Reply::Leaves(time) | Reply::Started(Transfer::Posted(time)) => Some(self.cycle_of(time).max(now)),
             Reply::Queued | Reply::Blocked | Reply::Started(Transfer::UnderWay) => None,
-            Reply::Done(_) | Reply::Counter(_) | Reply::Fault { .. } => Some(now),
+            Reply::Done(_) | Reply::Refused(_) | Reply::Counter(_) | Reply::Fault { .. } => Some(now),
         };
         if let Some(from) = free_from {
             self.free(command.number, from);
@@ -193,6 +193,12 @@ impl Hpus {
         }
         match (reply, command.slot) {
             (Reply::Done(result), _) => self.answer(id, at, result),
+            (Reply::Refused(why), _) => {
+                let pc = self.hpu(id).thread.command_pc();
+                let told = format!("{why}{}", self.place(id, pc, memory));
+                self.hpu(id).own.refused = Some(told);
+                self.answer(id, at, err::INVALID);
+            }
             (Reply::Started(_), Some(handle)) => {
                 self.return_value(id, call, Answer::Handle(handle), memory);
                 self.answer(id, at, 0);

@@ -50,6 +50,8 @@ pub struct Own {
     pub issues: Option<(Call, Command, bool)>,
     /// The call to which the card has not replied, and its command.
     pub call: Option<(Call, CommandId)>,
+    /// Why the card has refused its latest command that was refused, and the place in the source.
+    pub refused: Option<String>,
     pub started: Cycle,
     /// When the driver has the function pointer of the next task.
     pub pointer: Cycle,
@@ -129,6 +131,7 @@ impl Hpus {
                 run: 0,
                 issues: None,
                 call: None,
+                refused: None,
                 started: Cycle::ZERO,
                 pointer: Cycle::NEVER,
                 ready: Cycle::ZERO,

@@ -66,7 +66,7 @@ impl Hpus {
         let hpu = self.hpu(id);
         hpu.spans = Spans::of(spans);
         let own = &mut hpu.own;
-        (own.task, own.run, own.started, own.call) = (Some(number), run, now, None);
+        (own.task, own.run, own.started, own.call, own.refused) = (Some(number), run, now, None, None);
         if is_withdrawn {
             self.acts(id, now + CALL, Act::Doorbell(TaskOutcome::Done));
         } else {
@@ -102,7 +102,8 @@ impl Hpus {
             length: range.size,
             purpose: purpose(range.address),
         });
-        fault::missed(fault, &spans.collect::<Vec<_>>(), &card.device().program)
+        let stack_pointer = hpu.thread.stack_pointer();
+        fault::missed(fault, &spans.collect::<Vec<_>>(), stack_pointer, &card.device().program)
     }
 
     /// The place of a handler's instruction in the source, and the calls that led there.
@@ -161,7 +162,8 @@ impl Environment for Calls {
         let hpu = hpus.hpu(id);
         let (at, task) = (Cycle(hpu.thread.cycles()), hpu.own.task);
         let role = task.and_then(|task| hpus.environment.tasks.get(task)).map(|entry| entry.task.role());
-        let outcome = hpus.environment.convention.outcome(role.unwrap_or(Role::Payload), value);
+        let refused = hpus.hpu(id).own.refused.take();
+        let outcome = hpus.environment.convention.outcome(role.unwrap_or(Role::Payload), value).after(refused);
         hpus.end(id, at + 1_u64, outcome, TaskOutcome::Done);
     }
 

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use abi::portals::{AckReq, EQ_NONE, NiFail, Process, md};
-use accel::{Place, Reply};
+use accel::{HostMemory, Place, Reply};
 
-use super::reply::{Executed, INVALID, Issuer, Refusal, fault, inside};
+use super::reply::{Executed, Issuer, Refusal, fault, inside, outside, refused};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::event::{Initiator, NicEvent, Sending, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
@@ -21,6 +21,37 @@ struct Ready {
     sent: Sent,
     /// Memory of the handler's entry.
     region: Region,
+}
+
+/// The name of a command that sends a message.
+fn name(kind: RequestKind, place: Place) -> &'static str {
+    match (kind, place) {
+        (RequestKind::Atomic(_), Place::Device(_)) => "atomic message from the card",
+        (RequestKind::Atomic(_), Place::Host(_)) => "atomic message from host",
+        (kind, Place::Device(_)) if kind.replies() => "get to the card",
+        (kind, Place::Host(_)) if kind.replies() => "get to host",
+        (_, Place::Device(_)) => "put from the card",
+        (_, Place::Host(_)) => "put from host",
+    }
+}
+
+/// Refuses a message of the card's memory that does not fit into a packet.
+fn fits(length: u64, command: &str, pipeline: &Pipeline) -> Result<(), Refusal> {
+    let most = pipeline.machine.network.mtu;
+    if length > u64::from(most) {
+        return Err(refused(format!("{command}: {length} B exceeds a packet's {most} B (network.mtu_bytes)")));
+    }
+    Ok(())
+}
+
+/// Refuses a message to a process that does not exist.
+fn nobody(command: &str, target: Process, is_logical: bool, map: Option<&[Process]>, nodes: u32) -> Refusal {
+    let why = match map {
+        Some(map) if is_logical => format!("rank {} of {}", target.nid, map.len()),
+        None if is_logical => "no map: spin_set_map was not called".to_owned(),
+        _ => format!("process {} of node {} of {nodes}", target.pid, target.nid),
+    };
+    refused(format!("{command}: {why}"))
 }
 
 impl Spin {
@@ -47,7 +78,8 @@ impl Spin {
         ports: &mut impl Ports,
     ) -> Executed {
         if !spec.is_plain() || !spec.is_defined() {
-            return Err(INVALID);
+            let AtomicSpec { op, datatype } = spec;
+            return Err(refused(format!("atomic message: {op:?} of {datatype:?} is no operation of PtlAtomic")));
         }
         self.send(issuer, rx, message, RequestKind::Atomic(spec), pipeline, ports)
     }
@@ -63,9 +95,7 @@ impl Spin {
     ) -> Executed {
         let mut place = None;
         if let Place::Device(local) = message.place {
-            if message.length > u64::from(pipeline.machine.network.mtu) {
-                return Err(INVALID);
-            }
+            fits(message.length, "get to the card", pipeline)?;
             let address = local as u32;
             if !self.accelerator.may_write(issuer.id, address, message.length as u32) {
                 let what = format!("got {} bytes to {address:#x}, which are not its own", message.length);
@@ -97,9 +127,7 @@ impl Spin {
             }
             Place::Device(local) => local as u32,
         };
-        if message.length > u64::from(pipeline.machine.network.mtu) {
-            return Err(INVALID);
-        }
+        fits(message.length, name(kind, message.place), pipeline)?;
         let length = message.length as u32;
         let data = self.accelerator.read(issuer.id, local, length)?;
         let foreign = || fault(format!("put {length} bytes from {local:#x}, which are not its own"), local);
@@ -127,17 +155,23 @@ impl Spin {
             Place::Device(address) => (address, false),
         };
         let (index, entry) = (rx.header.interface, rx.request()?.1.taken.entry);
+        let command = name(kind, message.place);
+        let gone = || refused(format!("{command}: the handler's entry is no longer there"));
         let portals = &mut pipeline.portals;
-        let interface = portals.interfaces[usize::from(index)].as_deref().ok_or(INVALID)?;
-        let entry = interface.entries.get(entry).map_err(|_| INVALID)?;
+        let interface = portals.interfaces[usize::from(index)].as_deref().ok_or_else(gone)?;
+        let entry = interface.entries.get(entry).map_err(|_| gone())?;
         let limits = &interface.limits;
         let most = if matches!(kind, RequestKind::Atomic(_)) { limits.max_atomic_size } else { limits.max_msg_size };
-        if message.length > most || host && !inside(&entry.region, local, message.length) {
-            return Err(INVALID);
+        if message.length > most {
+            return Err(refused(format!("{command}: {} B exceeds the interface's limit of {most} B", message.length)));
         }
-        let portal = interface.portals.get(entry.pt_index as usize).and_then(Option::as_ref).ok_or(INVALID)?;
-        let target: Process =
-            interface.locate(message.target).filter(|place| place.nid < portals.nodes).ok_or(INVALID)?;
+        if host && !inside(&entry.region, local, message.length) {
+            return Err(outside(command, local, message.length, HostMemory::Entry, &entry.region));
+        }
+        let portal = interface.portals.get(entry.pt_index as usize).and_then(Option::as_ref).ok_or_else(gone)?;
+        let place = interface.locate(message.target).filter(|place| place.nid < portals.nodes);
+        let (is_logical, map) = (interface.logical(), interface.map.as_deref());
+        let target = place.ok_or_else(|| nobody(command, message.target, is_logical, map, portals.nodes))?;
         let (pt_index, initiator, region) = (entry.pt_index, portals.identity(interface), entry.region.clone());
         let counts = match (message.counted, kind.replies()) {
             (false, _) => 0,

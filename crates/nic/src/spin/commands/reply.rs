@@ -1,7 +1,6 @@
 use std::rc::Rc;
 
-use abi::device::err;
-use accel::{CommandId, Reply};
+use accel::{CommandId, HostMemory, Reply};
 
 use crate::portals::InternalError;
 use crate::region::Region;
@@ -26,8 +25,23 @@ pub enum Refusal {
     Internal(InternalError),
 }
 
-/// An argument of the command is out of range.
-pub const INVALID: Refusal = Refusal::Reply(Reply::Done(err::INVALID));
+/// A command of which an argument is out of range: why.
+pub fn refused(why: String) -> Refusal {
+    Refusal::Reply(Reply::Refused(why))
+}
+
+/// A command on bytes that are not in the host memory that it means: why.
+pub fn outside(command: &str, offset: u64, length: u64, host: HostMemory, region: &Region) -> Refusal {
+    let (name, bytes) = (host_name(host), region.length());
+    refused(format!("{command}: {offset} + {length} B exceeds {name} {bytes} B"))
+}
+
+fn host_name(host: HostMemory) -> &'static str {
+    match host {
+        HostMemory::Entry => "the entry's",
+        HostMemory::Handlers => "handler_host_mem_length,",
+    }
+}
 
 impl<E: Into<InternalError>> From<E> for Refusal {
     fn from(error: E) -> Refusal {

@@ -5,7 +5,7 @@ use abi::portals::{AtomicOp, Datatype, NiFail};
 use accel::{Direction, Dma, HostAtomic, HostMemory, HostOperation, Reply, Transfer};
 use sim::Time;
 
-use super::reply::{Executed, INVALID, Issuer, fault, inside};
+use super::reply::{Executed, Issuer, fault, inside, outside, refused};
 use crate::atomic::{self, AtomicSpec};
 use crate::event::NicEvent;
 use crate::pipeline::{HandlerWrite, Pipeline, RxMessage};
@@ -39,7 +39,11 @@ impl Spin {
         let region = host_memory(rx, host)?;
         let bytes = u64::from(length);
         if !inside(&region, offset, bytes) {
-            return Err(INVALID);
+            let command = match direction {
+                Direction::ToHost => "DMA to host",
+                Direction::FromHost => "DMA from host",
+            };
+            return Err(outside(command, offset, bytes, host, &region));
         }
         let foreign = || fault(format!("moved {length} bytes at {local:#x} by DMA, which are not its own"), local);
         let (action, done, transfer) = match direction {
@@ -76,9 +80,16 @@ impl Spin {
         };
         let size = atomic::size(datatype) as u64;
         let region = host_memory(rx, host)?;
-        let aligned = region.address(offset).is_multiple_of(size);
-        if size > 8 || !inside(&region, offset, size) || !aligned {
-            return Err(INVALID);
+        let command = "atomic operation on host memory";
+        if size > 8 {
+            return Err(refused(format!("{command}: a {datatype:?} has {size} B, more than 8")));
+        }
+        if !inside(&region, offset, size) {
+            return Err(outside(command, offset, size, host, &region));
+        }
+        let address = region.address(offset);
+        if !address.is_multiple_of(size) {
+            return Err(refused(format!("{command}: {address:#x} is no multiple of {size}")));
         }
         if !self.accelerator.may_write(issuer.id, result, 8) {
             return Err(fault(format!("gave {result:#x} for a result, which is not its own"), result));
