@@ -65,7 +65,7 @@ fn rates(rates: &Throughput) -> String {
     for (value, place) in
         [(rates.out_gbit_s, "out"), (rates.host_write_gbit_s, "to the host"), (rates.host_read_gbit_s, "from the host")]
     {
-        if value > 0.0 {
+        if value >= 0.05 {
             _ = write!(text, ", {value:.1} Gbit/s {place}");
         }
     }
