@@ -22,8 +22,10 @@ class Check:
 def _version(name: str, command: list[str], remedy: str) -> Check:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.CalledProcessError):
+    except FileNotFoundError:
         return Check(name, False, remedy)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return Check(name, False, f"{error}; {remedy}")
     return Check(name, True, done.stdout.partition("\n")[0])
 
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -133,6 +134,9 @@ def command_line(command: tuple[str, ...], variables: dict[str, str]) -> tuple[l
         asked = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=False)
     except OSError as error:
         raise SpinkitError(f"{command[0]}: {error.strerror}") from error
+    if asked.returncode < 0:
+        # Its kind is not known, so neither is how the ranks get the variables.
+        raise SpinkitError(f"{command[0]} --version was ended by {signal.Signals(-asked.returncode).name}")
     words = [command[0]]
     if any(name in asked.stdout for name in ("Open MPI", "OpenRTE", "PRRTE", "spinrun ")):
         words += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]

@@ -211,6 +211,65 @@ def test_an_mpi_that_aborts_or_crashes_ends_the_job(features: Path, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("how", "status"), [("end", 0), ("exit", 3), ("abort", 0), ("time-out", 124), ("interrupt", 130)]
+)
+def test_nothing_of_a_job_stays(features: Path, tmp_path: Path, how: str, status: int) -> None:
+    limit = "8" if how == "time-out" else "120"
+    command = [_paths.command("spinrun"), "--timeout", limit, "-n", "3", features, f"leave-{how}"]
+    variables = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        lines = []
+        if how == "interrupt":
+            assert job.stdout
+            lines = list(iter(job.stdout.readline, "all are there\n"))
+            job.send_signal(signal.SIGINT)
+        out, errors = job.communicate()
+    files = [line.split()[1] for line in [*lines, *out.splitlines()] if line.startswith("shared: ")]
+    assert job.returncode == status, errors
+    if how != "time-out":  # which a busy machine may reach before the ranks have said anything
+        assert len(files) == (3 if "mpich" in str(features) else 0)
+    assert [file for file in files if Path(file).exists()] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_small_folder_for_shared_memory_is_named(tmp_path: Path) -> None:
+    mount = 'mount -t tmpfs -o size=600k none /dev/shm && exec "$@"'
+    apart = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    (tmp_path / "program.c").write_text(SOURCE)
+    program = tmp_path / "program"
+    subprocess.run([MPI / "mpich" / "bin" / "mpicc", tmp_path / "program.c", "-o", program], check=True)
+    command = [*apart, _paths.command("spinrun"), "-n", "2", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + signal.SIGBUS
+    assert "ended by signal 7 (SIGBUS)" in done.stderr
+    assert "/dev/shm is full (600 KiB), and writing to shared memory" in done.stderr
+
+
+# Lets no process be made by clone3, as the rules of some containers do: programs are then not started by posix_spawn.
+NO_CLONE3 = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+rules = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 435, 0x06, 0, 0, 0x50001, 0x06, 0, 0, 0x7FFF0000)
+text = ctypes.create_string_buffer(rules)
+program = struct.pack("HxxxxxxP", 4, ctypes.addressof(text))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_libraries_that_cannot_be_listed_are_an_error(program: Path) -> None:
+    command = [sys.executable, "-c", NO_CLONE3, _paths.command("spinrun"), "-n", "2", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        f"spinrun: error: the libraries of {program} are not known, and so neither is its MPI: /"
+    )
+    assert done.stderr.endswith(" --list: Operation not permitted (os error 1)\n")
+
+
 def test_an_interpreter_may_load_open_mpi() -> None:
     library = MPI / "openmpi" / "lib" / "openmpi" / "libpmix.so.2"
     done = spinrun("-n", 3, sys.executable, SOURCES / "pmix_values.py", library)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from spinkit import _paths
+from spinkit import _doctor, _paths
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PKG_CONFIG = (sys.executable, "-m", "pkgconf")
@@ -26,6 +26,15 @@ int main(void) {
     return 0;
 }
 """
+
+
+def test_a_tool_that_is_there_and_fails_is_not_taken_for_a_missing_one() -> None:
+    missing = _doctor._version("zig", ["nowhere-zig"], "pip install ziglang")
+    assert (missing.ok, missing.detail) == (False, "pip install ziglang")
+    failing = _doctor._version("zig", ["false"], "pip install ziglang")
+    assert not failing.ok
+    assert "returned non-zero exit status 1" in failing.detail
+    assert failing.detail.endswith("; pip install ziglang")
 
 
 # Open MPI 4 finds PMI like this program: it loads the library that a variable names.

@@ -184,6 +184,12 @@ def test_programs_that_cannot_be_traced_are_errors(tmp_path: Path, monkeypatch: 
     fake.chmod(0o755)
     with pytest.raises(SpinkitError, match=r"cannot compile the tracer:\nno mpi\.h"):
         _trace.library(ROOT, str(fake))
+    # One that does not live to tell its kind is not taken for another kind.
+    killed = tmp_path / "mpiexec"
+    killed.write_text("#!/bin/sh\nkill -SYS $$\n")
+    killed.chmod(0o755)
+    with pytest.raises(SpinkitError, match="mpiexec --version was ended by SIGSYS"):
+        _trace.command_line((str(killed),), {})
     # A launcher of another kind gets the variables in its environment.
     words, environment = _trace.command_line(("true", "x"), {"LD_PRELOAD": "lib"})
     assert (words, environment["LD_PRELOAD"]) == (["true", "x"], "lib")

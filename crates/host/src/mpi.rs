@@ -5,7 +5,9 @@
 //! under `spinrun`: its ranks wait for each other's messages outside of the simulated network for ever, or each behaves as the
 //! only rank. So the user is told at once.
 
+use std::ffi::OsString;
 use std::fmt::{self, Debug, Formatter};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -53,40 +55,60 @@ impl Verdict {
 }
 
 /// Determines whether a job can work with these libraries. `variable` looks up an environment variable of the ranks.
-pub fn judge<'a>(libraries: impl IntoIterator<Item = &'a Path>, variable: impl Fn(&str) -> Option<String>) -> Verdict {
+pub fn judge<'a>(
+    libraries: impl IntoIterator<Item = &'a Path>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Verdict {
     let libraries: Vec<&Path> = libraries.into_iter().collect();
+    verdict(&libraries, variable).unwrap_or_else(|(folder, error)| {
+        Verdict::Apart(format!("links an Open MPI whose components are not known: {}: {error}", folder.display()))
+    })
+}
+
+/// A folder that cannot be read, and why.
+type Unread = (PathBuf, io::Error);
+
+fn verdict(libraries: &[&Path], variable: impl Fn(&str) -> Option<OsString>) -> Result<Verdict, Unread> {
     let named = |start: &str| libraries.iter().find(|path| name(path).starts_with(start));
     let links_fabric = named("libfabric.so").is_some() || named("libfabric-").is_some();
     if let (Some(mpi), Some(base)) = (libraries.iter().find(|path| is_mpi(name(path))), named("libopen-pal")) {
-        let folders = [mpi, base].into_iter().flat_map(|path| beside(path)).chain(configured(variable));
-        let folders: Vec<PathBuf> = folders.collect();
-        let has = |component| folders.iter().any(|folder| has_component(folder, component));
+        let mut components = Vec::new();
+        for library in [mpi, base] {
+            for folder in beside(library)? {
+                components.extend(entries(&folder)?);
+            }
+        }
+        for folder in configured(variable) {
+            components.extend(entries(&folder)?);
+        }
+        let has =
+            |component| components.iter().any(|path| name(path).starts_with("mca_") && name(path).contains(component));
         if named("libportals").is_some() || has("portals4") {
-            return Verdict::Fine;
+            return Ok(Verdict::Fine);
         }
         // Version 5 links PMIx itself, version 4 loads it.
         let links_pmix = named("libpmix").is_some();
         if links_pmix && (links_fabric || has("mtl_ofi")) {
-            return Verdict::NeedsProvider;
+            return Ok(Verdict::NeedsProvider);
         }
         let (library, what) =
             (name(mpi), if links_pmix { "libfabric (mca_mtl_ofi.so) or Portals 4" } else { "Portals 4" });
-        return Verdict::Apart(format!(
+        return Ok(Verdict::Apart(format!(
             "links {library}, an Open MPI without components for {what} (mca_mtl_portals4.so): its ranks would not find each \
              other; see docs/mpi.md"
-        ));
+        )));
     }
     if links_fabric {
-        return Verdict::NeedsProvider;
+        return Ok(Verdict::NeedsProvider);
     }
-    match libraries.iter().find(|path| is_mpi(name(path))) {
+    Ok(match libraries.iter().find(|path| is_mpi(name(path))) {
         Some(mpi) if named("libportals").is_none() => Verdict::Apart(format!(
             "links {}, an MPI that uses neither libfabric as a shared library nor Portals 4: its ranks would wait for each \
              other for ever; see docs/mpi.md",
             name(mpi)
         )),
         _ => Verdict::Fine,
-    }
+    })
 }
 
 fn name(path: &Path) -> &str {
@@ -100,23 +122,27 @@ fn is_mpi(file: &str) -> bool {
 }
 
 /// Returns the folders with components of a library of Open MPI: `openmpi` beside it, or `openmpi3` on Debian.
-fn beside(library: &Path) -> Vec<PathBuf> {
+fn beside(library: &Path) -> Result<Vec<PathBuf>, Unread> {
     let real = library.canonicalize().unwrap_or_else(|_| library.into());
-    let folder = real.parent().and_then(|folder| folder.read_dir().ok());
-    let folders = folder.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    folders.filter(|path| name(path).starts_with("openmpi")).collect()
+    let Some(folder) = real.parent() else { return Ok(Vec::new()) };
+    let mut all = entries(folder)?;
+    all.retain(|path| name(path).starts_with("openmpi"));
+    Ok(all)
 }
 
 /// Returns the folders of components that the user has set.
-fn configured(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+fn configured(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let moved = variable("OPAL_PREFIX").map(|prefix| Path::new(&prefix).join("lib/openmpi"));
     let paths = ["OMPI_MCA_mca_base_component_path", "OMPI_MCA_component_path"].into_iter().filter_map(variable);
-    moved.into_iter().chain(paths.flat_map(|path| path.split(':').map(PathBuf::from).collect::<Vec<_>>())).collect()
+    moved.into_iter().chain(paths.flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>())).collect()
 }
 
-fn has_component(folder: &Path, component: &str) -> bool {
-    let entries = folder.read_dir().into_iter().flatten().filter_map(Result::ok);
-    entries.map(|entry| entry.path()).any(|path| name(&path).starts_with("mca_") && name(&path).contains(component))
+/// Returns what a folder contains: nothing if there is no folder of this name.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Unread> {
+    match folder.read_dir().and_then(|listed| listed.map(|entry| Ok(entry?.path())).collect()) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        listed => listed.map_err(|error| (folder.to_owned(), error)),
+    }
 }
 
 #[cfg(test)]
@@ -181,8 +207,9 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("mca_mtl_ofi.so"), "").unwrap();
         let is_fine = |variable: &str| {
-            let value =
-                |name: &str| (name == variable).then(|| format!("system:{}", home.path().join("more").display()));
+            let value = |name: &str| {
+                (name == variable).then(|| format!("system:{}", home.path().join("more").display()).into())
+            };
             judge([library.as_path(), &base], value) == Verdict::Fine
         };
         assert!(!is_fine("") && !is_fine("OMPI_MCA_mca_base_component_path"));
@@ -191,5 +218,10 @@ mod tests {
         assert!(!is_fine("") && is_fine("OMPI_MCA_mca_base_component_path"));
         std::fs::write(folder.join("mca_btl_portals4.so"), "").unwrap();
         assert!(is_fine(""));
+        // A link to itself cannot be followed, so it is not known what is there.
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(&folder, &folder).unwrap();
+        let Verdict::Apart(why) = judge([library.as_path(), &base], |_| None) else { panic!("it is taken for none") };
+        assert!(why.contains("components are not known") && why.contains("openmpi3: "), "{why}");
     }
 }

@@ -3,6 +3,7 @@
 use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getppid, parent_process_death_signal};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -112,9 +113,10 @@ impl Session {
         self.is_bound
     }
 
-    /// Whether the simulator still runs. Its descriptors are closed when it ends, even while it is still a zombie.
+    /// Whether the simulator still runs. Its descriptors are closed when it ends, even while it is still a zombie. A process with another
+    /// user's rights may not look.
     pub fn alive(&self) -> bool {
-        access(&self.file_path, Access::EXISTS).is_ok()
+        !matches!(access(&self.file_path, Access::EXISTS), Err(Errno::NOENT | Errno::SRCH))
     }
 }
 

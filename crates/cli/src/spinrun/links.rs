@@ -1,6 +1,8 @@
 //! Finds the libraries that a program links, as the system's loader does.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -8,15 +10,24 @@ use std::{env, fs};
 use object::read::elf::{ElfFile64, ProgramHeader};
 
 /// Returns the shared libraries of a program, and those that they link. A script or a statically linked program has
-/// none. The system's loader lists them in the environment of the ranks without running the program.
-pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf> {
-    let Some((path, loader)) = find(program).and_then(|path| Some((path.clone(), loader(&path)?))) else {
-        return Vec::new();
+/// none, nor has one that is not there. The system's loader lists them in the environment of the ranks without running the program.
+///
+/// # Errors
+/// The reason, when the program cannot be read or its loader fails: then it is not known what it links.
+pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Result<Vec<PathBuf>, String> {
+    let Some(path) = find(program) else { return Ok(Vec::new()) };
+    let Some(loader) = loader(&path).map_err(|error| format!("{}: {error}", path.display()))? else {
+        return Ok(Vec::new());
     };
     let variables = environment.iter().map(|(name, value)| (name, value));
-    let listed = Command::new(loader).arg("--list").arg(path).envs(variables).output();
-    let text = listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
-    text.lines().filter_map(library).collect()
+    let listed = Command::new(&loader).arg("--list").arg(path).envs(variables).output();
+    let failed = |why: &str| format!("{} --list: {why}", loader.display());
+    let listed = listed.map_err(|error| failed(&error.to_string()))?;
+    if !listed.status.success() {
+        let said = String::from_utf8_lossy(&listed.stderr);
+        return Err(failed(said.lines().last().unwrap_or(&listed.status.to_string())));
+    }
+    Ok(String::from_utf8_lossy(&listed.stdout).lines().filter_map(library).collect())
 }
 
 /// Returns the path of a program that is named by a path or searched in `PATH`.
@@ -27,13 +38,22 @@ pub fn find(program: &OsStr) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Returns the loader that an executable names.
-fn loader(program: &Path) -> Option<PathBuf> {
-    let bytes = fs::read(program).ok()?;
-    let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
-    let name =
-        file.elf_program_headers().iter().find_map(|header| header.interpreter(file.endian(), &*bytes).ok()?)?;
-    Some(std::str::from_utf8(name).ok()?.into())
+/// Returns the loader that an executable names, and `None` for a file that is no executable with a loader.
+fn loader(program: &Path) -> io::Result<Option<PathBuf>> {
+    let bytes = match fs::read(program) {
+        Ok(bytes) => bytes,
+        // Its start fails, and tells why.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let Ok(file) = ElfFile64::<object::Endianness>::parse(&*bytes) else { return Ok(None) };
+    let mut headers = file.elf_program_headers().iter();
+    let name = headers.find_map(|header| header.interpreter(file.endian(), &*bytes).ok()?);
+    Ok(name.map(|name| OsStr::from_bytes(name).into()))
 }
 
 /// Returns the file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`, or only its name if it was not found. A file that is
@@ -57,5 +77,24 @@ mod tests {
         assert_eq!(file("\t/opt/a b/libx.so (0x00007f22)").as_deref(), Some("/opt/a b/libx.so"));
         assert_eq!(file("\tlinux-vdso.so.1 (0x00007f22)"), None);
         assert_eq!(file("\tstatically linked"), None);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_made_is_an_error() {
+        let of = |program: &Path| of(program.as_os_str(), &[]);
+        let names = |program: &str| of(Path::new(program)).unwrap().iter().any(|path| path.ends_with("libc.so.6"));
+        assert!(names("/bin/sh"));
+        for none in ["/etc/passwd", "/nowhere", "/etc/passwd/none", "/"] {
+            assert_eq!(of(Path::new(none)), Ok(Vec::new()), "{none}");
+        }
+        // The same program, whose loader is not there.
+        let mut program = fs::read("/bin/sh").unwrap();
+        let place = program.windows(6).position(|window| window == b"/lib64").expect("a loader for 64 bits");
+        program[place..place + 6].copy_from_slice(b"/no_64");
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("sh");
+        fs::write(&path, program).unwrap();
+        let why = of(&path).unwrap_err();
+        assert!(why.starts_with("/no_64/") && why.contains(" --list: No such file"), "{why}");
     }
 }

@@ -240,6 +240,8 @@ enum RunError {
     Card(#[from] nic::NotOnCards),
     #[error("{} {objection}", program.display())]
     Mpi { program: PathBuf, objection: String },
+    #[error("the libraries of {} are not known, and so neither is its MPI: {why}", program.display())]
+    Libraries { program: PathBuf, why: String },
     #[error("--start fork: ranks of {} cannot be copies of one process: {objection}; use --start auto", program.display())]
     Start { program: PathBuf, objection: String },
     #[error(transparent)]
@@ -338,7 +340,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     // A provider of the user's own need not be made.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
     let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
-    let libraries = links::of(&options.program[0], &env);
+    let libraries = links::of(&options.program[0], &env)
+        .map_err(|why| RunError::Libraries { program: options.program[0].clone().into(), why })?;
     if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
         return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
     }
@@ -571,7 +574,7 @@ fn variable(env: &[(OsString, OsString)], name: &str) -> Option<OsString> {
 
 /// Returns why the job cannot work with the MPI library that the program is linked to.
 fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
-    let variable = |name: &str| variable(&options.env, name)?.into_string().ok();
+    let variable = |name: &str| variable(&options.env, name);
     host::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
 }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, elf};
+use rustix::io::Errno;
 
 use super::links;
 
@@ -136,12 +137,13 @@ impl Image {
         let has_early_functions = entries.into_iter().any(|entry| entry.tag(endian) == elf::DT_PREINIT_ARRAY);
         let undefined = file.dynamic_symbols().filter(|symbol| symbol.is_undefined());
         let mode = fs::metadata(path).ok()?.mode();
-        let has_capabilities = rustix::fs::getxattr(path, "security.capability", &mut [0_u8; 64]).is_ok();
+        let capabilities = rustix::fs::getxattr(path, "security.capability", &mut [0_u8; 64]);
+        let has_none = matches!(capabilities, Err(Errno::NODATA | Errno::OPNOTSUPP));
         Some(Image {
             imports: undefined.filter_map(|symbol| Some(symbol.name_bytes().ok()?.to_vec())).collect(),
             has_early_functions,
             names_pmi: bytes.windows(PMI.len()).any(|window| window == PMI),
-            changes_user: mode & (libc::S_ISUID | libc::S_ISGID) != 0 || has_capabilities,
+            changes_user: mode & (libc::S_ISUID | libc::S_ISGID) != 0 || !has_none,
         })
     }
 

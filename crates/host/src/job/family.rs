@@ -3,7 +3,10 @@
 use super::process::process_id;
 use rustix::process::Pid;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// The maximum number of generations between a rank's process and a descendant.
@@ -51,10 +54,19 @@ fn parent(pid: u32) -> Option<u32> {
     fields.split(' ').nth(1)?.parse().ok().filter(|&parent| parent > 1)
 }
 
-/// Returns the files that a process has mapped.
-pub fn mapped_files(pid: u32) -> BTreeSet<PathBuf> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().filter_map(|line| line.find('/').map(|start| PathBuf::from(&line[start..]))).collect()
+/// Returns the files that a process has mapped: none when it has ended.
+///
+/// # Errors
+/// The system's error, with the name of the file, when they cannot be told.
+pub fn mapped_files(pid: u32) -> Result<BTreeSet<PathBuf>, String> {
+    let file = format!("/proc/{pid}/maps");
+    let maps = match fs::read(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => Vec::new(),
+        maps => maps.map_err(|error| format!("{file}: {error}"))?,
+    };
+    let lines = maps.split(|&byte| byte == b'\n');
+    let paths = lines.filter_map(|line| Some(&line[line.iter().position(|&byte| byte == b'/')?..]));
+    Ok(paths.map(|path| OsStr::from_bytes(path).into()).collect())
 }
 
 #[cfg(test)]

@@ -82,9 +82,12 @@ impl Job {
         if !self.pmi.has_begun(rank) {
             return None;
         }
-        let variable = |name: &str| self.spec.variable(name)?.into_string().ok();
+        let variable = |name: &str| self.spec.variable(name);
         family::of(pid).into_iter().find_map(|pid| {
-            let files = family::mapped_files(pid);
+            let files = match family::mapped_files(pid) {
+                Ok(files) => files,
+                Err(why) => return Some(format!("its libraries are not known, and so neither is its MPI: {why}")),
+            };
             let verdict = crate::mpi::judge(files.iter().map(PathBuf::as_path), variable);
             verdict.objection(self.ranks.len(), self.spec.provider.as_ref())
         })
