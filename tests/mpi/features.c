@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { THREADS = 3, ROUNDS = 20, BLOCKS = 50, BLOCK = 100 };
 
@@ -158,6 +159,18 @@ static void spawn(void) {
         puts("spawn: refused");
 }
 
+/* Prints the names of the files of shared memory that this rank has. */
+static void tell_shared_memory(void) {
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, "/dev/shm/"))
+            printf("shared: %s", strstr(line, "/dev/shm/"));
+    fflush(stdout);
+    if (maps)
+        fclose(maps);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     int provided = -1;
@@ -178,6 +191,20 @@ int main(int argc, char **argv) {
         spawn();
     if (!strcmp(what, "abort") && rank == 1)
         MPI_Abort(MPI_COMM_WORLD, 7);
+    if (!strncmp(what, "leave-", 6)) {
+        tell_shared_memory();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            puts("all are there");
+        fflush(stdout);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1 && !strcmp(what, "leave-exit"))
+            exit(3);
+        if (rank == 1 && !strcmp(what, "leave-abort"))
+            MPI_Abort(MPI_COMM_WORLD, 0);
+        while (rank == 1 && strcmp(what, "leave-end"))
+            pause();
+    }
     if (!strcmp(what, "crash") && rank == 1)
         abort();
     MPI_Barrier(MPI_COMM_WORLD);

@@ -12,7 +12,7 @@
 //!
 //! * `spec`, `call`, `belief`: what is run; calls, answers and pauses; answers that were given ahead
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
-//! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`: processes
+//! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`, `leftovers`: processes
 //! * `state`: the state of a job
 //! * `memory`, `delayed`, `batch`, `pages`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
@@ -32,6 +32,7 @@ mod fork_server;
 mod held;
 mod idle;
 mod launch;
+pub mod leftovers;
 mod limits;
 #[cfg(target_arch = "x86_64")]
 mod loops;
@@ -267,12 +268,12 @@ impl Job {
         self.refused.take()
     }
 
-    /// Returns the ranks to which PMI has refused something, and why, once.
     /// Whether this rank has asked by PMI that the job ends with its status.
     pub fn has_aborted(&self, rank: usize) -> bool {
         self.pmi.has_aborted(rank)
     }
 
+    /// Returns the ranks to which PMI has refused something, and why, once.
     pub fn pmi_refusals(&mut self) -> Vec<(usize, &'static str)> {
         self.pmi.refusals()
     }
@@ -319,6 +320,7 @@ impl Job {
         while self.reap_all() {
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.pmi.remove_leftovers();
     }
 
     /// Takes note of ranks that end, as long as one is alive and `goes_on` holds, for [`GRACE`] at most.

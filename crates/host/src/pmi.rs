@@ -5,7 +5,7 @@
 //! of lines, the number of unanswered lines, and the published data are limited.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The name of the only key-value space in every job. The answer to `get_my_kvsname` is another name, which no other job has.
@@ -27,6 +27,9 @@ const MAPPING: &str = "PMI_process_mapping";
 /// The data that the ranks of a job have published.
 pub struct Board {
     ranks: usize,
+    space: String,
+    /// Whether a client has asked for the name of the space.
+    is_named: bool,
     keys: Published,
     services: BTreeMap<String, String>,
     /// The size of keys, services and their values in bytes.
@@ -68,26 +71,37 @@ struct Published {
     pairs: Vec<(String, String)>,
 }
 
-/// The name of this job's space, which no other job has, also after it. MPICH names the shared memory of a rank after it, in which the
-/// rank sends messages to itself: jobs at the same time would write over each other's, and a job that was killed leaves its behind.
-fn own_space() -> &'static str {
-    static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(|| {
-        let begin = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        format!("kvs_spin_{:08x}_{begin:024x}", std::process::id()) // of one length: equal jobs have equal layouts
-    })
-}
-
-fn is_space(name: &str) -> bool {
-    name == SPACE || name == own_space()
+/// Returns the name of a job's space, which no other job has, also after it. MPICH names the shared memory of a rank after it, in which the
+/// rank sends messages to itself: jobs at the same time would write over each other's.
+fn new_space() -> String {
+    static JOBS: AtomicU16 = AtomicU16::new(0);
+    let begin = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let job = JOBS.fetch_add(1, Ordering::Relaxed); // of this process
+    format!("kvs_spin_{:08x}_{job:04x}{begin:020x}", std::process::id()) // of one length: equal jobs have equal layouts
 }
 
 impl Board {
     /// Makes the board of a job with this number of ranks.
     pub fn new(ranks: usize) -> Board {
-        let mut board = Board { ranks, keys: Published::default(), services: BTreeMap::new(), published: 0 };
+        let mut board = Board {
+            ranks,
+            space: new_space(),
+            is_named: false,
+            keys: Published::default(),
+            services: BTreeMap::new(),
+            published: 0,
+        };
         board.put(SPACE, MAPPING, &format!("(vector,(0,{ranks},1))")).expect("it is short");
         board
+    }
+
+    /// Returns the name of the job's space if a client knows it.
+    pub fn known_space(&self) -> Option<&str> {
+        Some(self.space.as_str()).filter(|_| self.is_named)
+    }
+
+    fn is_space(&self, name: &str) -> bool {
+        name == SPACE || name == self.space
     }
 
     fn answer(&mut self, fields: &BTreeMap<String, String>) -> Answer {
@@ -103,14 +117,17 @@ impl Board {
                 let (name, key, value) = MAXES;
                 format!("cmd=maxes kvsname_max={name} keylen_max={key} vallen_max={value} rc=0")
             }
-            "get_my_kvsname" => format!("cmd=my_kvsname kvsname={} rc=0", own_space()),
+            "get_my_kvsname" => {
+                self.is_named = true;
+                format!("cmd=my_kvsname kvsname={} rc=0", self.space)
+            }
             "get_appnum" => "cmd=appnum appnum=0 rc=0".into(),
             "get_universe_size" => format!("cmd=universe_size size={} rc=0", self.ranks),
             "put" => match self.put(field("kvsname"), field("key"), field("value")) {
                 Ok(()) => "cmd=put_result rc=0 msg=success".into(),
                 Err(why) => format!("cmd=put_result rc=-1 msg={why}"),
             },
-            "get" if !is_space(field("kvsname")) => "cmd=get_result rc=-1 msg=no_such_kvs value=unknown".into(),
+            "get" if !self.is_space(field("kvsname")) => "cmd=get_result rc=-1 msg=no_such_kvs value=unknown".into(),
             "get" => match self.keys.get(field("key")) {
                 Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
                 None => format!("cmd=get_result rc=-1 msg=key_{}_not_found value=unknown", field("key")),
@@ -152,7 +169,7 @@ impl Board {
 
     fn put(&mut self, space: &str, key: &str, value: &str) -> Result<(), &'static str> {
         match () {
-            () if !is_space(space) => Err("no_such_kvs"),
+            () if !self.is_space(space) => Err("no_such_kvs"),
             () if key.is_empty() || key.len() > MAXES.1 => Err("bad_key_length"),
             () if value.len() > MAXES.2 => Err("value_too_long"),
             () => {

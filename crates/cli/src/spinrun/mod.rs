@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use abi::mailbox::POSTS;
 use clap::{CommandFactory, Parser, ValueEnum};
-use host::job::{Job, JobError, JobSpec, POLL_LIMIT};
+use host::job::{Job, JobError, JobSpec, POLL_LIMIT, leftovers};
 use host::mpi::Maker;
 use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
@@ -651,6 +651,11 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
                     let signal = signal.unwrap_or(0);
                     let name = signal_name(signal);
                     eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
+                    if signal == libc::SIGBUS
+                        && let Some(why) = leftovers::shortage()
+                    {
+                        eprintln!("spinrun:   {why}");
+                    }
                     (SIGNALLED + signal) as u8
                 }
             }

@@ -6,6 +6,7 @@
 //!
 //! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.
 
+use super::leftovers;
 use super::parking::park;
 use super::signals;
 use crate::pmi::{Answer, BARRIER_OUT, Board, Talk};
@@ -24,9 +25,9 @@ pub struct Pmi {
     /// The rank that sent the first line of all, until [`Pmi::has_begun`] has reported it.
     first: Option<usize>,
     spoken: bool,
-    /// What was refused, by rank, until [`Pmi::refusals`] has reported it.
     /// The rank that has asked to abort the job.
     aborter: Option<usize>,
+    /// What was refused, by rank, until [`Pmi::refusals`] has reported it.
     refusals: Vec<(usize, &'static str)>,
 }
 
@@ -148,12 +149,12 @@ impl Pmi {
         self.ranks[rank].as_ref()?.aborted
     }
 
-    /// Whether this rank was the first to send a line. Returns true only once.
     /// Whether this rank has asked to abort the job, also when it has ended since.
     pub fn has_aborted(&self, rank: usize) -> bool {
         self.aborter == Some(rank)
     }
 
+    /// Whether this rank was the first to send a line. Returns true only once.
     pub fn has_begun(&mut self, rank: usize) -> bool {
         self.first.take_if(|first| *first == rank).is_some()
     }
@@ -166,6 +167,13 @@ impl Pmi {
     /// Returns the ranks to which something was refused, and why, once.
     pub fn refusals(&mut self) -> Vec<(usize, &'static str)> {
         std::mem::take(&mut self.refusals)
+    }
+
+    /// Removes what MPICH has left of the job's shared memory. Call it when all ranks have ended.
+    pub fn remove_leftovers(&self) {
+        if let Some(space) = self.board.known_space() {
+            leftovers::remove(space, self.ranks.len());
+        }
     }
 
     /// Returns why a rank's connection was closed, once.

@@ -1,0 +1,77 @@
+//! Shared memory that ranks leave behind.
+//!
+//! MPICH names the shared memory of a node after a hash of the job's key-value space and the number of the node (`MPIDI_POSIX_init_vci` of its
+//! `posix_init.c`), and removes it in `MPI_Finalize`: a rank that ends without it, or is ended, leaves a file. The simulator has chosen the
+//! name of the space, which no other job has, and each rank is a node, so it knows the names of the job's files.
+
+use std::fs;
+
+/// The folder of POSIX shared memory (shm_overview(7)).
+const FOLDER: &str = "/dev/shm";
+/// How the names of files begin.
+const KINDS: [&str; 2] = ["mpich_shm", "mpich_vci"];
+/// Free bytes below which a process cannot have got the memory that it wrote to: a few pages.
+const NOTHING: u64 = 64 << 10;
+
+/// Removes what ranks of a job have left, all of which have ended.
+pub fn remove(space: &str, ranks: usize) {
+    let hash = fnv_1a(space);
+    let listed = fs::read_dir(FOLDER).into_iter().flatten().flatten();
+    for entry in listed.filter(|entry| entry.file_name().to_str().is_some_and(|name| is_of(name, hash, ranks))) {
+        // Where that is not permitted, the file is another user's.
+        let _ = fs::remove_file(entry.path());
+    }
+}
+
+/// Whether a file belongs to the job with this hash.
+fn is_of(name: &str, hash: u32, ranks: usize) -> bool {
+    KINDS.iter().filter_map(|kind| name.strip_prefix(&format!("{kind}_{hash:x}_"))).any(|node| {
+        // One of the forms of a number: `01` is no node.
+        node.parse::<usize>().is_ok_and(|number| number < ranks && number.to_string() == node)
+    })
+}
+
+/// The hash by which MPICH shortens the name of a space (Fowler, Noll, Vo).
+fn fnv_1a(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Returns why a rank that was ended by SIGBUS may have been, for the user: there was no room for its shared memory.
+pub fn shortage() -> Option<String> {
+    let room = rustix::fs::statvfs(FOLDER).ok()?;
+    let (free, all) = (room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize);
+    (free < NOTHING).then(|| {
+        format!(
+            "{FOLDER} is full ({} KiB), and writing to shared memory for which there is no room raises this signal; MPICH needs 1 MiB of it \
+             for each rank: make it larger (mount -o remount,size=1G {FOLDER}, or --shm-size of containers)",
+            all >> 10
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_job_are_its_own() {
+        // Published test values of the hash: http://www.isthe.com/chongo/tech/comp/fnv/
+        assert_eq!((fnv_1a(""), fnv_1a("a"), fnv_1a("foobar")), (0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968));
+        for own in ["mpich_shm_e40c292c_0", "mpich_shm_e40c292c_2", "mpich_vci_e40c292c_1"] {
+            assert!(is_of(own, 0xe40c_292c, 3), "{own}");
+        }
+        let others = [
+            "mpich_shm_e40c292c_3",
+            "mpich_shm_e40c292c_01",
+            "mpich_shm_e40c292c_+1",
+            "mpich_shm_e40c292c_",
+            "mpich_shm_e40c292d_0",
+            "mpich_shm_0e40c292c_0",
+            "mpich_tmp_e40c292c_0",
+            "my_mpich_shm_e40c292c_0",
+        ];
+        for other in others {
+            assert!(!is_of(other, 0xe40c_292c, 3), "{other}");
+        }
+    }
+}
