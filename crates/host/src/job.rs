@@ -65,8 +65,8 @@ mod threads;
 
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
 pub use memory::MemoryFault;
-pub use signals::received as asked_to_end;
 pub use memory_loop::{Place, Polling};
+pub use signals::received as asked_to_end;
 pub use spec::{JobError, JobSpec, POLL_LIMIT};
 pub use state::Job;
 

@@ -1,5 +1,6 @@
 //! The copy of a program's folder in which it is built.
 
+use std::collections::HashSet;
 use std::fs::{self, Metadata, Permissions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +27,8 @@ pub fn update(from: &Path, to: &Path, list: &Path) -> Result<()> {
     find(from, Path::new(""), &mut files)?;
     let names: Vec<&[u8]> = files.iter().map(|(file, _)| file.as_os_str().as_bytes()).collect();
     let before = fs::read(list).unwrap_or_default();
-    let is_lost = |name: &[u8]| !name.is_empty() && !names.contains(&name);
+    let known: HashSet<&[u8]> = names.iter().copied().collect();
+    let is_lost = |name: &[u8]| !name.is_empty() && !known.contains(name);
     if before.split(|byte| *byte == 0).any(is_lost) {
         remove(to)?;
     }
