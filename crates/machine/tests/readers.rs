@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 80] = [
+const READERS: [(&str, &str); 76] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -128,7 +128,7 @@ fn every_parameter_is_read() {
 }
 
 /// The keys of the PsPIN unit, and an expression that reads each.
-const PSPIN: [(&str, &str); 75] = [
+const PSPIN: [(&str, &str); 79] = [
     ("accelerator.clusters", "units.clusters"),
     ("accelerator.hpus_per_cluster", "units.hpus"),
     ("accelerator.stack_bytes", "units.stack"),

@@ -59,14 +59,14 @@ fn a_command_takes_issue_path_and_its_data() {
     }
 }
 
-/// Eight handlers call within a few cycles: the outbound engine takes the beats of each packet and a cycle more, the off-cluster
-/// engine a cycle for each beat.
+/// Eight handlers call within a few cycles: the outbound engine takes the beats of each packet, as all of them are in the same L1, and the
+/// off-cluster engine a cycle more.
 #[test]
 fn commands_take_turns_at_their_engine() {
     let gaps = |times: Vec<u64>| times.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<u64>>();
-    assert_eq!(gaps(leave(&[], cmd::PUT_FROM_DEVICE, &put(256), 8)), [5; 7]);
-    assert_eq!(gaps(leave(&[], cmd::DMA_TO_HOST, &write(256), 8)), [4; 7]);
-    assert_eq!(gaps(leave(&["accelerator.outbound.l1_gap_cycles=9"], cmd::PUT_FROM_DEVICE, &put(64), 8)), [10; 7]);
+    assert_eq!(gaps(leave(&[], cmd::PUT_FROM_DEVICE, &put(256), 8)), [4; 7]);
+    assert_eq!(gaps(leave(&[], cmd::DMA_TO_HOST, &write(256), 8)), [5; 7]);
+    assert_eq!(gaps(leave(&["accelerator.off_cluster.l1_gap_cycles=9"], cmd::DMA_TO_HOST, &write(64), 8)), [10; 7]);
 }
 
 /// A handler starts five writes. The fifth waits until one of the first four is done, and the end of the handler until all are.

@@ -102,21 +102,21 @@ fn a_fifth_command_waits() {
     let acts = |_: &Task, l1: Range| vec![Act::Issue(Command::Send { data: l1, send: SEND }); 6];
     let (_, rig) = run("pspin-400g", 64, acts);
     let at: Vec<u64> = rig.nic.sent.iter().map(|(at, ..)| *at).collect();
-    // One a cycle, as all of them are in the same L1. The fifth is issued with the first response, at 25 + 11.
-    assert_eq!(at, [34, 35, 36, 37, 36 + 9, 37 + 9]);
+    // The HPU gives one every two cycles. The fifth is issued with the first response, at 25 + 11.
+    assert_eq!(at, [34, 36, 38, 40, 36 + 9, 38 + 9]);
 }
 
-/// Packets a second of a flood of some messages at once whose handlers do this, as Gbit/s.
-fn flood(name: &str, messages: u32, size: u32, acts: fn(&Task, Range) -> Vec<Act>) -> f64 {
+/// Packets a second of a flood of eight messages at once whose handlers do this, as Gbit/s.
+fn flood(name: &str, set: &[&str], size: u32, acts: fn(&Task, Range) -> Vec<Act>) -> f64 {
     let packets = 4096_u32;
     let context = Rc::new(context(&[Role::Payload]));
     let traffic = (0..packets).map(|index| Packet {
-        message: index % messages,
+        message: index % 8,
         size,
-        eom: index + messages >= packets,
+        eom: index + 8 >= packets,
         context: context.clone(),
     });
-    let mut rig = Rig::acting(machine(name, &[]), (), |_, _| 20, acts);
+    let mut rig = Rig::acting(machine(name, set), (), |_, _| 20, acts);
     rig.flood(traffic);
     rig.check_accounts();
     let at = |share: usize| rig.nic.feedback[packets as usize * share / 8].0;
@@ -124,16 +124,16 @@ fn flood(name: &str, messages: u32, size: u32, acts: fn(&Task, Range) -> Vec<Act
 }
 
 /// The outbound engine takes a cycle for each beat, and one more for each packet that it reads from the L1 of another cluster: published
-/// are 260, 453 and 483 Gbit/s with eight messages, and 512 with one, whose packets are all in the same L1.
+/// are 260, 453 and 483 Gbit/s with eight messages, and 512 with one, whose packets are all in one cluster.
 #[test]
 fn outbound_throughput_from_l1() {
     for (size, expected) in [(64, 256.0), (512, 455.1), (1024, 481.9)] {
         for name in ["pspin-400g", "pspin-published"] {
             let acts = |_: &Task, l1: Range| vec![Act::Issue(Command::Send { data: l1, send: SEND })];
-            let found = flood(name, 8, size, acts);
+            let found = flood(name, &[], size, acts);
             if size > 64 {
-                let one = flood(name, 1, size, acts);
-                assert!(one > 500.0, "{name}: {size} B of one message: {one:.1}");
+                let one = flood(name, &["accelerator.clusters=1"], size, acts);
+                assert!(one > 500.0, "{name}: {size} B of one cluster: {one:.1}");
             }
             // Reads of L1 wait for banks that packets take which come from L2.
             assert!(found <= expected * 1.01 && found > expected * 0.8, "{name}: {size} B: {found:.1}, not {expected}");
@@ -145,7 +145,7 @@ fn outbound_throughput_from_l1() {
 #[test]
 fn outbound_throughput_from_l2() {
     for size in [64, 512, 1024] {
-        let found = flood("pspin-400g", 8, size, |task, _| {
+        let found = flood("pspin-400g", &[], size, |task, _| {
             vec![Act::Issue(Command::Send { data: task.her.packet, send: SEND })]
         });
         assert!((380.0..=512.0).contains(&found), "{size} B: {found:.1}");
@@ -157,20 +157,21 @@ fn outbound_throughput_from_l2() {
 #[test]
 fn throughput_to_the_host() {
     for (size, expected) in [(64, 199.1), (512, 455.1), (1024, 481.9)] {
-        let found = flood("pspin-published", 8, size, |_, l1| {
+        let found = flood("pspin-published", &[], size, |_, l1| {
             vec![Act::Issue(Command::ToHost { host: HOST, data: l1, event: None })]
         });
         assert!(found <= expected * 1.01 && found > expected * 0.95, "{size} B: {found:.1}, not {expected}");
     }
 }
 
-/// What is read from the host does not wait for the NIC: it has a port of L1 alone, and every second beat of that of the packet buffer.
+/// What is read from the host does not wait for the NIC: it has a port of L1 alone, where it takes as long as without packets, and every
+/// second beat of that of the packet buffer.
 #[test]
 fn reads_from_the_host_pass_packets_that_come() {
     let to_l1 = |_: &Task, l1: Range| vec![Act::Issue(Command::FromHost { host: HOST, data: l1, event: None })];
     let to_l2 =
         |task: &Task, _: Range| vec![Act::Issue(Command::FromHost { host: HOST, data: task.her.packet, event: None })];
-    for (acts, most) in [(to_l1 as fn(&Task, Range) -> Vec<Act>, 110), (to_l2, 125)] {
+    for (acts, cycles) in [(to_l1 as fn(&Task, Range) -> Vec<Act>, 115..=115), (to_l2, 116..=135)] {
         let mut rig = Rig::acting(machine("pspin-400g", &[]), (), |_, _| 20, acts);
         let context = Rc::new(context(&[Role::Payload]));
         // The NIC writes a beat in each cycle, for a thousand cycles; handlers run for the first packet of 16 only.
@@ -182,7 +183,7 @@ fn reads_from_the_host_pass_packets_that_come() {
         rig.submit(&Packet { message: 0, size: 1024, eom: true, context }).unwrap();
         rig.finish();
         let at = rig.nic.feedback[0].0 - 40;
-        assert!(at < most, "{at} cycles");
+        assert!(cycles.contains(&at), "{at} cycles");
     }
 }
 

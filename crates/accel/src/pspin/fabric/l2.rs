@@ -311,7 +311,7 @@ mod tests {
         for (at, goes) in writes {
             assert_eq!(ports.write(Cycle(at), PACKETS + 1024), goes, "{at}");
         }
-        assert!(!ports.is_stored(Cycle(16), PACKETS) && ports.is_taken(Cycle(15), PACKETS + 192));
+        assert!(ports.is_taken(Cycle(15), PACKETS + 192) && !ports.is_stored(Cycle(16), PACKETS));
         let ready = 16 + u64::from(unit().inbound.write_cycles);
         assert!(!ports.is_stored(Cycle(ready - 1), PACKETS) && ports.is_stored(Cycle(ready), PACKETS));
         // A beat whose bank a DMA engine uses keeps the NIC waiting when it has its turn.
