@@ -268,7 +268,7 @@ impl Job {
         self.refused.take()
     }
 
-    /// Whether this rank has asked by PMI that the job ends with its status.
+    /// Returns true if this rank has asked by PMI that the job ends with its status.
     pub fn has_aborted(&self, rank: usize) -> bool {
         self.pmi.has_aborted(rank)
     }
