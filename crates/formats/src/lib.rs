@@ -80,7 +80,7 @@ pub fn name(start: &[u8]) -> Option<&'static str> {
     WORDS.iter().find(|(word, _)| first.starts_with(word)).map(|(_, name)| *name)
 }
 
-/// Whether the bytes begin a binary schedule of LogGOPSim: a magic number, the number of ranks, the greatest CPU and NIC, and a
+/// Recognises the beginning of a binary schedule of LogGOPSim: a magic number, the number of ranks, the greatest CPU and NIC, and a
 /// table whose first entry says that the first rank begins right behind the table, counted from behind the magic number.
 fn is_loggopsim(start: &[u8]) -> bool {
     let word = |at: usize| start.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);

@@ -25,7 +25,7 @@ pub enum ReadError {
     /// It is a file of another kind.
     #[error("{}: it is no schedule; it looks like {format}", path.display())]
     Format {
-        /// What was read
+        /// The file
         path: PathBuf,
         /// The name of its format
         format: &'static str,

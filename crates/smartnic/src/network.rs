@@ -36,7 +36,7 @@ pub struct Table {
     ready: VecDeque<Arrival>,
     sorted: Sorted,
     arrived: u64,
-    /// Whether handlers get packets from their IP header on.
+    /// Handlers get packets from their IP header on.
     is_from_ip: bool,
 }
 

@@ -187,7 +187,7 @@ fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     Ok((Box::new(packets), Some(count), link))
 }
 
-/// What the packets of a capture begin with for handlers.
+/// Returns the first header of the packets of a capture as handlers get them.
 fn handler_link(path: &Path, wanted: Option<HandlerLink>, captured: &[Captured]) -> Result<Link> {
     let first = captured.first().map_or(Link::Ethernet, |packet| packet.link);
     let frames = captured.iter().filter(|packet| packet.link == Link::Ethernet).count();

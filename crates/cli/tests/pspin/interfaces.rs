@@ -151,7 +151,7 @@ fn frames_are_told_and_read_from_their_ip_headers_on() {
     assert!(errors.contains("note: 1 packets without an IP header went to the host (--link ip)"), "{errors}");
     assert_eq!((&report["packets"]["done"], &report["packets"]["to_host"]), (&7.into(), &1.into()));
     assert_eq!(report["packets"]["bytes"], 6 * 128 + 29);
-    // Without the option, handlers get whole frames, and the user is told.
+    // Without the option, handlers get whole frames, and a note says so.
     let done = room.command("h.c --pcap in.pcapng --rules rules.toml");
     let errors = String::from_utf8(done.stderr).unwrap();
     assert!(errors.contains("note: in.pcapng: handlers get whole frames") && errors.contains("--link ip"), "{errors}");

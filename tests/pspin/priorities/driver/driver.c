@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
     for (int message = 1; message < argc; message++)
         pspinsim_set_fmq_prio(message - 1, atoi(argv[message]));
     for (uint32_t number = 0; number < 2 * PACKETS; number++)
-        pspinsim_packet_add(&ec, number % 2, packet, sizeof packet, sizeof packet, number / 2 == PACKETS - 1, 1, number % 2);
+        pspinsim_packet_add(&ec, number % 2, packet, sizeof packet, sizeof packet, number / 2 == PACKETS - 1, 1,
+                            number % 2);
     pspinsim_packet_eos();
     if (pspinsim_run() != SPIN_SUCCESS)
         return 1;
