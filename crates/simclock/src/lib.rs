@@ -6,7 +6,8 @@
 //! Reading a simulated clock takes no time. But a thread that reads it again and again waits for a time, so its further
 //! reads take 25 ns each (`spin_time_ps`).
 //!
-//! Simulated clocks start at a fixed date unless spinrun names another, so runs are reproducible. CPU-time clocks stay real, and so does everything in
+//! Simulated clocks start at a fixed date unless spinrun names another, so runs are reproducible. Clocks of CPU time show the time since the
+//! start of the job; a thread that reads one again and again waits 100 us for each further look. Everything stays real in
 //! processes that are no ranks (without `libportals.so`, not started by spinrun, or forked by a rank), such as a shell or
 //! a compiler.
 
@@ -17,6 +18,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod children;
+mod cpu;
 #[cfg(target_arch = "x86_64")]
 mod fork_server;
 #[cfg(target_arch = "x86_64")]
@@ -99,11 +101,6 @@ extern "C" fn in_forked_child() {
     tsc::restore();
 }
 
-/// Whether the clock shows CPU time: the named ones, and those of other processes and threads, which are negative.
-fn cpu_time(clock: clockid_t) -> bool {
-    clock < 0 || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
 /// The C function.
 ///
 /// # Safety
@@ -111,7 +108,10 @@ fn cpu_time(clock: clockid_t) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     match Simulator::clocks() {
-        Some(simulator) if !cpu_time(clock) && !time.is_null() => {
+        Some(simulator) if !time.is_null() => {
+            if cpu::is_cpu_time(clock) {
+                cpu::look(simulator);
+            }
             // SAFETY: as the caller promises.
             unsafe { time.write(simulator.time(clock)) };
             0

@@ -1,6 +1,7 @@
 //! The simulator, as this process reaches it.
 
-use std::ptr::null_mut;
+use std::ptr::{self, null_mut};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{c_long, clockid_t, time_t, timespec};
@@ -29,11 +30,13 @@ pub type SleepPs = unsafe extern "C" fn(u64);
 
 /// The simulator; null while it is not known that this process is a rank.
 static SIMULATOR: AtomicPtr<Simulator> = AtomicPtr::new(null_mut());
+/// The value that it points to. All that clocks read is in the data of this library, so that spinrun knows it.
+static PLACE: OnceLock<Simulator> = OnceLock::new();
 
 impl Simulator {
-    /// Sets the simulator of this process. A former one is never freed, as other threads may use it.
+    /// Sets the simulator of this process. The first one stays.
     pub fn set(simulator: Option<Simulator>) {
-        let place = simulator.map_or(null_mut(), |simulator| Box::into_raw(Box::new(simulator)));
+        let place = simulator.map_or(null_mut(), |simulator| ptr::from_ref(PLACE.get_or_init(|| simulator)).cast_mut());
         SIMULATOR.store(place, Ordering::Release);
     }
 

@@ -4,8 +4,9 @@ use std::ptr::null_mut;
 
 use libc::{c_int, c_long, c_uint, clockid_t, fd_set, nfds_t, pollfd, time_t, timespec, timeval, useconds_t};
 
+use crate::clock_gettime;
+use crate::cpu::is_cpu_time;
 use crate::simulator::{PS_PER_S, Simulator};
-use crate::{clock_gettime, cpu_time};
 
 fn picoseconds(time: &timespec) -> u128 {
     time.tv_sec as u128 * u128::from(PS_PER_S) + time.tv_nsec as u128 * 1000
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn clock_nanosleep(
     request: *const timespec,
     remaining: *mut timespec,
 ) -> c_int {
-    let Some(simulator) = Simulator::get().filter(|_| !cpu_time(clock) && !request.is_null()) else {
+    let Some(simulator) = Simulator::get().filter(|_| !is_cpu_time(clock) && !request.is_null()) else {
         return real_sleep(clock, flags, request, remaining);
     };
     // SAFETY: as the caller promises.
