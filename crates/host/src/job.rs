@@ -15,11 +15,13 @@
 //! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`, `leftovers`: processes
 //! * `state`: the state of a job
 //! * `memory`, `delayed`, `batch`, `pages`, `remote`: the memory of ranks
-//! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
+//! * `ptrace`, `step`, `steps`, `walk`, `recurrence`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
+//! * `adrift`, `symbols`: threads that no longer hold simulated time back, and where they are
 //! * `threads`: ranks with several threads
 //! * `affinity`, `moves`: the CPUs on which they run
 //! * `pauses`, `idle`: what runs next, and why it pauses
 
+mod adrift;
 mod affinity;
 mod batch;
 mod belief;
@@ -48,6 +50,8 @@ mod process;
 mod program;
 #[cfg(target_arch = "x86_64")]
 mod ptrace;
+#[cfg(target_arch = "x86_64")]
+mod recurrence;
 mod remote;
 pub mod shared;
 mod signals;
@@ -61,13 +65,20 @@ mod steps;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "job/no_steps.rs"]
 mod steps;
+mod symbols;
 mod threads;
+#[cfg(target_arch = "x86_64")]
+mod walk;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "job/no_walk.rs"]
+mod walk;
 
+pub use adrift::Loosened;
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
 pub use memory::MemoryFault;
 pub use memory_loop::{Place, Polling};
 pub use signals::received as asked_to_end;
-pub use spec::{JobError, JobSpec, POLL_LIMIT};
+pub use spec::{JobError, JobSpec, PATIENCE, POLL_LIMIT};
 pub use state::Job;
 
 use abi::mailbox::{COUNTERS, KnownCounter};
@@ -128,6 +139,9 @@ impl Job {
             refused: None,
             unseen: None,
             reported_unseen: false,
+            loosened: Vec::new(),
+            told: Vec::new(),
+            adrift_seen: Instant::now(),
             shared,
             spec,
         })

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use abi::mailbox::POSTS;
 use clap::{CommandFactory, Parser, ValueEnum};
-use host::job::{Job, JobError, JobSpec, POLL_LIMIT, leftovers};
+use host::job::{Job, JobError, JobSpec, PATIENCE, POLL_LIMIT, leftovers};
 use host::mpi::Maker;
 use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
@@ -162,6 +162,17 @@ struct Options {
         hangs."
     )]
     busy_wait_quantum: Quantum,
+    /// CPU time that a thread uses between library calls before it no longer holds simulated time back, if it may wait for others
+    #[arg(long, value_name = "MS", default_value_t = PATIENCE.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    #[arg(
+        long_help = "CPU time that a thread uses between library calls before it no longer holds simulated time back, in milliseconds, if \
+        it may wait for others.\n\n\
+        Simulated time stands still while a rank computes, and a rank that waits for its memory is stopped (--busy-wait-quantum). Where \
+        spinrun cannot tell the two apart, because a thread comes back to the same places in memory but its loop is none that it \
+        knows, time goes on after MS milliseconds of the thread's CPU time. A thread that evidently computes may use 400 times as much. \
+        When time goes on so, a warning names the thread and the place in its code: another run may differ."
+    )]
+    patience: u64,
     /// Former name of --busy-wait-quantum
     #[arg(long, hide = true, value_name = "MS|off", value_parser = parse_quantum, conflicts_with = "busy_wait_quantum")]
     spin_quantum: Option<Quantum>,
@@ -372,6 +383,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
+        patience: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
         waits: options.failures.kills(),
@@ -690,8 +702,13 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
             );
             1
         }
-        End::TimedOut { running, at } => {
-            eprintln!("spinrun: {program}: time limit reached at {at} of simulated time, in rank {running}'s own code");
+        End::TimedOut { running, at, idle_since } => {
+            let idle = idle_since.map_or(String::new(), |since| {
+                format!("; nothing has been under way since {since}, and ranks have only polled")
+            });
+            eprintln!(
+                "spinrun: {program}: time limit reached at {at} of simulated time, in rank {running}'s own code{idle}"
+            );
             TIMED_OUT
         }
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
+use host::job::Loosened;
 use host::{End, Failures, HostTraffic, World};
 use net::fabric::Counts;
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
@@ -35,6 +36,9 @@ struct Report<'a> {
     /// What failed; only with `--fail`, `--kill-card` or `--drop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     failures: Option<Value>,
+    /// Threads for which simulated time did not wait, as they had used much CPU time: another run may differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_awaited: Vec<ThreadReport<'a>>,
     cards: Vec<CardReport>,
     /// The accelerators of switches; only if switches have handlers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -49,6 +53,15 @@ struct Report<'a> {
     /// The source lines of each handler, those with the most instructions first. Present only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<BTreeMap<String, Vec<LineReport>>>,
+}
+
+/// A thread that no longer held simulated time back: its number in the order of creation, and where it ran.
+#[derive(Serialize)]
+struct ThreadReport<'a> {
+    rank: usize,
+    thread: usize,
+    place: &'a str,
+    cpu_ms: u64,
 }
 
 /// The number of instructions of one source line. File and line are null without `-g`.
@@ -224,6 +237,7 @@ pub fn json(
             delay_ps: world.noise_delays().map(Time::as_ps).collect(),
         }),
         failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
+        not_awaited: world.loosened().iter().map(thread_report).collect(),
         cards,
         switches,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
@@ -237,6 +251,10 @@ pub fn json(
     let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
     text.push('\n');
     text
+}
+
+fn thread_report(Loosened { rank, thread, place, used_ms }: &Loosened) -> ThreadReport<'_> {
+    ThreadReport { rank: *rank, thread: *thread, place, cpu_ms: *used_ms }
 }
 
 fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {

@@ -2,19 +2,26 @@
 //!
 //! Such a rank makes no call, so its simulated time stands still and the message that it waits for would never arrive. A
 //! rank that computes makes no call either, and its time has to stand still. To tell the two apart, the threads of a rank
-//! that has made no call for a while are stepped through a few iterations of their loop ([`super::steps`]), and the
-//! conditions that could end the loop are determined ([`super::loops`]).
+//! that has made no call for a while are stopped and stepped ([`super::walk`]). A thread polls if it repeats itself exactly
+//! ([`super::recurrence`]), or if the conditions that could end its loop depend on memory ([`super::loops`]).
 //!
 //! A thread that polls is stopped in its loop, uses no CPU time, and runs on when the contents of a polled place change.
 //! The simulated time of that change depends on the program alone: the thread may be found polling sooner or later, but it
 //! would have done nothing else in between. Only a loop that could also end by itself, for example after a number of
 //! tries, depends on how long it has run.
 //!
-//! Threads that cannot be inspected (another tracer, or no permission) are treated as computing.
+//! This only makes waiting fast, and the same in each run. That time goes on at all does not depend on it: a thread that has used
+//! much CPU time no longer holds it back ([`super::adrift`]), nor does one that cannot be inspected (another tracer, or no
+//! permission).
 
+use super::adrift::Computing;
+use super::held::places;
 use super::memory_loop::{NoLoop, Place};
+use super::process;
 use super::state::{Job, PollingThread, Process, Rank};
-use super::steps;
+use super::steps::{self, StoppedThread};
+use super::walk::Walk;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -22,8 +29,8 @@ use std::time::{Duration, Instant};
 const EAGER: Duration = Duration::from_micros(500);
 /// How many times as long as an inspection has taken a rank computes at least until the next one.
 const REST: u32 = 10;
-/// The number of groups of loops that are remembered for each rank.
-const LOOPS: usize = 256;
+/// The longest time between two inspections.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 
 impl Job {
     /// Inspects a rank that makes no call, if its next inspection is due. Returns the time until the next one.
@@ -41,78 +48,121 @@ impl Job {
         if !left.is_zero() {
             return Some(left);
         }
-        let begin = since.elapsed();
+        let (begin, cpu_before) = (since.elapsed(), own_cpu_time());
         let look = self.inspect(rank);
         let Rank { silence, history, .. } = &mut self.ranks[rank];
+        let (now, cpu) = (since.elapsed(), own_cpu_time().saturating_sub(cpu_before));
+        silence.looked_for += now - begin;
         match look {
             Finding::Polls => history.eager = true,
-            // The time between two inspections doubles, and is long beside them, so that they do not slow down computations.
-            Finding::Computes => {
-                history.eager = false;
-                let now = since.elapsed();
-                silence.inspect_after = quantum.max(now * 2).max(now + (now - begin) * REST);
-            }
             Finding::Disturbed => {}
-        }
-        Some(silence.inspect_after.saturating_sub(since.elapsed()))
-    }
-
-    /// Inspects all running threads of a rank that makes no call.
-    fn inspect(&mut self, rank: usize) -> Finding {
-        let shared = &self.shared;
-        let disturbed = self.disturbed(rank);
-        let Rank { held, caller_pid, process, .. } = &self.ranks[rank];
-        let waited_for = |tid| matches!(process, Process::Alive(pid) if *pid == tid);
-        let known = |tid| held.iter().any(|poller| poller.thread.is(tid));
-        let waits = |tid| known(tid) || shared.is_inside(rank, *caller_pid, tid);
-        let mut found = Vec::new();
-        for tid in steps::running_threads(*caller_pid, waits) {
-            match steps::find_polling(tid, waited_for(tid), &disturbed) {
-                Ok((polls, thread)) => found.push(PollingThread { thread, polls }),
-                Err(NoLoop::Computes) => return Finding::Computes,
-                Err(NoLoop::Disturbed) => return Finding::Disturbed,
-                Err(NoLoop::Denied) => {
-                    drop(disturbed);
-                    self.unseen.get_or_insert(rank);
-                    return Finding::Computes;
+            // The time between two inspections doubles, and is long beside them, so that they do not slow down computations. How long one
+            // takes on a busy machine says nothing: its CPU time counts.
+            Finding::Computes(computing) => {
+                history.eager = false;
+                let run = now.saturating_sub(silence.looked_for);
+                let rest = quantum.max(run).min(LONGEST_REST).max(cpu * REST);
+                silence.inspect_after = now + rest;
+                if let Some(left) = self.cut_loose(rank, computing) {
+                    self.ranks[rank].silence.inspect_after = now + rest.min(left.max(EAGER)).max(cpu);
                 }
             }
         }
-        drop(disturbed);
-        if found.is_empty() {
-            return Finding::Computes;
+        Some(self.ranks[rank].silence.inspect_after.saturating_sub(since.elapsed()))
+    }
+
+    /// Inspects all running threads of a rank that makes no call. All of them are stopped meanwhile, so that they do not disturb
+    /// each other.
+    fn inspect(&mut self, rank: usize) -> Finding {
+        let shared = &self.shared;
+        let disturbed = self.disturbed(rank);
+        let Rank { held, caller_pid, process, adrift, silence, history, .. } = &self.ranks[rank];
+        let waited_for = |tid| matches!(process, Process::Alive(pid) if *pid == tid);
+        let known = |tid| adrift.contains_key(&tid) || held.iter().any(|poller| poller.thread.tid() == tid);
+        let waits = |tid| known(tid) || shared.is_inside(rank, *caller_pid, tid);
+        let (mut stopped, mut computing) = (Vec::new(), Vec::new());
+        let mut unseen = None;
+        for tid in steps::running_threads(*caller_pid, waits) {
+            match StoppedThread::stop(tid, waited_for(tid), &disturbed) {
+                Ok(thread) => stopped.push((tid, Walk::new(&thread, silence.looks), thread)),
+                Err(NoLoop::Denied) => {
+                    unseen = Some(rank);
+                    computing.push(Computing { tid, at: 0, code: BTreeSet::new(), is_suspect: false });
+                }
+                Err(NoLoop::Disturbed) => return Finding::Disturbed,
+                Err(_) => computing.push(Computing { tid, at: 0, code: BTreeSet::new(), is_suspect: false }),
+            }
+        }
+        let has_others = process::thread_count(*caller_pid).is_none_or(|count| count > 1);
+        let (mut found, mut others) = (Vec::new(), Vec::new());
+        let mut is_disturbed = false;
+        while !stopped.is_empty() && !is_disturbed {
+            let count = stopped.len();
+            let mut blocked = Vec::new();
+            for (tid, mut walk, thread) in stopped {
+                match walk.find_loop(&thread, None, &disturbed) {
+                    // It is known that no card writes what the loop polls, and not when somebody else does.
+                    Ok(polls) if !polls.endless && history.closed.contains(&places(&polls)) => {
+                        computing.push(Computing { tid, at: walk.at(), code: polls.code, is_suspect: has_others });
+                        others.push(thread);
+                    }
+                    Ok(polls) => found.push(PollingThread::new(thread, polls)),
+                    Err(NoLoop::Blocks) => blocked.push((tid, walk, thread)),
+                    Err(NoLoop::Disturbed) => is_disturbed = true,
+                    Err(verdict) => {
+                        let is_suspect = matches!(verdict, NoLoop::Suspect);
+                        computing.push(Computing { tid, at: walk.at(), code: walk.code(), is_suspect });
+                        others.push(thread);
+                    }
+                }
+            }
+            // If none went on, those that are left wait for each other, or for a thread that waits.
+            stopped = if blocked.len() < count { blocked } else { Vec::new() };
+        }
+        drop((disturbed, others, stopped));
+        if let Some(rank) = unseen {
+            self.unseen.get_or_insert(rank);
         }
         let Rank { silence, history, held, .. } = &mut self.ranks[rank];
+        silence.looks += 1;
         // A loop that may end by itself must be found twice, or as before: it may be part of a longer computation.
         if found.iter().any(|poller| !poller.polls.endless) {
-            let reads: BTreeSet<Place> = found.iter().flat_map(|poller| &poller.polls.reads).copied().collect();
-            let known = history.loops.contains(&reads) || silence.suspect == reads;
+            let reads: BTreeSet<Place> = found.iter().flat_map(|poller| poller.polls.reads.keys()).copied().collect();
+            // The other places that it looks at may differ from round to round.
+            let known = history.loops.contains(&reads) || !silence.suspect.is_disjoint(&reads);
             silence.suspect.clone_from(&reads);
             if !known {
-                return Finding::Computes;
+                found.retain(|poller| poller.polls.endless);
+                held.extend(found);
+                return Finding::Computes(computing);
             }
-            if history.loops.len() < LOOPS {
-                history.loops.insert(reads);
-            }
+            history.note_loop(reads);
         }
-        let before = held.len();
+        let none = found.is_empty();
         held.extend(found);
-        // The threads may wait for each other, or for a thread that was woken in the meantime.
-        if self.is_settled(rank) {
-            return Finding::Polls;
+        if is_disturbed {
+            return Finding::Disturbed;
         }
-        let held = &mut self.ranks[rank].held;
-        held.truncate(before.min(held.len()));
-        Finding::Disturbed
+        if none || !computing.is_empty() {
+            return Finding::Computes(computing);
+        }
+        // The threads may wait for each other, or for a thread that was woken in the meantime.
+        if self.is_settled(rank) { Finding::Polls } else { Finding::Disturbed }
     }
+}
+
+/// Returns the CPU time of this thread.
+fn own_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The result of the inspection of a rank.
 enum Finding {
     /// It polls: all its threads that ran are stopped now.
     Polls,
-    /// It computes, or may not be inspected.
-    Computes,
+    /// These threads compute, or may not be inspected.
+    Computes(Vec<Computing>),
     /// Something has happened that must be handled first.
     Disturbed,
 }

@@ -8,12 +8,13 @@ use std::io;
 impl Job {
     /// Whether nothing but an answer, or a signal, lets a rank run: its only thread waits in a call, and the kernel copies.
     pub(super) fn sleeps_in_a_call(&self, rank: usize) -> bool {
-        let Rank { inside, held, .. } = &self.ranks[rank];
+        let Rank { inside, held, adrift, .. } = &self.ranks[rank];
         let slot = inside.trailing_zeros() as usize;
         !self.serve_copies
             && inside.is_power_of_two()
             && slot < SLOTS
             && held.is_empty()
+            && adrift.is_empty()
             && self.shared.requested(rank, slot) == Some(0)
     }
 

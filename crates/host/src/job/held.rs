@@ -1,14 +1,16 @@
 //! Threads of ranks that are stopped in loops that poll memory.
 
-use super::memory_loop::{Place, Polling};
+use super::memory_loop::{Loop, Place, Polling};
 use super::signals;
 use super::state::{Job, PollingThread, SilentPeriod};
+use super::walk::Walk;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 impl Job {
     /// Returns the places that the stopped loops of a rank poll.
     pub fn polled(&self, rank: usize) -> impl Iterator<Item = Place> {
-        self.ranks[rank].held.iter().flat_map(|poller| poller.polls.reads.iter().copied())
+        self.ranks[rank].held.iter().flat_map(|poller| poller.polls.reads.keys().copied())
     }
 
     /// Returns how a rank polls, if it does.
@@ -78,25 +80,33 @@ impl Job {
     }
 
     /// Releases the stopped threads of a rank whose polled places have changed, and returns whether there was one. A thread
-    /// that goes on polling in the same loop is stopped again.
-    pub(super) fn release_changed(&mut self, rank: usize) -> bool {
-        let changed = |poller: &PollingThread| poller.thread.has_changed(&poller.polls);
+    /// that goes on polling in the same loop is stopped again. Places that a loop writes, too, are looked at only if all threads of the
+    /// rank wait (`all_wait`): another thread that is in the same loop changes them for a moment.
+    pub(super) fn release_changed(&mut self, rank: usize, all_wait: bool) -> bool {
+        let changed = |poller: &PollingThread| poller.thread.has_changed(&poller.polls, all_wait);
         if !self.ranks[rank].held.iter().any(changed) {
             return false;
         }
         let mut held = std::mem::take(&mut self.ranks[rank].held);
         let disturbed = self.disturbed(rank);
-        held.retain_mut(|poller| {
-            if !changed(poller) {
-                return true;
-            }
-            let again = poller.thread.find_loop(Some(&poller.polls.code), &disturbed).ok();
-            again.filter(|again| again.endless == poller.polls.endless).map(|again| poller.polls = again).is_some()
-        });
+        held.retain_mut(|poller| !changed(poller) || poller.polls_again(&disturbed));
         drop(disturbed);
         self.ranks[rank].held = held;
         let silence = &mut self.ranks[rank].silence;
         (silence.since, silence.inspect_after) = (None, Duration::ZERO);
         true
+    }
+}
+
+/// Returns the places that a loop polls.
+pub(super) fn places(polls: &Loop) -> BTreeSet<Place> {
+    polls.reads.keys().copied().collect()
+}
+
+impl PollingThread {
+    /// Steps the thread. Returns whether it goes on polling in the same loop.
+    pub(super) fn polls_again(&mut self, disturbed: &dyn Fn() -> bool) -> bool {
+        let again = Walk::new(&self.thread, 0).find_loop(&self.thread, Some(&self.polls.code), disturbed).ok();
+        again.filter(|again| again.endless == self.polls.endless).map(|again| self.polls = again).is_some()
     }
 }

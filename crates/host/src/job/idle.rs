@@ -1,10 +1,9 @@
 //! Runs ranks that poll or sleep, when their calls are not what the simulator waits for.
 
 use super::call::Pause;
-use super::memory_loop::Polling;
+use super::held::places;
 use super::signals;
-use super::state::{Job, SilentPeriod};
-use super::threads::census;
+use super::state::{Job, Rank, SilentPeriod};
 use sim::Time;
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use std::time::{Duration, Instant};
 const LAST_CHANCE: Duration = Duration::from_secs(3);
 /// The time between two checks of sleeping threads. A call of theirs is noticed at once.
 const NAP: Duration = Duration::from_millis(1);
-/// How long each rank whose loops may end by themselves runs in turn when no event is left.
-const TURN: Duration = Duration::from_millis(200);
+/// The time for which threads that are adrift are awaited when no event is left.
+const TURN: Duration = Duration::from_millis(20);
 
 impl Job {
     /// Runs a polling rank from simulated time `now` to its next pause. It sees what was written.
@@ -27,7 +26,11 @@ impl Job {
     pub fn not_polling(&mut self, rank: usize) -> Pause {
         let inspect_after = self.ranks[rank].silence.since.map_or(Duration::ZERO, |since| since.elapsed() * 2);
         self.mark_running(rank);
-        self.ranks[rank].held.retain(|poller| poller.polls.endless);
+        let Rank { held, history, .. } = &mut self.ranks[rank];
+        for poller in held.iter().filter(|poller| !poller.polls.endless) {
+            history.note_closed(places(&poller.polls));
+        }
+        held.retain(|poller| poller.polls.endless);
         self.ranks[rank].silence =
             SilentPeriod { since: Some(Instant::now()), inspect_after, ..SilentPeriod::default() };
         self.wait(rank)
@@ -39,31 +42,12 @@ impl Job {
         self.wait(rank)
     }
 
-    /// Runs a rank whose loops may end by themselves for a moment, and returns its pause if it comes to one. Otherwise it
-    /// still counts as polling. Used when no event is left.
-    pub fn last_chance(&mut self, rank: usize, now: Time) -> Option<Pause> {
-        if self.polling(rank) != Some(Polling::Counting) {
-            return None;
-        }
-        self.ranks[rank].held.retain(|poller| poller.polls.endless);
-        let kept = (self.deadline, self.spec.busy_wait_quantum.take());
-        let limit = Instant::now() + TURN;
-        self.deadline = Some(kept.0.map_or(limit, |deadline| deadline.min(limit)));
-        let pause = self.carry_on(rank, now);
-        (self.deadline, self.spec.busy_wait_quantum) = kept;
-        if matches!(pause, Pause::TimedOut) && self.deadline.is_none_or(|deadline| deadline > Instant::now()) {
-            self.ranks[rank].silence.polling = Some(Polling::Counting);
-            return None;
-        }
-        Some(pause)
-    }
-
-    /// Gives threads that sleep in real time the chance to make a call before simulated time passes without an event, for
-    /// `span`, or for ever (`None`). They are awaited for `span` of real time; without `span` as long as a sleep lasts and
-    /// then for [`LAST_CHANCE`]. Returns the rank that goes on, and its pause.
+    /// Gives threads that sleep in real time, or are adrift, the chance to make a call before simulated time passes without an event,
+    /// for `span`, or for ever (`None`). They are awaited for `span` of real time; without `span` as long as a sleep lasts and
+    /// then for [`LAST_CHANCE`], or if they are only adrift for [`TURN`]. Returns the rank that goes on, and its pause.
     pub fn await_sleepers(&mut self, span: Option<Duration>) -> Option<(usize, Pause)> {
         let began = self.sleeps();
-        let running = *self.asleep.first().filter(|_| !began.is_empty())?;
+        let running = *self.asleep.first().filter(|_| !began.is_empty() || self.has_adrift())?;
         let since = Instant::now();
         loop {
             let seen = self.shared.doorbell();
@@ -82,14 +66,13 @@ impl Job {
             let sleeps = self.sleeps();
             let over = match span {
                 Some(span) => since.elapsed() >= span,
+                None if sleeps.is_empty() => since.elapsed() >= TURN || !self.has_adrift(),
                 None => since.elapsed() >= LAST_CHANCE && !sleeps.iter().any(|sleep| began.contains(sleep)),
             };
             // A thread that has woken may be about to make a call.
-            let all_wait = || {
-                let waits = |&rank: &usize| census(&self.shared, rank, self.ranks[rank].caller_pid).is_some();
-                self.asleep.iter().all(waits)
-            };
-            if (over || sleeps.is_empty()) && all_wait() && self.shared.doorbell() == seen {
+            let all_wait = || self.asleep.iter().all(|&rank| self.census(rank).is_some());
+            let none_left = sleeps.is_empty() && !self.has_adrift();
+            if (over || none_left) && all_wait() && self.shared.doorbell() == seen {
                 return None;
             }
             for rank in self.asleep.clone() {

@@ -18,6 +18,8 @@ use std::ops::Range;
 const CHANGES: u128 = 1 << 127;
 /// The maximum number of places on which the exits of a loop may depend.
 const PLACES: usize = 127;
+/// The largest number of places that a loop reads which waits and goes to addresses that change.
+const FEW: usize = 24;
 /// The number of status flags.
 const FLAGS: usize = 32;
 
@@ -33,17 +35,60 @@ const CLOCKS: [Clock; 3] = [
 /// System calls whose results carry no information: they only let others run or time pass.
 const PAUSES: [i64; 3] = [libc::SYS_sched_yield, libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 
+/// System calls that ask for data or events which another thread or process may send.
+const QUESTIONS: [i64; 12] = [
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_ioctl,
+    libc::SYS_wait4,
+];
+
+/// The cause that ends a loop which reads places that somebody else may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Only a write to one of them.
+    ByWrites,
+    /// Such a write, or a number of tries or a time.
+    ByTries,
+    /// Such a write, and perhaps more: its exits depend on places whose addresses change, or it computes besides. If it comes back to the
+    /// same places, it polls them.
+    ByChance,
+    /// Such a write, or an amount of CPU time, which it must use, or what the kernel answers when it asks again.
+    ByWork,
+}
+
+/// Code and data that say nothing about a loop.
+pub struct Exempt {
+    /// The code of the kernel's clocks, whose branches are no exits.
+    pub clock_code: Range<u64>,
+    /// The data of the library of simulated clocks, which nobody writes.
+    pub clock_data: Range<u64>,
+}
+
 /// The condition that a polling loop waits for.
 pub struct Waits {
     /// The places on which its exits depend.
     pub places: BTreeSet<Place>,
-    /// Whether it can end only after one of these places is written.
-    pub endless: bool,
+    /// The cause that ends it.
+    pub ends: Ends,
+    /// The step at which its first round that was looked at begins.
+    pub begins: usize,
+    /// The step at which its last round begins.
+    pub last_round: usize,
 }
 
 /// Returns what a loop waits for, if it polls. Its iterations begin at `heads` in `steps`, and `now` are the registers
-/// after the last one. Branches in the code `exempt`, that of the kernel's clocks, are no exits.
-pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u64>) -> Option<Waits> {
+/// after the last one.
+pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt) -> Option<Waits> {
+    let (begins, last_round) = (*heads.first()?, *heads.last()?);
     let rounds: Vec<&[Step]> = heads
         .iter()
         .enumerate()
@@ -51,7 +96,7 @@ pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u6
         .collect();
     let heads: Vec<[u64; 16]> = rounds.iter().map(|round| general(&round[0].registers)).chain([general(now)]).collect();
     let moving = (0..16).filter(|&k| heads.iter().any(|head| head[k] != heads[0][k]));
-    let mut flow = Flow::new(&rounds, moving.map(|k| GENERAL[k]).collect())?;
+    let mut flow = Flow::new(&rounds, moving.map(|k| GENERAL[k]).collect(), exempt.clock_data.clone())?;
     for round in &rounds {
         flow.begin_round();
         for (k, step) in round.iter().enumerate() {
@@ -59,25 +104,36 @@ pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u6
             flow.execute(step, next)?;
         }
     }
-    let ways_out = flow.branches.iter().filter(|(at, branch)| branch.one_way() && !exempt.contains(at));
+    let ways_out = flow.branches.iter().filter(|(at, branch)| branch.one_way() && !exempt.clock_code.contains(at));
     let (changing, fixed): (Vec<_>, Vec<_>) = ways_out.partition(|(_, branch)| branch.label & CHANGES != 0);
-    let label = fixed.iter().fold(0, |label, (_, branch)| label | branch.label);
-    let places: BTreeSet<Place> =
-        flow.places.iter().enumerate().filter(|(k, _)| label & 1 << k != 0).map(|(_, &place)| place).collect();
-    if places.is_empty() {
-        return None; // nothing that anybody could write would end it
-    }
-    let endless = changing.is_empty();
-    // A loop that can end by itself polls only if it does no more than count or read a clock. One that walks through
-    // memory computes.
-    if !endless && flow.walks {
-        return None;
-    }
+    let places = |branches: &[(&u64, &Branch)]| -> BTreeSet<Place> {
+        let label = branches.iter().fold(0, |label, (_, branch)| label | branch.label);
+        flow.places.iter().enumerate().filter(|(k, _)| label & 1 << k != 0).map(|(_, &place)| place).collect()
+    };
+    // If only the address changes, and not the value that the contents are compared with, the place decides.
+    let (certain, mixed) = (places(&fixed), places(&changing));
+    let indexed: BTreeSet<Place> = mixed.intersection(&flow.indexed).copied().collect();
     let counts = || {
         let count = |pair: &[[u64; 16]]| -> Vec<u64> { (0..16).map(|k| pair[1][k].wrapping_sub(pair[0][k])).collect() };
         flow.clock || heads.windows(2).all(|pair| count(pair) == count(&heads[..2]))
     };
-    (endless || counts()).then_some(Waits { places, endless })
+    let ends = match (certain.is_empty(), changing.is_empty()) {
+        // Interpreters come to many places in each round.
+        _ if flow.jumps && flow.places.len() > FEW => return None,
+        _ if flow.cpu_clock || flow.asks && certain.is_empty() && indexed.is_empty() => Ends::ByWork,
+        _ if flow.jumps => Ends::ByChance,
+        (false, true) => Ends::ByWrites,
+        // A loop that can end by itself polls only if it does no more than count or read a clock. One that walks through
+        // memory computes, unless it comes back to the same places.
+        (false, false) if !flow.walks && counts() => Ends::ByTries,
+        _ => Ends::ByChance,
+    };
+    let places: BTreeSet<Place> = match ends {
+        Ends::ByWrites | Ends::ByTries => certain,
+        Ends::ByChance | Ends::ByWork => certain.union(&indexed).copied().collect(),
+    };
+    // Without any, nothing that anybody could write would end it.
+    (!places.is_empty() || flow.asks).then_some(Waits { places, ends, begins, last_round })
 }
 
 fn round_head(rounds: &[&[Step]]) -> u64 {
@@ -111,8 +167,18 @@ struct Flow {
     /// The places that carry a value from iteration to iteration, which changes.
     changing: BTreeSet<Place>,
     places: Vec<Place>,
+    /// The places among them that were read at addresses that change.
+    indexed: BTreeSet<Place>,
+    /// The data of the simulated clock.
+    clock_data: Range<u64>,
     branches: BTreeMap<u64, Branch>,
     clock: bool,
+    /// Whether it reads a clock that shows CPU time.
+    cpu_clock: bool,
+    /// Whether it asks the kernel for data or events that others may send.
+    asks: bool,
+    /// Whether it goes to addresses that change.
+    jumps: bool,
     /// Whether it accesses memory at addresses that change.
     walks: bool,
     factory: InstructionInfoFactory,
@@ -120,7 +186,7 @@ struct Flow {
 
 impl Flow {
     /// Returns `None` if somebody else is writing the places that the loop reads.
-    fn new(rounds: &[&[Step]], moving: Vec<Register>) -> Option<Flow> {
+    fn new(rounds: &[&[Step]], moving: Vec<Register>, clock_data: Range<u64>) -> Option<Flow> {
         let mut factory = InstructionInfoFactory::new();
         let mut registers = [0; 256];
         for step in rounds.iter().copied().flatten() {
@@ -140,8 +206,13 @@ impl Flow {
             moving,
             changing: changing(rounds)?,
             places: Vec::new(),
+            indexed: BTreeSet::new(),
+            clock_data,
             branches: BTreeMap::new(),
             clock: false,
+            cpu_clock: false,
+            asks: false,
+            jumps: false,
             walks: false,
             factory,
         })
@@ -165,7 +236,7 @@ impl Flow {
             return Some(written | CHANGES);
         }
         // Reads of thread-local data, tables of functions and places that cannot be read from outside are no polls.
-        if !data || access.value.is_none() {
+        if !data || access.value.is_none() || self.clock_data.contains(&access.place.address) {
             return Some(written);
         }
         let index = self.places.iter().position(|place| *place == access.place).unwrap_or_else(|| {
@@ -182,11 +253,7 @@ impl Flow {
 
     fn execute(&mut self, step: &Step, next: u64) -> Option<()> {
         let instruction = &step.instruction;
-        let own_segment = matches!(instruction.memory_segment(), Register::FS | Register::GS);
-        let data = instruction.flow_control() != FlowControl::IndirectCall
-            && instruction.flow_control() != FlowControl::IndirectBranch
-            && instruction.flow_control() != FlowControl::Return
-            && !own_segment;
+        let data = step.reads_data();
         let mut label = 0;
         for access in &step.reads {
             label |= self.read(access, data)?;
@@ -195,7 +262,11 @@ impl Flow {
         let stack = instruction.is_stack_instruction();
         if !step.reads.is_empty() || !step.writes.is_empty() {
             let address = [instruction.memory_base(), instruction.memory_index()].map(Register::full_register);
-            self.walks |= address.iter().any(|register| self.registers[*register as usize] & CHANGES != 0);
+            let changes = address.iter().any(|register| self.registers[*register as usize] & CHANGES != 0);
+            self.walks |= changes;
+            if changes {
+                self.indexed.extend(step.reads.iter().map(|access| access.place));
+            }
         }
         let reads = used.iter().filter(|used| !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite));
         for register in reads.map(|used| used.register().full_register()) {
@@ -229,7 +300,7 @@ impl Flow {
             }
             // Its targets are not known.
             FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return if label & CHANGES != 0 => {
-                return None;
+                self.jumps = true;
             }
             _ => {}
         }
@@ -246,7 +317,7 @@ impl Flow {
         for bit in flags(instruction.rflags_modified()) {
             self.flags[bit] = label;
         }
-        for &place in &step.writes {
+        for place in step.written() {
             self.write(place, label);
         }
         Some(())
@@ -254,6 +325,8 @@ impl Flow {
 
     fn system_call(&mut self, registers: &Registers) {
         let number = registers.rax as i64;
+        self.cpu_clock |= reads_cpu_time(registers);
+        self.asks |= QUESTIONS.contains(&number);
         let clock = CLOCKS.iter().find(|(clock, _)| *clock == number);
         if let Some((_, at)) = clock {
             self.clock = true;
@@ -268,12 +341,24 @@ impl Flow {
     }
 }
 
+/// Whether a system call reads a clock that shows CPU time.
+fn reads_cpu_time(registers: &Registers) -> bool {
+    let clock = registers.rdi as i32;
+    match registers.rax as i64 {
+        libc::SYS_getrusage | libc::SYS_times => true,
+        libc::SYS_clock_gettime => {
+            clock < 0 || [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID].contains(&clock)
+        }
+        _ => false,
+    }
+}
+
 /// Returns the places that a loop reads before it writes them, and whose values differ from the iteration before.
 /// Returns `None` if the loop itself does not write one of them, or if it writes a place that only one iteration has
 /// read: more iterations must show whether that changes.
 fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
     let steps = || rounds.iter().copied().flatten();
-    let all: BTreeSet<u64> = steps().flat_map(|step| &step.writes).flat_map(|place| place.bytes()).collect();
+    let all: BTreeSet<u64> = steps().flat_map(Step::written).flat_map(Place::bytes).collect();
     let clocks: BTreeSet<u64> = steps()
         .filter(|step| step.instruction.mnemonic() == Mnemonic::Syscall)
         .filter_map(|step| {
@@ -301,7 +386,7 @@ fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
                     changing.insert(access.place);
                 }
             }
-            fresh.extend(step.writes.iter().flat_map(|place| place.bytes()));
+            fresh.extend(step.written().flat_map(Place::bytes));
         }
     }
     let read_once = seen.iter().filter(|(_, (_, first, last))| first == last).map(|(place, _)| place);
@@ -309,7 +394,8 @@ fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
     (!unknown).then_some(changing)
 }
 
-const GENERAL: [Register; 16] = [
+/// The general registers.
+pub const GENERAL: [Register; 16] = [
     Register::RAX,
     Register::RBX,
     Register::RCX,

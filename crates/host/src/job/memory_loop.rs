@@ -1,6 +1,6 @@
 //! Loops in which threads of ranks poll their memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A range of addresses in the memory of a rank.
@@ -21,13 +21,18 @@ impl Place {
 
 /// The contents of a place; only the beginning if it is longer.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
-pub type Value = [u8; 32];
+pub type Value = [u8; 64];
 
 /// The reason why no loop was found in which a thread polls.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub enum NoLoop {
     /// The thread computes.
     Computes,
+    /// It reads and writes the same places again and again and has no other effect, so it may wait for another thread, but uses
+    /// processor time to decide when it goes on.
+    Suspect,
+    /// It would wait in the kernel for another thread.
+    Blocks,
     /// Something has happened that the simulator must handle first.
     Disturbed,
     /// The system does not permit to inspect the thread.
@@ -38,13 +43,20 @@ pub enum NoLoop {
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub struct Loop {
     /// The places that it polls.
-    pub reads: BTreeSet<Place>,
+    pub reads: BTreeMap<Place, Polled>,
     /// Whether it can end only after one of these places is written.
     pub endless: bool,
     /// The addresses of its instructions.
     pub code: BTreeSet<u64>,
-    /// The contents of the places when the thread was stopped, in the order of `reads`.
-    pub seen: Vec<Option<Value>>,
+}
+
+/// A polled place, when the thread was stopped.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
+pub struct Polled {
+    /// Its contents; `None` if they cannot be read from outside of the process.
+    pub seen: Option<Value>,
+    /// Whether the loop writes it, too, as it does the word of a lock.
+    pub is_own: bool,
 }
 
 /// How a rank polls.

@@ -34,6 +34,7 @@ impl Job {
                 self.called = true;
                 self.ranks[rank].inside |= 1 << slot;
                 self.ranks[rank].caller_pid = pid;
+                self.ranks[rank].adrift.retain(|&thread, _| tid != 0 && thread != tid);
                 if tid != 0 {
                     self.note_threads();
                 }
@@ -99,8 +100,10 @@ impl Job {
         for rank in &self.asleep {
             self.pmi.serve(*rank);
         }
-        let rank = *self.asleep.iter().find(|&&rank| self.first_request(rank).is_some())?;
-        Some((rank, self.wait(rank)))
+        match self.asleep.iter().find(|&&rank| self.first_request(rank).is_some()) {
+            Some(&rank) => Some((rank, self.wait(rank))),
+            None => self.tend(),
+        }
     }
 
     /// Waits for the next pause of a rank that runs. Callers need it after [`Pause::Exited`] of another rank.

@@ -88,6 +88,11 @@ pub fn turns(pid: u32, tid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()
 }
 
+/// Returns how much CPU time a thread has used, in nanoseconds.
+pub fn cpu_time(pid: u32, tid: u32) -> Option<u64> {
+    turns(pid, tid)?.split(' ').next()?.parse().ok()
+}
+
 /// Whether a thread is blocked in a futex call. Its state is read first: until another CPU takes note that a thread was woken, the kernel
 /// still reports its system call, but no longer that it sleeps.
 pub fn waits_for_futex(pid: u32, tid: u32) -> bool {

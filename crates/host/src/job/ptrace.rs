@@ -55,3 +55,21 @@ pub fn registers(tid: i32) -> io::Result<Registers> {
         }
     }
 }
+
+/// Returns the contents of a stopped thread's vector registers, and of its floating-point unit.
+///
+/// # Errors
+/// The system's error, such as that the thread has ended or is not stopped.
+pub fn vectors(tid: i32) -> io::Result<Vec<u8>> {
+    /// The set of registers that XSAVE writes.
+    const NT_X86_XSTATE: usize = 0x202;
+    let mut bytes = vec![0; 1 << 14];
+    let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let set = NT_X86_XSTATE as *mut libc::c_void;
+    // SAFETY: the kernel writes no more than the length of the piece, and then sets it.
+    if unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, set, &raw mut piece) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    bytes.truncate(piece.iov_len);
+    Ok(bytes)
+}

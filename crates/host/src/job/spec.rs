@@ -16,6 +16,9 @@ pub(super) const MAX_RANKS: usize = 1 << 16;
 /// MPI's rank with itself.
 pub const POLL_LIMIT: u64 = 300_000;
 
+/// The usual value of [`JobSpec::patience`].
+pub const PATIENCE: Duration = Duration::from_millis(50);
+
 /// The description of a job.
 #[derive(Clone, Debug, Default)]
 pub struct JobSpec {
@@ -39,6 +42,9 @@ pub struct JobSpec {
     /// How long a rank may make no call before its threads are inspected for loops that poll memory
     /// ([`Pause::Polls`](super::Pause::Polls)), in real time. `None` turns the inspection off.
     pub busy_wait_quantum: Option<Duration>,
+    /// The CPU time after which a thread that may wait for another one no longer holds simulated time back; [`PATIENCE`] unless it is
+    /// given. A thread that evidently computes may use 400 times as much.
+    pub patience: Option<Duration>,
     /// Whether the simulator and the ranks go to one CPU when that is faster.
     pub adapts_affinity: bool,
     /// How many calls whose answer is known a thread may make before it waits for the simulator.

@@ -1,5 +1,6 @@
 //! The state of a job.
 
+use super::adrift::{Adrift, Loosened};
 use super::affinity::Affinity;
 use super::batch::Batch;
 use super::belief::Belief;
@@ -14,7 +15,7 @@ use super::shared::{Payload, Shared};
 use super::spec::JobSpec;
 use super::steps::StoppedThread;
 use abi::mailbox::Op;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -52,6 +53,12 @@ pub struct Job {
     /// The first rank that the system does not permit to inspect, until that is reported.
     pub(super) unseen: Option<usize>,
     pub(super) reported_unseen: bool,
+    /// The threads that no longer hold simulated time back, until they are reported.
+    pub(super) loosened: Vec<Loosened>,
+    /// The same, after it was reported.
+    pub(super) told: Vec<Loosened>,
+    /// When the threads that are adrift were looked at last.
+    pub(super) adrift_seen: Instant,
 }
 
 /// The state of a rank's process.
@@ -83,6 +90,8 @@ pub(super) struct Rank {
     pub(super) history: PollingHistory,
     /// The threads that are stopped in loops that poll.
     pub(super) held: Vec<PollingThread>,
+    /// The threads that run and do not hold simulated time back, by their ids.
+    pub(super) adrift: BTreeMap<u32, Adrift>,
 }
 
 /// A posted call that was handed out.
@@ -99,6 +108,10 @@ pub(super) struct Posted {
 pub(super) struct PollingThread {
     pub(super) thread: StoppedThread,
     pub(super) polls: Loop,
+    /// When it was found to poll.
+    pub(super) since: Instant,
+    /// The longest time for which it then stays stopped.
+    pub(super) hold: Duration,
 }
 
 /// The time since a rank last made a call, and what was found out about it since.
@@ -108,8 +121,13 @@ pub(super) struct SilentPeriod {
     pub(super) since: Option<Instant>,
     /// The age at which the rank is inspected next; zero before the first inspection is scheduled.
     pub(super) inspect_after: Duration,
+    /// The number of its inspections, and the time that they have taken.
+    pub(super) looks: u32,
+    pub(super) looked_for: Duration,
     /// The places that its loops polled at the last inspection.
     pub(super) suspect: BTreeSet<Place>,
+    /// The CPU time that threads which compute had used when that was first seen, in nanoseconds.
+    pub(super) cpu: BTreeMap<u32, u64>,
     /// How the rank polls, if it does: all its threads wait, and some of them are stopped in their loops.
     pub(super) polling: Option<Polling>,
 }
@@ -119,8 +137,31 @@ pub(super) struct SilentPeriod {
 pub(super) struct PollingHistory {
     /// The places polled by each group of loops that could end by themselves, when they were stopped.
     pub(super) loops: BTreeSet<BTreeSet<Place>>,
+    /// The places polled by each loop that could end by itself, if no card could write them.
+    pub(super) closed: BTreeSet<BTreeSet<Place>>,
     /// Whether the last inspection found the rank polling.
     pub(super) eager: bool,
+    /// The code of threads that have held simulated time back for long.
+    pub(super) slow_code: BTreeSet<u64>,
+}
+
+/// The number of groups of places that are remembered for each rank.
+const LOOPS: usize = 256;
+
+impl PollingHistory {
+    /// Takes note of loops that could end by themselves and poll these places.
+    pub(super) fn note_loop(&mut self, places: BTreeSet<Place>) {
+        if self.loops.len() < LOOPS {
+            self.loops.insert(places);
+        }
+    }
+
+    /// Takes note that no card can write what a loop polls that could end by itself.
+    pub(super) fn note_closed(&mut self, places: BTreeSet<Place>) {
+        if self.closed.len() < LOOPS {
+            self.closed.insert(places);
+        }
+    }
 }
 
 impl Job {
@@ -142,8 +183,13 @@ impl Job {
 
     /// Whether a rank is known to have several threads, a stopped thread, or a thread that waits in a PMI barrier.
     pub(super) fn has_threads(&self, rank: usize) -> bool {
-        let Rank { inside, held, .. } = &self.ranks[rank];
-        *inside != 0 || !held.is_empty() || self.first_request(rank).is_some()
+        let Rank { inside, held, adrift, .. } = &self.ranks[rank];
+        *inside != 0 || !held.is_empty() || !adrift.is_empty() || self.first_request(rank).is_some()
+    }
+
+    /// Whether a thread of a rank waits for the answer to a call.
+    pub fn has_callers(&self, rank: usize) -> bool {
+        self.ranks[rank].inside != 0 || self.first_request(rank).is_some()
     }
 
     /// Passes the rank's output on. Returns whether output goes through the job at all.

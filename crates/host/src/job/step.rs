@@ -1,7 +1,7 @@
 //! Instructions that a thread has executed.
 
 use super::memory_loop::{Place, Value};
-use iced_x86::{Instruction, Register};
+use iced_x86::{FlowControl, Instruction, Register};
 use libc::user_regs_struct as Registers;
 
 /// A read access of an instruction.
@@ -12,6 +12,16 @@ pub struct Access {
     pub value: Option<Value>,
 }
 
+/// A write access of an instruction.
+pub struct Write {
+    /// The place that was written.
+    pub place: Place,
+    /// Its contents before; `None` if they cannot be read from outside of the process, or are too long.
+    pub before: Option<Value>,
+    /// Its contents after.
+    pub after: Option<Value>,
+}
+
 /// An instruction that was executed.
 pub struct Step {
     /// The registers before the instruction.
@@ -20,8 +30,8 @@ pub struct Step {
     pub instruction: Instruction,
     /// The read accesses.
     pub reads: Vec<Access>,
-    /// The places that were written.
-    pub writes: Vec<Place>,
+    /// The write accesses.
+    pub writes: Vec<Write>,
 }
 
 /// Returns the value of a register for the computation of an address. Vector registers have none.
@@ -49,4 +59,21 @@ pub fn register_value(r: &Registers, register: Register) -> Option<u64> {
         other if other.is_gpr32() => register_value(r, other.full_register())? & 0xffff_ffff,
         _ => return None,
     })
+}
+
+impl Step {
+    /// Returns the places that were written.
+    pub fn written(&self) -> impl Iterator<Item = Place> {
+        self.writes.iter().map(|write| write.place)
+    }
+
+    /// Whether it reads data: neither thread-local data, nor an address to go to.
+    pub fn reads_data(&self) -> bool {
+        let own_segment = matches!(self.instruction.memory_segment(), Register::FS | Register::GS);
+        let goes = matches!(
+            self.instruction.flow_control(),
+            FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return
+        );
+        !goes && !own_segment
+    }
 }

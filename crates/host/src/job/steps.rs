@@ -1,28 +1,14 @@
-//! Single steps of a thread (ptrace(2)), and the loop that it is in.
+//! Threads that are stopped and executed step by step (ptrace(2)).
 
-use super::loops;
-use super::memory_loop::{Loop, NoLoop, Place, Value};
+use super::memory_loop::{Loop, NoLoop, Place, Polled, Value};
 use super::ptrace::{self, Request};
-use super::step::{Access, Step, register_value};
 use super::{process, remote};
-use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 use libc::user_regs_struct as Registers;
 use rustix::process::{WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The number of instructions after which a thread without a loop is said to compute. An iteration that calls nanosleep
-/// has some hundred.
-const STEPS: usize = 2000;
-/// The smallest number of iterations of a loop that are inspected.
-const ROUNDS: usize = 4;
-/// The largest number of different places that a polling loop accesses.
-const PLACES: usize = 200;
-/// The length of the longest instruction in bytes.
-const INSTRUCTION: usize = 15;
 /// How long the end of a step is awaited without sleeping. A step that takes longer may be a system call that sleeps, and
 /// is checked once every [`PAUSE`].
 const BRISK: Duration = Duration::from_micros(500);
@@ -38,7 +24,7 @@ const SLEEPS: [i64; 6] = [
     libc::SYS_pselect6,
 ];
 /// System calls that end at once, or when a time has passed.
-const HARMLESS: [i64; 11] = [
+const HARMLESS: [i64; 21] = [
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
     libc::SYS_sched_yield,
@@ -46,9 +32,19 @@ const HARMLESS: [i64; 11] = [
     libc::SYS_gettimeofday,
     libc::SYS_time,
     libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getpgid,
+    libc::SYS_getpgrp,
+    libc::SYS_getsid,
     libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_uname,
     libc::SYS_getcpu,
     libc::SYS_getrusage,
+    libc::SYS_times,
     libc::SYS_rt_sigprocmask,
 ];
 /// Results of interrupted system calls that the kernel restarts (ERESTARTSYS and similar ones).
@@ -88,18 +84,13 @@ pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     tids
 }
 
-/// Stops a thread and executes some of its instructions one by one. Returns the loop in which it polls, at whose
-/// beginning the thread then stands. `waited_for` tells whether the thread leads a process that the job itself waits for.
-///
-/// # Errors
-/// [`NoLoop`] when the thread does not poll, or it is not known whether it does. It then runs on.
-pub fn find_polling(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<(Loop, StoppedThread), NoLoop> {
-    let thread = StoppedThread::stop(tid as i32, waited_for, disturbed)?;
-    Ok((thread.find_loop(None, disturbed)?, thread))
-}
-
 impl StoppedThread {
-    fn stop(tid: i32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<StoppedThread, NoLoop> {
+    /// Stops a thread. `waited_for` tells whether it leads a process that the job itself waits for.
+    ///
+    /// # Errors
+    /// [`NoLoop`] when it cannot be stopped. It then runs on.
+    pub fn stop(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<StoppedThread, NoLoop> {
+        let tid = tid as i32;
         if ptrace::request(tid, Request::Seize).is_err() {
             // A thread that has ended meanwhile is refused with the same errors as one that must not be looked at.
             return Err(if process::thread_has_ended(tid as u32) { NoLoop::Disturbed } else { NoLoop::Denied });
@@ -141,7 +132,7 @@ impl StoppedThread {
     }
 
     /// Executes one instruction.
-    fn step(&self, disturbed: &dyn Fn() -> bool) -> Result<(), NoLoop> {
+    pub(super) fn step(&self, disturbed: &dyn Fn() -> bool) -> Result<(), NoLoop> {
         loop {
             // A signal for the thread comes before its instruction.
             if ptrace::request(self.tid, Request::Step(self.signal.take())).is_err() {
@@ -162,11 +153,6 @@ impl StoppedThread {
         pending.is_some_and(|mask| mask & 1 << (libc::SIGTRAP - 1) != 0)
     }
 
-    /// Whether the thread has this id.
-    pub fn is(&self, tid: u32) -> bool {
-        self.tid as u32 == tid
-    }
-
     /// Whether the thread has ended. The kernel keeps an ended thread that is traced until the simulator has waited for it.
     pub fn has_ended(&self) -> bool {
         let ended = process::has_ended(self.tid as u32);
@@ -177,74 +163,33 @@ impl StoppedThread {
         ended
     }
 
-    fn registers(&self) -> Result<Registers, NoLoop> {
+    pub(super) fn registers(&self) -> Result<Registers, NoLoop> {
         ptrace::registers(self.tid).map_err(|_| NoLoop::Disturbed)
     }
 
-    fn read(&self, address: u64, out: &mut [u8]) -> usize {
+    pub(super) fn read(&self, address: u64, out: &mut [u8]) -> usize {
         remote::read(self.tid, address, out).unwrap_or(0)
     }
 
-    /// Steps the thread until a polling loop is found; the thread is then at the beginning of an iteration. With `within`,
-    /// the search ends when the thread leaves these instructions.
-    pub fn find_loop(&self, within: Option<&BTreeSet<u64>>, disturbed: &dyn Fn() -> bool) -> Result<Loop, NoLoop> {
-        let mut code = Code { decoded: BTreeMap::new(), factory: InstructionInfoFactory::new() };
-        let mut steps: Vec<Step> = Vec::new();
-        let mut visits: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        let mut places = BTreeSet::new();
-        let exempt = clock_code(self.tid);
-        while steps.len() < STEPS && places.len() < PLACES {
-            let registers = self.registers()?;
-            let head = registers.rip;
-            if within.is_some_and(|code| !code.contains(&head)) {
-                return Err(NoLoop::Computes);
-            }
-            // A loop begins where something jumps back to. More and more of its rounds are looked at.
-            let back = steps.last().is_some_and(|last| last.registers.rip >= head);
-            let rounds = visits.entry(head).or_default();
-            let enough = rounds.len().is_multiple_of(ROUNDS) && (rounds.len() / ROUNDS).is_power_of_two();
-            let waits = (back && enough).then(|| loops::judge(&steps, rounds, &registers, &exempt)).flatten();
-            if let Some(waits) = waits {
-                let round = &steps[rounds[0]..];
-                let code = round.iter().map(|step| step.registers.rip).collect();
-                // The value that the loop has read counts, as another thread may have written the place since. Places that
-                // the loop itself writes are read again.
-                let own: BTreeSet<u64> =
-                    round.iter().flat_map(|step| &step.writes).flat_map(|place| place.bytes()).collect();
-                let read = |place: &Place| {
-                    let mut accesses = round.iter().rev().flat_map(|step| &step.reads);
-                    match accesses.find(|access| access.place == *place) {
-                        Some(access) if !place.bytes().any(|byte| own.contains(&byte)) => access.value,
-                        _ => self.value(*place),
-                    }
-                };
-                let seen = waits.places.iter().map(read).collect();
-                return Ok(Loop { reads: waits.places, endless: waits.endless, code, seen });
-            }
-            rounds.push(steps.len());
-            if self.may_block(&registers) {
-                return Err(NoLoop::Computes);
-            }
-            let step = code.decode(self, registers);
-            places.extend(step.reads.iter().map(|access| access.place).chain(step.writes.iter().copied()));
-            steps.push(step);
-            self.step(disturbed)?;
-        }
-        Err(NoLoop::Computes)
+    /// Whether the contents of a polled place have changed since the thread was stopped, or a signal waits for it. Places that the
+    /// loop writes, too, count only if they are asked for: another thread may be about to restore them.
+    pub fn has_changed(&self, polls: &Loop, own: bool) -> bool {
+        let changed = |(place, polled): (&Place, &Polled)| (own || !polled.is_own) && self.value(*place) != polled.seen;
+        polls.reads.iter().any(changed) || self.has_signal()
     }
 
-    /// Reads the contents of these places.
-    fn values(&self, places: &BTreeSet<Place>) -> Vec<Option<Value>> {
-        places.iter().map(|&place| self.value(place)).collect()
+    /// Returns the contents of the vector registers.
+    pub(super) fn vectors(&self) -> Option<Vec<u8>> {
+        ptrace::vectors(self.tid).ok()
     }
 
-    /// Whether the contents of a polled place have changed since the thread was stopped, or a signal waits for it.
-    pub fn has_changed(&self, polls: &Loop) -> bool {
-        self.values(&polls.reads) != polls.seen || self.has_signal()
+    /// Returns the thread's id.
+    pub fn tid(&self) -> u32 {
+        self.tid as u32
     }
 
-    fn value(&self, place: Place) -> Option<Value> {
-        let mut value = Value::default();
+    pub(super) fn value(&self, place: Place) -> Option<Value> {
+        let mut value: Value = [0; _];
         let length = (place.length as usize).min(value.len());
         (self.read(place.address, &mut value[..length]) == length).then_some(value)
     }
@@ -259,16 +204,19 @@ impl StoppedThread {
         (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & !mask("SigIgn:") != 0
     }
 
-    /// Whether the next instruction is a system call that may wait for something else than time, or the thread is in one.
-    /// Such a step might only end when the simulator has done something.
-    fn may_block(&self, registers: &Registers) -> bool {
+    /// Returns how the next instruction, or the system call in which the thread is, may wait for something else than time: such a step
+    /// might only end when the simulator, or another thread, has done something.
+    pub(super) fn obstacle(&self, registers: &Registers) -> Option<NoLoop> {
         let interrupted = registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(registers.rax as i64));
         if interrupted {
-            return !SLEEPS.contains(&(registers.orig_rax as i64));
+            return match registers.orig_rax as i64 {
+                libc::SYS_futex => Some(NoLoop::Blocks),
+                number => (!SLEEPS.contains(&number)).then_some(NoLoop::Computes),
+            };
         }
         let mut instruction = [0; 2];
         if self.read(registers.rip, &mut instruction) != 2 || instruction != SYSCALL {
-            return false;
+            return None;
         }
         let not_waiting = |descriptor: u64| {
             let info = fs::read_to_string(format!("/proc/{}/fdinfo/{descriptor}", self.tid)).unwrap_or_default();
@@ -276,20 +224,32 @@ impl StoppedThread {
             let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
             flags.is_some_and(|flags| flags & libc::O_NONBLOCK != 0)
         };
-        match registers.rax as i64 {
+        let waits = match registers.rax as i64 {
             libc::SYS_poll => (registers.rdx as i32) < 0,
             libc::SYS_ppoll => registers.rdx == 0,
             libc::SYS_select | libc::SYS_pselect6 => registers.r8 == 0,
             libc::SYS_epoll_wait | libc::SYS_epoll_pwait => registers.r10 as i32 != 0,
             libc::SYS_futex => {
                 let command = registers.rsi as i32 & libc::FUTEX_CMD_MASK;
-                !matches!(command, libc::FUTEX_WAKE | libc::FUTEX_WAKE_OP | libc::FUTEX_WAKE_BITSET)
+                match command {
+                    libc::FUTEX_WAKE | libc::FUTEX_WAKE_OP | libc::FUTEX_WAKE_BITSET => false,
+                    // It returns at once if the word has another value.
+                    libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
+                        let word = self.value(Place { address: registers.rdi, length: 4 });
+                        if word.is_none_or(|word| word[..4] == (registers.rdx as u32).to_ne_bytes()) {
+                            return Some(NoLoop::Blocks);
+                        }
+                        false
+                    }
+                    _ => true,
+                }
             }
             libc::SYS_read | libc::SYS_readv => !not_waiting(registers.rdi),
             libc::SYS_recvfrom => registers.r10 as i32 & libc::MSG_DONTWAIT == 0 && !not_waiting(registers.rdi),
             libc::SYS_recvmsg => registers.rdx as i32 & libc::MSG_DONTWAIT == 0 && !not_waiting(registers.rdi),
             number => !HARMLESS.contains(&number),
-        }
+        };
+        waits.then_some(NoLoop::Computes)
     }
 }
 
@@ -307,49 +267,4 @@ impl Drop for StoppedThread {
             let _ = detached();
         }
     }
-}
-
-/// Decoded instructions by address.
-struct Code {
-    decoded: BTreeMap<u64, Instruction>,
-    factory: InstructionInfoFactory,
-}
-
-impl Code {
-    fn decode(&mut self, thread: &StoppedThread, registers: Registers) -> Step {
-        let instruction = *self.decoded.entry(registers.rip).or_insert_with(|| {
-            let mut bytes = [0; INSTRUCTION];
-            let length = thread.read(registers.rip, &mut bytes);
-            Decoder::with_ip(64, &bytes[..length], registers.rip, DecoderOptions::NONE).decode()
-        });
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        let info = self.factory.info_options(&instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
-        for memory in info.used_memory() {
-            let value = |register, _, _| register_value(&registers, register);
-            let Some(address) = memory.virtual_address(0, value) else { continue };
-            let place = Place { address, length: (memory.memory_size().size() as u64).max(1) };
-            let (read, written) = match memory.access() {
-                OpAccess::Read | OpAccess::CondRead => (true, false),
-                OpAccess::Write | OpAccess::CondWrite => (false, true),
-                OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
-                _ => (false, false),
-            };
-            if read {
-                reads.push(Access { place, value: thread.value(place) });
-            }
-            if written {
-                writes.push(place);
-            }
-        }
-        Step { registers, instruction, reads, writes }
-    }
-}
-
-/// Returns the addresses of the kernel's clock functions in a process (vdso(7)).
-fn clock_code(tid: i32) -> Range<u64> {
-    let maps = fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
-    let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| line.split(' ').next());
-    let ends = range.and_then(|range| range.split_once('-'));
-    let number = |text| u64::from_str_radix(text, 16).unwrap_or_default();
-    ends.map_or(0..0, |(start, end)| number(start)..number(end))
 }

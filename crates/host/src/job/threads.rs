@@ -3,9 +3,10 @@
 //! The behaviour of such a rank must not depend on how the machine schedules its threads. So it pauses only when each of
 //! them waits: in the library, stopped in a loop that polls, or blocked in the kernel.
 
+use super::adrift::Adrift;
 use super::process::{Activity, tasks, thread_count, turns, waits_for_futex};
 use super::shared::Shared;
-use super::state::Job;
+use super::state::{Job, Rank};
 use abi::mailbox::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -62,8 +63,8 @@ fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
 }
 
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
-/// thread runs that does not look for the answer to its call, or while a process ends.
-pub(super) fn census(shared: &Shared, rank: usize, process: u32) -> Option<Census> {
+/// thread runs that does not look for the answer to its call and is not `adrift`, or while a process ends.
+fn census(shared: &Shared, rank: usize, process: u32, adrift: &BTreeMap<u32, Adrift>) -> Option<Census> {
     let callers = callers(shared, rank);
     let mut blocked = Census::new();
     for pid in callers.iter().map(|&(pid, ..)| pid).chain((process != 0).then_some(process)) {
@@ -80,6 +81,7 @@ pub(super) fn census(shared: &Shared, rank: usize, process: u32) -> Option<Censu
                 callers.iter().find(|&&(process, thread, _)| process == pid && is_thread(thread)).map(|&(.., s)| s);
             match (Activity::of(pid, tid), sleeps) {
                 (Activity::Runs, Some(false)) => (alive, busy) = (true, true),
+                (Activity::Runs | Activity::Waits(_), None) if adrift.contains_key(&tid) => alive = true,
                 // A caller that had gone to sleep runs a signal handler, which may end the process.
                 (Activity::Runs, _) | (Activity::Ended, Some(_)) => return None,
                 (Activity::Waits(times), _) => {
@@ -102,40 +104,47 @@ pub(super) type Sleep = (u32, String);
 
 impl Job {
     /// Whether all threads of a rank wait, and will wait until a call is answered, a polled place is written, or a system
-    /// call ends, which only the real clock decides. Stopped threads whose polled places were written by another thread
-    /// are released.
+    /// call ends, which only the real clock decides. Threads that are adrift do not count. Stopped threads whose polled places were
+    /// written by another thread are released.
     pub(super) fn is_settled(&mut self, rank: usize) -> bool {
-        if self.release_changed(rank) {
+        if self.release_changed(rank, false) {
             return false;
         }
-        let process = self.ranks[rank].caller_pid;
-        if all_wait(&self.shared, rank, process) {
+        let Rank { caller_pid, adrift, held, .. } = &self.ranks[rank];
+        if held.is_empty() && adrift.is_empty() && all_wait(&self.shared, rank, *caller_pid) {
             return true;
         }
-        let before = census(&self.shared, rank, process);
+        let before = self.census(rank);
         // No thread has run between the two lists, so all of them waited at the same time.
-        before.is_some() && !self.release_changed(rank) && before == census(&self.shared, rank, process)
+        before.is_some() && !self.release_changed(rank, true) && before == self.census(rank)
     }
 
-    /// Whether a thread sleeps in real time: outside of the library, in a system call with a time-out.
+    /// Lists the blocked threads of a rank ([`census`]).
+    pub(super) fn census(&self, rank: usize) -> Option<Census> {
+        let Rank { caller_pid, adrift, .. } = &self.ranks[rank];
+        census(&self.shared, rank, *caller_pid, adrift)
+    }
+
+    /// Whether a thread runs that does not hold time back, or sleeps in real time: outside of the library, in a system call with a
+    /// time-out.
     pub fn has_sleepers(&self) -> bool {
-        !self.asleep.is_empty() && !self.sleeps().is_empty()
+        self.has_adrift() || !self.asleep.is_empty() && !self.sleeps().is_empty()
     }
 
     /// The sleeps of all threads of paused ranks.
     pub(super) fn sleeps(&self) -> Vec<Sleep> {
         let of = |&rank: &usize| {
-            let process = self.ranks[rank].caller_pid;
-            let tids = tasks(process).unwrap_or_default().into_iter();
-            tids.filter(move |&tid| !self.shared.is_inside(rank, process, tid))
-                .filter_map(move |tid| Some((tid, timed_sleep(process, tid)?)))
+            let Rank { caller_pid: process, adrift, .. } = &self.ranks[rank];
+            let tids = tasks(*process).unwrap_or_default().into_iter();
+            tids.filter(move |&tid| !adrift.contains_key(&tid) && !self.shared.is_inside(rank, *process, tid))
+                .filter_map(move |tid| Some((tid, timed_sleep(*process, tid)?)))
         };
         self.asleep.iter().flat_map(of).collect()
     }
 }
 
 /// Returns how often a thread has waited if it is in a system call with a time-out.
-fn timed_sleep(process: u32, tid: u32) -> Option<String> {
+pub(super) fn timed_sleep(process: u32, tid: u32) -> Option<String> {
     // The number of the system call and its arguments, in hexadecimal (proc(5)).
     let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).ok()?;
     let mut words = call.split_whitespace();

@@ -35,7 +35,7 @@ impl Processes {
                 self.wait(cluster, caller, Wait::Completion(Box::new(call)), None);
             } else {
                 let polled_in_vain = self.ranks[rank].attention.polls_in_vain(caller.slot);
-                let outcome = self.perform(cluster, &call);
+                let outcome = self.perform(cluster, &call).map(|step| self.charge_questions(cluster, &call, step));
                 self.note_outcome(cluster, &call, &outcome, polled_in_vain);
                 match outcome {
                     Ok(Step::Reply(delay, reply)) => answer(cluster, caller, delay, reply),
@@ -65,6 +65,20 @@ impl Processes {
                 return;
             }
             next = self.pending(cluster, rank);
+        }
+    }
+
+    /// Questions about objects are free. A program that asks again and again waits for something else, so that each further question of
+    /// a rank at the same time takes that of a poll.
+    fn charge_questions(&mut self, cluster: &mut Cluster, call: &Call, step: Step) -> Step {
+        let rank = call.caller.rank as usize;
+        match step {
+            Step::Reply(Time::ZERO, reply)
+                if is_question(call.op) && self.ranks[rank].asks_too_often(cluster.now()) =>
+            {
+                Step::Reply(cluster.charge(rank, [cluster.costs().poll()]), reply)
+            }
+            step => step,
         }
     }
 
@@ -279,6 +293,21 @@ pub fn name_in_c(op: Op) -> &'static str {
         Op::SpinSwitchAttach => "spin_switch_attach",
         op => op.c_name(),
     }
+}
+
+/// Whether a call asks for what does not change.
+fn is_question(op: Op) -> bool {
+    matches!(
+        op,
+        Op::PtlGetUid
+            | Op::PtlGetId
+            | Op::PtlGetPhysId
+            | Op::PtlGetMap
+            | Op::PtlNIHandle
+            | Op::PtlAtomicSync
+            | Op::SpinSwitches
+            | Op::SpinDistance
+    )
 }
 
 /// Whether a call needs the card.

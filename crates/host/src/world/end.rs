@@ -57,5 +57,7 @@ pub enum End {
         running: usize,
         /// The simulated time.
         at: Time,
+        /// Since when nothing was under way, and ranks have only polled.
+        idle_since: Option<Time>,
     },
 }

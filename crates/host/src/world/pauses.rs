@@ -74,7 +74,13 @@ impl Processes {
                     self.call(cluster, call);
                 }
             }
-            Pause::Asleep { rank } => self.note_change(cluster, rank, Change::Other), // its threads go on when events answer them
+            // Its threads go on when events answer them.
+            Pause::Asleep { rank } => {
+                self.note_change(cluster, rank, Change::Other);
+                if self.job.is_adrift(rank) {
+                    self.start_completion(cluster, rank);
+                }
+            }
             Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
             Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
             Pause::Exited { rank, status } => {
@@ -85,7 +91,7 @@ impl Processes {
             }
             Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
-            Pause::TimedOut => self.end = Some(End::TimedOut { running, at }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.releases.since() }),
         }
         None
     }

@@ -9,18 +9,19 @@ use sim::Time;
 
 use super::event::{Cluster, Event};
 use super::processes::Processes;
-use crate::job::{Pause, Place, Polling};
+use crate::job::{Loosened, Pause, Place, Polling};
 
 /// Idle simulated time during which threads that sleep in real time get a chance to call: the shortest time-out of a poll.
 const IDLE: Time = Time::from_ns(1_000_000);
 
 impl Processes {
     /// A rank is in a loop that waits for its memory. If the loop may also end by itself, the rank only polls when a
-    /// message may write that memory; else it computes, and this returns its next pause.
+    /// message may write that memory, or a thread that waits in the library; else it computes, and this returns its next pause.
     pub fn polls(&mut self, cluster: &mut Cluster, rank: usize) -> Option<Pause> {
         let card = &cluster.cards()[rank];
         let is_open = |place: Place| card.exposed().any(|region| region.overlaps(place.address, place.length));
-        if self.job.polling(rank) == Some(Polling::Counting) && !self.job.polled(rank).any(is_open) {
+        let may_change = self.job.has_callers(rank) || self.job.polled(rank).any(is_open);
+        if self.job.polling(rank) == Some(Polling::Counting) && !may_change {
             return Some(self.job.not_polling(rank));
         }
         self.start_completion(cluster, rank);
@@ -31,8 +32,8 @@ impl Processes {
     pub fn unseen(&mut self, cluster: &mut Cluster, rank: usize) -> Pause {
         let message = "it may not be looked at (ptrace: another tracer has it, or there is no permission), so it is taken \
                        to compute while it makes no call. If it waits for its memory to change, or its threads wait for \
-                       each other without sleeping, nothing else happens, and no deadlock is found: --timeout ends such \
-                       a run";
+                       each other without sleeping, nothing else happens until it has used 400 times as much CPU time as --patience \
+                       says, and no deadlock is found: --timeout ends such a run";
         self.warn(cluster, rank, message);
         self.job.wait(rank)
     }
@@ -51,20 +52,29 @@ impl Processes {
         self.job.polling(rank).is_some().then(|| self.job.carry_on(rank, now))
     }
 
-    /// When no event is left, ranks that count their tries or look at a clock while they poll go on to their limits. This
-    /// returns the first such rank that pauses again, with its pause.
-    pub fn poll_to_the_limit(&mut self, cluster: &mut Cluster) -> Option<(usize, Pause)> {
+    /// When no event is left, ranks that count their tries or look at a clock while they poll go on to their limits. Returns
+    /// whether there is one.
+    pub fn poll_to_the_limit(&mut self, cluster: &mut Cluster) -> bool {
         let counts = |&rank: &usize| self.job.polling(rank) == Some(Polling::Counting);
         let counting: Vec<usize> = (0..self.ranks.len()).filter(counts).collect();
         let message = "it polls its memory with a limit of tries or of time, and nothing is left that could change that \
                        memory, so it goes on to its limit. How far it had come before depends on real time";
-        self.warn(cluster, *counting.first()?, message);
-        loop {
-            for &rank in &counting {
-                if let Some(pause) = self.job.last_chance(rank, cluster.now()) {
-                    return Some((rank, pause));
-                }
-            }
+        if let Some(&first) = counting.first() {
+            self.warn(cluster, first, message);
+        }
+        counting.iter().for_each(|&rank| self.job.let_go(rank));
+        !counting.is_empty()
+    }
+
+    /// Tells the user of threads that no longer hold time back.
+    pub fn tell_loosened(&mut self, cluster: &mut Cluster) {
+        for Loosened { rank, thread, place, used_ms } in self.job.take_loosened() {
+            let message = format!(
+                "thread {thread} has run for {used_ms} ms of CPU time without a call, at {place}, and no longer holds simulated \
+                 time back: it may wait for what others do. When it goes on depends on this computer, so another run may differ \
+                 (--patience)"
+            );
+            self.warn(cluster, rank, &message);
         }
     }
 
@@ -87,7 +97,11 @@ impl Processes {
             return None;
         }
         let span = idle.map(|idle| Duration::from_nanos(idle.as_ps() / 1000));
+        let had_adrift = self.job.has_adrift();
         let (rank, pause) = self.job.await_sleepers(span)?;
+        if had_adrift {
+            return Some((rank, pause)); // the user is told of these
+        }
         let message = "one of its threads has slept in real time, in a system call past the C library's sleeps; when it \
                        goes on in simulated time may vary from run to run";
         self.warn(cluster, rank, message);

@@ -35,12 +35,27 @@ pub struct Rank {
     pub next_queue: usize,
     /// What its threads have looked at last.
     pub watched: Watched,
+    /// The number of free questions that it has asked at a time.
+    questions: (Time, u32),
     /// Whether its CPU is completing what an rdma card has left to it.
     completing: bool,
     /// Whether it, or its card, was to fail and has.
     pub is_doomed: bool,
     /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
     pub aborted: bool,
+}
+
+/// The number of questions about objects that a rank may ask at the same time for nothing.
+const FREE_QUESTIONS: u32 = 1000;
+
+impl Rank {
+    /// Takes note of a question about an object. Returns whether it is no longer free.
+    pub fn asks_too_often(&mut self, now: Time) -> bool {
+        let (at, count) = &mut self.questions;
+        *count = if *at == now { *count + 1 } else { 1 };
+        *at = now;
+        *count > FREE_QUESTIONS
+    }
 }
 
 /// What a rank may be told with an answer.
@@ -199,7 +214,8 @@ impl Processes {
     /// On rdma cards the CPU completes messages, one after the other, whenever a thread is inside the library or polls:
     /// it finds the completion, matches the message, and starts what the message triggers (sPIN §4.4.1).
     pub fn start_completion(&mut self, cluster: &mut Cluster, rank: usize) {
-        let can_complete = !self.ranks[rank].waits.is_empty() || self.job.polling(rank).is_some();
+        let polls = self.job.polling(rank).is_some() || self.job.is_adrift(rank);
+        let can_complete = !self.ranks[rank].waits.is_empty() || polls;
         if self.ranks[rank].completing || !can_complete {
             return;
         }

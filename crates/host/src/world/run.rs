@@ -18,7 +18,7 @@ use super::event::{Cluster, Event};
 use super::failures::FailureError;
 use super::processes::Processes;
 use super::wait::Wait;
-use crate::job::{Job, Reply};
+use crate::job::{Job, Loosened, Reply};
 
 /// A job on a simulated machine.
 pub struct World {
@@ -176,6 +176,11 @@ impl World {
         self.cluster.messages().repeated_warnings()
     }
 
+    /// The threads for which simulated time did not wait, each place in their code once.
+    pub fn loosened(&self) -> &[Loosened] {
+        self.processes.job.loosened()
+    }
+
     /// A sentence about the last call of a rank that was refused.
     pub fn last_refusal(&self, rank: usize) -> Option<&str> {
         self.processes.refusals.last(rank)
@@ -229,6 +234,9 @@ impl Ranks for Processes {
 
     fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, RunError> {
         self.release_patient(cluster);
+        if cluster.next_event().is_some() {
+            self.tell_loosened(cluster);
+        }
         if let Some((rank, pause)) = self.job.poll() {
             self.paused(cluster, rank, pause);
         } else if let Some((rank, message)) = self.job.refusal() {
@@ -288,8 +296,11 @@ impl Ranks for Processes {
         if self.release_parked(cluster) {
             return Ok(None);
         }
-        if let Some((rank, pause)) = self.poll_to_the_limit(cluster) {
-            self.paused(cluster, rank, pause);
+        if self.poll_to_the_limit(cluster) {
+            return Ok(None);
+        }
+        if self.job.has_adrift() {
+            self.tell_loosened(cluster);
             return Ok(None);
         }
         let again = self.ranks_to_look_at_again(cluster);

@@ -1,0 +1,253 @@
+//! Threads that run in their own code and do not hold simulated time back: they are adrift.
+//!
+//! That a thread waits is inferred from its instructions, so it is not always known. A thread that has used much CPU time while
+//! all else waits for simulated time is therefore let go: time goes on, and its next call comes when it comes. So a run never
+//! hangs because of a loop that was not understood; but when such a thread notices something depends on the machine, and the run says so.
+//!
+//! A thread that evidently computes, as it comes to new places in memory or calls the kernel, may use far more CPU time.
+
+use super::call::Pause;
+use super::memory_loop::Loop;
+use super::process::{self, Activity, tasks};
+use super::spec::PATIENCE;
+use super::state::{Job, PollingThread, Process, Rank};
+use super::steps::StoppedThread;
+use super::symbols;
+use super::threads::timed_sleep;
+use super::walk::Walk;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// The factor between the CPU time of a thread that evidently computes and that of one that may wait.
+const WORK: u32 = 400;
+/// The same for a thread that computes where one was let go before.
+const KNOWN_WORK: u32 = 20;
+/// The time between two looks at the threads that are adrift or stopped.
+const LOOK: Duration = Duration::from_millis(1);
+/// The times between the inspections of a thread that is adrift.
+const SHORTEST_REST: Duration = Duration::from_millis(20);
+const LONGEST_REST: Duration = Duration::from_secs(1);
+/// The time for which a thread stays stopped in a loop before it is looked at again, and for which it then runs if its loop can end by itself.
+const HOLD: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_millis(20);
+
+/// A thread that computes, as an inspection has found.
+pub(super) struct Computing {
+    pub(super) tid: u32,
+    /// The address of the instruction at which the inspection ended; 0 if it could not be inspected.
+    pub(super) at: u64,
+    /// The addresses of the instructions that were seen.
+    pub(super) code: BTreeSet<u64>,
+    /// Whether it may wait for another thread.
+    pub(super) is_suspect: bool,
+}
+
+/// The state of a thread that is adrift.
+pub(super) struct Adrift {
+    inspect_at: Instant,
+    rest: Duration,
+    /// The number of its waits when it was last seen blocked.
+    blocked: Option<u64>,
+    /// The loop in which it was stopped, if it is only to run for a moment.
+    turn: Option<Loop>,
+}
+
+impl Adrift {
+    fn new(turn: Option<Loop>) -> Adrift {
+        let rest = if turn.is_some() { TURN } else { SHORTEST_REST };
+        Adrift { inspect_at: Instant::now() + rest, rest, blocked: None, turn }
+    }
+}
+
+/// A thread that no longer holds simulated time back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loosened {
+    /// The rank.
+    pub rank: usize,
+    /// The number of the thread in the order in which those of the process were made, from 0 on.
+    pub thread: usize,
+    /// The place in its code: a function with an offset, and the file that has it.
+    pub place: String,
+    /// The CPU time that it had used, in milliseconds.
+    pub used_ms: u64,
+}
+
+impl Job {
+    /// Lets those of the threads that compute go which have used their CPU time. Returns the CPU time that is left until one of the others has,
+    /// or zero if a thread was let go.
+    pub(super) fn cut_loose(&mut self, rank: usize, computing: Vec<Computing>) -> Option<Duration> {
+        let patience = self.spec.patience.unwrap_or(PATIENCE);
+        let pid = self.ranks[rank].caller_pid;
+        let mut least = None;
+        for Computing { tid, at, code, is_suspect } in computing {
+            let Some(used) = process::cpu_time(pid, tid) else { continue };
+            let Rank { silence, history, .. } = &mut self.ranks[rank];
+            let used = used - *silence.cpu.entry(tid).or_insert(used);
+            let is_known = !code.is_empty() && code.is_subset(&history.slow_code);
+            let limit = match (is_suspect, is_known) {
+                (true, true) => Duration::ZERO,
+                (true, false) => patience,
+                (false, true) => patience * KNOWN_WORK,
+                (false, false) => patience * WORK,
+            };
+            let left = limit.saturating_sub(Duration::from_nanos(used));
+            if left.is_zero() {
+                history.slow_code.extend(code);
+                self.ranks[rank].adrift.insert(tid, Adrift::new(None));
+                self.note_loosened(rank, tid, at, used);
+            }
+            least = Some(least.map_or(left, |least: Duration| least.min(left)));
+        }
+        least
+    }
+
+    fn note_loosened(&mut self, rank: usize, tid: u32, at: u64, used_ns: u64) {
+        let pid = self.ranks[rank].caller_pid;
+        let place = symbols::describe(pid, at);
+        let is_known = |other: &Loosened| other.rank == rank && other.place == place;
+        if !self.loosened.iter().chain(&self.told).any(is_known) {
+            let mut tids = tasks(pid).unwrap_or_default();
+            tids.sort_unstable();
+            let thread = tids.iter().position(|other| *other == tid).unwrap_or_default();
+            self.loosened.push(Loosened { rank, thread, place, used_ms: used_ns / 1_000_000 });
+        }
+    }
+
+    /// Returns the threads that no longer hold simulated time back, each place once, that were not returned before.
+    pub fn take_loosened(&mut self) -> Vec<Loosened> {
+        let loosened = std::mem::take(&mut self.loosened);
+        self.told.extend(loosened.iter().cloned());
+        loosened
+    }
+
+    /// Returns all threads that [`Job::take_loosened`] has returned.
+    pub fn loosened(&self) -> &[Loosened] {
+        &self.told
+    }
+
+    /// Whether threads of a rank are adrift.
+    pub fn is_adrift(&self, rank: usize) -> bool {
+        !self.ranks[rank].adrift.is_empty()
+    }
+
+    /// Whether threads of any rank are adrift.
+    pub fn has_adrift(&self) -> bool {
+        self.asleep.iter().any(|&rank| self.is_adrift(rank))
+    }
+
+    /// Lets the threads of a rank whose loops may end by themselves run on. Used when no event is left.
+    pub fn let_go(&mut self, rank: usize) {
+        let held = std::mem::take(&mut self.ranks[rank].held);
+        for poller in held {
+            match poller.polls.endless {
+                true => self.ranks[rank].held.push(poller),
+                false => drop(self.ranks[rank].adrift.insert(poller.thread.tid(), Adrift::new(None))),
+            }
+        }
+        self.ranks[rank].silence.polling = self.kind_of_polling(rank);
+    }
+
+    /// Looks at the threads of paused ranks that are adrift, and at those that have been stopped for long. Returns a rank that goes on by
+    /// itself, with its next pause.
+    pub(super) fn tend(&mut self) -> Option<(usize, Pause)> {
+        if self.adrift_seen.elapsed() < LOOK {
+            return None;
+        }
+        self.adrift_seen = Instant::now();
+        for rank in self.asleep.clone() {
+            if self.is_adrift(rank) {
+                if let Some(status) = self.reap(rank) {
+                    return Some((rank, Pause::Exited { rank, status }));
+                }
+                self.forget_blocked(rank);
+                self.inspect_adrift(rank);
+            }
+            let is_changed = self.verify_held(rank);
+            if (is_changed || self.is_adrift(rank)) && !self.is_settled(rank) {
+                return Some((rank, self.next_pause(rank)));
+            }
+        }
+        None
+    }
+
+    /// Threads that have ended, or that wait in the kernel like others, are adrift no more.
+    fn forget_blocked(&mut self, rank: usize) {
+        let Rank { adrift, caller_pid: pid, .. } = &mut self.ranks[rank];
+        adrift.retain(|&tid, state| match Activity::of(*pid, tid) {
+            Activity::Ended => false,
+            Activity::Waits(times) if timed_sleep(*pid, tid).is_none() => state.blocked.replace(times) != Some(times),
+            _ => {
+                state.blocked = None;
+                true
+            }
+        });
+    }
+
+    /// Stops the threads of a rank that are adrift and poll by now.
+    fn inspect_adrift(&mut self, rank: usize) {
+        let due = |(tid, state): (&u32, &Adrift)| (state.inspect_at <= Instant::now()).then_some(*tid);
+        let due: Vec<u32> = self.ranks[rank].adrift.iter().filter_map(due).collect();
+        for tid in due {
+            let disturbed = self.disturbed(rank);
+            let waited_for = matches!(self.ranks[rank].process, Process::Alive(pid) if pid == tid);
+            let found = StoppedThread::stop(tid, waited_for, &disturbed)
+                .and_then(|thread| Ok((Walk::new(&thread, 0).find_loop(&thread, None, &disturbed)?, thread)));
+            drop(disturbed);
+            let state = self.ranks[rank].adrift.get_mut(&tid).expect("it is adrift");
+            let as_before =
+                |polls: &Loop| state.turn.as_ref().is_some_and(|turn| turn.reads.keys().eq(polls.reads.keys()));
+            match found {
+                Ok((polls, thread)) if polls.endless || as_before(&polls) => {
+                    self.ranks[rank].adrift.remove(&tid);
+                    self.ranks[rank].held.push(PollingThread::new(thread, polls));
+                    self.ranks[rank].silence.polling = self.kind_of_polling(rank);
+                }
+                _ => {
+                    state.turn = None;
+                    state.rest = (state.rest * 2).min(LONGEST_REST);
+                    state.inspect_at = Instant::now() + state.rest;
+                }
+            }
+        }
+    }
+
+    /// Looks again at the threads of a rank that have been stopped for long: that a thread waits is only inferred. Those whose loops can end by
+    /// themselves run for a moment. Returns whether one goes on.
+    fn verify_held(&mut self, rank: usize) -> bool {
+        let due = |poller: &PollingThread| poller.since.elapsed() >= poller.hold;
+        if !self.ranks[rank].held.iter().any(due) {
+            return false;
+        }
+        let held = std::mem::take(&mut self.ranks[rank].held);
+        let disturbed = self.disturbed(rank);
+        let (mut kept, mut goes_on) = (Vec::new(), false);
+        let mut turns = Vec::new();
+        for mut poller in held {
+            if !due(&poller) {
+                kept.push(poller);
+            } else if !poller.polls.endless {
+                turns.push(poller);
+            } else {
+                let hold = poller.hold * 2;
+                if poller.polls_again(&disturbed) {
+                    kept.push(PollingThread { hold, since: Instant::now(), ..poller });
+                } else {
+                    goes_on = true;
+                }
+            }
+        }
+        drop(disturbed);
+        self.ranks[rank].held = kept;
+        for PollingThread { thread, polls, .. } in turns {
+            self.ranks[rank].adrift.insert(thread.tid(), Adrift::new(Some(polls)));
+        }
+        goes_on
+    }
+}
+
+impl PollingThread {
+    /// A thread that is stopped from now on.
+    pub(super) fn new(thread: StoppedThread, polls: Loop) -> PollingThread {
+        PollingThread { thread, polls, since: Instant::now(), hold: HOLD }
+    }
+}

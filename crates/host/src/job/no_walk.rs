@@ -1,0 +1,38 @@
+//! The replacement of `walk.rs` for processors other than x86-64, on which threads cannot be stepped.
+
+use super::memory_loop::{Loop, NoLoop};
+use super::steps::StoppedThread;
+use std::collections::BTreeSet;
+
+/// The steps of a thread. No value of this type exists.
+pub enum Walk {}
+
+impl Walk {
+    /// Begins with the next instruction of a thread.
+    pub fn new(thread: &StoppedThread, _looks: u32) -> Walk {
+        match *thread {}
+    }
+
+    /// Steps the thread until a polling loop is found.
+    ///
+    /// # Errors
+    /// [`NoLoop`] when the thread does not poll.
+    pub fn find_loop(
+        &mut self,
+        _thread: &StoppedThread,
+        _within: Option<&BTreeSet<u64>>,
+        _disturbed: &dyn Fn() -> bool,
+    ) -> Result<Loop, NoLoop> {
+        match *self {}
+    }
+
+    /// Returns the address of the last instruction.
+    pub fn at(&self) -> u64 {
+        match *self {}
+    }
+
+    /// Returns the addresses of the instructions so far.
+    pub fn code(&self) -> BTreeSet<u64> {
+        match *self {}
+    }
+}

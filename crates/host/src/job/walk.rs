@@ -1,0 +1,288 @@
+//! The steps of a stopped thread, and the loop that it is in.
+
+use super::loops::{self, Ends, Exempt};
+use super::memory_loop::{Loop, NoLoop, Place, Polled};
+use super::recurrence::{self, Recurrence};
+use super::step::{Access, Step, Write, register_value};
+use super::steps::StoppedThread;
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
+};
+use libc::user_regs_struct as Registers;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::Range;
+
+/// The number of instructions after which a thread without a loop counts as computing. An iteration that calls nanosleep
+/// has some hundred.
+const STEPS: usize = 2000;
+/// The number of instructions that are looked at if a thread comes back to the same places, at the first look; each further one takes
+/// twice as many, up to eight times.
+const MORE_STEPS: usize = 6000;
+const MOST_LOOKS: u32 = 3;
+/// The number of instructions after which a loop that comes to no new places is taken for one that always comes back to them.
+const FEW_STEPS: usize = 160;
+/// After how many steps places are counted.
+const CHUNK: usize = 20;
+/// The number of new places for each step of a thread that computes, and of one that comes back to the same places.
+const OFTEN: f64 = 1.0 / 16.0;
+const RARELY: f64 = 1.0 / 64.0;
+/// The smallest number of iterations of a loop that are inspected.
+const ROUNDS: usize = 4;
+/// The largest number of different places that a polling loop accesses.
+const PLACES: usize = 600;
+/// The length of the longest instruction in bytes.
+const INSTRUCTION: usize = 15;
+
+/// The steps of a thread so far.
+pub struct Walk {
+    code: Code,
+    steps: Vec<Step>,
+    recurrence: Recurrence,
+    /// The steps that begin at each address.
+    visits: BTreeMap<u64, Vec<usize>>,
+    places: BTreeSet<Place>,
+    /// The number of places after each [`CHUNK`] of steps.
+    places_by_chunk: Vec<usize>,
+    exempt: Exempt,
+    most_steps: usize,
+    /// The loop that may be one that waits, and may end by itself.
+    suspect: Option<loops::Waits>,
+}
+
+impl Walk {
+    /// Begins with the next instruction of a thread, which was looked at this many times before.
+    pub fn new(thread: &StoppedThread, looks: u32) -> Walk {
+        Walk {
+            code: Code { decoded: BTreeMap::new(), factory: InstructionInfoFactory::new() },
+            steps: Vec::new(),
+            recurrence: Recurrence::default(),
+            visits: BTreeMap::new(),
+            places: BTreeSet::new(),
+            places_by_chunk: Vec::new(),
+            exempt: exempt(thread.tid()),
+            most_steps: MORE_STEPS << looks.min(MOST_LOOKS),
+            suspect: None,
+        }
+    }
+
+    /// Steps the thread until a polling loop is found; it then stands at a step of the loop at which it holds no lock. With
+    /// `within`, the search ends when the thread leaves these instructions.
+    ///
+    /// # Errors
+    /// [`NoLoop`] when the thread does not poll, or it is not known whether it does. After [`NoLoop::Blocks`], which comes before the
+    /// step that would block, it can go on.
+    pub fn find_loop(
+        &mut self,
+        thread: &StoppedThread,
+        within: Option<&BTreeSet<u64>>,
+        disturbed: &dyn Fn() -> bool,
+    ) -> Result<Loop, NoLoop> {
+        while self.goes_on() {
+            let registers = thread.registers()?;
+            let head = registers.rip;
+            if within.is_some_and(|code| !code.contains(&head)) {
+                return Err(NoLoop::Computes);
+            }
+            if let Some(from) = self.recurrence.find(&self.steps, &registers, || thread.vectors()) {
+                let period = self.steps.split_off(from);
+                return exact(thread, &period, disturbed);
+            }
+            if let Some(waits) = self.judge(&registers) {
+                match waits.ends {
+                    Ends::ByWrites | Ends::ByTries => return self.inferred(thread, waits, disturbed),
+                    Ends::ByChance if self.steps.len() >= FEW_STEPS && self.fresh_share() == 0.0 => {
+                        return self.inferred(thread, waits, disturbed);
+                    }
+                    Ends::ByChance | Ends::ByWork => self.suspect = Some(waits),
+                }
+            }
+            let step = self.code.decode(thread, registers);
+            if (self.steps.is_empty() || step.instruction.mnemonic() == Mnemonic::Syscall)
+                && let Some(obstacle) = thread.obstacle(&registers)
+            {
+                self.recurrence.forget(self.steps.len());
+                return Err(obstacle);
+            }
+            self.visits.entry(head).or_default().push(self.steps.len());
+            let accessed = step.reads.iter().map(|access| access.place).chain(step.written());
+            self.places.extend(accessed);
+            if self.steps.len().is_multiple_of(CHUNK) {
+                self.places_by_chunk.push(self.places.len());
+            }
+            self.steps.push(step);
+            thread.step(disturbed)?;
+            self.code.complete(thread, self.steps.last_mut());
+            self.recurrence.note(&self.steps);
+        }
+        match self.suspect.take() {
+            Some(waits) if waits.ends == Ends::ByChance && self.fresh_share() == 0.0 => {
+                self.inferred(thread, waits, disturbed)
+            }
+            Some(_) if self.fresh_share() < RARELY => Err(NoLoop::Suspect),
+            _ => Err(NoLoop::Computes),
+        }
+    }
+
+    /// Returns the address of the last instruction.
+    pub fn at(&self) -> u64 {
+        self.steps.last().map_or(0, |step| step.registers.rip)
+    }
+
+    /// Returns the addresses of the instructions so far.
+    pub fn code(&self) -> BTreeSet<u64> {
+        self.visits.keys().copied().collect()
+    }
+
+    /// Returns how many places were new in the second half of the steps, for each step.
+    fn fresh_share(&self) -> f64 {
+        let Some(&before) = self.places_by_chunk.get(self.places_by_chunk.len() / 2) else { return 1.0 };
+        (self.places.len() - before) as f64 / (self.steps.len() / 2).max(1) as f64
+    }
+
+    fn goes_on(&self) -> bool {
+        // It may come back to where it was.
+        let limit = if self.steps.len() < STEPS || self.fresh_share() < OFTEN && self.suspect.is_none() {
+            self.most_steps
+        } else {
+            STEPS
+        };
+        self.steps.len() < limit && self.places.len() < PLACES
+    }
+
+    /// Judges the loop that begins here, if a loop begins where something jumps back to. More and more of its rounds are looked at.
+    fn judge(&mut self, registers: &Registers) -> Option<loops::Waits> {
+        let back = self.steps.last().is_some_and(|last| last.registers.rip >= registers.rip);
+        let rounds = self.visits.get(&registers.rip)?;
+        let enough = rounds.len().is_multiple_of(ROUNDS) && (rounds.len() / ROUNDS).is_power_of_two();
+        (back && enough).then(|| loops::judge(&self.steps, rounds, registers, &self.exempt)).flatten()
+    }
+
+    /// Moves the thread to where it holds no lock, in a loop of which it is known what it waits for.
+    fn inferred(
+        &mut self,
+        thread: &StoppedThread,
+        waits: loops::Waits,
+        disturbed: &dyn Fn() -> bool,
+    ) -> Result<Loop, NoLoop> {
+        let round = &self.steps[waits.begins..];
+        let code: BTreeSet<u64> = round.iter().map(|step| step.registers.rip).collect();
+        let own: BTreeSet<u64> = round.iter().flat_map(Step::written).flat_map(Place::bytes).collect();
+        let last = &self.steps[waits.last_round..];
+        let standing = recurrence::standing(last);
+        let goal = last.get(standing).map(|step| step.registers.rip);
+        for _ in 0..last.len() * 2 {
+            let registers = thread.registers()?;
+            if standing == 0 || Some(registers.rip) == goal {
+                break;
+            }
+            if let Some(obstacle) = thread.obstacle(&registers) {
+                return Err(obstacle);
+            }
+            thread.step(disturbed)?;
+        }
+        // The value that the loop has read counts, as another thread may have written the place since. Places that
+        // the loop itself writes are read again.
+        let read = |place: Place| {
+            let mut accesses = round.iter().rev().flat_map(|step| &step.reads);
+            let is_own = place.bytes().any(|byte| own.contains(&byte));
+            let seen = match accesses.find(|access| access.place == place) {
+                Some(access) if !is_own => access.value,
+                _ => thread.value(place),
+            };
+            (place, Polled { seen, is_own })
+        };
+        let reads = waits.places.into_iter().map(read).collect();
+        Ok(Loop { reads, endless: waits.ends == Ends::ByWrites, code })
+    }
+}
+
+/// Moves a thread that repeats a period, and is at its beginning, to where it holds no lock.
+fn exact(thread: &StoppedThread, period: &[Step], disturbed: &dyn Fn() -> bool) -> Result<Loop, NoLoop> {
+    let standing = recurrence::standing(period);
+    for step in &period[..standing] {
+        let registers = thread.registers()?;
+        if registers.rip != step.registers.rip {
+            return Err(NoLoop::Disturbed);
+        }
+        if let Some(obstacle) = thread.obstacle(&registers) {
+            return Err(obstacle);
+        }
+        thread.step(disturbed)?;
+    }
+    let code = period.iter().map(|step| step.registers.rip).collect();
+    let reads = recurrence::polled(period, standing);
+    // Nothing that anybody could write would end it.
+    if reads.is_empty() {
+        return Err(NoLoop::Computes);
+    }
+    Ok(Loop { reads, endless: true, code })
+}
+
+/// Decoded instructions by address.
+struct Code {
+    decoded: BTreeMap<u64, Instruction>,
+    factory: InstructionInfoFactory,
+}
+
+impl Code {
+    /// Returns the step that a thread takes next; the contents of what it writes are not known yet.
+    fn decode(&mut self, thread: &StoppedThread, registers: Registers) -> Step {
+        let instruction = *self.decoded.entry(registers.rip).or_insert_with(|| {
+            let mut bytes = [0; INSTRUCTION];
+            let length = thread.read(registers.rip, &mut bytes);
+            Decoder::with_ip(64, &bytes[..length], registers.rip, DecoderOptions::NONE).decode()
+        });
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let info = self.factory.info_options(&instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
+        for memory in info.used_memory() {
+            let value = |register, _, _| register_value(&registers, register);
+            let Some(address) = memory.virtual_address(0, value) else { continue };
+            let place = Place { address, length: (memory.memory_size().size() as u64).max(1) };
+            let (read, written) = match memory.access() {
+                OpAccess::Read | OpAccess::CondRead => (true, false),
+                OpAccess::Write | OpAccess::CondWrite => (false, true),
+                OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
+                _ => (false, false),
+            };
+            let now = thread.value(place);
+            if read {
+                reads.push(Access { place, value: now });
+            }
+            if written {
+                writes.push(Write { place, before: now.filter(|now| place.length as usize <= now.len()), after: None });
+            }
+        }
+        Step { registers, instruction, reads, writes }
+    }
+
+    /// Notes the contents of what a step has written.
+    fn complete(&self, thread: &StoppedThread, step: Option<&mut Step>) {
+        for write in step.into_iter().flat_map(|step| &mut step.writes).filter(|write| write.before.is_some()) {
+            write.after = thread.value(write.place);
+        }
+    }
+}
+
+/// Returns what is exempt in a process: the kernel's clock functions (vdso(7)), and the data of the preloaded clocks.
+fn exempt(tid: u32) -> Exempt {
+    let maps = fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
+    let range = |line: &str| -> Option<Range<u64>> {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
+    };
+    let all = |belongs: &dyn Fn(&str) -> bool| {
+        maps.lines()
+            .filter(|line| belongs(line))
+            .filter_map(range)
+            .reduce(|all, next| all.start..next.end)
+            .unwrap_or(0..0)
+    };
+    let library = all(&|line| line.ends_with("/libsimclock.so"));
+    // Data that are zeros at first follow without a name.
+    let zeros = maps.lines().filter_map(range).find(|next| next.start == library.end).filter(|_| library.end != 0);
+    Exempt {
+        clock_code: all(&|line| line.ends_with("[vdso]")),
+        clock_data: library.start..zeros.map_or(library.end, |zeros| zeros.end),
+    }
+}
