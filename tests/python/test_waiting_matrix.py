@@ -42,7 +42,7 @@ def test_a_program_that_waits_ends(waiting: matrix.Waiting, programs: Path) -> N
 
 
 def test_a_hang_is_named_with_its_command_and_ends(tmp_path: Path) -> None:
-    endless = waiting_loops.Loop("endless", "MEMORY", "for (volatile long n = 0;; n++) {}")
+    endless = waiting_loops.Loop("endless", "MEMORY", "for (volatile unsigned long n = 0;; n++) {} return 0;")
     one = matrix.Waiting(endless, waiting_loops.PORTALS, 2, "real")
     matrix.build(tmp_path, [one])
     runs = matrix.Matrix(tmp_path, 2)
