@@ -28,7 +28,7 @@ pub fn look(simulator: &Simulator) {
     }
     let now = simulator.now_ps();
     let (last, looks) = SEEN.get();
-    let looks = if now - last.min(now) <= LOOK_PS { looks + 1 } else { 0 };
+    let looks = if now - last.min(now) <= 2 * LOOK_PS { looks + 1 } else { 0 };
     if looks > FREE_LOOKS {
         simulator.sleep(LOOK_PS);
     }

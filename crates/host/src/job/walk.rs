@@ -12,14 +12,17 @@ use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 /// The number of instructions after which a thread without a loop counts as computing. An iteration that calls nanosleep
 /// has some hundred.
 const STEPS: usize = 2000;
 /// The number of instructions that are looked at if a thread comes back to the same places, at the first look; each further one takes
 /// twice as many, up to eight times.
-const MORE_STEPS: usize = 6000;
+const MORE_STEPS: usize = 3000;
 const MOST_LOOKS: u32 = 3;
+/// The longest time of the first look, as a step takes long on a busy machine. Each further one may take twice as long.
+const LONGEST: Duration = Duration::from_millis(500);
 /// The number of instructions after which a loop that comes to no new places is taken for one that always comes back to them.
 const FEW_STEPS: usize = 160;
 /// After how many steps places are counted.
@@ -46,6 +49,7 @@ pub struct Walk {
     places_by_chunk: Vec<usize>,
     exempt: Exempt,
     most_steps: usize,
+    until: Instant,
     /// The loop that may be one that waits, and may end by itself.
     suspect: Option<loops::Waits>,
 }
@@ -62,6 +66,7 @@ impl Walk {
             places_by_chunk: Vec::new(),
             exempt: exempt(thread.tid()),
             most_steps: MORE_STEPS << looks.min(MOST_LOOKS),
+            until: Instant::now() + LONGEST * (1 << looks.min(MOST_LOOKS)),
             suspect: None,
         }
     }
@@ -147,7 +152,7 @@ impl Walk {
         } else {
             STEPS
         };
-        self.steps.len() < limit && self.places.len() < PLACES
+        self.steps.len() < limit && self.places.len() < PLACES && Instant::now() < self.until
     }
 
     /// Judges the loop that begins here, if a loop begins where something jumps back to. More and more of its rounds are looked at.
