@@ -139,7 +139,7 @@ mod tests {
         let mut statistics = Statistics::default();
         // 1,024 B every 16 cycles are 512 Gbit/s.
         for (at, latency) in [(100, 90_000), (116, 100_000), (132, 110_500)] {
-            statistics.packet_done(Cycle(at), 1_024, latency);
+            statistics.packet_done(Cycle(at), Cycle(at - 60), 1_024, latency);
         }
         let text = statistics.text(Clock::from_khz(1_000_000));
         let expected = "\
@@ -165,5 +165,15 @@ PCIe Master:
 ----------------------------------
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_burst_of_feedback_is_not_faster_than_the_network() {
+        let mut statistics = Statistics::default();
+        for (at, come) in [(100, 20), (101, 36), (102, 52)] {
+            statistics.packet_done(Cycle(at), Cycle(come), 1_024, 0);
+        }
+        let text = statistics.text(Clock::from_khz(1_000_000));
+        assert!(text.contains("Feedback throughput: 512.000 Gbit/s (feedback arrival time: 1.000 ns)"), "{text}");
     }
 }
