@@ -569,12 +569,13 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
     };
     let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
     let is_list = lib_dir.as_os_str().as_bytes().contains(&b':');
-    let (libraries, is_only_for_clocks): (&[_], _) = match (has("libpmix") || is_list, has("libportals") || has("libmpi")) {
-        (true, _) => (all, false),
-        (false, true) => (&all[..1], false),
-        (false, false) if clock == Clock::Simulated => (all, true),
-        (false, false) => (&all[..2], false),
-    };
+    let (libraries, is_only_for_clocks): (&[_], _) =
+        match (has("libpmix") || is_list, has("libportals") || has("libmpi")) {
+            (true, _) => (all, false),
+            (false, true) => (&all[..1], false),
+            (false, false) if clock == Clock::Simulated => (all, true),
+            (false, false) => (&all[..2], false),
+        };
     Preloaded { libraries, is_only_for_clocks }
 }
 
