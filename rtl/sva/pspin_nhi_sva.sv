@@ -43,18 +43,18 @@ module pspin_nhi_sva #(
     for (int unsigned i = 0; i < 3; i++) if (read_rvalid_o[i] && owed[i] == 0) is_owed = 1'b0;
   end
 
-  // The ports at which NIC and host have written in the cycle before, while the other one waited.
-  logic [3:0] nic_before, host_before;
+  // The ports at which the NIC, or the host, was the last to write.
+  logic [3:0] nic_last, host_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {nic_before, host_before} <= '0;
-    else {nic_before, host_before} <= {nic_taken & host_port, host_taken & nic_port};
+    if (!rst_ni) {nic_last, host_last} <= '0;
+    else {nic_last, host_last} <= {nic_last & ~host_taken | nic_taken, host_last & ~nic_taken | host_taken};
   end
 
   logic goes;
   assign goes = (l1_write_valid_o & l1_write_ready_i) != '0 || (memory_write_valid_o & memory_write_ready_i) != '0;
 
-  Turns : assert property ((nic_before & nic_taken & host_port) == '0 && (host_before & host_taken & nic_port) == '0);
+  Turns : assert property ((nic_last & nic_taken & host_port) == '0 && (host_last & host_taken & nic_port) == '0);
   OneWriter : assert property ((nic_taken & host_taken) == '0 && $onehot0(nic_taken) && $onehot0(host_taken));
   OneWrite : assert property ($onehot0(l1_write_valid_o));
   OneRead : assert property ($onehot0(l1_read_valid_o) && $onehot0(memory_read_valid_o));
