@@ -38,7 +38,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The same outcome, where a failure also says why the card had refused a command of the handler before, if it had.
+    /// Adds to a failure why the card refused an earlier command of the handler, if it did.
     #[must_use]
     pub fn after(mut self, refused: Option<String>) -> Outcome {
         if let (Outcome::Failed(error), Some(why)) = (&mut self, refused) {

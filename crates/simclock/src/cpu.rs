@@ -1,11 +1,9 @@
 //! Clocks of CPU time. With simulated clocks they show simulated time, as if the program had run on its CPU since the job began.
 
 use std::cell::Cell;
-use std::ptr::null_mut;
 
 use libc::{c_int, c_long, clock_t, clockid_t, rusage, suseconds_t, timespec, timeval, tms};
 
-use crate::clock_gettime;
 use crate::simulator::{PS_PER_S, Simulator};
 
 /// The number of times that a thread may read the same time. Reading it again waits for it to pass.
@@ -35,20 +33,22 @@ pub fn look(simulator: &Simulator) {
     SEEN.set((now, looks.min(FREE_LOOKS + 1)));
 }
 
+/// Returns the CPU time that the simulated clocks show, if clocks are simulated.
 fn simulated() -> Option<timespec> {
-    Simulator::clocks()?;
-    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a local.
-    unsafe { clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    Some(time)
+    let simulator = Simulator::clocks()?;
+    look(simulator);
+    Some(simulator.time(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
 /// The C function.
 #[unsafe(no_mangle)]
 pub extern "C" fn clock() -> clock_t {
-    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a local.
-    unsafe { clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    let time = simulated().unwrap_or_else(|| {
+        let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a local.
+        unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+        time
+    });
     time.tv_sec * 1_000_000 + time.tv_nsec / 1000 // CLOCKS_PER_SEC is a million on every system (POSIX)
 }
 
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn times(times: *mut tms) -> clock_t {
     unsafe {
         let ticks_per_s = libc::sysconf(libc::_SC_CLK_TCK).max(1);
         let ticks = time.tv_sec * ticks_per_s + time.tv_nsec * ticks_per_s / 1_000_000_000 as c_long;
-        if times != null_mut() && libc::syscall(libc::SYS_times, times) != -1 {
+        if !times.is_null() && libc::syscall(libc::SYS_times, times) != -1 {
             ((*times).tms_utime, (*times).tms_stime) = (ticks, 0);
         }
         ticks

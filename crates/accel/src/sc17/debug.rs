@@ -3,46 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::context::{OwnMemory, span};
+use super::told::{Place, Told};
 use super::unit::Unit;
 use crate::accelerator::Env;
 use crate::convention::HandlerMemory;
 use crate::debug::{Halt, Halted, Registers, Resident};
 use crate::fault::{self, Span};
 use crate::sanitize::Finding;
-
-/// The place of an access in the source.
-#[derive(Debug)]
-struct Place {
-    pc: u32,
-    function: Option<String>,
-    /// File and number; `None` where the compiler has moved the instruction away from its line, or without debug information.
-    line: Option<(String, u32)>,
-}
-
-impl Place {
-    fn is_like(&self, other: &Place) -> bool {
-        let same_line = match (&self.line, &other.line) {
-            (Some(line), Some(other)) => line == other,
-            (None, None) => self.pc == other.pc,
-            _ => true,
-        };
-        self.function == other.function && same_line
-    }
-}
-
-/// A mistake of which the user knows.
-#[derive(Debug)]
-pub(super) struct Told {
-    is_race: bool,
-    places: [Place; 2],
-}
-
-impl Told {
-    fn is_like(&self, other: &Told) -> bool {
-        let ([a, b], [c, d]) = (&self.places, &other.places);
-        self.is_race == other.is_race && (a.is_like(c) && b.is_like(d) || a.is_like(d) && b.is_like(c))
-    }
-}
 
 impl Unit {
     /// Lets the debugger, if there is one, look at a handler that has stopped.

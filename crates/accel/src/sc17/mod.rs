@@ -8,7 +8,7 @@
 //! * `schedule`: decides which handler runs on which HPU, and for how long
 //! * `end`: how handlers end
 //! * `calls`: commands of handlers
-//! * `debug`: what a debugger sees and changes
+//! * `debug`, `told`: what a debugger sees and changes; findings of the sanitizer that the user knows
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 
 mod calls;
@@ -18,6 +18,7 @@ mod end;
 mod hpus;
 mod interface;
 mod schedule;
+mod told;
 mod unit;
 
 pub use unit::Unit;

@@ -7,8 +7,8 @@ use machine::Sc17;
 use sim::Clock;
 
 use super::context::{Context, Run};
-use super::debug::Told;
 use super::hpus::Hpus;
+use super::told::Told;
 use crate::accelerator::InternalError;
 use crate::command::CommandId;
 use crate::convention::Convention;

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 
-use abi::mailbox::COUNTERS;
-use abi::portals::{Handle, ReturnCode};
+use abi::mailbox::{COUNTERS, Op};
+use abi::portals::{self as ptl, Handle, ReturnCode};
 use cluster::{CardPorts, Death};
-use nic::{Nic, Notice, Reason};
+use nic::{NewEntry, Nic, Notice, Reason};
 use sim::Time;
 
 use super::attention::{Attention, Change, Looks, next_poll};
@@ -302,6 +302,16 @@ impl Processes {
                 }
             }
         }
+    }
+
+    /// Returns the entry of an append or a search.
+    pub fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
+        let matching = !matches!(call.op, Op::PtlLEAppend | Op::PtlLESearch);
+        let me = match matching {
+            true => self.job.data(call.caller),
+            false => ptl::Me { le: self.job.data(call.caller), ..ptl::Me::default() },
+        };
+        NewEntry { me, matching, pt_index: call.args[1] as u32, user_ptr }
     }
 }
 

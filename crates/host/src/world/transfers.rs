@@ -2,7 +2,7 @@
 
 use abi::mailbox::Op;
 use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, ReturnCode};
-use nic::{AtomicSpec, MAX_OPERAND, NewEntry, Target, TriggeredOp};
+use nic::{AtomicSpec, MAX_OPERAND, Target, TriggeredOp};
 
 use super::event::Cluster;
 use super::processes::Processes;
@@ -139,15 +139,6 @@ impl Processes {
         let new = self.new_entry(call, a.word(3));
         self.act(cluster, rank, |card, ports| card.search(a.u32(0), new, a.word(2), ports))?;
         after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
-    }
-
-    pub fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
-        let matching = !matches!(call.op, Op::PtlLEAppend | Op::PtlLESearch);
-        let me = match matching {
-            true => self.job.data(call.caller),
-            false => ptl::Me { le: self.job.data(call.caller), ..ptl::Me::default() },
-        };
-        NewEntry { me, matching, pt_index: call.args[1] as u32, user_ptr }
     }
 }
 

@@ -16,7 +16,7 @@ trait Numbered: Send + Sync {
 
 struct Interned<P: Pipeline> {
     pipeline: P,
-    /// By number. A discarded one is empty.
+    /// States by number. A discarded one is empty.
     states: Vec<P::State>,
     /// Numbers of discarded states.
     free: Vec<u32>,

@@ -1,7 +1,7 @@
 //! Files in the format of libpcap (IETF draft "PCAP Capture File Format").
 
+use super::captured::{At, CaptureError, Captured};
 use super::order::{Numbers, Order};
-use super::{At, CaptureError, Captured};
 
 /// The magic number of files with microseconds, and of those with nanoseconds.
 pub const MICROSECONDS: u32 = 0xa1b2_c3d4;

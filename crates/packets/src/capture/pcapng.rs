@@ -1,7 +1,7 @@
 //! Files in the next generation's format (IETF draft "PCAP Next Generation Capture File Format").
 
+use super::captured::{At, CaptureError, Captured};
 use super::order::{Numbers, Order};
-use super::{At, CaptureError, Captured};
 
 /// Types of blocks. That of the section header is the same in both byte orders.
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;

@@ -20,7 +20,7 @@ struct Packet {
     left: u32,
 }
 
-/// Who writes next to the packet buffer if both NIC and host want to.
+/// Writer that the packet buffer takes next if both NIC and host offer a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Nic,
