@@ -394,11 +394,16 @@ static inline __attribute__((unused)) int spin_printf(const char *format, ...);
 #ifdef __cplusplus
 }
 #endif
-/* The only warnings of the compilation for the card. */
+/* The only warnings of the compilation for the card. A pragma sets their severity whatever -Werror says, so spincc passes it on. */
 #ifdef __SPIN_DEVICE__
+#ifdef __SPIN_WERROR__
+#define SPIN_CHECK_FORMAT_ _Pragma("clang diagnostic error \"-Wformat\"")
+#else
+#define SPIN_CHECK_FORMAT_ _Pragma("clang diagnostic warning \"-Wformat\"")
+#endif
 #define spin_printf(...)                                                                                               \
     __extension__({                                                                                                    \
-        _Pragma("clang diagnostic push") _Pragma("clang diagnostic warning \"-Wformat\"")(spin_printf)(__VA_ARGS__);   \
+        _Pragma("clang diagnostic push") SPIN_CHECK_FORMAT_(spin_printf)(__VA_ARGS__);                                 \
         _Pragma("clang diagnostic pop")                                                                                \
     })
 #endif

@@ -57,6 +57,13 @@ fn play(bytes: &[u8], chunk: usize) -> ([Vec<Answer>; CLIENTS], usize) {
         assert!(kept <= LINE + UNANSWERED, "{kept} bytes of a client are kept");
     }
     recount(&mut board);
+    // Names of boards differ.
+    let space = board.known_space().unwrap_or(SPACE);
+    for answer in answers.iter_mut().flatten() {
+        if let Answer::Line(text) | Answer::Refused(text, _) = answer {
+            *text = text.replace(space, SPACE);
+        }
+    }
     (answers, sent)
 }
 

@@ -147,7 +147,7 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     }
     command.args(&options.device_flags);
     if host_has("-Werror") {
-        command.arg("-Werror");
+        command.args(["-Werror", "-D__SPIN_WERROR__"]);
     }
     command.arg("-c").arg(&source.path).arg("-o").arg(object);
     let output = tools.capture(&mut command)?;

@@ -20,7 +20,8 @@ pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Result<Vec<P
         return Ok(Vec::new());
     };
     let variables = environment.iter().map(|(name, value)| (name, value));
-    let listed = Command::new(&loader).arg("--list").arg(path).envs(variables).output();
+    // With LD_DEBUG the loader writes to standard error, or does something else than to list.
+    let listed = Command::new(&loader).arg("--list").arg(path).envs(variables).env_remove("LD_DEBUG").output();
     let failed = |why: &str| format!("{} --list: {why}", loader.display());
     let listed = listed.map_err(|error| failed(&error.to_string()))?;
     if !listed.status.success() {

@@ -84,7 +84,7 @@ fn sanitized(mode: &str) -> Run {
 #[test]
 fn data_races_are_found_with_both_places() {
     let run = sanitized("race");
-    run.ended(1, "spinrun: sanitizer: rank 1: data race on 4 B at 0x10000000, 0 B into its HPU memory (64 B): ");
+    run.ended(1, "spinrun: sanitizer: rank 1: data race on 4 B at 0x10000004, 4 B into its HPU memory (64 B): ");
     run.ended(1, " by payload handler 'pay', ");
     run.ended(1, " by a payload handler, ");
     let place = line("race");
