@@ -170,7 +170,9 @@ def test_ranks_that_run_as_separate_copies_cause_a_warning() -> None:
 @pytest.mark.parametrize("what", TOLD)
 def test_windows_threads_and_files_work_on_each_card(features: Path, nic: str, what: str, tmp_path: Path) -> None:
     done = spinrun("-n", 4, "--nic", nic, "--clock", "simulated", features, what, tmp_path / "data")
-    assert (done.returncode, done.stderr, done.stdout.splitlines()[0]) == (0, "", TOLD[what])
+    # Threads that wait inside Open MPI use CPU time, on a busy machine perhaps so much that it looks like computation.
+    errors = [line for line in done.stderr.splitlines() if "has taken no simulated time" not in line]
+    assert (done.returncode, errors, done.stdout.splitlines()[0]) == (0, [], TOLD[what])
 
 
 @pytest.mark.parametrize("nic", CARDS)
@@ -245,7 +247,7 @@ def test_a_small_folder_for_shared_memory_is_named(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGBUS
     assert "ended by signal 7 (SIGBUS)" in done.stderr
-    assert "/dev/shm is full (600 KiB), and writing to shared memory" in done.stderr
+    assert "/dev/shm has 600 of 600 KiB free, and writing to shared memory" in done.stderr
 
 
 # Lets no process be made by clone3, as the rules of some containers do: programs are then not started by posix_spawn.

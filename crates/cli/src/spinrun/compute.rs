@@ -50,11 +50,11 @@ impl Compute {
     }
 
     /// Tells the user at the end of a run on simulated clocks that the ranks' computation was free, if it was and the program's results depend
-    /// on it: it took a second of CPU time, and each rank a tenth of the simulated time.
+    /// on it: each rank took a second of CPU time on average, and a tenth of the simulated time.
     pub fn tell_if_free(&self, ranks: u32, end: Time) {
         let used = cpu_time_of_ranks();
         let simulated_ps = u128::from(end.as_ps()) * u128::from(ranks);
-        let is_significant = used >= Duration::from_secs(1) && used.as_nanos() * 10_000 >= simulated_ps;
+        let is_significant = used >= Duration::from_secs(1) * ranks && used.as_nanos() * 10_000 >= simulated_ps;
         if *self == Compute::Measured(0) && is_significant {
             eprintln!(
                 "spinrun: note: the ranks' own computation, {:.1} s of CPU time, has taken no simulated time (--compute zero), so rates that \

@@ -488,7 +488,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }
     let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals()).collect();
-    let status = tell(&end, &doubts, &options.program[0]);
+    let status = tell(&end, &doubts, options);
     if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
         && let Some(refusal) = world.last_refusal(*rank)
     {
@@ -645,8 +645,8 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
 
 /// Prints why a run has failed and returns its exit status. Lost messages and refused calls (`doubts`) may be the
 /// cause of a deadlock.
-fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
-    let program = program.to_string_lossy();
+fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
+    let program = options.program[0].to_string_lossy();
     match end {
         End::Finished | End::Aborted { .. } => 0,
         End::RankFailed { rank, status, at } => {
@@ -665,7 +665,7 @@ fn tell(end: &End, doubts: &[String], program: &OsString) -> u8 {
                     let name = signal_name(signal);
                     eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
                     if signal == libc::SIGBUS
-                        && let Some(why) = leftovers::shortage()
+                        && let Some(why) = leftovers::shortage(options.n as usize)
                     {
                         eprintln!("spinrun:   {why}");
                     }

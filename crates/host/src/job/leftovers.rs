@@ -10,8 +10,8 @@ use std::fs;
 const FOLDER: &str = "/dev/shm";
 /// How the names of files begin.
 const KINDS: [&str; 2] = ["mpich_shm", "mpich_vci"];
-/// Free bytes below which a process cannot have got the memory that it wrote to: a few pages.
-const NOTHING: u64 = 64 << 10;
+/// Bytes of shared memory that MPICH needs for a rank.
+const OF_RANK: u64 = 1 << 20;
 
 /// Removes what ranks of a job have left, all of which have ended.
 pub fn remove(space: &str, ranks: usize) {
@@ -36,14 +36,16 @@ fn fnv_1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns why a rank that was ended by SIGBUS may have been, for the user: there was no room for its shared memory.
-pub fn shortage() -> Option<String> {
+/// Returns why a rank that was ended by SIGBUS may have been, for the user: there was no room for the shared memory of this number of ranks,
+/// whose files are removed by now.
+pub fn shortage(ranks: usize) -> Option<String> {
     let room = rustix::fs::statvfs(FOLDER).ok()?;
     let (free, all) = (room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize);
-    (free < NOTHING).then(|| {
+    (free < ranks as u64 * OF_RANK).then(|| {
         format!(
-            "{FOLDER} is full ({} KiB), and writing to shared memory for which there is no room raises this signal; MPICH needs 1 MiB of it \
-             for each rank: make it larger (mount -o remount,size=1G {FOLDER}, or --shm-size of containers)",
+            "{FOLDER} has {} of {} KiB free, and writing to shared memory for which there is no room raises this signal; MPICH needs 1 MiB of \
+             it for each rank: make it larger (mount -o remount,size=1G {FOLDER}, or --shm-size of containers)",
+            free >> 10,
             all >> 10
         )
     })
