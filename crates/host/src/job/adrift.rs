@@ -6,7 +6,6 @@
 //!
 //! A thread that evidently computes, as it comes to new places in memory or calls the kernel, may use far more CPU time.
 
-use super::call::Pause;
 use super::memory_loop::Loop;
 use super::process::{self, Activity, tasks};
 use super::spec::PATIENCE;
@@ -20,10 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The factor between the CPU time of a thread that evidently computes and that of one that may wait.
 const WORK: u32 = 400;
-/// The same for a thread that computes where one was let go before.
+/// The factor for a thread that computes where one was let go before.
 const KNOWN_WORK: u32 = 20;
-/// The time between two looks at the threads that are adrift or stopped.
-const LOOK: Duration = Duration::from_millis(1);
 /// The times between the inspections of a thread that is adrift.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 const LONGEST_REST: Duration = Duration::from_secs(1);
@@ -147,31 +144,8 @@ impl Job {
         self.ranks[rank].silence.polling = self.kind_of_polling(rank);
     }
 
-    /// Looks at the threads of paused ranks that are adrift, and at those that have been stopped for long. Returns a rank that goes on by
-    /// itself, with its next pause.
-    pub(super) fn tend(&mut self) -> Option<(usize, Pause)> {
-        if self.adrift_seen.elapsed() < LOOK {
-            return None;
-        }
-        self.adrift_seen = Instant::now();
-        for rank in self.asleep.clone() {
-            if self.is_adrift(rank) {
-                if let Some(status) = self.reap(rank) {
-                    return Some((rank, Pause::Exited { rank, status }));
-                }
-                self.forget_blocked(rank);
-                self.inspect_adrift(rank);
-            }
-            let is_changed = self.verify_held(rank);
-            if (is_changed || self.is_adrift(rank)) && !self.is_settled(rank) {
-                return Some((rank, self.next_pause(rank)));
-            }
-        }
-        None
-    }
-
     /// Threads that have ended, or that wait in the kernel like others, are adrift no more.
-    fn forget_blocked(&mut self, rank: usize) {
+    pub(super) fn forget_blocked(&mut self, rank: usize) {
         let Rank { adrift, caller_pid: pid, .. } = &mut self.ranks[rank];
         adrift.retain(|&tid, state| match Activity::of(*pid, tid) {
             Activity::Ended => false,
@@ -184,7 +158,7 @@ impl Job {
     }
 
     /// Stops the threads of a rank that are adrift and poll by now.
-    fn inspect_adrift(&mut self, rank: usize) {
+    pub(super) fn inspect_adrift(&mut self, rank: usize) {
         let due = |(tid, state): (&u32, &Adrift)| (state.inspect_at <= Instant::now()).then_some(*tid);
         let due: Vec<u32> = self.ranks[rank].adrift.iter().filter_map(due).collect();
         for tid in due {
@@ -213,9 +187,12 @@ impl Job {
 
     /// Looks again at the threads of a rank that have been stopped for long: that a thread waits is only inferred. Those whose loops can end by
     /// themselves run for a moment. Returns whether one goes on.
-    fn verify_held(&mut self, rank: usize) -> bool {
+    ///
+    /// A thread whose place was written is not looked at: it goes on at the simulated time at which it notices that.
+    pub(super) fn verify_held(&mut self, rank: usize) -> bool {
         let due = |poller: &PollingThread| poller.since.elapsed() >= poller.hold;
-        if !self.ranks[rank].held.iter().any(due) {
+        let Rank { held, silence, posted, .. } = &self.ranks[rank];
+        if silence.is_written || posted.is_some() || !held.iter().any(due) {
             return false;
         }
         let held = std::mem::take(&mut self.ranks[rank].held);

@@ -27,6 +27,10 @@ use std::time::{Duration, Instant};
 
 /// The real time after which a rank without calls is inspected that was found polling at its last inspection.
 const EAGER: Duration = Duration::from_micros(500);
+/// The factor by which an inspection comes later, by [`LONGEST_DELAY`] at most, if the rank has used far less CPU time than it was
+/// silent: it waits for a processor, or sleeps.
+const BUSY: u32 = 9;
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// How many times as long as an inspection has taken a rank computes at least until the next one.
 const REST: u32 = 10;
 /// The longest time between two inspections.
@@ -39,8 +43,10 @@ impl Job {
         if self.ranks[rank].caller_pid == 0 {
             return None; // no card could write its memory
         }
-        let Rank { silence, history, .. } = &mut self.ranks[rank];
+        let Rank { silence, history, caller_pid, .. } = &mut self.ranks[rank];
         let since = *silence.since.get_or_insert_with(Instant::now);
+        let used_now = || process::cpu_time_of_all(*caller_pid).unwrap_or_default();
+        let used_before = *silence.used_before.get_or_insert_with(used_now);
         if silence.inspect_after.is_zero() {
             silence.inspect_after = if history.eager { EAGER.min(quantum) } else { quantum };
         }
@@ -48,13 +54,20 @@ impl Job {
         if !left.is_zero() {
             return Some(left);
         }
+        // On a busy machine it has hardly run.
+        let used = used_now().saturating_sub(used_before);
+        let longest = silence.inspect_after + (silence.inspect_after * BUSY).min(LONGEST_DELAY);
+        if used < silence.inspect_after / 2 && since.elapsed() < longest {
+            return Some(silence.inspect_after.clamp(EAGER, quantum.max(EAGER)));
+        }
         let (begin, cpu_before) = (since.elapsed(), own_cpu_time());
         let look = self.inspect(rank);
         let Rank { silence, history, .. } = &mut self.ranks[rank];
         let (now, cpu) = (since.elapsed(), own_cpu_time().saturating_sub(cpu_before));
         silence.looked_for += now - begin;
         match look {
-            Finding::Polls => history.eager = true,
+            // Those that were stopped for the look, and wait again, take a moment.
+            Finding::Polls => (history.eager, silence.inspect_after) = (true, now + EAGER),
             Finding::Disturbed => {}
             // The time between two inspections doubles, and is long beside them, so that they do not slow down computations. How long one
             // takes on a busy machine says nothing: its CPU time counts.
@@ -146,8 +159,7 @@ impl Job {
         if none || !computing.is_empty() {
             return Finding::Computes(computing);
         }
-        // The threads may wait for each other, or for a thread that was woken in the meantime.
-        if self.is_settled(rank) { Finding::Polls } else { Finding::Disturbed }
+        Finding::Polls
     }
 }
 

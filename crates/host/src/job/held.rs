@@ -65,6 +65,7 @@ impl Job {
         let polls = self.polling(rank).is_some() && self.ranks[rank].posted.is_none();
         if polls && self.polled(rank).any(overlaps) {
             self.touched.insert(rank);
+            self.ranks[rank].silence.is_written = true;
         }
     }
 

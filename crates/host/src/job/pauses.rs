@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The shortest time between two looks at all children, which take time in proportion to their number.
 const LOOK: Duration = Duration::from_millis(10);
+/// The time between two looks at the threads that are adrift or stopped.
+const TEND: Duration = Duration::from_millis(1);
 
 impl Job {
     /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
@@ -104,6 +106,29 @@ impl Job {
             Some(&rank) => Some((rank, self.wait(rank))),
             None => self.tend(),
         }
+    }
+
+    /// Looks at the threads of paused ranks that are adrift, and at those that have been stopped for long. Returns a rank that goes on by
+    /// itself, with its next pause.
+    fn tend(&mut self) -> Option<(usize, Pause)> {
+        if self.adrift_seen.elapsed() < TEND {
+            return None;
+        }
+        self.adrift_seen = Instant::now();
+        for rank in self.asleep.clone() {
+            if self.is_adrift(rank) {
+                if let Some(status) = self.reap(rank) {
+                    return Some((rank, Pause::Exited { rank, status }));
+                }
+                self.forget_blocked(rank);
+                self.inspect_adrift(rank);
+            }
+            let is_changed = self.verify_held(rank);
+            if (is_changed || self.is_adrift(rank)) && !self.is_settled(rank) {
+                return Some((rank, self.next_pause(rank)));
+            }
+        }
+        None
     }
 
     /// Waits for the next pause of a rank that runs. Callers need it after [`Pause::Exited`] of another rank.

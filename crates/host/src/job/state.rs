@@ -55,7 +55,7 @@ pub struct Job {
     pub(super) reported_unseen: bool,
     /// The threads that no longer hold simulated time back, until they are reported.
     pub(super) loosened: Vec<Loosened>,
-    /// The same, after it was reported.
+    /// Those that were reported.
     pub(super) told: Vec<Loosened>,
     /// When the threads that are adrift were looked at last.
     pub(super) adrift_seen: Instant,
@@ -119,6 +119,8 @@ pub(super) struct PollingThread {
 pub(super) struct SilentPeriod {
     /// When it began.
     pub(super) since: Option<Instant>,
+    /// The CPU time that its threads had used then.
+    pub(super) used_before: Option<Duration>,
     /// The age at which the rank is inspected next; zero before the first inspection is scheduled.
     pub(super) inspect_after: Duration,
     /// The number of its inspections, and the time that they have taken.
@@ -128,6 +130,8 @@ pub(super) struct SilentPeriod {
     pub(super) suspect: BTreeSet<Place>,
     /// The CPU time that threads which compute had used when that was first seen, in nanoseconds.
     pub(super) cpu: BTreeMap<u32, u64>,
+    /// Whether a place that it polls was written. It then notices that at its simulated time.
+    pub(super) is_written: bool,
     /// How the rank polls, if it does: all its threads wait, and some of them are stopped in their loops.
     pub(super) polling: Option<Polling>,
 }

@@ -70,18 +70,27 @@ enum Stop {
     Signal,
 }
 
-/// Returns the threads of a process that run, or sleep for a limited time, outside of the library.
+/// Returns the threads of a process that run, or sleep for a limited time, outside of the library. If there is one, those that wait in a
+/// futex call follow: it might wake them, and they might then disturb it.
 pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
     let mut tids: Vec<u32> = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect();
     tids.sort_unstable();
-    tids.retain(|tid| {
+    let (mut running, mut waiting) = (Vec::new(), Vec::new());
+    for tid in tids.into_iter().filter(|tid| !inside(*tid)) {
         // "running", or the number of the system call and its arguments (proc(5)).
         let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).unwrap_or_default();
         let number = call.split(' ').next().and_then(|number| number.trim().parse::<i64>().ok());
-        !inside(*tid) && number.is_none_or(|number| SLEEPS.contains(&number))
-    });
-    tids
+        match number {
+            Some(libc::SYS_futex) => waiting.push(tid),
+            number if number.is_none_or(|number| SLEEPS.contains(&number)) => running.push(tid),
+            _ => {}
+        }
+    }
+    if !running.is_empty() {
+        running.append(&mut waiting);
+    }
+    running
 }
 
 impl StoppedThread {
@@ -210,7 +219,7 @@ impl StoppedThread {
         let interrupted = registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(registers.rax as i64));
         if interrupted {
             return match registers.orig_rax as i64 {
-                libc::SYS_futex => Some(NoLoop::Blocks),
+                libc::SYS_futex => self.obstacle_in_futex(registers).map(|_| NoLoop::Blocks),
                 number => (!SLEEPS.contains(&number)).then_some(NoLoop::Computes),
             };
         }
@@ -229,27 +238,26 @@ impl StoppedThread {
             libc::SYS_ppoll => registers.rdx == 0,
             libc::SYS_select | libc::SYS_pselect6 => registers.r8 == 0,
             libc::SYS_epoll_wait | libc::SYS_epoll_pwait => registers.r10 as i32 != 0,
-            libc::SYS_futex => {
-                let command = registers.rsi as i32 & libc::FUTEX_CMD_MASK;
-                match command {
-                    libc::FUTEX_WAKE | libc::FUTEX_WAKE_OP | libc::FUTEX_WAKE_BITSET => false,
-                    // It returns at once if the word has another value.
-                    libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
-                        let word = self.value(Place { address: registers.rdi, length: 4 });
-                        if word.is_none_or(|word| word[..4] == (registers.rdx as u32).to_ne_bytes()) {
-                            return Some(NoLoop::Blocks);
-                        }
-                        false
-                    }
-                    _ => true,
-                }
-            }
+            libc::SYS_futex => return self.obstacle_in_futex(registers),
             libc::SYS_read | libc::SYS_readv => !not_waiting(registers.rdi),
             libc::SYS_recvfrom => registers.r10 as i32 & libc::MSG_DONTWAIT == 0 && !not_waiting(registers.rdi),
             libc::SYS_recvmsg => registers.rdx as i32 & libc::MSG_DONTWAIT == 0 && !not_waiting(registers.rdi),
             number => !HARMLESS.contains(&number),
         };
         waits.then_some(NoLoop::Computes)
+    }
+
+    /// Returns how a futex call may wait for something else than time. A wait ends at once if the word has another value.
+    fn obstacle_in_futex(&self, registers: &Registers) -> Option<NoLoop> {
+        match registers.rsi as i32 & libc::FUTEX_CMD_MASK {
+            libc::FUTEX_WAKE | libc::FUTEX_WAKE_OP | libc::FUTEX_WAKE_BITSET => None,
+            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => {
+                let word = self.value(Place { address: registers.rdi, length: 4 });
+                let waits = word.is_none_or(|word| word[..4] == (registers.rdx as u32).to_ne_bytes());
+                waits.then_some(NoLoop::Blocks)
+            }
+            _ => Some(NoLoop::Computes),
+        }
     }
 }
 
