@@ -289,7 +289,7 @@ module bench_dma
     .memory_read_ready_i  (memory_read_ready),
     .memory_read_address_o(memory_read_address),
     .memory_read_data_i   (memory_read_data),
-    .write_o              (nhi_write)
+    .l1_write_o           (nhi_write)
   );
 
 endmodule
