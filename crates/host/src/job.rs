@@ -16,7 +16,7 @@
 //! * `state`: the state of a job
 //! * `memory`, `delayed`, `batch`, `pages`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `walk`, `recurrence`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
-//! * `adrift`, `symbols`: threads that no longer hold simulated time back, and where they are
+//! * `adrift`, `drift`, `symbols`: threads that no longer hold simulated time back, and where they are
 //! * `threads`: ranks with several threads
 //! * `affinity`, `moves`: the CPUs on which they run
 //! * `pauses`, `idle`: what runs next, and why it pauses
@@ -29,6 +29,7 @@ mod busy_wait;
 mod call;
 mod delayed;
 mod doorbell;
+mod drift;
 pub mod family;
 mod fork_server;
 mod held;
@@ -73,8 +74,8 @@ mod walk;
 #[path = "job/no_walk.rs"]
 mod walk;
 
-pub use adrift::Loosened;
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
+pub use drift::Loosened;
 pub use memory::MemoryFault;
 pub use memory_loop::{Place, Polling};
 pub use signals::received as asked_to_end;
@@ -139,8 +140,8 @@ impl Job {
             refused: None,
             unseen: None,
             reported_unseen: false,
+            untold: Vec::new(),
             loosened: Vec::new(),
-            told: Vec::new(),
             adrift_seen: Instant::now(),
             shared,
             spec,

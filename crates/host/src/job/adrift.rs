@@ -6,68 +6,24 @@
 //!
 //! A thread that evidently computes, as it comes to new places in memory or calls the kernel, may use far more CPU time.
 
+use super::drift::{Adrift, Computing, Loosened};
 use super::memory_loop::Loop;
-use super::process::{self, Activity, tasks};
+use super::process::{self, Activity, tasks, timed_sleep};
 use super::spec::PATIENCE;
 use super::state::{Job, PollingThread, Process, Rank};
 use super::steps::StoppedThread;
 use super::symbols;
-use super::threads::timed_sleep;
 use super::walk::Walk;
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The factor between the CPU time of a thread that evidently computes and that of one that may wait.
 const WORK: u32 = 400;
 /// The factor for a thread that computes where one was let go before.
 const KNOWN_WORK: u32 = 20;
-/// The times between the inspections of a thread that is adrift.
-const SHORTEST_REST: Duration = Duration::from_millis(20);
+/// The longest time between the inspections of a thread that is adrift.
 const LONGEST_REST: Duration = Duration::from_secs(1);
-/// The time for which a thread stays stopped in a loop before it is looked at again, and for which it then runs if its loop can end by itself.
+/// The time for which a thread stays stopped in a loop before it is looked at again.
 const HOLD: Duration = Duration::from_secs(1);
-const TURN: Duration = Duration::from_millis(20);
-
-/// A thread that computes, as an inspection has found.
-pub(super) struct Computing {
-    pub(super) tid: u32,
-    /// The address of the instruction at which the inspection ended; 0 if it could not be inspected.
-    pub(super) at: u64,
-    /// The addresses of the instructions that were seen.
-    pub(super) code: BTreeSet<u64>,
-    /// Whether it may wait for another thread.
-    pub(super) is_suspect: bool,
-}
-
-/// The state of a thread that is adrift.
-pub(super) struct Adrift {
-    inspect_at: Instant,
-    rest: Duration,
-    /// The number of its waits when it was last seen blocked.
-    blocked: Option<u64>,
-    /// The loop in which it was stopped, if it is only to run for a moment.
-    turn: Option<Loop>,
-}
-
-impl Adrift {
-    fn new(turn: Option<Loop>) -> Adrift {
-        let rest = if turn.is_some() { TURN } else { SHORTEST_REST };
-        Adrift { inspect_at: Instant::now() + rest, rest, blocked: None, turn }
-    }
-}
-
-/// A thread that no longer holds simulated time back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loosened {
-    /// The rank.
-    pub rank: usize,
-    /// The number of the thread in the order in which those of the process were made, from 0 on.
-    pub thread: usize,
-    /// The place in its code: a function with an offset, and the file that has it.
-    pub place: String,
-    /// The CPU time that it had used, in milliseconds.
-    pub used_ms: u64,
-}
 
 impl Job {
     /// Lets those of the threads that compute go which have used their CPU time. Returns the CPU time that is left until one of the others has,
@@ -102,24 +58,24 @@ impl Job {
         let pid = self.ranks[rank].caller_pid;
         let place = symbols::describe(pid, at);
         let is_known = |other: &Loosened| other.rank == rank && other.place == place;
-        if !self.loosened.iter().chain(&self.told).any(is_known) {
+        if !self.untold.iter().chain(&self.loosened).any(is_known) {
             let mut tids = tasks(pid).unwrap_or_default();
             tids.sort_unstable();
             let thread = tids.iter().position(|other| *other == tid).unwrap_or_default();
-            self.loosened.push(Loosened { rank, thread, place, used_ms: used_ns / 1_000_000 });
+            self.untold.push(Loosened { rank, thread, place, used_ms: used_ns / 1_000_000 });
         }
     }
 
     /// Returns the threads that no longer hold simulated time back, each place once, that were not returned before.
     pub fn take_loosened(&mut self) -> Vec<Loosened> {
-        let loosened = std::mem::take(&mut self.loosened);
-        self.told.extend(loosened.iter().cloned());
+        let loosened = std::mem::take(&mut self.untold);
+        self.loosened.extend(loosened.iter().cloned());
         loosened
     }
 
     /// Returns all threads that [`Job::take_loosened`] has returned.
     pub fn loosened(&self) -> &[Loosened] {
-        &self.told
+        &self.loosened
     }
 
     /// Whether threads of a rank are adrift.

@@ -14,7 +14,7 @@
 //! much CPU time no longer holds it back ([`super::adrift`]), nor does one that cannot be inspected (another tracer, or no
 //! permission).
 
-use super::adrift::Computing;
+use super::drift::Computing;
 use super::held::places;
 use super::memory_loop::{NoLoop, Place};
 use super::process;

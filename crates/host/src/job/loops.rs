@@ -55,14 +55,14 @@ const QUESTIONS: [i64; 12] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     /// Only a write to one of them.
-    ByWrites,
+    Writes,
     /// Such a write, or a number of tries or a time.
-    ByTries,
+    Tries,
     /// Such a write, and perhaps more: its exits depend on places whose addresses change, or it computes besides. If it comes back to the
     /// same places, it polls them.
-    ByChance,
+    Chance,
     /// Such a write, or an amount of CPU time, which it must use, or what the kernel answers when it asks again.
-    ByWork,
+    Work,
 }
 
 /// Code and data that say nothing about a loop.
@@ -120,17 +120,17 @@ pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt) 
     let ends = match (certain.is_empty(), changing.is_empty()) {
         // Interpreters come to many places in each round.
         _ if flow.jumps && flow.places.len() > FEW => return None,
-        _ if flow.cpu_clock || flow.asks && certain.is_empty() && indexed.is_empty() => Ends::ByWork,
-        _ if flow.jumps => Ends::ByChance,
-        (false, true) => Ends::ByWrites,
+        _ if flow.cpu_clock || flow.asks && certain.is_empty() && indexed.is_empty() => Ends::Work,
+        _ if flow.jumps => Ends::Chance,
+        (false, true) => Ends::Writes,
         // A loop that can end by itself polls only if it does no more than count or read a clock. One that walks through
         // memory computes, unless it comes back to the same places.
-        (false, false) if !flow.walks && counts() => Ends::ByTries,
-        _ => Ends::ByChance,
+        (false, false) if !flow.walks && counts() => Ends::Tries,
+        _ => Ends::Chance,
     };
     let places: BTreeSet<Place> = match ends {
-        Ends::ByWrites | Ends::ByTries => certain,
-        Ends::ByChance | Ends::ByWork => certain.union(&indexed).copied().collect(),
+        Ends::Writes | Ends::Tries => certain,
+        Ends::Chance | Ends::Work => certain.union(&indexed).copied().collect(),
     };
     // Without any, nothing that anybody could write would end it.
     (!places.is_empty() || flow.asks).then_some(Waits { places, ends, begins, last_round })

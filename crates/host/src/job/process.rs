@@ -125,6 +125,24 @@ fn system_call(pid: u32, tid: u32) -> Option<(i64, String)> {
     Some((words.next()?.parse().ok()?, words.next()?.to_owned()))
 }
 
+/// Returns how often a thread has waited if it is in a system call with a time-out.
+pub fn timed_sleep(process: u32, tid: u32) -> Option<String> {
+    // The number of the system call and its arguments, in hexadecimal (proc(5)).
+    let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).ok()?;
+    let mut words = call.split_whitespace();
+    let number = words.next()?.parse::<i64>().ok()?;
+    let timeout = match number {
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Some("sleeps"),
+        libc::SYS_ppoll => words.nth(2),
+        libc::SYS_futex => words.nth(3),
+        libc::SYS_pselect6 => words.nth(4),
+        _ => None,
+    };
+    timeout.filter(|&timeout| timeout != "0x0")?;
+    let status = fs::read_to_string(format!("/proc/{process}/task/{tid}/status")).ok()?;
+    status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).map(str::to_owned)
+}
+
 /// Returns the number of threads of a process, or `None` when it has ended. One system call: the folder of a process's threads has as
 /// many links as it has entries, and two.
 pub fn thread_count(process: u32) -> Option<usize> {

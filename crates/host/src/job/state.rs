@@ -1,10 +1,10 @@
 //! The state of a job.
 
-use super::adrift::{Adrift, Loosened};
 use super::affinity::Affinity;
 use super::batch::Batch;
 use super::belief::Belief;
 use super::call::PMI;
+use super::drift::{Adrift, Loosened};
 use super::family;
 use super::fork_server::ForkServer;
 use super::memory_loop::{Loop, Place, Polling};
@@ -54,9 +54,9 @@ pub struct Job {
     pub(super) unseen: Option<usize>,
     pub(super) reported_unseen: bool,
     /// The threads that no longer hold simulated time back, until they are reported.
+    pub(super) untold: Vec<Loosened>,
+    /// The threads that were reported.
     pub(super) loosened: Vec<Loosened>,
-    /// Those that were reported.
-    pub(super) told: Vec<Loosened>,
     /// When the threads that are adrift were looked at last.
     pub(super) adrift_seen: Instant,
 }

@@ -3,13 +3,12 @@
 //! The behaviour of such a rank must not depend on how the machine schedules its threads. So it pauses only when each of
 //! them waits: in the library, stopped in a loop that polls, or blocked in the kernel.
 
-use super::adrift::Adrift;
-use super::process::{Activity, tasks, thread_count, turns, waits_for_futex};
+use super::drift::Adrift;
+use super::process::{Activity, tasks, thread_count, timed_sleep, turns, waits_for_futex};
 use super::shared::Shared;
 use super::state::{Job, Rank};
 use abi::mailbox::state;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::time::Duration;
 
 /// The shortest time between two checks whether all threads wait.
@@ -141,22 +140,4 @@ impl Job {
         };
         self.asleep.iter().flat_map(of).collect()
     }
-}
-
-/// Returns how often a thread has waited if it is in a system call with a time-out.
-pub(super) fn timed_sleep(process: u32, tid: u32) -> Option<String> {
-    // The number of the system call and its arguments, in hexadecimal (proc(5)).
-    let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).ok()?;
-    let mut words = call.split_whitespace();
-    let number = words.next()?.parse::<i64>().ok()?;
-    let timeout = match number {
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Some("sleeps"),
-        libc::SYS_ppoll => words.nth(2),
-        libc::SYS_futex => words.nth(3),
-        libc::SYS_pselect6 => words.nth(4),
-        _ => None,
-    };
-    timeout.filter(|&timeout| timeout != "0x0")?;
-    let status = fs::read_to_string(format!("/proc/{process}/task/{tid}/status")).ok()?;
-    status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).map(str::to_owned)
 }

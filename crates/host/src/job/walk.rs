@@ -95,11 +95,11 @@ impl Walk {
             }
             if let Some(waits) = self.judge(&registers) {
                 match waits.ends {
-                    Ends::ByWrites | Ends::ByTries => return self.inferred(thread, waits, disturbed),
-                    Ends::ByChance if self.steps.len() >= FEW_STEPS && self.fresh_share() == 0.0 => {
+                    Ends::Writes | Ends::Tries => return self.inferred(thread, waits, disturbed),
+                    Ends::Chance if self.steps.len() >= FEW_STEPS && self.fresh_share() == 0.0 => {
                         return self.inferred(thread, waits, disturbed);
                     }
-                    Ends::ByChance | Ends::ByWork => self.suspect = Some(waits),
+                    Ends::Chance | Ends::Work => self.suspect = Some(waits),
                 }
             }
             let step = self.code.decode(thread, registers);
@@ -121,7 +121,7 @@ impl Walk {
             self.recurrence.note(&self.steps);
         }
         match self.suspect.take() {
-            Some(waits) if waits.ends == Ends::ByChance && self.fresh_share() == 0.0 => {
+            Some(waits) if waits.ends == Ends::Chance && self.fresh_share() == 0.0 => {
                 self.inferred(thread, waits, disturbed)
             }
             Some(_) if self.fresh_share() < RARELY => Err(NoLoop::Suspect),
@@ -198,7 +198,7 @@ impl Walk {
             (place, Polled { seen, is_own })
         };
         let reads = waits.places.into_iter().map(read).collect();
-        Ok(Loop { reads, endless: waits.ends == Ends::ByWrites, code })
+        Ok(Loop { reads, endless: waits.ends == Ends::Writes, code })
     }
 }
 
