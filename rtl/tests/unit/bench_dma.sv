@@ -62,6 +62,7 @@ module bench_dma
   logic [1:0]          beat_grant [Clusters];
   logic [511:0]        dma_data [Clusters], other_read_data [Clusters], l1_data [Clusters];
   beat_request_t       dma_write [Clusters], other_write [Clusters], nhi_write;
+  beat_request_t       memory_write [3];
   logic [31:0]         other_read_address [Clusters], l1_read_address;
   logic [Clusters-1:0] l1_write_valid, l1_write_ready, l1_read_valid, l1_read_ready;
   for (genvar i = 0; i < Clusters; i++) begin : g_cluster
@@ -208,7 +209,7 @@ module bench_dma
     .rst_ni,
     .a_write_valid_i (memory_write_valid[1]),
     .a_write_ready_o (memory_write_ready[1]),
-    .a_write_i       (nhi_write),
+    .a_write_i       (memory_write[1]),
     .a_read_valid_i  (memory_read_valid[1]),
     .a_read_ready_o  (memory_read_ready[1]),
     .a_read_address_i(memory_read_address),
@@ -237,7 +238,7 @@ module bench_dma
     .rst_ni,
     .a_write_valid_i (memory_write_valid[0]),
     .a_write_ready_o (memory_write_ready[0]),
-    .a_write_i       (nhi_write),
+    .a_write_i       (memory_write[0]),
     .a_read_valid_i  (memory_read_valid[0]),
     .a_read_ready_o  (memory_read_ready[0]),
     .a_read_address_i(memory_read_address),
@@ -285,6 +286,7 @@ module bench_dma
     .l1_read_data_i       (l1_data),
     .memory_write_valid_o (memory_write_valid),
     .memory_write_ready_i (memory_write_ready),
+    .memory_write_o       (memory_write),
     .memory_read_valid_o  (memory_read_valid),
     .memory_read_ready_i  (memory_read_ready),
     .memory_read_address_o(memory_read_address),
