@@ -138,7 +138,8 @@ def connect(
         try:
             made = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False, security=security)
             client = opened.enter_context(made)
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
+        # Dask fails an assertion where the loop of a client that was refused ends while one begins.
+        except (OSError, ValueError, TypeError, RuntimeError, AssertionError) as error:
             raise SpinkitError(f"{scheduler}: no Dask scheduler answers: {error}") from None
         yield Cluster(client, tools)
 
