@@ -14,13 +14,13 @@ from spinkit import _paths
 from .conftest import CHECKOUT
 from .traced import OPEN_MPI
 
-NAMES = ["two words", "käse: 'x' \"y\" $LIB, z"]
+NAMES = ["two words", "käse: 'x' \"y\" $LIB, \\z"]
 SLEEPS = """
-#include <portals4.h>
+#include <spin.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-__handler int pay(ptl_payload_t p, void *state) { return PTL_SUCCESS; }
+__handler int pay(ptl_payload_t p, void *state) { return SUCCESS; }
 int main(void)
 {
     struct timespec from, to;
@@ -44,7 +44,7 @@ class Installation:
             (prefix / "share" / "spinkit" / name).symlink_to(CHECKOUT / name)
         release = _paths.command("spinrun").resolve().parent
         commands = [release / name for name in ("spincc", "spinrun", "spinkit-pspin")]
-        for folder, files in (("bin", commands), ("lib", release.glob("lib*.so"))):
+        for folder, files in (("bin", commands), ("lib", release.glob("lib*.so*"))):
             for file in files:
                 shutil.copy2(file, prefix / folder)
         python = prefix / "lib" / "python3" / "site-packages"

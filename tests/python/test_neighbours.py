@@ -23,7 +23,7 @@ from .neighbours import Machine, User, machine
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HELLO = "#include <portals4.h>\n#include <spin.h>\nint main(void) { return 0; }\n"
-HANDLER = HELLO + "__handler int pay(ptl_payload_t p, void *state) { return PTL_SUCCESS; }\n"
+HANDLER = HELLO + "__handler int pay(ptl_payload_t p, void *state) { return SUCCESS; }\n"
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ mod clock;
 mod drops;
 mod failures;
 pub mod goal;
+mod listable;
 pub mod machines;
 pub mod manuals;
 mod messages;

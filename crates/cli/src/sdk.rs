@@ -63,6 +63,11 @@ impl Sdk {
         }
     }
 
+    /// Returns the same SDK under another name of its folder.
+    pub fn named(&self, home: &Path) -> Sdk {
+        Sdk { home: home.to_owned(), executable: self.executable.clone() }
+    }
+
     /// Returns the folder of the headers for user programs.
     pub fn include_dir(&self) -> PathBuf {
         self.home.join("sdk/include")

@@ -15,10 +15,10 @@ use crate::spincc::{Error, Result, device};
 /// When a source does not compile, the program does not fit, or a file cannot be read or written.
 pub fn compile(line: Line) -> Result<()> {
     let tools = Tools::new(Sdk::find()?, line.is_verbose)?;
-    let kinds = kind::choose(kind::installed(&tools.sdk.device_dir())?, Some(std::slice::from_ref(&line.kind)))?;
+    let kinds = kind::choose(kind::installed(&tools.listed.device_dir())?, Some(std::slice::from_ref(&line.kind)))?;
     let kind = &kinds[0];
     let object = |index: usize| tools.temp_path(format!("{index}.o"));
-    let sources = runtime(&tools.sdk);
+    let sources = runtime(&tools.listed);
     let (own, count) = (sources.len(), sources.len() + line.sources.len());
     std::thread::scope(|scope| {
         let jobs = sources.iter().chain(&line.sources).enumerate().map(|(index, source)| {
@@ -30,7 +30,7 @@ pub fn compile(line: Line) -> Result<()> {
     })?;
     let mut command = cc(&tools, kind, &kind.link_target)?;
     command.args(["-O3", "-static", "-Wl,-z,max-page-size=16"]);
-    command.arg(format!("-Wl,-T,{}", folder(&tools.sdk).join("linker/pspin.ld").display()));
+    command.arg(format!("-Wl,-T,{}", folder(&tools.listed).join("linker/pspin.ld").display()));
     command.args(line.flags.iter().filter(|flag| flag.to_string_lossy().starts_with("-flto")));
     command.args((0..count).map(object));
     let program = tools.temp_path("program.elf");
@@ -80,7 +80,7 @@ fn one(tools: &Tools, kind: &Kind, line: Option<&Line>, source: &Path, object: &
     match line {
         None => drop(command.args(["-O2", "-ffreestanding", "-fno-builtin"])),
         Some(line) => {
-            command.arg("-isystem").arg(folder(&tools.sdk).join("runtime/include"));
+            command.arg("-isystem").arg(folder(&tools.listed).join("runtime/include"));
             command.args([
                 // As RISC-V GCC.
                 "-std=gnu11",

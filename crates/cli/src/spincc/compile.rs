@@ -10,13 +10,14 @@ use super::layouts::{self, Scope};
 use super::options::{Language, Options, Source};
 use super::tool::Tools;
 use super::{Error, Result};
+use crate::listable::Listable;
 
 /// Compiles every source to a host object that contains its device objects (`-c`).
 ///
 /// # Errors
 /// When a source does not compile, or a file cannot be read or written.
 pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
-    let kinds = kind::choose(kind::installed(&tools.sdk.device_dir())?, options.kinds.as_deref())?;
+    let kinds = kind::choose(kind::installed(&tools.listed.device_dir())?, options.kinds.as_deref())?;
     for source in &options.sources {
         let object = match &options.output {
             Some(output) => output.clone(),
@@ -149,9 +150,16 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     if host_has("-Werror") {
         command.args(["-Werror", "-D__SPIN_WERROR__"]);
     }
-    command.arg("-c").arg(&source.path).arg("-o").arg(object);
+    let folder = source.path.parent().unwrap_or(Path::new(""));
+    let listed = Listable::new(folder.to_owned()).map_err(Error::read(folder))?;
+    Tools::keep_name(&mut command, listed.name(), folder);
+    command.arg("-c").arg(listed.name().join(source.path.file_name().unwrap_or_default())).arg("-o").arg(object);
     let output = tools.capture(&mut command)?;
-    Ok(Compiled { accepted: output.status.success(), messages: plain(&String::from_utf8_lossy(&output.stderr)) })
+    let mut messages = plain(&String::from_utf8_lossy(&output.stderr));
+    if listed.name() != folder {
+        messages = messages.replace(&*listed.name().to_string_lossy(), &folder.to_string_lossy());
+    }
+    Ok(Compiled { accepted: output.status.success(), messages })
 }
 
 /// The messages of a compiler without its remarks that `spin_printf` is a macro, and without their number.

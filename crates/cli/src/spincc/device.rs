@@ -152,7 +152,7 @@ fn without_constructors(object: &[u8]) -> object::Result<Vec<u8>> {
 }
 
 fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {
-    let folder = tools.sdk.device_dir().join("runtime");
+    let folder = tools.listed.device_dir().join("runtime");
     let entries = folder.read_dir().map_err(Error::read(&folder))?;
     let mut sources: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     sources.retain(|path| path.extension().is_some_and(|e| e == "c"));

@@ -85,7 +85,7 @@ struct Inputs {
 
 impl Inputs {
     fn gather(tools: &Tools, options: &Options) -> Result<Inputs> {
-        let kinds = kind::choose(kind::installed(&tools.sdk.device_dir())?, options.kinds.as_deref())?;
+        let kinds = kind::choose(kind::installed(&tools.listed.device_dir())?, options.kinds.as_deref())?;
         let mut inputs = Inputs { kinds, objects: vec![], parts: vec![] };
         let mut libraries = Libraries::default();
         for item in &options.link {

@@ -1,7 +1,7 @@
 //! Runs the compilers.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
@@ -10,20 +10,34 @@ use tempfile::TempDir;
 use super::kind::Kind;
 use super::options::{Language, Options};
 use super::{Error, Result};
+use crate::listable::Listable;
 use crate::sdk::{Sdk, SdkError};
 
 /// The SDK, the compilers, and a folder for temporary files.
 pub struct Tools {
     pub sdk: Sdk,
+    /// The SDK under a name that zig takes, which lasts as long as `_home`.
+    pub listed: Sdk,
+    _home: Listable,
     pub temp: TempDir,
     verbose: bool,
     zig: OnceLock<PathBuf>,
+    cache: OnceLock<Listable>,
 }
 
 impl Tools {
     pub fn new(sdk: Sdk, verbose: bool) -> Result<Tools> {
         let temp = tempfile::Builder::new().prefix("spincc-").tempdir().map_err(Error::write(&env::temp_dir()))?;
-        Ok(Tools { sdk, temp, verbose, zig: OnceLock::new() })
+        let home = Listable::new(sdk.home.clone()).map_err(Error::read(&sdk.home))?;
+        Ok(Tools {
+            listed: sdk.named(home.name()),
+            sdk,
+            _home: home,
+            temp,
+            verbose,
+            zig: OnceLock::new(),
+            cache: OnceLock::new(),
+        })
     }
 
     /// Returns a path in the temporary folder.
@@ -54,22 +68,35 @@ impl Tools {
         Ok(self.zig.get().expect("just found"))
     }
 
-    /// Whether a source file is the user's, not the SDK's, zig's or the system's.
+    /// Whether a source file is the user's, not the SDK's, zig's or the system's. Compilers shorten names of files below the current
+    /// folder.
     pub fn is_users(&self, file: &str) -> bool {
+        let Ok(file) = path::absolute(file) else { return true };
         let include = self.sdk.include_dir();
         let zig = self.zig_path().ok().and_then(Path::parent);
         ![Some(include.as_path()), zig, Some(Path::new("/usr"))]
             .into_iter()
             .flatten()
-            .any(|folder| Path::new(file).starts_with(folder))
+            .any(|folder| file.starts_with(folder))
     }
 
     /// zig.
     pub fn zig(&self) -> Result<Command> {
         let mut command = Command::new(self.zig_path()?);
-        let cache = self.sdk.cache()?.folder("").map_err(SdkError::from)?;
-        command.env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
+        if self.cache.get().is_none() {
+            let folder = self.sdk.cache()?.folder("").map_err(SdkError::from)?;
+            let _ = self.cache.set(Listable::new(folder.clone()).map_err(Error::read(&folder))?);
+        }
+        let cache = self.cache.get().expect("just found").name();
+        command.env("ZIG_GLOBAL_CACHE_DIR", cache).env("ZIG_LOCAL_CACHE_DIR", cache);
         Ok(command)
+    }
+
+    /// Lets debug information name a folder as the user does, if zig knows it by another name.
+    pub fn keep_name(command: &mut Command, listed: &Path, own: &Path) {
+        if listed != own {
+            command.arg(format!("-ffile-prefix-map={}={}", listed.display(), own.display()));
+        }
     }
 
     /// Returns a command for zig's Clang with the flags that every use of `kind` needs.
@@ -78,7 +105,8 @@ impl Tools {
         command.arg(if language == Language::C { "cc" } else { "c++" });
         command.args(["-target", target]).arg(format!("-mcpu={}", kind.cpu)).args(&kind.flags);
         command.arg("-D__SPIN_DEVICE__=1").arg(format!("-DSPIN_ARCH_HEADER=<spin/arch/{}.h>", kind.arch));
-        command.arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
+        command.arg("-isystem").arg(self.listed.include_dir()).arg("-isystem").arg(self.listed.library_dir());
+        Tools::keep_name(&mut command, &self.listed.home, &self.sdk.home);
         command.args([
             // Each function gets its own section, so that the linker drops functions that no handler reaches. Line
             // numbers are for error messages.

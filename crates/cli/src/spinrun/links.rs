@@ -9,21 +9,38 @@ use std::{env, fs};
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 
+use super::variable;
+
+/// The loader's list of folders to search first.
+const FOLDERS: &str = "LD_LIBRARY_PATH";
+
 /// Returns the shared libraries of a program, and those that they link. A script or a statically linked program has
-/// none, nor has one that is not there. The system's loader lists them in the environment of the ranks without running the program.
+/// none, nor has one that is not there. The system's loader lists them in the environment of the ranks without running the program. It
+/// also searches `folder`, if there is one.
 ///
 /// # Errors
 /// The reason, when the program cannot be read or its loader fails: then it is not known what it links.
-pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Result<Vec<PathBuf>, String> {
+pub fn of(
+    program: &OsStr,
+    environment: &[(OsString, OsString)],
+    folder: Option<&Path>,
+) -> Result<Vec<PathBuf>, String> {
     let Some(path) = find(program) else { return Ok(Vec::new()) };
     let Some(loader) = loader(&path).map_err(|error| format!("{}: {error}", path.display()))? else {
         return Ok(Vec::new());
     };
-    let variables = environment.iter().map(|(name, value)| (name, value));
+    let mut list = Command::new(&loader);
+    list.arg("--list").arg(path).envs(environment.iter().map(|(name, value)| (name, value)));
     // With LD_DEBUG the loader writes to standard error, or does something else than to list.
-    let listed = Command::new(&loader).arg("--list").arg(path).envs(variables).env_remove("LD_DEBUG").output();
+    list.env_remove("LD_DEBUG");
+    if let Some(folder) = folder {
+        let mut folders = variable(environment, FOLDERS).unwrap_or_default();
+        folders.push(":");
+        folders.push(folder);
+        list.env(FOLDERS, folders);
+    }
     let failed = |why: &str| format!("{} --list: {why}", loader.display());
-    let listed = listed.map_err(|error| failed(&error.to_string()))?;
+    let listed = list.output().map_err(|error| failed(&error.to_string()))?;
     if !listed.status.success() {
         let said = String::from_utf8_lossy(&listed.stderr);
         return Err(failed(said.lines().last().unwrap_or(&listed.status.to_string())));
@@ -82,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_list_that_cannot_be_made_is_an_error() {
-        let of = |program: &Path| of(program.as_os_str(), &[]);
+        let of = |program: &Path| of(program.as_os_str(), &[], None);
         let names = |program: &str| of(Path::new(program)).unwrap().iter().any(|path| path.ends_with("libc.so.6"));
         assert!(names("/bin/sh"));
         for none in ["/etc/passwd", "/nowhere", "/etc/passwd/none", "/"] {

@@ -5,7 +5,6 @@ mod clocks;
 mod compute;
 mod gdb;
 mod links;
-mod listable;
 mod provider;
 mod report;
 mod start;
@@ -36,13 +35,13 @@ use thiserror::Error;
 use crate::card::Card;
 use crate::drops;
 use crate::failures;
+use crate::listable::Listable;
 use crate::messages;
 use crate::noise;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 use clocks::Clock;
 use compute::Compute;
-use listable::Listable;
 use provider::Provider;
 use start::{Facts, Start};
 
@@ -351,18 +350,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
     // A provider of the user's own need not be made.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
     let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
-    let libraries = links::of(&options.program[0], &env)
+    let lib_dir = sdk.lib_dir()?;
+    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
+    let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
         .map_err(|why| RunError::Libraries { program: options.program[0].clone().into(), why })?;
     if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
         return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
-    let lib_dir = sdk.lib_dir()?;
     let preloaded = preloaded(&libraries, options.clock, &lib_dir);
     if preloaded.is_only_for_clocks {
         env.push((PLAIN.into(), "1".into()));
     }
-    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
     let program = &options.program[0];
     let facts = Facts::of(program, &libraries, |name| variable(&env, name));
     let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
@@ -561,16 +560,16 @@ struct Preloaded {
 
 /// Returns the libraries to preload into a program with these libraries. One that starts through PMIx, as Open MPI 5 does, reads clocks before
 /// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later. A program
-/// cannot find `libportals.so` by itself in a folder whose name has a colon, as the paths that it keeps are a list.
+/// cannot find `libportals.so` by itself in a folder whose name has a colon or a dollar sign, as the paths that it keeps are a list.
 fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
     let has = |start: &str| {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
         libraries.iter().any(named)
     };
     let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
-    let is_list = lib_dir.as_os_str().as_bytes().contains(&b':');
+    let is_lost = lib_dir.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'$'));
     let (libraries, is_only_for_clocks): (&[_], _) =
-        match (has("libpmix") || is_list, has("libportals") || has("libmpi")) {
+        match (has("libpmix") || is_lost, has("libportals") || has("libmpi")) {
             (true, _) => (all, false),
             (false, true) => (&all[..1], false),
             (false, false) if clock == Clock::Simulated => (all, true),

@@ -15,9 +15,9 @@ use std::process::{Command, Stdio};
 use output::{Cache, CacheError, is_whole, seal};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::listable::Listable;
 use crate::progress;
 use crate::sdk::{Sdk, SdkError};
-use crate::spinrun::listable::Listable;
 
 /// The name that libfabric looks for in the folders of `FI_PROVIDER_PATH`: `lib`, the provider's name and `-fi.so`.
 const LIBRARY: &str = "libspin-fi.so";

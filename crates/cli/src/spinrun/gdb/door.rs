@@ -13,10 +13,12 @@ use std::time::Duration;
 use gdbstub::conn::Connection;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, memfd_create, openat};
 
-use crate::spinrun::listable::name_of;
+use crate::listable::name_of;
 
 /// The longest time that a read waits without a look for signals.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// The number of such reads in which gdb may acknowledge the last packet.
+const LAST_READS: usize = 10;
 /// The time between two looks for a gdb that connects.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -118,6 +120,19 @@ impl Line {
         let byte = read(&self.socket);
         self.socket.set_nonblocking(false)?;
         byte
+    }
+}
+
+/// Closes the connection after gdb has acknowledged the last packet: its acknowledgement could not be written to a closed socket, and
+/// gdb would report a broken connection instead of the end of the program.
+impl Drop for Line {
+    fn drop(&mut self) {
+        for _ in 0..LAST_READS {
+            match read(&self.socket) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && host::job::asked_to_end().is_none() => {}
+                _ => return,
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Folders in variables that are lists: the loader splits `LD_PRELOAD` at blanks and colons and replaces words with a dollar sign, and
-//! libfabric splits `FI_PROVIDER_PATH` at colons.
+//! Folders for programs that do not take every name: the loader splits `LD_PRELOAD` at blanks and colons and replaces words with a
+//! dollar sign, libfabric splits `FI_PROVIDER_PATH` at colons, and zig splits options at commas and
+//! cannot read its own lists of files with colons, quotes or backslashes.
 
 use std::fs::File;
 use std::io;
@@ -8,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A folder under a name that may stand in a list.
+#[derive(Debug)]
 pub struct Listable {
     name: PathBuf,
     /// The folder, by which the name is reached, if it is not its own.
@@ -17,7 +19,11 @@ pub struct Listable {
 impl Listable {
     /// Returns true if a folder's own name may stand in a list.
     pub fn is_plain(folder: &Path) -> bool {
-        !folder.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'$'))
+        !folder
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .any(|byte| matches!(byte, b' ' | b',' | b':' | b'$' | b'"' | b'\'' | b'\\'))
     }
 
     /// Returns a folder under its own name, if that may stand in a list, or else under one that lasts as long as the result.
@@ -50,7 +56,9 @@ mod tests {
     #[test]
     fn folders_with_any_name_can_be_listed() {
         let room = tempfile::tempdir().unwrap();
-        for (name, is_own) in [("plain", true), ("käse", true), ("a b", false), ("a:b", false), ("$LIB", false)] {
+        for (name, is_own) in
+            [("plain", true), ("käse", true), ("a b", false), ("a:b", false), ("$LIB", false), ("\"", false)]
+        {
             let folder = room.path().join(name);
             std::fs::create_dir(&folder).unwrap();
             std::fs::write(folder.join("file"), name).unwrap();
