@@ -7,6 +7,7 @@ so a cluster that is started here speaks only TLS, with credentials of the sweep
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -135,12 +136,17 @@ def connect(
                 f"{scheduler} has no protection: whoever reaches it can run programs as the user of its workers; "
                 "docs/cluster.md shows a cluster that speaks tls://"
             )
+        refused = None
         try:
             made = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False, security=security)
             client = opened.enter_context(made)
-        # Dask fails an assertion where the loop of a client that was refused ends while one begins.
-        except (OSError, ValueError, TypeError, RuntimeError, AssertionError) as error:
-            raise SpinkitError(f"{scheduler}: no Dask scheduler answers: {error}") from None
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            refused = str(error)
+        if refused is not None:
+            # The refused client is part of a cycle. If it were collected in the thread that starts the loop of another
+            # client, it would wait for a lock that this other client holds while it waits for its loop.
+            gc.collect()
+            raise SpinkitError(f"{scheduler}: no Dask scheduler answers: {refused}")
         yield Cluster(client, tools)
 
 
