@@ -427,6 +427,7 @@ void control_event(struct control *control, const ptl_event_t *event) {
     if (!flow_event(ep, event) && ep->rx_cq)
         cq_push(ep->rx_cq,
                 &(struct completion){.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                                               .len = event->remote_offset,
                                                .data = HEADER_DATA(event->hdr_data)},
                                      .source = av_address(ep->av, event->initiator, HEADER_NUMBER(event->hdr_data))});
 }

@@ -30,8 +30,8 @@ static bool reports(const struct endpoint *ep, uint64_t flags) {
 }
 
 /* Brings remote CQ data after what has been written. */
-static int put_data(struct endpoint *ep, const struct target *target, uint64_t data) {
-    return PtlPut(ep->domain->md_volatile, 0, 0, PTL_NO_ACK_REQ, target->process, target->control_pt, 0, 0, NULL,
+static int put_data(struct endpoint *ep, const struct target *target, size_t length, uint64_t data) {
+    return PtlPut(ep->domain->md_volatile, 0, 0, PTL_NO_ACK_REQ, target->process, target->control_pt, 0, length, NULL,
                   (uint32_t)data | HEADER_FROM(ep->number));
 }
 
@@ -72,6 +72,7 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
     }
     ptl_handle_md_t md;
     ptl_size_t offset;
+    const size_t length = op->length;
     rc = descriptor(op, domain->md_quiet, PTL_MD_EVENT_SEND_DISABLE, &md, &offset);
     if (rc == PTL_OK && job == READ)
         rc = PtlGet(md, offset, op->length, target.process, target.pt, target.key, target.offset, op);
@@ -80,7 +81,7 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
     if (rc != PTL_OK)
         operation_free(op);
     else if (flags & FI_REMOTE_CQ_DATA)
-        rc = put_data(ep, &target, data);
+        rc = put_data(ep, &target, length, data);
 out:
     pthread_mutex_unlock(&domain->lock);
     return result_of(rc);

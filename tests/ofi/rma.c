@@ -153,6 +153,7 @@ static void writes(void) {
             EXPECT(next_entry(net.rx, &entry, &source));
             EQUAL("remote CQ data", entry.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             EQUAL("remote CQ data", entry.data, k);
+            EQUAL("length of the write", entry.len, ends[k] - (k > 0 ? ends[k - 1] : 3) - 5);
             EQUAL("remote CQ data", source, net.peers[previous_rank()]);
             SAME_BYTES("written before the remote CQ data", exposed, want, ends[k]);
         }

@@ -1,4 +1,4 @@
-//! Output files of commands, and the folder of what they keep ([`Cache`]). A file is written completely or not at all, and only regular
+//! Output files of commands, the folder of what they keep ([`Cache`]), and folders for temporary files ([`Scratch`]). A file is written completely or not at all, and only regular
 //! files are replaced.
 //!
 //! | the path names | what happens |
@@ -14,8 +14,10 @@
 //! file system has no such files, it has an unpredictable name in the same folder and is opened with `O_EXCL`.
 
 mod cache;
+mod scratch;
 
 pub use cache::{Cache, CacheError, is_whole, seal};
+pub use scratch::Scratch;
 
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};

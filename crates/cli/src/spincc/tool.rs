@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use tempfile::TempDir;
+use output::Scratch;
 
 use super::kind::Kind;
 use super::options::{Language, Options};
@@ -19,7 +19,7 @@ pub struct Tools {
     /// The SDK under a name that zig takes, which lasts as long as `_home`.
     pub listed: Sdk,
     _home: Listable,
-    pub temp: TempDir,
+    pub temp: Scratch,
     verbose: bool,
     zig: OnceLock<PathBuf>,
     cache: OnceLock<Listable>,
@@ -27,7 +27,7 @@ pub struct Tools {
 
 impl Tools {
     pub fn new(sdk: Sdk, verbose: bool) -> Result<Tools> {
-        let temp = tempfile::Builder::new().prefix("spincc-").tempdir().map_err(Error::write(&env::temp_dir()))?;
+        let temp = Scratch::new("spincc-").map_err(Error::write(&env::temp_dir()))?;
         let home = Listable::new(sdk.home.clone()).map_err(Error::read(&sdk.home))?;
         Ok(Tools {
             listed: sdk.named(home.name()),
