@@ -41,6 +41,18 @@ static void ignore(void) {
     CHECK(PtlCTWait(arrived, 1, &count));
 }
 
+/* The library has something to say, and standard error is a pipe without a reader. */
+static void unheard(void) {
+    int ends[2];
+    ptl_handle_eq_t eq;
+    signal(SIGPIPE, SIG_IGN);
+    if (pipe(ends) || close(ends[0]) || dup2(ends[1], STDERR_FILENO) < 0)
+        exit(3);
+    CHECK(PtlNIFini(ni));
+    PtlFini();
+    exit(PtlEQAlloc(ni, 1, &eq) == PTL_NO_INIT ? 0 : 4);
+}
+
 /* Two messages arrive at an entry whose counter does not count them, and another rank's descriptor counts nothing. */
 static void uncounted(void) {
     static char data[8];
@@ -127,6 +139,8 @@ int main(int argc, char **argv) {
         deadlock();
     } else if (strcmp(how, "ignore") == 0) {
         ignore();
+    } else if (strcmp(how, "unheard") == 0) {
+        unheard();
     } else if (strcmp(how, "uncounted") == 0) {
         CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &(ptl_pt_index_t){0}));
         uncounted();

@@ -236,10 +236,13 @@ fn errors_name_the_users_line() {
 fn formats_of_handlers_are_checked_as_the_card_has_them() {
     let room = Room::new();
     assert_eq!(room.builds("prints.c -o @/prog"), "");
-    let warnings = room.builds("-DWRONG prints.c -o @/prog");
-    let places: Vec<&str> = warnings.lines().filter(|line| line.contains("warning: ")).collect();
-    assert!(places[0].starts_with("prints.c:10:") && places[1].starts_with("prints.c:11:"), "{warnings}");
-    assert!(places.len() == 2 && !warnings.contains("expanded from macro"), "{warnings}");
+    // The second compilation finds its result in the cache.
+    for _ in 0..2 {
+        let warnings = room.builds("-DWRONG prints.c -o @/prog");
+        let places: Vec<&str> = warnings.lines().filter(|line| line.contains("warning: ")).collect();
+        assert!(places[0].starts_with("prints.c:10:") && places[1].starts_with("prints.c:11:"), "{warnings}");
+        assert!(places.len() == 2 && !warnings.contains("expanded from macro"), "{warnings}");
+    }
     assert_eq!(room.builds("-w -DWRONG prints.c -o @/prog"), "");
     assert!(room.fails("-Werror -DWRONG prints.c -o @/prog", 1).contains("prints.c:10:"));
 }

@@ -196,6 +196,9 @@ impl Files {
     fn find(folder: &Path) -> Result<Files, ImportError> {
         let failed = |error| ImportError::Io { path: folder.into(), error };
         let wrong = |problem| ImportError::Files { folder: folder.into(), problem };
+        if folder.is_file() {
+            return Err(wrong("it is a file; give the folder of the traces".into()));
+        }
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();

@@ -32,7 +32,7 @@ fn with_job<T>(act: impl FnOnce(&mut Job) -> Result<T>) -> Result<T> {
 }
 
 fn complain(what: &str) -> c_int {
-    eprintln!("libpmi: {what}");
+    pmiwire::say(&format!("libpmi: {what}"));
     code::FAIL
 }
 
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn PMI_Abort(status: c_int, message: *const c_char) -> c_i
     if !message.is_null() {
         // SAFETY: the C function's caller promises a string.
         let message = unsafe { CStr::from_ptr(message) };
-        eprintln!("{}", message.to_string_lossy().trim_end());
+        pmiwire::say(message.to_string_lossy().trim_end());
     }
     // The process ends even if the simulator cannot be told.
     let _ = with_job(|job| job.wire.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));

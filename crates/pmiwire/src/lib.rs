@@ -10,6 +10,11 @@ use std::str::FromStr;
 /// The fields that may contain blanks. They are the last ones of their line.
 const REST_OF_LINE: [&str; 3] = ["value", "val", "port"];
 
+/// Writes a line to standard error, if the user's process has it open: `eprintln!` panics where a reader is gone.
+pub fn say(line: &str) {
+    _ = writeln!(io::stderr(), "{line}");
+}
+
 /// The process's end of the socket to the simulator.
 pub struct Connection {
     /// The file is never closed, as another library of the process may use its descriptor later.

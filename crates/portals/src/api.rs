@@ -108,7 +108,7 @@ fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
 fn not_initialised(op: Op) -> c_int {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        eprintln!("libportals: {} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name());
+        session::say(format_args!("{} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name()));
     });
     refuse(op, ReturnCode::NoInit, "")
 }

@@ -3,7 +3,7 @@
 use crate::known;
 use crate::output;
 use crate::posting::{self, Copied};
-use crate::session::{self, Session};
+use crate::session::{self, Session, say};
 use abi::mailbox::{
     ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Polled, Post, SLOTS, Slot, digest,
     env, state,
@@ -95,10 +95,10 @@ pub fn refuse_within_call() {
         return;
     }
     let rank = std::env::var(env::RANK).unwrap_or_default();
-    eprintln!(
-        "libportals: rank {rank}: a signal handler calls the library while its thread is in another call: it must not, \
+    say(format_args!(
+        "rank {rank}: a signal handler calls the library while its thread is in another call: it must not, \
          as the library's functions are not async-signal-safe; let it set a flag, and call when the thread looks at it"
-    );
+    ));
     // SAFETY: ends the process without running its exit handlers, which would call the library, too.
     unsafe { libc::_exit(LOST) };
 }
@@ -382,7 +382,7 @@ impl Call {
         let timeout = (!self.session.is_bound()).then_some(Timespec { tv_sec: CHECK_S, tv_nsec: 0 });
         let woken = futex::wait(word, futex::Flags::empty(), asleep, timeout.as_ref());
         if woken == Err(Errno::TIMEDOUT) && !self.session.alive() {
-            eprintln!("libportals: rank {}: spinrun is gone", self.session.rank);
+            say(format_args!("rank {}: spinrun is gone", self.session.rank));
             // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.
             unsafe { libc::_exit(LOST) };
         }
@@ -544,7 +544,7 @@ fn ended(pid: u32) -> bool {
 }
 
 fn complain(session: &Session, what: &str) -> ReturnCode {
-    eprintln!("libportals: rank {}: {what}", session.rank);
+    say(format_args!("rank {}: {what}", session.rank));
     ReturnCode::Fail
 }
 

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getppid, parent_process_death_signal};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ impl Session {
     pub fn get() -> Option<&'static Session> {
         static SESSION: OnceLock<Option<Session>> = OnceLock::new();
         let open = || {
-            let session = Session::open().inspect_err(|why| eprintln!("libportals: {why}")).ok();
+            let session = Session::open().inspect_err(|why| say(format_args!("{why}"))).ok();
             session.inspect(|_| WHEN_OPEN.get().into_iter().for_each(|run| run()))
         };
         SESSION.get_or_init(open).as_ref()
@@ -150,4 +150,9 @@ fn mark_process() -> io::Result<()> {
 /// Whether this process is a forked child of a rank. Its memory looks like the rank's, but it may not call the library.
 pub fn forked() -> bool {
     MARK.get().is_some_and(|page| page[0] == 0)
+}
+
+/// Writes a line to standard error, if the user's process has it open: `eprintln!` panics where a reader is gone.
+pub fn say(line: std::fmt::Arguments) {
+    _ = writeln!(io::stderr(), "libportals: {line}");
 }

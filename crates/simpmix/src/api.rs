@@ -139,7 +139,7 @@ pub unsafe extern "C" fn PMIx_Abort(
     _count: usize,
 ) -> Status {
     if let Some(message) = text(message).ok().map(str::trim_end).filter(|message| !message.is_empty()) {
-        eprintln!("{message}");
+        pmiwire::say(message);
     }
     let told = with_store(|store| {
         store.abort(code);

@@ -22,7 +22,7 @@ pub type Result<T = ()> = std::result::Result<T, Status>;
 
 /// Tells the user something.
 pub fn complain(what: &str) {
-    eprintln!("libsimpmix: {what}");
+    pmiwire::say(&format!("libsimpmix: {what}"));
 }
 
 impl Store {

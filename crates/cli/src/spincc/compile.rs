@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use object::{Object, ObjectSymbol};
+
 use super::bundle::{self, Part};
 use super::kind::{self, Kind};
 use super::layouts::{self, Scope};
@@ -154,12 +156,24 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     let listed = Listable::new(folder.to_owned()).map_err(Error::read(folder))?;
     Tools::keep_name(&mut command, listed.name(), folder);
     command.arg("-c").arg(listed.name().join(source.path.file_name().unwrap_or_default())).arg("-o").arg(object);
-    let output = tools.capture(&mut command)?;
+    let mut output = tools.capture(&mut command)?;
+    if !silent && output.status.success() && output.stderr.is_empty() && prints(object)? {
+        // zig does not repeat the warnings of a compilation whose result it has in its cache.
+        let fresh = tools.temp_path(format!("fresh.{}", kind.name));
+        output = tools.capture(command.env("ZIG_LOCAL_CACHE_DIR", fresh))?;
+    }
     let mut messages = plain(&String::from_utf8_lossy(&output.stderr));
     if listed.name() != folder {
         messages = messages.replace(&*listed.name().to_string_lossy(), &folder.to_string_lossy());
     }
     Ok(Compiled { accepted: output.status.success(), messages })
+}
+
+/// Whether an object calls `spin_printf`, whose formats have warnings.
+fn prints(object: &Path) -> Result<bool> {
+    let bytes = std::fs::read(object).map_err(Error::read(object))?;
+    let file = object::File::parse(&*bytes).map_err(|error| Error::malformed(object, error))?;
+    Ok(file.symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("spin_printf")))
 }
 
 /// The messages of a compiler without its remarks that `spin_printf` is a macro, and without their number.

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 
-use super::variable;
+use super::environment::variable;
 
 /// The loader's list of folders to search first.
 const FOLDERS: &str = "LD_LIBRARY_PATH";

@@ -3,6 +3,7 @@
 
 mod clocks;
 mod compute;
+mod environment;
 mod gdb;
 mod links;
 mod provider;
@@ -42,6 +43,7 @@ use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 use clocks::Clock;
 use compute::Compute;
+use environment::variable;
 use provider::Provider;
 use start::{Facts, Start};
 
@@ -576,12 +578,6 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
             (false, false) => (&all[..2], false),
         };
     Preloaded { libraries, is_only_for_clocks }
-}
-
-/// Returns the value that a variable of the ranks has if `env` is added to those of this process.
-fn variable(env: &[(OsString, OsString)], name: &str) -> Option<OsString> {
-    let given = env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-    given.or_else(|| std::env::var_os(name))
 }
 
 /// Returns why the job cannot work with the MPI library that the program is linked to.

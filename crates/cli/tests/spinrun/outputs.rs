@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use crate::harness::{command, home, libraries, plain};
+use crate::harness::{command, home, libraries, plain, spinrun};
 
 const NOBODY: u32 = 65534;
 
@@ -188,6 +188,12 @@ fn a_reader_that_stops_early_ends_a_command_quietly() {
         assert!(matches!(status.code(), Some(0..=2)), "{errors:?}: {status}");
     }
     drop(out);
+}
+
+/// Programs that ignore SIGPIPE, as Python does, are not ended by what the library says.
+#[test]
+fn a_library_that_nobody_hears_goes_on() {
+    assert_eq!(spinrun("-n 1", &plain("ends"), "unheard").status, 0);
 }
 
 /// A small stack (`ulimit -s`) is none of the command's, and a limit of files (`ulimit -f`) is an error that names the file.
