@@ -6,4 +6,4 @@ pub mod pmi;
 mod world;
 
 pub use cluster::{Death, Failures, HostTraffic, Listener, Loss, LossyPlace, Message, Victim};
-pub use world::{Computation, ComputeTimes, End, FailureError, RunError, World};
+pub use world::{Computation, ComputeTimes, End, FailureError, Refusals, Refused, RunError, World};

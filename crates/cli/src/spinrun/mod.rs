@@ -488,10 +488,10 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if !matches!(end, End::Deadlock { .. }) {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }
-    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals()).collect();
+    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals().sentences()).collect();
     let status = tell(&end, &doubts, options);
     if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
-        && let Some(refusal) = world.last_refusal(*rank)
+        && let Some(refusal) = world.refusals().last(*rank)
     {
         eprintln!("spinrun:   rank {rank}'s last refused call: {refusal}");
     }

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
+use abi::portals::ReturnCode;
 use host::job::Loosened;
-use host::{End, Failures, HostTraffic, World};
+use host::{End, Failures, HostTraffic, Refused, World};
 use net::fabric::Counts;
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
@@ -39,6 +40,9 @@ struct Report<'a> {
     /// Threads for which simulated time did not wait, as they had used much CPU time: another run may differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_awaited: Vec<ThreadReport<'a>>,
+    /// Calls that were refused, by function, return code and argument.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused_calls: Vec<RefusedReport<'a>>,
     cards: Vec<CardReport>,
     /// The accelerators of switches; only if switches have handlers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -62,6 +66,19 @@ struct ThreadReport<'a> {
     thread: usize,
     place: &'a str,
     cpu_ms: u64,
+}
+
+/// Refused calls of a function with a return code because of an argument, which is null if the reason is none of them.
+#[derive(Serialize)]
+struct RefusedReport<'a> {
+    function: &'a str,
+    code: &'a str,
+    argument: Option<&'a str>,
+    /// The reason of the first one, and its rank and time.
+    why: Option<&'a str>,
+    rank: usize,
+    at_ps: u64,
+    count: u64,
 }
 
 /// The number of instructions of one source line. File and line are null without `-g`.
@@ -238,6 +255,7 @@ pub fn json(
         }),
         failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
         not_awaited: world.loosened().iter().map(thread_report).collect(),
+        refused_calls: world.refusals().kinds().map(refused_report).collect(),
         cards,
         switches,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
@@ -255,6 +273,19 @@ pub fn json(
 
 fn thread_report(Loosened { rank, thread, place, used_ms }: &Loosened) -> ThreadReport<'_> {
     ThreadReport { rank: *rank, thread: *thread, place, cpu_ms: *used_ms }
+}
+
+fn refused_report<'a>((function, code, refused): (&'static str, ReturnCode, &'a Refused)) -> RefusedReport<'a> {
+    let reason = refused.reason.as_ref();
+    RefusedReport {
+        function,
+        code: code.c_name(),
+        argument: reason.map(|reason| &*reason.argument).filter(|argument| !argument.is_empty()),
+        why: reason.map(|reason| &*reason.why),
+        rank: refused.rank,
+        at_ps: refused.at.as_ps(),
+        count: refused.count,
+    }
 }
 
 fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {

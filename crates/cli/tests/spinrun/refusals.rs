@@ -63,6 +63,17 @@ fn each_has_its_argument_and_its_reason() {
     };
     let told: Vec<_> = told.into_iter().map(without_time).collect();
     assert_eq!(told, wanted);
+    // The report has them by function, code and argument.
+    let report = spinrun("--json -", &program("refused"), "").out;
+    let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
+    let refused = report["refused_calls"].as_array().unwrap();
+    let of = |function: &str| refused.iter().find(|call| call["function"] == function).unwrap();
+    assert_eq!(refused.len(), REASONS.len());
+    assert_eq!(
+        (&of("PtlCTInc")["code"], &of("PtlCTInc")["argument"], &of("PtlCTInc")["why"]),
+        (&"PTL_ARG_INVALID".into(), &"increment".into(), &"success is 1 and failure 1: one of them must be 0".into())
+    );
+    assert!(of("PtlCTInc")["at_ps"].as_u64().unwrap() > 0 && of("PtlCTInc")["rank"] == 0);
     // Nothing of this is said unless it is asked for; what stops handlers is a warning.
     let quiet = spinrun("", &program("refused"), "");
     let lines: Vec<_> = quiet.err.lines().collect();

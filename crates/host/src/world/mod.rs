@@ -53,4 +53,5 @@ pub use computation::{Computation, ComputeTimes};
 pub use end::End;
 pub use error::RunError;
 pub use failures::FailureError;
+pub use refusals::{Refusals, Refused};
 pub use run::World;

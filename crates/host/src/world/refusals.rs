@@ -15,12 +15,22 @@ pub struct Refusals {
 
 /// Refusals of the same function with the same code, because of the same argument.
 #[derive(Debug)]
-struct Refused {
-    count: u64,
-    /// The rank, the time and the reason of the first one.
-    rank: usize,
-    at: Time,
-    why: String,
+pub struct Refused {
+    /// Their number.
+    pub count: u64,
+    /// The rank of the first one.
+    pub rank: usize,
+    /// The simulated time of the first one.
+    pub at: Time,
+    /// The reason of the first one, with the name of its argument.
+    pub reason: Option<Reason>,
+}
+
+impl Refused {
+    /// Returns the text behind the name of the function: empty without a reason.
+    fn why(&self) -> String {
+        self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"))
+    }
 }
 
 impl Refusals {
@@ -38,23 +48,29 @@ impl Refusals {
             return None;
         }
         let why = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
-        let argument = reason.map_or(String::new(), |reason| reason.argument);
+        let argument = reason.as_ref().map_or(String::new(), |reason| reason.argument.clone());
         self.last.insert(rank, format!("{name} has returned {} at {at}{why}", code.c_name()));
         let mut is_first = false;
         let refused = self.kinds.entry((name, code, argument)).or_insert_with(|| {
             is_first = true;
-            Refused { count: 0, rank, at, why }
+            Refused { count: 0, rank, at, reason }
         });
         refused.count += 1;
-        is_first.then(|| format!("{name} returns {} to rank {rank} at {at}{}", code.c_name(), refused.why))
+        is_first.then(|| format!("{name} returns {} to rank {rank} at {at}{why}", code.c_name()))
     }
 
     /// A sentence for each function, code and argument.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
-        self.kinds.iter().map(|((name, code, _), Refused { count, rank, at, why })| {
+        self.kinds().map(|(name, code, refused)| {
+            let Refused { count, rank, at, .. } = refused;
             let times = if *count == 1 { "once".into() } else { format!("{count} times, first") };
-            format!("{name} has returned {}, {times} to rank {rank} at {at}{why}", code.c_name())
+            format!("{name} has returned {}, {times} to rank {rank} at {at}{}", code.c_name(), refused.why())
         })
+    }
+
+    /// The refusals of each function, code and argument.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, ReturnCode, &Refused)> {
+        self.kinds.iter().map(|((name, code, _), refused)| (*name, *code, refused))
     }
 
     /// A sentence about the last call of a rank that was refused.

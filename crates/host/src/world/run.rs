@@ -1,5 +1,6 @@
 //! The ranks in the event loop, and the world that users see.
 
+use super::refusals::Refusals;
 use std::sync::Arc;
 
 use abi::portals::ReturnCode;
@@ -181,14 +182,9 @@ impl World {
         self.processes.job.loosened()
     }
 
-    /// A sentence about the last call of a rank that was refused.
-    pub fn last_refusal(&self, rank: usize) -> Option<&str> {
-        self.processes.refusals.last(rank)
-    }
-
-    /// A sentence for each function that has refused a call, its return code, and the argument.
-    pub fn refusals(&self) -> impl Iterator<Item = String> {
-        self.processes.refusals.sentences()
+    /// Returns the calls that were refused.
+    pub fn refusals(&self) -> &Refusals {
+        &self.processes.refusals
     }
 
     /// Writes the timeline, if one was asked for.
