@@ -6,6 +6,7 @@
 //!
 //! A thread that evidently computes, as it comes to new places in memory or calls the kernel, may use far more CPU time.
 
+use super::busy_wait::REST;
 use super::drift::{Adrift, Computing, Loosened};
 use super::memory_loop::Loop;
 use super::process::{self, Activity, tasks, timed_sleep};
@@ -118,6 +119,7 @@ impl Job {
         let due = |(tid, state): (&u32, &Adrift)| (state.inspect_at <= Instant::now()).then_some(*tid);
         let due: Vec<u32> = self.ranks[rank].adrift.iter().filter_map(due).collect();
         for tid in due {
+            let began = Instant::now();
             let disturbed = self.disturbed(rank);
             let waited_for = matches!(self.ranks[rank].process, Process::Alive(pid) if pid == tid);
             let found = StoppedThread::stop(tid, waited_for, &disturbed)
@@ -134,7 +136,7 @@ impl Job {
                 }
                 _ => {
                     state.turn = None;
-                    state.rest = (state.rest * 2).min(LONGEST_REST);
+                    state.rest = (state.rest * 2).min(LONGEST_REST).max(began.elapsed() * REST);
                     state.inspect_at = Instant::now() + state.rest;
                 }
             }
@@ -152,6 +154,7 @@ impl Job {
             return false;
         }
         let held = std::mem::take(&mut self.ranks[rank].held);
+        let looks = self.ranks[rank].history.looks;
         let disturbed = self.disturbed(rank);
         let (mut kept, mut goes_on) = (Vec::new(), false);
         let mut turns = Vec::new();
@@ -162,7 +165,7 @@ impl Job {
                 turns.push(poller);
             } else {
                 let hold = poller.hold * 2;
-                if poller.polls_again(&disturbed) {
+                if poller.polls_again(looks, &disturbed) {
                     kept.push(PollingThread { hold, since: Instant::now(), ..poller });
                 } else {
                     goes_on = true;

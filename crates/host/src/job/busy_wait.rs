@@ -32,7 +32,7 @@ const EAGER: Duration = Duration::from_micros(500);
 const BUSY: u32 = 9;
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// How many times as long as an inspection has taken a rank computes at least until the next one.
-const REST: u32 = 10;
+pub(super) const REST: u32 = 4;
 /// The longest time between two inspections.
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
@@ -97,7 +97,7 @@ impl Job {
         let mut unseen = None;
         for tid in steps::running_threads(*caller_pid, waits) {
             match StoppedThread::stop(tid, waited_for(tid), &disturbed) {
-                Ok(thread) => stopped.push((tid, Walk::new(&thread, silence.looks), thread)),
+                Ok(thread) => stopped.push((tid, Walk::new(&thread, silence.looks.max(history.looks)), thread)),
                 Err(NoLoop::Denied) => {
                     unseen = Some(rank);
                     computing.push(Computing { tid, at: 0, code: BTreeSet::new(), is_suspect: false });
@@ -137,6 +137,9 @@ impl Job {
             self.unseen.get_or_insert(rank);
         }
         let Rank { silence, history, held, .. } = &mut self.ranks[rank];
+        if !found.is_empty() {
+            history.looks = history.looks.max(silence.looks);
+        }
         silence.looks += 1;
         // A loop that may end by itself must be found twice, or as before: it may be part of a longer computation.
         if found.iter().any(|poller| !poller.polls.endless) {

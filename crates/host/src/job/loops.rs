@@ -23,14 +23,16 @@ const FEW: usize = 24;
 /// The number of status flags.
 const FLAGS: usize = 32;
 
-/// A system call that reads a clock, and the address to which it writes the time.
-type Clock = (i64, fn(&Registers) -> u64);
+/// A system call that reads a clock, and the place to which it writes the time.
+type Clock = (i64, fn(&Registers) -> Place);
 
-/// The system calls that read a clock, each with the argument that is the address of the result.
-const CLOCKS: [Clock; 3] = [
-    (libc::SYS_clock_gettime, |registers| registers.rsi),
-    (libc::SYS_gettimeofday, |registers| registers.rdi),
-    (libc::SYS_time, |registers| registers.rdi),
+/// The system calls that read a clock.
+const CLOCKS: [Clock; 5] = [
+    (libc::SYS_clock_gettime, |registers| Place { address: registers.rsi, length: 16 }),
+    (libc::SYS_gettimeofday, |registers| Place { address: registers.rdi, length: 16 }),
+    (libc::SYS_time, |registers| Place { address: registers.rdi, length: 8 }),
+    (libc::SYS_getrusage, |registers| Place { address: registers.rsi, length: size_of::<libc::rusage>() as u64 }),
+    (libc::SYS_times, |registers| Place { address: registers.rdi, length: size_of::<libc::tms>() as u64 }),
 ];
 /// System calls whose results carry no information: they only let others run or time pass.
 const PAUSES: [i64; 3] = [libc::SYS_sched_yield, libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
@@ -330,10 +332,11 @@ impl Flow {
         let clock = CLOCKS.iter().find(|(clock, _)| *clock == number);
         if let Some((_, at)) = clock {
             self.clock = true;
-            self.write(Place { address: at(registers), length: 16 }, CHANGES);
+            self.write(at(registers), CHANGES);
         }
         // Results of other system calls may end the loop.
-        let tells_nothing = PAUSES.contains(&number) || clock.is_some_and(|&(clock, _)| clock != libc::SYS_time);
+        let tells = [libc::SYS_time, libc::SYS_times].contains(&number);
+        let tells_nothing = PAUSES.contains(&number) || clock.is_some() && !tells;
         self.registers[Register::RAX as usize] = if tells_nothing { 0 } else { CHANGES };
         for clobbered in [Register::RCX, Register::R11] {
             self.registers[clobbered as usize] = 0;
@@ -365,7 +368,7 @@ fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
             let number = step.registers.rax as i64;
             CLOCKS.iter().find(|(clock, _)| *clock == number).map(|(_, at)| at(&step.registers))
         })
-        .flat_map(|address| Place { address, length: 16 }.bytes())
+        .flat_map(Place::bytes)
         .collect();
     // The first value of each place, and the first and the last iteration that has read it.
     let mut seen = BTreeMap::new();

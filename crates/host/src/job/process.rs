@@ -10,6 +10,10 @@ use std::time::Duration;
 /// `__WALL`: waits also for traced threads of other processes.
 pub const ANY_THREAD: WaitIdOptions = WaitIdOptions::from_bits_retain(libc::__WALL as u32);
 
+/// [`ANY_THREAD`] of those that this thread has started or traces (`__WNOTHREAD`).
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
+pub const ANY_OWN_THREAD: WaitIdOptions = WaitIdOptions::from_bits_retain((libc::__WALL | libc::__WNOTHREAD) as u32);
+
 /// Returns the number of a process or thread as the system calls take it; `None` if none can have this number.
 pub fn process_id(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)

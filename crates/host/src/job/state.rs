@@ -145,6 +145,8 @@ pub(super) struct PollingHistory {
     pub(super) closed: BTreeSet<BTreeSet<Place>>,
     /// Whether the last inspection found the rank polling.
     pub(super) eager: bool,
+    /// The number of inspections before the one that found its last loop.
+    pub(super) looks: u32,
     /// The code of threads that have held simulated time back for long.
     pub(super) slow_code: BTreeSet<u64>,
 }

@@ -1,7 +1,7 @@
 //! Instructions that a thread has executed.
 
 use super::memory_loop::{Place, Value};
-use iced_x86::{FlowControl, Instruction, Register};
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use libc::user_regs_struct as Registers;
 
 /// A read access of an instruction.
@@ -65,6 +65,11 @@ impl Step {
     /// Returns the places that were written.
     pub fn written(&self) -> impl Iterator<Item = Place> {
         self.writes.iter().map(|write| write.place)
+    }
+
+    /// Whether it calls the kernel.
+    pub fn calls_the_kernel(&self) -> bool {
+        matches!(self.instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int)
     }
 
     /// Whether it reads data: neither thread-local data, nor an address to go to.

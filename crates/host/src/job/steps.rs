@@ -9,8 +9,7 @@ use std::cell::Cell;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long the end of a step is awaited without sleeping. A step that takes longer may be a system call that sleeps, and
-/// is checked once every [`PAUSE`].
+/// How long the end of a system call is awaited without sleeping. One that takes longer may sleep, and is checked once every [`PAUSE`].
 const BRISK: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -140,12 +139,19 @@ impl StoppedThread {
         }
     }
 
-    /// Executes one instruction.
-    pub(super) fn step(&self, disturbed: &dyn Fn() -> bool) -> Result<(), NoLoop> {
+    /// Executes one instruction. `may_sleep` tells whether it may be a system call.
+    pub(super) fn step(&self, may_sleep: bool, disturbed: &dyn Fn() -> bool) -> Result<(), NoLoop> {
         loop {
             // A signal for the thread comes before its instruction.
             if ptrace::request(self.tid, Request::Step(self.signal.take())).is_err() {
                 return Err(NoLoop::Disturbed);
+            }
+            // Any other instruction is over soon. On a busy machine sleeping until then takes far less time than asking: a thread that
+            // yields its processor waits for the others. All children are awaited, as a process does not end before its traced threads.
+            if !may_sleep {
+                let options =
+                    WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | process::ANY_OWN_THREAD;
+                let _ = waitid(WaitId::All, options);
             }
             if self.wait(disturbed)? == Stop::Trap {
                 return Ok(());

@@ -5,9 +5,7 @@ use super::memory_loop::{Loop, NoLoop, Place, Polled};
 use super::recurrence::{self, Recurrence};
 use super::step::{Access, Step, Write, register_value};
 use super::steps::StoppedThread;
-use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
-};
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -99,11 +97,15 @@ impl Walk {
                     Ends::Chance if self.steps.len() >= FEW_STEPS && self.fresh_share() == 0.0 => {
                         return self.inferred(thread, waits, disturbed);
                     }
+                    // It is not stopped, and more steps would show no more.
+                    Ends::Work if self.steps.len() >= FEW_STEPS && self.fresh_share() < RARELY => {
+                        return Err(NoLoop::Suspect);
+                    }
                     Ends::Chance | Ends::Work => self.suspect = Some(waits),
                 }
             }
             let step = self.code.decode(thread, registers);
-            if (self.steps.is_empty() || step.instruction.mnemonic() == Mnemonic::Syscall)
+            if (self.steps.is_empty() || step.calls_the_kernel())
                 && let Some(obstacle) = thread.obstacle(&registers)
             {
                 self.recurrence.forget(self.steps.len());
@@ -116,7 +118,9 @@ impl Walk {
                 self.places_by_chunk.push(self.places.len());
             }
             self.steps.push(step);
-            thread.step(disturbed)?;
+            // The first one may begin an interrupted system call again.
+            let may_sleep = self.steps.len() == 1 || self.steps.last().is_some_and(Step::calls_the_kernel);
+            thread.step(may_sleep, disturbed)?;
             self.code.complete(thread, self.steps.last_mut());
             self.recurrence.note(&self.steps);
         }
@@ -124,7 +128,9 @@ impl Walk {
             Some(waits) if waits.ends == Ends::Chance && self.fresh_share() == 0.0 => {
                 self.inferred(thread, waits, disturbed)
             }
-            Some(_) if self.fresh_share() < RARELY => Err(NoLoop::Suspect),
+            suspect if self.fresh_share() < RARELY && (suspect.is_some() || self.calls_the_kernel()) => {
+                Err(NoLoop::Suspect)
+            }
             _ => Err(NoLoop::Computes),
         }
     }
@@ -137,6 +143,11 @@ impl Walk {
     /// Returns the addresses of the instructions so far.
     pub fn code(&self) -> BTreeSet<u64> {
         self.visits.keys().copied().collect()
+    }
+
+    /// Whether it calls the kernel, which a thread that computes seldom does.
+    fn calls_the_kernel(&self) -> bool {
+        self.steps.iter().any(Step::calls_the_kernel)
     }
 
     /// Returns how many places were new in the second half of the steps, for each step.
@@ -184,7 +195,8 @@ impl Walk {
             if let Some(obstacle) = thread.obstacle(&registers) {
                 return Err(obstacle);
             }
-            thread.step(disturbed)?;
+            let may_sleep = self.code.decode(thread, registers).calls_the_kernel();
+            thread.step(may_sleep, disturbed)?;
         }
         // The value that the loop has read counts, as another thread may have written the place since. Places that
         // the loop itself writes are read again.
@@ -213,7 +225,7 @@ fn exact(thread: &StoppedThread, period: &[Step], disturbed: &dyn Fn() -> bool) 
         if let Some(obstacle) = thread.obstacle(&registers) {
             return Err(obstacle);
         }
-        thread.step(disturbed)?;
+        thread.step(step.calls_the_kernel(), disturbed)?;
     }
     let code = period.iter().map(|step| step.registers.rip).collect();
     let reads = recurrence::polled(period, standing);

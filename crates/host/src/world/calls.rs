@@ -76,7 +76,9 @@ impl Processes {
             Step::Reply(Time::ZERO, reply)
                 if is_question(call.op) && self.ranks[rank].asks_too_often(cluster.now()) =>
             {
-                Step::Reply(cluster.charge(rank, [cluster.costs().poll()]), reply)
+                let delay = cluster.charge(rank, [cluster.costs().poll()]);
+                self.ranks[rank].charge_question(cluster.now() + delay);
+                Step::Reply(delay, reply)
             }
             step => step,
         }

@@ -35,7 +35,7 @@ pub struct Rank {
     pub next_queue: usize,
     /// What its threads have looked at last.
     pub watched: Watched,
-    /// The number of free questions that it has asked at a time.
+    /// The number of questions that it has asked until a time, with no other time between them than theirs.
     questions: (Time, u32),
     /// Whether its CPU is completing what an rdma card has left to it.
     completing: bool,
@@ -51,10 +51,15 @@ const FREE_QUESTIONS: u32 = 1000;
 impl Rank {
     /// Takes note of a question about an object. Returns whether it is no longer free.
     pub fn asks_too_often(&mut self, now: Time) -> bool {
-        let (at, count) = &mut self.questions;
-        *count = if *at == now { *count + 1 } else { 1 };
-        *at = now;
+        let (until, count) = &mut self.questions;
+        *count = if now <= *until { (*count + 1).min(FREE_QUESTIONS + 1) } else { 1 };
+        *until = now.max(*until);
         *count > FREE_QUESTIONS
+    }
+
+    /// Takes note that a question takes until `end`. The next one is not free either if it comes at once.
+    pub fn charge_question(&mut self, end: Time) {
+        self.questions.0 = end.max(self.questions.0);
     }
 }
 
