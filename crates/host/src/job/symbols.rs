@@ -1,22 +1,36 @@
 //! Names of places in the code of a process.
 
-use object::{Object, ObjectSegment, ObjectSymbol};
+use gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
+use object::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use std::borrow::Cow;
 use std::fs;
 
-/// Describes an instruction of a process: its function with an offset, and the file that has it. Without them it is the address.
+/// An instruction in a file of code.
+struct Found {
+    /// The function with an offset, or the offset in the file.
+    name: String,
+    path: String,
+    /// The file and the line of its source, if the file has information for debuggers.
+    line: Option<String>,
+}
+
+/// Describes an instruction of a process: its function with an offset, the file that has it, and its source. Without them it is the address.
 pub fn describe(pid: u32, address: u64) -> String {
     if address == 0 {
         return "an unknown place".into();
     }
-    let known = find(pid, address).map(|(name, path)| match path.rsplit_once('/') {
-        Some((_, file)) => format!("{name} in {file}"),
-        None => format!("{name} in {path}"),
+    let known = find(pid, address).map(|Found { name, path, line }| {
+        let line = line.map(|line| format!(" ({line})")).unwrap_or_default();
+        format!("{name} in {}{line}", last_part(&path))
     });
     known.unwrap_or_else(|| format!("address {address:#x}"))
 }
 
-/// Returns the function of an instruction, with an offset, and the path of its file.
-fn find(pid: u32, address: u64) -> Option<(String, String)> {
+fn last_part(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, last)| last)
+}
+
+fn find(pid: u32, address: u64) -> Option<Found> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     let (offset, path) = maps.lines().find_map(|line| {
         // "start-end rights offset device inode path" (proc(5))
@@ -27,18 +41,47 @@ fn find(pid: u32, address: u64) -> Option<(String, String)> {
         let path = words.nth(2)?;
         (start..end).contains(&address).then(|| (address - start + offset, path.to_owned()))
     })?;
-    let name = symbol(&path, offset).unwrap_or_else(|| format!("{offset:#x}"));
-    Some((name, path))
+    let bytes = fs::read(&path).unwrap_or_default();
+    let file = File::parse(&*bytes).ok();
+    let address = file.as_ref().and_then(|file| {
+        file.segments().find_map(|segment| {
+            let (start, length) = segment.file_range();
+            (start..start + length).contains(&offset).then(|| segment.address() + (offset - start))
+        })
+    });
+    let known = file.as_ref().zip(address);
+    let name = known.and_then(|(file, address)| function(file, address)).unwrap_or_else(|| format!("{offset:#x}"));
+    Some(Found { name, path, line: known.and_then(|(file, address)| line(file, address)) })
 }
 
-/// Returns the function that has the byte at this offset of an ELF file, with the distance from its beginning.
-fn symbol(path: &str, offset: u64) -> Option<String> {
-    let bytes = fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let address = file.segments().find_map(|segment| {
-        let (start, length) = segment.file_range();
-        (start..start + length).contains(&offset).then(|| segment.address() + (offset - start))
-    })?;
+/// Returns the line of the source of an instruction, after the name of its file.
+fn line(file: &File<'_>, address: u64) -> Option<String> {
+    let section = |id: SectionId| -> Result<Cow<'_, [u8]>, object::Error> {
+        file.section_by_name(id.name()).map_or(Ok(Cow::default()), |section| section.uncompressed_data())
+    };
+    let sections = DwarfSections::load(section).ok()?;
+    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
+    let mut units = dwarf.units();
+    while let Some(header) = units.next().ok()? {
+        let unit = dwarf.unit(header).ok()?;
+        let Some(program) = unit.line_program.clone() else { continue };
+        let (mut rows, mut before) = (program.rows(), None);
+        while let Some((header, row)) = rows.next_row().ok()? {
+            if let Some((start, number, line)) = before
+                && (start..row.address()).contains(&address)
+            {
+                let name = dwarf.attr_string(&unit, header.file(number)?.path_name()).ok()?.to_string_lossy();
+                return Some(format!("{}:{line}", last_part(&name)));
+            }
+            let place = || row.line().map(|line| (row.address(), row.file_index(), line));
+            before = if row.end_sequence() { None } else { place() };
+        }
+    }
+    None
+}
+
+/// Returns the function that has an instruction, with the distance from its beginning.
+fn function(file: &File<'_>, address: u64) -> Option<String> {
     let functions =
         file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == object::SymbolKind::Text);
     let function = functions.filter(|symbol| symbol.address() <= address).max_by_key(ObjectSymbol::address)?;
