@@ -8,7 +8,7 @@
 
 use super::busy_wait::REST;
 use super::drift::{Adrift, Computing, Loosened};
-use super::memory_loop::Loop;
+use super::memory_loop::{Loop, Place};
 use super::process::{self, Activity, tasks, timed_sleep};
 use super::spec::PATIENCE;
 use super::state::{Job, PollingThread, Process, Rank};
@@ -144,7 +144,7 @@ impl Job {
     }
 
     /// Looks again at the threads of a rank that have been stopped for long: that a thread waits is only inferred. Those whose loops can end by
-    /// themselves run for a moment. Returns whether one goes on.
+    /// themselves run for a moment, and those that may hold a lock for which another thread waits. Returns whether one goes on.
     ///
     /// A thread whose place was written is not looked at: it goes on at the simulated time at which it notices that.
     pub(super) fn verify_held(&mut self, rank: usize) -> bool {
@@ -153,19 +153,23 @@ impl Job {
         if silence.is_written || posted.is_some() || !held.iter().any(due) {
             return false;
         }
+        let pid = self.ranks[rank].caller_pid;
+        let awaited: Vec<u64> =
+            tasks(pid).unwrap_or_default().into_iter().filter_map(|tid| process::futex_of(pid, tid)).collect();
+        let is_awaited = |place: &Place| awaited.iter().any(|word| place.bytes().contains(word));
+        let may_hold = |polls: &Loop| polls.reads.iter().any(|(place, polled)| polled.is_own && is_awaited(place));
         let held = std::mem::take(&mut self.ranks[rank].held);
-        let looks = self.ranks[rank].history.looks;
         let disturbed = self.disturbed(rank);
         let (mut kept, mut goes_on) = (Vec::new(), false);
         let mut turns = Vec::new();
         for mut poller in held {
             if !due(&poller) {
                 kept.push(poller);
-            } else if !poller.polls.endless {
+            } else if !poller.polls.endless || may_hold(&poller.polls) {
                 turns.push(poller);
             } else {
                 let hold = poller.hold * 2;
-                if poller.polls_again(looks, &disturbed) {
+                if poller.polls_again(&disturbed) {
                     kept.push(PollingThread { hold, since: Instant::now(), ..poller });
                 } else {
                     goes_on = true;

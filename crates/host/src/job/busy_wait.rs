@@ -20,7 +20,7 @@ use super::memory_loop::{NoLoop, Place};
 use super::process;
 use super::state::{Job, PollingThread, Process, Rank};
 use super::steps::{self, StoppedThread};
-use super::walk::Walk;
+use super::walk::{Walk, recall};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -33,6 +33,9 @@ const BUSY: u32 = 9;
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// How many times as long as an inspection has taken a rank computes at least until the next one.
 pub(super) const REST: u32 = 4;
+/// How often a thread must have been stopped in loops for one of several that waits by habit. It then no longer holds time back where
+/// it was stopped, even if its loops look different each time: each look takes far longer than a poll.
+const RECORD: u32 = 24;
 /// The longest time between two inspections.
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
@@ -77,6 +80,8 @@ impl Job {
                 let rest = quantum.max(run).min(LONGEST_REST).max(cpu * REST);
                 silence.inspect_after = now + rest;
                 if let Some(left) = self.cut_loose(rank, computing) {
+                    // It goes on as if it had been found polling.
+                    self.ranks[rank].history.eager = left.is_zero();
                     self.ranks[rank].silence.inspect_after = now + rest.min(left.max(EAGER)).max(cpu);
                 }
             }
@@ -108,18 +113,30 @@ impl Job {
         }
         let has_others = process::thread_count(*caller_pid).is_none_or(|count| count > 1);
         let (mut found, mut others) = (Vec::new(), Vec::new());
-        let mut is_disturbed = false;
+        let (mut is_disturbed, mut needed, mut waiters) = (false, None, BTreeSet::new());
         while !stopped.is_empty() && !is_disturbed {
             let count = stopped.len();
             let mut blocked = Vec::new();
             for (tid, mut walk, thread) in stopped {
-                match walk.find_loop(&thread, None, &disturbed) {
+                let known = history.recent.get(&tid);
+                let recalled = known.and_then(|known| recall(&thread, known, &disturbed));
+                let within = known.filter(|known| recalled.is_none() && has_others && known.stops >= RECORD);
+                if let Some(at) = within.and_then(|known| known.place_of(&thread)) {
+                    computing.push(Computing { tid, at, code: BTreeSet::from([at]), is_suspect: true });
+                    waiters.insert(at);
+                    others.push(thread);
+                    continue;
+                }
+                match recalled.map_or_else(|| walk.find_loop(&thread, None, &disturbed), Ok) {
                     // It is known that no card writes what the loop polls, and not when somebody else does.
                     Ok(polls) if !polls.endless && history.closed.contains(&places(&polls)) => {
                         computing.push(Computing { tid, at: walk.at(), code: polls.code, is_suspect: has_others });
                         others.push(thread);
                     }
-                    Ok(polls) => found.push(PollingThread::new(thread, polls)),
+                    Ok(polls) => {
+                        needed = needed.max(walk.looks_needed());
+                        found.push(PollingThread::new(thread, polls));
+                    }
                     Err(NoLoop::Blocks) => blocked.push((tid, walk, thread)),
                     Err(NoLoop::Disturbed) => is_disturbed = true,
                     Err(verdict) => {
@@ -137,24 +154,27 @@ impl Job {
             self.unseen.get_or_insert(rank);
         }
         let Rank { silence, history, held, .. } = &mut self.ranks[rank];
-        if !found.is_empty() {
-            history.looks = history.looks.max(silence.looks);
+        if let Some(needed) = needed {
+            history.looks = needed;
         }
         silence.looks += 1;
+        history.slow_code.extend(waiters);
         // A loop that may end by itself must be found twice, or as before: it may be part of a longer computation.
         if found.iter().any(|poller| !poller.polls.endless) {
             let reads: BTreeSet<Place> = found.iter().flat_map(|poller| poller.polls.reads.keys()).copied().collect();
             // The other places that it looks at may differ from round to round.
-            let known = history.loops.contains(&reads) || !silence.suspect.is_disjoint(&reads);
+            let known = history.is_known_loop(&reads) || !silence.suspect.is_disjoint(&reads);
             silence.suspect.clone_from(&reads);
             if !known {
                 found.retain(|poller| poller.polls.endless);
+                found.iter().for_each(|poller| history.note_recent(poller.thread.tid(), &poller.polls));
                 held.extend(found);
                 return Finding::Computes(computing);
             }
             history.note_loop(reads);
         }
         let none = found.is_empty();
+        found.iter().for_each(|poller| history.note_recent(poller.thread.tid(), &poller.polls));
         held.extend(found);
         if is_disturbed {
             return Finding::Disturbed;

@@ -89,9 +89,8 @@ impl Job {
             return false;
         }
         let mut held = std::mem::take(&mut self.ranks[rank].held);
-        let looks = self.ranks[rank].history.looks;
         let disturbed = self.disturbed(rank);
-        held.retain_mut(|poller| !changed(poller) || poller.polls_again(looks, &disturbed));
+        held.retain_mut(|poller| !changed(poller) || poller.polls_again(&disturbed));
         drop(disturbed);
         self.ranks[rank].held = held;
         let silence = &mut self.ranks[rank].silence;
@@ -106,9 +105,9 @@ pub(super) fn places(polls: &Loop) -> BTreeSet<Place> {
 }
 
 impl PollingThread {
-    /// Steps the thread, as after `looks` inspections. Returns whether it goes on polling in the same loop.
-    pub(super) fn polls_again(&mut self, looks: u32, disturbed: &dyn Fn() -> bool) -> bool {
-        let again = Walk::new(&self.thread, looks).find_loop(&self.thread, Some(&self.polls.code), disturbed).ok();
+    /// Steps the thread. Returns whether it goes on polling in the same loop.
+    pub(super) fn polls_again(&mut self, disturbed: &dyn Fn() -> bool) -> bool {
+        let again = Walk::new(&self.thread, 0).find_loop(&self.thread, Some(&self.polls.code), disturbed).ok();
         again.filter(|again| again.endless == self.polls.endless).map(|again| self.polls = again).is_some()
     }
 }

@@ -40,6 +40,7 @@ pub enum NoLoop {
 }
 
 /// A loop that polls memory.
+#[derive(Clone)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub struct Loop {
     /// The places that it polls.
@@ -48,9 +49,12 @@ pub struct Loop {
     pub endless: bool,
     /// The addresses of its instructions.
     pub code: BTreeSet<u64>,
+    /// The instruction before which the thread stands, and its stack pointer there.
+    pub stands: (u64, u64),
 }
 
 /// A polled place, when the thread was stopped.
+#[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub struct Polled {
     /// Its contents; `None` if they cannot be read from outside of the process.

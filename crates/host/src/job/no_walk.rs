@@ -1,8 +1,21 @@
 //! The replacement of `walk.rs` for processors other than x86-64, on which threads cannot be stepped.
 
 use super::memory_loop::{Loop, NoLoop};
+use super::state::Recent;
 use super::steps::StoppedThread;
 use std::collections::BTreeSet;
+
+impl Recent {
+    /// Returns the address of a thread's next instruction if it is in one of the loops.
+    pub fn place_of(&self, thread: &StoppedThread) -> Option<u64> {
+        match *thread {}
+    }
+}
+
+/// Steps a thread to where it stood in a loop.
+pub fn recall(thread: &StoppedThread, _known: &Recent, _disturbed: &dyn Fn() -> bool) -> Option<Loop> {
+    match *thread {}
+}
 
 /// The steps of a thread. No value of this type exists.
 pub enum Walk {}
@@ -23,6 +36,11 @@ impl Walk {
         _within: Option<&BTreeSet<u64>>,
         _disturbed: &dyn Fn() -> bool,
     ) -> Result<Loop, NoLoop> {
+        match *self {}
+    }
+
+    /// Returns the number of inspections after which a walk takes as many steps as this one; `None` if it has none.
+    pub fn looks_needed(&self) -> Option<u32> {
         match *self {}
     }
 

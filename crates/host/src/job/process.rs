@@ -115,6 +115,13 @@ pub fn waits_for_futex(pid: u32, tid: u32) -> bool {
     sleeps(pid, tid) && matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))
 }
 
+/// Returns the address for which a thread waits in a futex call.
+pub fn futex_of(pid: u32, tid: u32) -> Option<u64> {
+    let (number, first) = system_call(pid, tid)?;
+    let address = first.strip_prefix("0x")?;
+    (number == libc::SYS_futex).then(|| u64::from_str_radix(address, 16).ok()).flatten()
+}
+
 /// Whether a thread sleeps and was not woken (`/proc/PID/stat`; a name in parentheses, which may hold any byte, is before the state).
 fn sleeps(pid: u32, tid: u32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();

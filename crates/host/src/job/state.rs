@@ -15,7 +15,7 @@ use super::shared::{Payload, Shared};
 use super::spec::JobSpec;
 use super::steps::StoppedThread;
 use abi::mailbox::Op;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -139,27 +139,56 @@ pub(super) struct SilentPeriod {
 /// What is known from earlier silent periods of a rank.
 #[derive(Default)]
 pub(super) struct PollingHistory {
-    /// The places polled by each group of loops that could end by themselves, when they were stopped.
-    pub(super) loops: BTreeSet<BTreeSet<Place>>,
+    /// The places polled by loops that could end by themselves, when they were stopped.
+    loops: BTreeSet<Place>,
     /// The places polled by each loop that could end by itself, if no card could write them.
     pub(super) closed: BTreeSet<BTreeSet<Place>>,
     /// Whether the last inspection found the rank polling.
     pub(super) eager: bool,
+    /// The loops in which each thread was stopped last.
+    pub(super) recent: BTreeMap<u32, Recent>,
     /// The number of inspections before the one that found its last loop.
     pub(super) looks: u32,
     /// The code of threads that have held simulated time back for long.
     pub(super) slow_code: BTreeSet<u64>,
 }
 
+/// The loops in which a thread was stopped.
+#[derive(Default)]
+pub struct Recent {
+    /// The last ones, the latest first.
+    pub loops: VecDeque<Loop>,
+    /// The number of times that it was stopped.
+    pub(super) stops: u32,
+}
+
+/// The number of loops that are remembered for each thread.
+const RECENT: usize = 4;
 /// The number of groups of places that are remembered for each rank.
 const LOOPS: usize = 256;
+/// The number of places that are remembered for each rank.
+const PLACES: usize = 8192;
 
 impl PollingHistory {
     /// Takes note of loops that could end by themselves and poll these places.
     pub(super) fn note_loop(&mut self, places: BTreeSet<Place>) {
-        if self.loops.len() < LOOPS {
-            self.loops.insert(places);
+        if self.loops.len() < PLACES {
+            self.loops.extend(places);
         }
+    }
+
+    /// Whether most of these places were polled by loops that could end by themselves.
+    pub(super) fn is_known_loop(&self, places: &BTreeSet<Place>) -> bool {
+        self.loops.intersection(places).count() * 2 > places.len()
+    }
+
+    /// Takes note that a thread is stopped in a loop.
+    pub(super) fn note_recent(&mut self, tid: u32, polls: &Loop) {
+        let recent = self.recent.entry(tid).or_default();
+        recent.stops += 1;
+        recent.loops.retain(|other| other.stands != polls.stands);
+        recent.loops.truncate(RECENT - 1);
+        recent.loops.push_front(polls.clone());
     }
 
     /// Takes note that no card can write what a loop polls that could end by itself.

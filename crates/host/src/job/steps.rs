@@ -219,6 +219,12 @@ impl StoppedThread {
         (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & !mask("SigIgn:") != 0
     }
 
+    /// Whether the next instruction is a system call.
+    pub(super) fn calls_next(&self, registers: &Registers) -> bool {
+        let mut instruction = [0; 2];
+        self.read(registers.rip, &mut instruction) == 2 && instruction == SYSCALL
+    }
+
     /// Returns how the next instruction, or the system call in which the thread is, may wait for something else than time: such a step
     /// might only end when the simulator, or another thread, has done something.
     pub(super) fn obstacle(&self, registers: &Registers) -> Option<NoLoop> {
@@ -229,8 +235,7 @@ impl StoppedThread {
                 number => (!SLEEPS.contains(&number)).then_some(NoLoop::Computes),
             };
         }
-        let mut instruction = [0; 2];
-        if self.read(registers.rip, &mut instruction) != 2 || instruction != SYSCALL {
+        if !self.calls_next(registers) {
             return None;
         }
         let not_waiting = |descriptor: u64| {

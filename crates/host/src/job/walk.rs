@@ -3,6 +3,7 @@
 use super::loops::{self, Ends, Exempt};
 use super::memory_loop::{Loop, NoLoop, Place, Polled};
 use super::recurrence::{self, Recurrence};
+use super::state::Recent;
 use super::step::{Access, Step, Write, register_value};
 use super::steps::StoppedThread;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess};
@@ -28,6 +29,8 @@ const CHUNK: usize = 20;
 /// The number of new places for each step of a thread that computes, and of one that comes back to the same places.
 const OFTEN: f64 = 1.0 / 16.0;
 const RARELY: f64 = 1.0 / 64.0;
+/// The number of instructions after which a thread is not in a loop that is known.
+const RECALL: usize = 1000;
 /// The smallest number of iterations of a loop that are inspected.
 const ROUNDS: usize = 4;
 /// The largest number of different places that a polling loop accesses.
@@ -47,6 +50,8 @@ pub struct Walk {
     places_by_chunk: Vec<usize>,
     exempt: Exempt,
     most_steps: usize,
+    /// The longest time of a search, and the end of the one that goes on.
+    longest: Duration,
     until: Instant,
     /// The loop that may be one that waits, and may end by itself.
     suspect: Option<loops::Waits>,
@@ -64,7 +69,8 @@ impl Walk {
             places_by_chunk: Vec::new(),
             exempt: exempt(thread.tid()),
             most_steps: MORE_STEPS << looks.min(MOST_LOOKS),
-            until: Instant::now() + LONGEST * (1 << looks.min(MOST_LOOKS)),
+            longest: LONGEST * (1 << looks.min(MOST_LOOKS)),
+            until: Instant::now(),
             suspect: None,
         }
     }
@@ -81,6 +87,7 @@ impl Walk {
         within: Option<&BTreeSet<u64>>,
         disturbed: &dyn Fn() -> bool,
     ) -> Result<Loop, NoLoop> {
+        self.until = Instant::now() + self.longest;
         while self.goes_on() {
             let registers = thread.registers()?;
             let head = registers.rip;
@@ -88,8 +95,7 @@ impl Walk {
                 return Err(NoLoop::Computes);
             }
             if let Some(from) = self.recurrence.find(&self.steps, &registers, || thread.vectors()) {
-                let period = self.steps.split_off(from);
-                return exact(thread, &period, disturbed);
+                return exact(thread, &self.steps[from..], disturbed);
             }
             if let Some(waits) = self.judge(&registers) {
                 match waits.ends {
@@ -133,6 +139,12 @@ impl Walk {
             }
             _ => Err(NoLoop::Computes),
         }
+    }
+
+    /// Returns the number of inspections after which a walk takes as many steps as this one; `None` if it has none.
+    pub fn looks_needed(&self) -> Option<u32> {
+        let enough = (0..MOST_LOOKS).find(|&looks| self.steps.len() <= MORE_STEPS << looks);
+        (!self.steps.is_empty()).then(|| enough.unwrap_or(MOST_LOOKS))
     }
 
     /// Returns the address of the last instruction.
@@ -210,8 +222,44 @@ impl Walk {
             (place, Polled { seen, is_own })
         };
         let reads = waits.places.into_iter().map(read).collect();
-        Ok(Loop { reads, endless: waits.ends == Ends::Writes, code })
+        Ok(Loop { reads, endless: waits.ends == Ends::Writes, code, stands: standing_of(thread)? })
     }
+}
+
+/// Returns the instruction before which a thread stands, and its stack pointer.
+fn standing_of(thread: &StoppedThread) -> Result<(u64, u64), NoLoop> {
+    thread.registers().map(|registers| (registers.rip, registers.rsp))
+}
+
+impl Recent {
+    /// Returns the address of a thread's next instruction if it is in one of the loops.
+    pub fn place_of(&self, thread: &StoppedThread) -> Option<u64> {
+        let at = thread.registers().ok()?.rip;
+        self.loops.iter().any(|polls| polls.code.contains(&at)).then_some(at)
+    }
+}
+
+/// Steps a thread that is in one of the loops in which it was stopped before to where it stood then. Returns the loop if what it polls
+/// has not changed since: it would be found again, after far more steps.
+pub fn recall(thread: &StoppedThread, known: &Recent, disturbed: &dyn Fn() -> bool) -> Option<Loop> {
+    for number in 0..RECALL {
+        let registers = thread.registers().ok()?;
+        known.loops.iter().find(|polls| polls.code.contains(&registers.rip))?;
+        let mut here = known.loops.iter().filter(|polls| polls.stands == (registers.rip, registers.rsp)).peekable();
+        if here.peek().is_some() {
+            let mut polls = here.find(|polls| !thread.has_changed(polls, false))?.clone();
+            for (place, polled) in polls.reads.iter_mut().filter(|(_, polled)| polled.is_own) {
+                polled.seen = thread.value(*place);
+            }
+            return Some(polls);
+        }
+        if thread.obstacle(&registers).is_some() {
+            return None;
+        }
+        let may_sleep = number == 0 || thread.calls_next(&registers);
+        thread.step(may_sleep, disturbed).ok()?;
+    }
+    None
 }
 
 /// Moves a thread that repeats a period, and is at its beginning, to where it holds no lock.
@@ -233,7 +281,7 @@ fn exact(thread: &StoppedThread, period: &[Step], disturbed: &dyn Fn() -> bool) 
     if reads.is_empty() {
         return Err(NoLoop::Computes);
     }
-    Ok(Loop { reads, endless: true, code })
+    Ok(Loop { reads, endless: true, code, stands: standing_of(thread)? })
 }
 
 /// Decoded instructions by address.

@@ -69,10 +69,13 @@ impl Processes {
     /// Tells the user of threads that no longer hold time back.
     pub fn tell_loosened(&mut self, cluster: &mut Cluster) {
         for Loosened { rank, thread, place, used_ms } in self.job.take_loosened() {
+            let ran = match used_ms {
+                0 => "runs again where it has often waited".to_owned(),
+                _ => format!("has run for {used_ms} ms of CPU time without a call"),
+            };
             let message = format!(
-                "thread {thread} has run for {used_ms} ms of CPU time without a call, at {place}, and no longer holds simulated \
-                 time back: it may wait for what others do. When it goes on depends on this computer, so another run may differ \
-                 (--patience)"
+                "thread {thread} {ran}, at {place}, and no longer holds simulated time back: it may wait for what others do. \
+                 When it goes on depends on this computer, so another run may differ (--patience)"
             );
             self.warn(cluster, rank, &message);
         }
