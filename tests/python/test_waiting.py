@@ -1,0 +1,182 @@
+"""Programs that wait end, and those that wait for ever are told: threads of MPIs, CPU clocks, sleeps between polls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from spinkit import _paths
+
+MPI = Path(sys.prefix) / "mpi"
+SOURCES = Path(__file__).resolve().parents[1] / "mpi"
+# A run that takes longer hangs, on any machine.
+LIMIT_S = 600
+MPIS = ["mpich", "openmpi"]
+
+CPU_CLOCK = """
+#include <mpi.h>
+#include <stdio.h>
+#include <time.h>
+int main(void) {
+    int rank, there = 0, value = 7;
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        clock_t begin = clock();
+        while (clock() - begin < CLOCKS_PER_SEC / 500) {}
+        MPI_Send(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    } else {
+        while (!there) MPI_Iprobe(0, 0, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        value = 0;
+        MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("%d\\n", value);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
+CROSSED = """
+#include <mpi.h>
+#include <stddef.h>
+int main(void) {
+    int rank, value = 0;
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Ssend(&value, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD);
+    MPI_Recv(&value, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
+"""
+# Rank 0 waits by WAIT for a word that rank 1 puts after a millisecond; an event says that it is there.
+PORTALS = r"""
+#include <pthread.h>
+#include <spin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#define CHECK(call) do { int code = (call); if (code) { printf("%s: %d\n", #call, code); exit(9); } } while (0)
+static volatile long word;
+static volatile int done;
+static ptl_handle_eq_t events;
+static void *wait_for_main(void *unused) {
+    static volatile unsigned none;
+    for (unsigned k = 0; !(done | (k & none)); k++) {} /* THE LOOP */
+    return unused;
+}
+int main(void) {
+    ptl_handle_ni_t ni; ptl_pt_index_t entry; ptl_handle_le_t handle; ptl_handle_md_t md; ptl_event_t event;
+    static const long one = 1;
+    pthread_t thread;
+    (void)thread; (void)wait_for_main; (void)event;
+    CHECK(PtlInit());
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
+    CHECK(spin_set_map(ni));
+    CHECK(PtlEQAlloc(ni, 16, &events));
+    CHECK(PtlPTAlloc(ni, 0, events, 0, &entry));
+    ptl_le_t all = {.start = (void *)&word, .length = sizeof word, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY,
+                    .options = PTL_LE_OP_PUT | PTL_LE_EVENT_LINK_DISABLE};
+    CHECK(PtlLEAppend(ni, entry, &all, PTL_PRIORITY_LIST, NULL, &handle));
+    ptl_md_t data = {.start = (void *)&one, .length = sizeof one, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    CHECK(PtlMDBind(ni, &data, &md));
+    CHECK(spin_barrier());
+    if (spin_rank() == 0) {
+        WAIT
+        printf("found %ld\n", word);
+    } else {
+        spin_host_compute(1000000);
+        CHECK(PtlPut(md, 0, sizeof one, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, entry, 0, 0, NULL, 0));
+    }
+    CHECK(spin_barrier());
+    PtlFini();
+    return 0;
+}
+"""
+SLEEPS = ["usleep(5)", "nanosleep(&(struct timespec){0, 5000}, NULL)"]
+THREAD = """CHECK(pthread_create(&thread, NULL, wait_for_main, NULL));
+        CHECK(PtlEQWait(events, &event)); done = 1; CHECK(pthread_join(thread, NULL));"""
+
+
+def spinrun(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [str(_paths.command("spinrun")), "-n", "2", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+def mpi_program(mpi: str, source: Path, folder: Path) -> Path:
+    program = folder / f"{source.stem}-{mpi}"
+    subprocess.run([MPI / mpi / "bin" / "mpicc", "-O1", source, "-pthread", "-o", program], check=True)
+    return program
+
+
+def written(text: str, path: Path) -> Path:
+    path.write_text(text)
+    return path
+
+
+def portals_program(wait: str, folder: Path) -> Path:
+    source = written(PORTALS.replace("WAIT", wait), folder / "waiting.c")
+    options = ["-D_GNU_SOURCE", "-O1", "-g", "-pthread"]
+    subprocess.run([_paths.command("spincc"), *options, source, "-o", folder / "waiting"], check=True)
+    return folder / "waiting"
+
+
+@pytest.mark.parametrize("threads", [2, 8])
+@pytest.mark.parametrize("mpi", MPIS)
+def test_threads_that_look_at_a_flag_under_a_mutex_let_time_pass(mpi: str, threads: int, tmp_path: Path) -> None:
+    done = spinrun(mpi_program(mpi, SOURCES / "mutex_waiters.c", tmp_path), threads)
+    assert (done.returncode, done.stdout) == (0, f"{threads} threads\n"), done.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_threads_that_wait_within_an_mpi_let_time_pass(mpi: str, tmp_path: Path) -> None:
+    done = spinrun(mpi_program(mpi, SOURCES / "mprobe_threads.c", tmp_path))
+    assert (done.returncode, done.stdout) == (0, "0 wrong\n"), done.stderr
+
+
+@pytest.mark.parametrize("clock", ["real", "simulated"])
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_loop_on_cpu_time_ends_while_another_rank_polls(mpi: str, clock: str, tmp_path: Path) -> None:
+    program = mpi_program(mpi, written(CPU_CLOCK, tmp_path / "cpu_clock.c"), tmp_path)
+    done = spinrun("--clock", clock, program)
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+
+
+def test_crossed_synchronous_sends_are_a_deadlock(tmp_path: Path) -> None:
+    program = mpi_program("mpich", written(CROSSED, tmp_path / "crossed.c"), tmp_path)
+    done = spinrun("--poll-limit", 5000, program)
+    assert done.returncode == 1
+    assert "deadlock" in done.stderr
+    assert "each of ranks 0-1 polls for events that nothing will bring" in done.stderr
+
+
+def test_a_time_limit_that_comes_before_the_deadlock_says_since_when_ranks_only_poll(tmp_path: Path) -> None:
+    program = mpi_program("mpich", written(CROSSED, tmp_path / "crossed.c"), tmp_path)
+    done = spinrun("--poll-limit", 10**12, "--timeout", 5, program)
+    assert done.returncode == 124
+    assert "; nothing has been under way since " in done.stderr
+    assert ", and ranks have only polled" in done.stderr
+
+
+@pytest.mark.parametrize("sleep", SLEEPS)
+def test_polls_between_sleeps_find_what_comes(sleep: str, tmp_path: Path) -> None:
+    wait = f"while (PtlEQGet(events, &event) != PTL_OK) {sleep};"
+    done = spinrun(portals_program(wait, tmp_path))
+    assert (done.returncode, done.stdout) == (0, "found 1\n"), done.stderr
+
+
+def test_a_thread_that_is_not_understood_is_named_with_its_source(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = spinrun("--patience", 1, "--json", report, portals_program(THREAD, tmp_path))
+    assert (done.returncode, done.stdout) == (0, "found 1\n"), done.stderr
+    [thread] = json.loads(report.read_text())["not_awaited"]
+    line = PORTALS[: PORTALS.index("/* THE LOOP */")].count("\n") + 1
+    assert (thread["rank"], thread["thread"]) == (0, 1)
+    assert thread["place"].startswith("wait_for_main+0x")
+    assert thread["place"].endswith(f" in waiting (waiting.c:{line})")
+    [warning] = done.stderr.splitlines()
+    assert warning.startswith("spinrun: warning: rank 0: thread 1 has run for ")
+    assert f" at {thread['place']}, and no longer holds simulated time back" in warning
