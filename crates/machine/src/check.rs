@@ -311,6 +311,7 @@ impl Pspin {
             ("accelerator.inbound.G_ps_per_byte", self.inbound.gap_per_byte),
             ("accelerator.outbound.G_ps_per_byte", self.outbound.gap_per_byte),
             ("accelerator.host.G_ps_per_byte", self.host.gap_per_byte),
+            ("accelerator.host.read_G_ps_per_byte", self.host.read_gap_per_byte),
         ] {
             at_most(key, rate, SLOWEST)?;
         }
@@ -464,7 +465,8 @@ impl Pspin {
             ("accelerator.off_cluster.start_cycles", self.off_cluster.start_cycles, 0),
             ("accelerator.off_cluster.l1_gap_cycles", self.off_cluster.l1_gap_cycles, 0),
             ("accelerator.off_cluster.l2_gap_cycles", self.off_cluster.l2_gap_cycles, 0),
-            ("accelerator.off_cluster.credit_cycles", self.off_cluster.credit_cycles, 0),
+            ("accelerator.off_cluster.write_credit_cycles", self.off_cluster.write_credit_cycles, 0),
+            ("accelerator.off_cluster.read_credit_cycles", self.off_cluster.read_credit_cycles, 0),
             ("accelerator.host.write_cycles", self.host.write_cycles, 0),
             ("accelerator.host.read_cycles", self.host.read_cycles, 0),
             ("accelerator.host.iommu_cycles", self.host.iommu_cycles, 0),

@@ -235,13 +235,15 @@ section!("accelerator.off_cluster" OffCluster {
     start_cycles = "start_cycles",
     l1_gap_cycles = "l1_gap_cycles",
     l2_gap_cycles = "l2_gap_cycles",
-    credit_cycles = "credit_cycles",
+    write_credit_cycles = "write_credit_cycles",
+    read_credit_cycles = "read_credit_cycles",
 });
 
 section!("accelerator.host" HostPort {
     write_cycles = "write_cycles",
     read_cycles = "read_cycles",
     gap_per_byte = "G_ps_per_byte",
+    read_gap_per_byte = "read_G_ps_per_byte",
     iommu_cycles = "iommu_cycles",
 });
 

@@ -302,8 +302,10 @@ pub struct OffCluster {
     pub l1_gap_cycles: u32,
     /// `l2_gap_cycles`: cycles between a copy from L2 to the host and the next one.
     pub l2_gap_cycles: u32,
-    /// `credit_cycles`: cycles from the end of a copy until another command may be given for it.
-    pub credit_cycles: u32,
+    /// `write_credit_cycles`: cycles from the end of a copy to the host until its credit is there again.
+    pub write_credit_cycles: u32,
+    /// `read_credit_cycles`: the same for a copy from the host.
+    pub read_credit_cycles: u32,
 }
 
 /// `[accelerator.host]`: the path to host memory (§IV).
@@ -315,6 +317,8 @@ pub struct HostPort {
     pub read_cycles: u32,
     /// `G_ps_per_byte`: inverse rate; 0 is no limit.
     pub gap_per_byte: TimePerByte,
+    /// `read_G_ps_per_byte`: inverse rate of data from the host, if it is slower than the path; 0 is no limit.
+    pub read_gap_per_byte: TimePerByte,
     /// `iommu_cycles`: cycles of the translation of an address.
     pub iommu_cycles: u32,
 }

@@ -85,10 +85,12 @@ fn the_other_machines_differ_where_they_say_so() {
             ("accelerator.outbound.l2_gap_cycles", "1"),
             ("accelerator.off_cluster.start_cycles", "6"),
             ("accelerator.off_cluster.l2_gap_cycles", "1"),
-            ("accelerator.off_cluster.credit_cycles", "1"),
+            ("accelerator.off_cluster.write_credit_cycles", "1"),
+            ("accelerator.off_cluster.read_credit_cycles", "4"),
             ("accelerator.host.write_cycles", "4"),
             ("accelerator.host.read_cycles", "9"),
             ("accelerator.host.G_ps_per_byte", "14.782"),
+            ("accelerator.host.read_G_ps_per_byte", "18.8"),
         ])
     );
     assert_eq!(

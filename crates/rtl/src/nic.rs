@@ -206,15 +206,14 @@ impl HostPort {
     /// A host at which nothing is under way.
     pub fn new(config: &Config, clock: Clock) -> HostPort {
         let host = &config.host;
-        let rate = Rate::new(host.gap_per_byte, clock);
         HostPort {
             coming: None,
             written: VecDeque::new(),
             read: VecDeque::new(),
             is_reading: false,
             is_offered: false,
-            to_host: rate.clone(),
-            from_host: rate,
+            to_host: Rate::new(host.gap_per_byte, clock),
+            from_host: Rate::new(host.gap_per_byte.max(host.read_gap_per_byte), clock),
             write_cycles: host.write_cycles + host.iommu_cycles,
             read_cycles: host.read_cycles + host.iommu_cycles,
         }

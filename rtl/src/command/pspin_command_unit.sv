@@ -16,7 +16,8 @@ module pspin_command_unit
   parameter int unsigned CopyStart      = 0,    // of the off-cluster DMA engine: cycles that a copy to the host waits
   parameter int unsigned CopyL1Gap      = 1,    // cycles behind one from L1
   parameter int unsigned CopyL2Gap      = 0,    // cycles behind one from L2
-  parameter int unsigned CopyCredit     = 0,    // cycles after which the credit of a copy is there again
+  parameter int unsigned WriteCredit    = 0,    // cycles after which the credit of a copy to the host is there again
+  parameter int unsigned ReadCredit     = 0,    // and that of a copy from it
   parameter int unsigned Contexts       = 64
 ) (
   input  logic                                            clk_i,
@@ -188,7 +189,7 @@ module pspin_command_unit
   for (genvar i = 0; i < 2; i++) begin : gen_copy_credit
     pspin_delay #(
       .Width (1),
-      .Cycles(CopyCredit)
+      .Cycles(i == 0 ? WriteCredit : ReadCredit)
     ) u_way (
       .clk_i,
       .rst_ni,

@@ -591,7 +591,8 @@ module pspin_unit
     .CopyStart     (OffClusterStartCycles),
     .CopyL1Gap     (OffClusterL1GapCycles),
     .CopyL2Gap     (OffClusterL2GapCycles),
-    .CopyCredit    (OffClusterCreditCycles),
+    .WriteCredit   (OffClusterWriteCreditCycles),
+    .ReadCredit    (OffClusterReadCreditCycles),
     .Contexts      (LimitsContexts)
   ) u_command_unit (
     .clk_i,

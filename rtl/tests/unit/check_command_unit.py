@@ -34,7 +34,8 @@ PARAMETERS = [
         "PathCycles": 6,
         "CopyStart": 3,
         "CopyL2Gap": 2,
-        "CopyCredit": 1,
+        "WriteCredit": 1,
+        "ReadCredit": 3,
     },
     {"Clusters": 1, **SIZES, "OutboundQueue": 4, "HostQueue": 2},
 ]

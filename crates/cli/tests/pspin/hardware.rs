@@ -335,6 +335,14 @@ fn folders_run_with_their_own_drivers() {
     let folder = Folder::new("host");
     folder.builds("-j2 deploy driver");
     assert!(shown(&folder, &["./sim_host", "-p", "16", "-s", "1500"]).ends_with(" 0 bad, data right"));
+    // The hardware has no priorities, and refuses them before it runs.
+    let folder = Folder::new("priorities");
+    folder.builds("-j2 deploy driver");
+    let output = folder.run(&["./sim_priorities", "0", "3"], &variables);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let refused = "pspinsim_set_fmq_prio: message queue 1 is to have priority 3; the engine rtl has no priorities";
+    assert!(errors.contains(refused), "{errors}");
 }
 
 #[test]

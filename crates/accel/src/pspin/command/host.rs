@@ -96,7 +96,7 @@ impl FromHost {
     /// Nothing comes.
     pub fn new(unit: &Pspin, clock: Clock) -> FromHost {
         FromHost {
-            rate: Rate::new(unit.host.gap_per_byte, clock),
+            rate: Rate::new(unit.host.gap_per_byte.max(unit.host.read_gap_per_byte), clock),
             data: VecDeque::new(),
             buffer: VecDeque::new(),
             loads: VecDeque::new(),

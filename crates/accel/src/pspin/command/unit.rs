@@ -76,10 +76,11 @@ impl Credits {
         self.left -= 1;
     }
 
-    /// One is there from cycle `at` on.
+    /// One is there from cycle `at` on, or from the next cycle that has none.
     fn give(&mut self, at: Cycle) {
-        let after = self.back.back().map_or(Cycle::ZERO, |latest| *latest + 1_u64);
-        self.back.push_back(at.max(after));
+        let behind = |free: Cycle, given: &Cycle| if *given == free { free + 1_u64 } else { free };
+        let free = self.back.iter().fold(at, behind);
+        self.back.insert(self.back.partition_point(|given| *given < free), free);
     }
 }
 
@@ -113,7 +114,8 @@ pub struct CommandUnit {
     arbiter: RoundRobin,
     path_cycles: u64,
     start_cycles: u64,
-    credit_cycles: u64,
+    write_credit: u64,
+    read_credit: u64,
     read_cycles: u64,
     response_cycles: u64,
     host_write: u64,
@@ -147,7 +149,8 @@ impl CommandUnit {
             arbiter: RoundRobin::default(),
             path_cycles: u64::from(commands.path_cycles),
             start_cycles: u64::from(unit.off_cluster.start_cycles),
-            credit_cycles: u64::from(unit.off_cluster.credit_cycles),
+            write_credit: u64::from(unit.off_cluster.write_credit_cycles),
+            read_credit: u64::from(unit.off_cluster.read_credit_cycles),
             read_cycles: u64::from(commands.read_cycles),
             response_cycles: u64::from(commands.response_cycles),
             host_write: translated + u64::from(host.write_cycles),
@@ -235,7 +238,7 @@ impl CommandUnit {
         self.write_host(now, moves(now, Port::HostWrite));
         self.end_writes(now, moves(now, Port::HostData));
         if let Some((issued, answer)) = self.from_host.write(now, write) {
-            self.credits[OFF_CLUSTER].give(now + self.credit_cycles);
+            self.credits[OFF_CLUSTER].give(now + self.read_credit);
             self.loaded.push_back((now + 1_u64, issued, answer));
         }
     }
@@ -312,7 +315,7 @@ impl CommandUnit {
                 // A beat that is not whole yet, and what leaves for a card, do not need the host.
                 _ => {
                     if output.leaves_for_card() {
-                        self.credits[OFF_CLUSTER].give(now + self.credit_cycles);
+                        self.credits[OFF_CLUSTER].give(now + self.write_credit);
                         self.deliver(output.issued, now);
                     }
                     self.engines.leave(OFF_CLUSTER, now, output);
@@ -360,7 +363,7 @@ impl CommandUnit {
         let direct = if brought.is_none() { answered(direct) } else { None };
         for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
             let Some(taken) = taken else { continue };
-            self.credits[engine].give(now + if engine == OFF_CLUSTER { self.credit_cycles } else { 0 });
+            self.credits[engine].give(now + if engine == OFF_CLUSTER { self.write_credit } else { 0 });
             match taken {
                 Taken::Command(issued) => self.deliver(issued, now),
                 Taken::Status(descriptor, status) => {
@@ -619,6 +622,14 @@ mod tests {
             });
         }
         assert_eq!(read, [(7, 0), (8, 0), (9, 64), (10, 64)]);
+    }
+
+    /// Credits come back one a cycle, in whatever order they are given.
+    #[test]
+    fn a_credit_comes_back_in_each_cycle() {
+        let mut credits = Credits::new(0);
+        [10, 12, 10, 9, 12].into_iter().for_each(|at| credits.give(Cycle(at)));
+        assert_eq!(credits.back, [9, 10, 11, 12, 13].map(Cycle));
     }
 
     /// A status of cycle 0 is taken in 1, is at the unit in 1 + 3 behind the commands before it, and at the host after 1 + 2 more. Four
