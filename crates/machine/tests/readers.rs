@@ -128,7 +128,7 @@ fn every_parameter_is_read() {
 }
 
 /// The keys of the PsPIN unit, and an expression that reads each.
-const PSPIN: [(&str, &str); 79] = [
+const PSPIN: [(&str, &str); 81] = [
     ("accelerator.clusters", "units.clusters"),
     ("accelerator.hpus_per_cluster", "units.hpus"),
     ("accelerator.stack_bytes", "units.stack"),
