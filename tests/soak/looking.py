@@ -1,13 +1,15 @@
 """Looking does not change a run: every program with handlers has the same output and report on every execution path.
 
 `make soak` runs it. It compiles each program at -O0, -O1, -O2, -O3 and -Os, and compares a plain run with runs under
---sanitize, --profile, --trace, --print-free (unless handlers print), without --json, and under --gdb at the first and
-at the last rank, where a debugger that only continues is attached; with both core timings. LOOKING_CASES (words; only
-programs whose name holds one of them), LOOKING_JOBS (runs at once, 2). A difference is told with its command lines.
+--sanitize, --profile, --trace, --print-free (unless handlers print), --post-ahead 128, without --json, and under --gdb
+at the first and at the last rank, where a debugger that only continues is attached; with both core timings.
+LOOKING_CASES (words; only programs whose name holds one of them), LOOKING_JOBS (runs at once, 2). A difference is told
+with its command lines.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -77,21 +79,30 @@ OWN = [
     case("examples", "flow_control.c", 4),
     case("examples", "minmax.cpp", 4),
     case("tests/programs", "channels.c", 3),
-    case("tests/programs", "commands.c", 2),
+    *(
+        case("tests/programs", "commands.c", 2, name)
+        for name in ("dma_blocking", "dma_nonblocking", "dma_segments", "counters", "put_from_device", "arithmetic")
+    ),
     case("tests/programs", "common.c", 4),
     case("tests/programs", "consensus_card.c", 2),
     case("tests/programs", "debugging.c", 2, "6000"),
     case("tests/programs", "debugging.c", 2, "6000", "race"),
-    case("tests/programs", "drops.c", 2),
-    case("tests/programs", "errors.c", 2, "payload", "load", "0"),
+    case("tests/programs", "drops.c", 3, "well"),
+    case("tests/programs", "errors.c", 2, "payload", "peek", "0"),
     case("tests/programs", "errors.c", 2, "completion", "abort"),
-    case("tests/programs", "handlers.c", 2),
+    *(
+        case("tests/programs", "handlers.c", 2, name)
+        for name in ("order", "proceed", "drop_packets", "user_header", "pending_completion", "memory_outlives_entries")
+    ),
     case("tests/programs", "message_order.c", 3, "20"),
     case("tests/programs", "order.c", 2, "acquire"),
-    case("tests/programs", "outlive.c", 2),
-    case("tests/programs", "p4spin_calls.c", 2),
-    case("tests/programs", "p4spin_gets.c", 2),
-    case("tests/programs", "p4spin_times.c", 2),
+    case("tests/programs", "outlive.c", 2, "cas", "stack", "return", options="--set accelerator.hpus=1"),
+    *(
+        case("tests/programs", "p4spin_calls.c", 2, name)
+        for name in ("gets_to_host", "atomics_device", "dma_contended", "hpu_contended", "aligned")
+    ),
+    *(case("tests/programs", "p4spin_gets.c", 2, name) for name in ("proceed", "pending", "times")),
+    *(case("tests/programs", "p4spin_times.c", 2, name, "64") for name in ("GetToHost", "DMAToHostB")),
     case("sdk/handlers", "cost.c", 2),
 ]
 
@@ -196,7 +207,9 @@ def answer(connection: socket.socket) -> bytes:
         if not byte:
             return b""
         received += byte
-    connection.sendall(b"+")
+    # A run that has ended does not wait for the answer.
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(b"+")
     return received.partition(b"$")[2][:-3]
 
 
@@ -211,6 +224,7 @@ def paths(one: Case) -> list[tuple[str, list[str]]]:
         ("trace", ["--trace", "{folder}/trace"]),
         ("quiet", []),
         ("print-free", ["--print-free"]),
+        ("post-ahead", ["--post-ahead", "128"]),
     ]
 
 
@@ -279,7 +293,8 @@ class Looking:
             return execute(command, report, name.startswith("gdb"))
 
         plain = run("plain", [])
-        found = []
+        # A program that knows no such case does nothing that could differ.
+        found = [f"{one.name} {where}: status 2: {plain.errors[-300:]}"] if plain.status == 2 else []
         for name, options in paths(one):
             # Handlers that print have other times when that is free.
             if (only and name not in only) or (name == "print-free" and "HPU " in plain.errors):
