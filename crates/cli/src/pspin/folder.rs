@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     }
     let (runtime, hardware) = env::folders(sdk)?;
     let built = build(arguments, sdk, &source, &[("PSPIN_RT", &runtime), ("PSPIN_HW", &hardware)])?;
-    let room = Scratch::new("spinkit-pspin-").map_err(Error::write(&std::env::temp_dir()))?;
+    let room = Scratch::new("spinkit-pspin.").map_err(Error::write(&std::env::temp_dir()))?;
     let json = room.path().join("report.json");
     let mut command = Command::new(&built.driver);
     command.args(options).current_dir(&built.folder);

@@ -83,7 +83,7 @@ const MOST_CYCLES: u64 = 10_000_000;
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (sdk, file) = (Sdk::find()?, &arguments.program);
     let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
-    let room = Scratch::new("spinkit-pspin-").map_err(Error::write(&std::env::temp_dir()))?;
+    let room = Scratch::new("spinkit-pspin.").map_err(Error::write(&std::env::temp_dir()))?;
     let elf = match file.extension().and_then(|extension| extension.to_str()) {
         Some("c") => compile(file, "rv32imac-corev".into(), &[] as &[OsString], room.path())?,
         _ => file.clone(),

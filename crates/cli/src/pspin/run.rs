@@ -31,7 +31,7 @@ fn program(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     if !arguments.driver.is_empty() {
         return Err(Error::Usage("what follows -- is for drivers of folders; a program has none".to_owned()));
     }
-    let room = Scratch::new("spinkit-pspin-").map_err(Error::write(&std::env::temp_dir()))?;
+    let room = Scratch::new("spinkit-pspin.").map_err(Error::write(&std::env::temp_dir()))?;
     let elf = match arguments.program.extension().and_then(|extension| extension.to_str()) {
         Some("c") => compile(
             &arguments.program,

@@ -27,7 +27,7 @@ pub struct Tools {
 
 impl Tools {
     pub fn new(sdk: Sdk, verbose: bool) -> Result<Tools> {
-        let temp = Scratch::new("spincc-").map_err(Error::write(&env::temp_dir()))?;
+        let temp = Scratch::new("spincc.").map_err(Error::write(&env::temp_dir()))?;
         let home = Listable::new(sdk.home.clone()).map_err(Error::read(&sdk.home))?;
         Ok(Tools {
             listed: sdk.named(home.name()),
