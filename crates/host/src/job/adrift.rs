@@ -143,6 +143,18 @@ impl Job {
         }
     }
 
+    /// Whether a stopped thread of a rank may hold a lock for which another one waits in the kernel.
+    pub fn may_hold_lock(&self, rank: usize) -> bool {
+        let awaited = self.awaited_words(rank);
+        self.ranks[rank].held.iter().any(|poller| writes_any(&poller.polls, &awaited))
+    }
+
+    /// Returns the addresses for which threads of a rank wait in the kernel.
+    fn awaited_words(&self, rank: usize) -> Vec<u64> {
+        let pid = self.ranks[rank].caller_pid;
+        tasks(pid).unwrap_or_default().into_iter().filter_map(|tid| process::futex_of(pid, tid)).collect()
+    }
+
     /// Looks again at the threads of a rank that have been stopped for long: that a thread waits is only inferred. Those whose loops can end by
     /// themselves run for a moment, and those that may hold a lock for which another thread waits. Returns whether one goes on.
     ///
@@ -153,11 +165,8 @@ impl Job {
         if silence.is_written || posted.is_some() || !held.iter().any(due) {
             return false;
         }
-        let pid = self.ranks[rank].caller_pid;
-        let awaited: Vec<u64> =
-            tasks(pid).unwrap_or_default().into_iter().filter_map(|tid| process::futex_of(pid, tid)).collect();
-        let is_awaited = |place: &Place| awaited.iter().any(|word| place.bytes().contains(word));
-        let may_hold = |polls: &Loop| polls.reads.iter().any(|(place, polled)| polled.is_own && is_awaited(place));
+        let awaited = self.awaited_words(rank);
+        let may_hold = |polls: &Loop| writes_any(polls, &awaited);
         let held = std::mem::take(&mut self.ranks[rank].held);
         let disturbed = self.disturbed(rank);
         let (mut kept, mut goes_on) = (Vec::new(), false);
@@ -183,6 +192,12 @@ impl Job {
         }
         goes_on
     }
+}
+
+/// Whether a loop writes one of these words, as it does the word of a lock.
+fn writes_any(polls: &Loop, words: &[u64]) -> bool {
+    let is_one = |place: &Place| words.iter().any(|word| place.bytes().contains(word));
+    polls.reads.iter().any(|(place, polled)| polled.is_own && is_one(place))
 }
 
 impl PollingThread {

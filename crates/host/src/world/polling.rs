@@ -14,6 +14,9 @@ use crate::job::{Loosened, Pause, Place, Polling};
 /// Idle simulated time during which threads that sleep in real time get a chance to call: the shortest time-out of a poll.
 const IDLE: Time = Time::from_ns(1_000_000);
 
+/// How often a rank is inspected again whose threads wait for each other's locks.
+const LOOKS: u32 = 50;
+
 impl Processes {
     /// A rank is in a loop that waits for its memory. If the loop may also end by itself, the rank only polls when a
     /// message may write that memory, or a thread that waits in the library; else it computes, and this returns its next pause.
@@ -81,13 +84,18 @@ impl Processes {
         }
     }
 
-    /// Returns the ranks that must be inspected again before a deadlock is declared: those that poll, once after each event.
+    /// Returns the ranks that must be inspected again before a deadlock is declared: those that poll, once after each event, and
+    /// [`LOOKS`] times if a thread may be stopped while it holds a lock that another one wants.
     pub fn ranks_to_look_at_again(&mut self, cluster: &Cluster) -> Vec<usize> {
         let events = cluster.events();
-        if self.looked_again_after.replace(events) == Some(events) {
-            return Vec::new();
-        }
-        (0..self.ranks.len()).filter(|&rank| self.job.polling(rank).is_some()).collect()
+        let looks = match self.looked_again_after {
+            Some((after, looks)) if after == events => looks + 1,
+            _ => 0,
+        };
+        self.looked_again_after = Some((events, looks));
+        let polls = |&rank: &usize| self.job.polling(rank).is_some();
+        let is_due = |rank: &usize| looks == 0 || looks < LOOKS && self.job.may_hold_lock(*rank);
+        (0..self.ranks.len()).filter(polls).filter(is_due).collect()
     }
 
     /// Gives threads that sleep in real time the chance to call before simulated time passes without an event, or when no
