@@ -77,9 +77,14 @@ static void *memory(size_t bytes) {
     return start;
 }
 
+/* -DRANDOM_SEED=N: other contents of packets. */
+#ifndef RANDOM_SEED
+#define RANDOM_SEED 13
+#endif
+
 /* Random numbers: splitmix64. */
 static inline uint32_t random_word(void) {
-    static uint64_t state = 13;
+    static uint64_t state = RANDOM_SEED;
     uint64_t z = state += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
