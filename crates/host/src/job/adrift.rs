@@ -4,9 +4,8 @@
 //! all else waits for simulated time is therefore let go: time goes on, and its next call comes when it comes. So a run never
 //! hangs because of a loop that was not understood; but when such a thread notices something depends on the machine, and the run says so.
 //!
-//! A thread that evidently computes, as it comes to new places in memory or calls the kernel, may use far more CPU time.
+//! A thread that evidently computes, as it comes to new places in memory or only counts, may use far more CPU time.
 
-use super::busy_wait::REST;
 use super::drift::{Adrift, Computing, Loosened};
 use super::memory_loop::{Loop, Place};
 use super::process::{self, Activity, tasks, timed_sleep};
@@ -21,6 +20,8 @@ use std::time::{Duration, Instant};
 const WORK: u32 = 400;
 /// The factor for a thread that computes where one was let go before.
 const KNOWN_WORK: u32 = 20;
+/// The least time that a rank computes between two inspections, as a multiple of the time of the first.
+pub(super) const REST: u32 = 4;
 /// The longest time between the inspections of a thread that is adrift.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 /// The time for which a thread stays stopped in a loop before it is looked at again.

@@ -14,6 +14,7 @@
 //! much CPU time no longer holds it back ([`super::adrift`]), nor does one that cannot be inspected (another tracer, or no
 //! permission).
 
+use super::adrift::REST;
 use super::drift::Computing;
 use super::held::places;
 use super::memory_loop::{NoLoop, Place};
@@ -31,8 +32,6 @@ const EAGER: Duration = Duration::from_micros(500);
 /// silent: it waits for a processor, or sleeps.
 const BUSY: u32 = 9;
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
-/// How many times as long as an inspection has taken a rank computes at least until the next one.
-pub(super) const REST: u32 = 4;
 /// How often a thread must have been stopped in loops for one of several that waits by habit. It then no longer holds time back where
 /// it was stopped, even if its loops look different each time: each look takes far longer than a poll.
 const RECORD: u32 = 24;

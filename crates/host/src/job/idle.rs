@@ -42,6 +42,29 @@ impl Job {
         self.wait(rank)
     }
 
+    /// Looks whether all threads still wait after a moment, before a deadlock is declared: a signal handler that runs in one of them may end
+    /// its process. Returns the rank that goes on or has ended, and its pause.
+    pub fn look_before_deadlock(&mut self) -> Option<(usize, Pause)> {
+        let since = Instant::now();
+        let counts = |job: &Job| job.asleep.iter().map(|&rank| job.census(rank)).collect::<Option<Vec<_>>>();
+        loop {
+            let before = counts(self);
+            std::thread::sleep(NAP);
+            if let Some(woken) = self.poll() {
+                return Some(woken);
+            }
+            for rank in self.asleep.clone() {
+                if let Some(status) = self.reap(rank) {
+                    return Some((rank, Pause::Exited { rank, status }));
+                }
+            }
+            let is_still = before.is_some() && before == counts(self);
+            if is_still || since.elapsed() >= LAST_CHANCE {
+                return None;
+            }
+        }
+    }
+
     /// Gives threads that sleep in real time, or are adrift, the chance to make a call before simulated time passes without an event,
     /// for `span`, or for ever (`None`). They are awaited for `span` of real time; without `span` as long as a sleep lasts and
     /// then for [`LAST_CHANCE`], or if they are only adrift for [`TURN`]. Returns the rank that goes on, and its pause.

@@ -301,6 +301,10 @@ impl Ranks for Processes {
         }
         let again = self.ranks_to_look_at_again(cluster);
         if again.is_empty() {
+            if let Some((rank, pause)) = self.job.look_before_deadlock() {
+                self.paused(cluster, rank, pause);
+                return Ok(None);
+            }
             return Ok(Some(self.final_end(cluster)));
         }
         for rank in again {
