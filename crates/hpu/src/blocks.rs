@@ -18,7 +18,11 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Before and after instructions that synchronise.
-    Synchronisation,
+    Synchronisation {
+        /// Also between a load and a division, and a division at the start of a block is special: it goes on while the access before
+        /// it waits for a slow memory, for as long as its data say.
+        divisions: bool,
+    },
     /// After every access to memory, and at the ends of the instruction cache's lines. An instruction that is in two
     /// lines begins a block.
     Accesses {
@@ -43,7 +47,8 @@ pub(crate) struct Block {
     pub backward: bool,
     /// Whether it is a single instruction that happens at its exact time.
     pub synchronises: bool,
-    /// Whether something must be done before it: it synchronises, or reads or writes a control register.
+    /// Whether something must be done before it: it synchronises, reads or writes a control register, or begins with a division that
+    /// may have begun earlier.
     pub special: bool,
 }
 
@@ -116,7 +121,7 @@ impl Blocks {
             base,
             index: vec![UNKNOWN; code.len() / 2],
             points: match cut {
-                Cut::Synchronisation => fences::points(program.isa(), code, base),
+                Cut::Synchronisation { .. } => fences::points(program.isa(), code, base),
                 Cut::Accesses { .. } => Vec::new(),
             },
             loop_ends: LoopEnds::of(program.isa(), code, base),
@@ -207,7 +212,7 @@ impl Blocks {
     /// Whether the instruction at `pc` must happen at its exact time, so that it is a block of its own.
     fn synchronises(&self, class: Class, pc: u32) -> bool {
         let point = || self.points[((pc - self.base) / 2) as usize];
-        self.cut == Cut::Synchronisation && (class == Class::Atomic || point())
+        matches!(self.cut, Cut::Synchronisation { .. }) && (class == Class::Atomic || point())
     }
 
     /// Whether an instruction of `length` bytes at `pc` begins a block because of its place in the instruction cache:
@@ -215,7 +220,7 @@ impl Blocks {
     /// line.
     fn leaves_line(&self, (start, first): (u32, u32), pc: u32, length: u32) -> bool {
         match self.cut {
-            Cut::Synchronisation => false,
+            Cut::Synchronisation { .. } => false,
             Cut::Accesses { line } => (start + first - 1) / line != (pc + length - 1) / line,
         }
     }
@@ -224,15 +229,17 @@ impl Blocks {
     fn decode(&mut self, start: u32) -> Option<u32> {
         let code = self.program.program_segment();
         let first = self.ops.len();
+        let divisions = self.cut == Cut::Synchronisation { divisions: true };
         let (mut pc, mut last, mut target, mut synchronises) = (start, Class::Alu, None, false);
         while self.ops.len() - first < LONGEST {
             let bytes = code.get((pc - self.base) as usize..);
             let Some(decoded) = bytes.and_then(|bytes| self.program.isa().decode(bytes, pc)) else { break };
-            let accesses = self.cut != Cut::Synchronisation && decoded.class.accesses_memory();
+            let accesses = matches!(self.cut, Cut::Accesses { .. }) && decoded.class.accesses_memory();
             let alone = self.synchronises(decoded.class, pc);
             let stands_alone = alone || decoded.class.stands_alone() && !accesses;
             let length = self.timed.get(first).map_or(decoded.length, |first| first.length);
-            if pc != start && (stands_alone || self.leaves_line((start, length), pc, decoded.length)) {
+            let waits = divisions && last == Class::Load && decoded.class == Class::Divide;
+            if pc != start && (stands_alone || waits || self.leaves_line((start, length), pc, decoded.length)) {
                 break;
             }
             self.ops.push(decoded.op);
@@ -256,7 +263,8 @@ impl Blocks {
         }
         let len = (self.ops.len() - first) as u16;
         let backward = target.is_some_and(|target| target < pc);
-        let special = synchronises || last == Class::System;
+        let divides = divisions && self.timed[first].class == Class::Divide;
+        let special = synchronises || last == Class::System || divides;
         self.list.push(Block {
             first: first as u32,
             len,

@@ -29,12 +29,14 @@ pub struct Engine {
 impl Engine {
     /// Creates an engine for memories that answer loads in `scratchpad_cycles` cycles (at least 1).
     pub fn new(program: Arc<Program>, timing: TimingKind, scratchpad_cycles: u32) -> Engine {
+        let in_order = timing == TimingKind::InOrder;
+        let cut = Cut::Synchronisation { divisions: in_order && scratchpad_cycles > 1 };
         Engine {
-            blocks: Blocks::new(program.clone(), Cut::Synchronisation),
+            blocks: Blocks::new(program.clone(), cut),
             program,
             predictor: Predictor::default(),
             memo: Memo::new(timing, scratchpad_cycles),
-            in_order: timing == TimingKind::InOrder,
+            in_order,
             profile: None,
         }
     }
@@ -138,6 +140,10 @@ impl Engine {
                 }
                 late = self.late(thread, number);
                 block = self.blocks.block(number);
+                let first = &self.blocks.timed[block.range().start];
+                if first.class == Class::Divide {
+                    thread.state.divided = self.memo.divided(thread.pipeline, first);
+                }
             } else {
                 view.granted = false;
             }

@@ -207,6 +207,11 @@ impl RegisterSet {
         self.0 == 0
     }
 
+    /// Whether the register is in the set.
+    pub fn contains(self, register: u8) -> bool {
+        self.intersects(RegisterSet::of(register))
+    }
+
     /// Whether the two sets have a register in common.
     pub const fn intersects(self, other: RegisterSet) -> bool {
         self.0 & other.0 != 0

@@ -25,6 +25,8 @@ pub struct State {
     pub(crate) instructions: u64,
     /// Cycles of the current block that depend on data: divisions and accesses that cross words on the in-order core.
     pub(crate) data_cycles: u32,
+    /// Cycles of the next division that depend on data and have passed while the access before it waited for its memory.
+    pub(crate) divided: u32,
     /// Whether the handler waits in a loop of plain loads.
     pub(crate) attention: Attention,
 }
@@ -51,6 +53,7 @@ impl State {
         cycles: 0,
         instructions: 0,
         data_cycles: 0,
+        divided: 0,
         attention: Attention::NEW,
     };
 
@@ -175,10 +178,11 @@ impl State {
     /// leading sign bit but one of a negative divisor.
     #[inline(always)]
     pub fn count_division(&mut self, divisor: u32, signed: bool) {
-        self.data_cycles += match signed && (divisor as i32) < 0 {
+        let cycles = match signed && (divisor as i32) < 0 {
             true => divisor.leading_ones() - 1,
             false => divisor.leading_zeros(),
         };
+        self.data_cycles += cycles.saturating_sub(std::mem::take(&mut self.divided));
     }
 }
 

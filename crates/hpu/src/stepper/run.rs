@@ -166,16 +166,12 @@ impl Stepper {
             state.data_cycles = 0;
             let ops = &self.blocks.ops[step.first as usize..step.before_access as usize];
             // A division that waits in the execute stage for the answer to an access divides meanwhile.
-            let mut done = 0;
             if step.divides && executed_since > DIVISION && !needs_access(&self.steps, &self.blocks, thread.block, step)
             {
-                Op::run_all(&ops[..1], state, &mut view);
-                let hidden = u64::from(state.data_cycles).min(executed_since - DIVISION);
-                state.data_cycles -= hidden as u32;
-                thread.depends_on_time |= hidden > 0;
-                done = 1;
+                state.divided = u32::try_from(executed_since - DIVISION).unwrap_or(u32::MAX);
+                thread.depends_on_time = true;
             }
-            let flow = Op::run_all(&ops[done..], state, &mut view);
+            let flow = Op::run_all(ops, state, &mut view);
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
                 let at = ops.len() - view.behind - 1;
                 let denied = view.denied;

@@ -34,10 +34,10 @@ pub(crate) fn access_cycles(class: Class) -> u32 {
 
 impl InOrder {
     /// Cycles for which an instruction may be in the execute stage before the one before it ends, and more of which make no difference.
-    /// None is executed for more than 21 cycles. Where a memory of one cycle keeps it there, that is a wait on a card of PsPIN, whose
-    /// cores have no floating-point units.
+    /// Where a memory of one cycle keeps it there, that is a wait on a card of PsPIN, whose cores have no floating-point units and whose
+    /// stepper knows how long they divide. Behind a slower one it is there for as long as an atomic operation waits at most.
     fn most_early(&self) -> u32 {
-        if self.scratchpad == 1 { 4 } else { 24 }
+        if self.scratchpad == 1 { 4 } else { self.scratchpad }
     }
 
     /// Cycles until the next instruction can enter the execute stage, and until the result is available for it.
@@ -169,6 +169,17 @@ impl Pipeline for InOrder {
         let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now || is_past(ready[usize::from(*r)]));
         state.pending = registers.map(|r| (r, ready[usize::from(r)] + JUMP - enters)).collect();
         now - START
+    }
+
+    fn divided(&self, state: &State, division: &Timed) -> u32 {
+        // Both are counted as in `run`: a target's second word comes late, and the division waits for its operands.
+        let is_late = state.redirected && division.split;
+        let early = state.executed_since.min(if is_late { state.decoded_since.saturating_sub(1) } else { u32::MAX });
+        let pending = state.pending.iter().filter(|(register, _)| division.sources.contains(*register));
+        let ready = pending.map(|(_, cycles)| cycles.saturating_sub(JUMP)).max().unwrap_or_default();
+        let begins = ready.max(state.executed_since - early);
+        // The last of its cycles that do not depend on data is behind the end of the access.
+        (state.executed_since + 1).saturating_sub(begins + self.cost(Class::Divide).0)
     }
 }
 

@@ -10,6 +10,9 @@ trait Numbered: Send + Sync {
     /// Does the same as [`Pipeline::run`], and also returns the number of the state after it.
     fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
 
+    /// Does the same as [`Pipeline::divided`].
+    fn divided(&self, state: u32, division: &Timed) -> u32;
+
     /// Discards all states but the empty one and those whose number is `kept`; these keep their numbers.
     fn forget(&mut self, kept: &dyn Fn(u32) -> bool);
 }
@@ -49,6 +52,10 @@ impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
         let mut state = self.states[state as usize].clone();
         let cycles = self.pipeline.run(&mut state, ops, exit);
         (cycles, self.number(state))
+    }
+
+    fn divided(&self, state: u32, division: &Timed) -> u32 {
+        self.pipeline.divided(&self.states[state as usize], division)
     }
 
     fn forget(&mut self, kept: &dyn Fn(u32) -> bool) {
@@ -196,6 +203,11 @@ impl Memo {
     /// The cycles of the first instructions of a block, after which the thread does not continue.
     pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
         self.pipeline.run(self.states[position.transition as usize], ops, Exit::NEXT).0
+    }
+
+    /// The cycles by which a division that comes next has got on with what depends on its data when the instruction before it ends.
+    pub fn divided(&self, position: Position, division: &Timed) -> u32 {
+        self.pipeline.divided(self.states[position.transition as usize], division)
     }
 
     /// The transition that follows `position`, which changes only when the memo is cleared.

@@ -106,4 +106,9 @@ pub(super) trait Pipeline {
     /// Runs `ops` through the pipeline. Returns the cycles from the completion of the instructions before to the
     /// completion of `ops`.
     fn run(&self, state: &mut Self::State, ops: &[Timed], exit: Exit) -> u32;
+
+    /// The cycles by which a division that comes next has got on with what depends on its data when the instruction before it ends.
+    fn divided(&self, _state: &Self::State, _division: &Timed) -> u32 {
+        0
+    }
 }

@@ -67,6 +67,42 @@ fn a_slow_answer_crosses_blocks() {
     }
 }
 
+/// A division of 3 + 31 cycles by 1 waits for the access before it in the execute stage, and divides there.
+#[test]
+fn a_division_goes_on_while_the_access_before_it_waits_for_a_slow_memory() {
+    let (divu, by_zero) = (op(5, 1, A2, A0, A1), op(5, 1, A2, A0, A4));
+    // amoadd.w a1, a2, (a5), which reads 0
+    let (amoadd, skip) = (0x00c7_a5af, branch(1, 0, 0, 8));
+    let run = |words: &[u32], scratchpad| cycles(words, scratchpad, [1000, 1, 0]);
+    for scratchpad in [1, 2, 3, 4, 5, 9, 33, 34, 35, 36, 40, 10_000] {
+        let answer = u64::from(scratchpad);
+        // lw in cycle 0; divu from 1 to 34, and at least for one cycle behind the answer; addi.
+        assert_eq!(run(&[lw(A3, A5, 0), divu, NOP], scratchpad), (1 + 34).max(answer + 1) + 1, "{scratchpad}");
+        // The answer to an atomic operation comes a cycle later, and a division by 0 takes another cycle.
+        assert_eq!(run(&[amoadd, by_zero, NOP], scratchpad), (1 + 35).max(answer + 2) + 1, "{scratchpad}");
+        // The branch is in the execute stage in cycle 1.
+        assert_eq!(run(&[lw(A3, A5, 0), skip, divu, NOP], scratchpad), (2 + 34).max(answer + 1) + 1, "{scratchpad}");
+        // An addi between them ends behind the answer.
+        let behind = if scratchpad == 1 { 2 } else { answer + 1 };
+        assert_eq!(run(&[lw(A3, A5, 0), NOP, divu, NOP], scratchpad), behind + 34 + 1, "{scratchpad}");
+        // The divisor is the answer, 0, which can be used a cycle later.
+        assert_eq!(run(&[lw(A1, A5, 0), divu, NOP], scratchpad), answer + 1 + 35 + 1, "{scratchpad}");
+        assert_eq!(run(&[amoadd, divu, NOP], scratchpad), answer + 2 + 35 + 1, "{scratchpad}");
+    }
+}
+
+/// An input of the fuzzer `paths` on which a stepper was right, and an engine a cycle late.
+#[test]
+fn a_remainder_behind_a_slow_atomic_operation_has_the_time_of_a_stepper() {
+    let addi_amoadd = [addi(28, A5, 0), 0x00de_25af];
+    let words = [&[op(2, 1, A4, A0, A3)], &addi_amoadd[..], &[op(7, 1, A1, A3, A3)]].concat();
+    for scratchpad in [1, 3, 9] {
+        // mulhsu 0 to 4, addi 5, amoadd.w from 6 on, remu by 0 from 7 to 41; `cycles` counts the return as two, and behind a division it
+        // takes one.
+        assert_eq!(cycles(&words, scratchpad, [1000, 0, 0]), 5 + 1 + 1 + 35 - 1, "{scratchpad}");
+    }
+}
+
 #[test]
 fn accesses_across_words_take_another_cycle() {
     assert_eq!(cycles(&[lw(A1, A5, 1)], 1, [0; 3]), 2);
