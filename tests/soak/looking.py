@@ -3,8 +3,8 @@
 `make soak` runs it. It compiles each program at -O0, -O1, -O2, -O3 and -Os, and compares a plain run with runs under
 --sanitize, --profile, --trace, --print-free (unless handlers print), --post-ahead 128, without --json, and under --gdb
 at the first and at the last rank, where a debugger that only continues is attached; with both core timings.
-LOOKING_CASES (words; only programs whose name holds one of them), LOOKING_JOBS (runs at once, 2). A difference is told
-with its command lines.
+LOOKING_CASES (words; only programs whose name holds one of them), LOOKING_JOBS (runs at once, 2). Differences are
+printed with their command lines.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ pub(crate) struct Block {
     pub backward: bool,
     /// Whether it is a single instruction that happens at its exact time.
     pub synchronises: bool,
-    /// Whether something must be done before it: it synchronises, reads or writes a control register, or begins with a division that
+    /// True if something must be done before it: it synchronises, reads or writes a control register, or begins with a division that
     /// may have begun earlier.
     pub special: bool,
 }

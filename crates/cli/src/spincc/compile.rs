@@ -169,7 +169,7 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     Ok(Compiled { accepted: output.status.success(), messages })
 }
 
-/// Whether an object calls `spin_printf`, whose formats have warnings.
+/// Returns true if an object calls `spin_printf`, whose formats have warnings.
 fn prints(object: &Path) -> Result<bool> {
     let bytes = std::fs::read(object).map_err(Error::read(object))?;
     let file = object::File::parse(&*bytes).map_err(|error| Error::malformed(object, error))?;

@@ -68,7 +68,7 @@ impl Tools {
         Ok(self.zig.get().expect("just found"))
     }
 
-    /// Whether a source file is the user's, not the SDK's, zig's or the system's. Compilers shorten names of files below the current
+    /// Returns true if a source file is the user's, not the SDK's, zig's or the system's. Compilers shorten names of files below the current
     /// folder.
     pub fn is_users(&self, file: &str) -> bool {
         let Ok(file) = path::absolute(file) else { return true };

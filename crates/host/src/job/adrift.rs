@@ -144,7 +144,7 @@ impl Job {
         }
     }
 
-    /// Whether a stopped thread of a rank may hold a lock for which another one waits in the kernel.
+    /// Returns true if a stopped thread of a rank may hold a lock for which another one waits in the kernel.
     pub fn may_hold_lock(&self, rank: usize) -> bool {
         let awaited = self.awaited_words(rank);
         self.ranks[rank].held.iter().any(|poller| writes_any(&poller.polls, &awaited))
@@ -195,7 +195,7 @@ impl Job {
     }
 }
 
-/// Whether a loop writes one of these words, as it does the word of a lock.
+/// Returns true if a loop writes one of these words, as it does the word of a lock.
 fn writes_any(polls: &Loop, words: &[u64]) -> bool {
     let is_one = |place: &Place| words.iter().any(|word| place.bytes().contains(word));
     polls.reads.iter().any(|(place, polled)| polled.is_own && is_one(place))

@@ -32,7 +32,7 @@ const EAGER: Duration = Duration::from_micros(500);
 /// silent: it waits for a processor, or sleeps.
 const BUSY: u32 = 9;
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
-/// How often a thread must have been stopped in loops for one of several that waits by habit. It then no longer holds time back where
+/// Number of stops after which one of several threads waits by habit. It then no longer holds time back where
 /// it was stopped, even if its loops look different each time: each look takes far longer than a poll.
 const RECORD: u32 = 24;
 /// The longest time between two inspections.

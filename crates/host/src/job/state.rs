@@ -177,7 +177,7 @@ impl PollingHistory {
         }
     }
 
-    /// Whether most of these places were polled by loops that could end by themselves.
+    /// Returns true if most of these places were polled by loops that could end by themselves.
     pub(super) fn is_known_loop(&self, places: &BTreeSet<Place>) -> bool {
         self.loops.intersection(places).count() * 2 > places.len()
     }

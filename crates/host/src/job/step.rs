@@ -67,7 +67,7 @@ impl Step {
         self.writes.iter().map(|write| write.place)
     }
 
-    /// Whether it calls the kernel.
+    /// Returns true if it calls the kernel.
     pub fn calls_the_kernel(&self) -> bool {
         matches!(self.instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int)
     }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long the end of a system call is awaited without sleeping. One that takes longer may sleep, and is checked once every [`PAUSE`].
+/// Time for which the end of a system call is awaited without sleeping. One that takes longer may sleep, and is checked once every [`PAUSE`].
 const BRISK: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -219,7 +219,7 @@ impl StoppedThread {
         (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & !mask("SigIgn:") != 0
     }
 
-    /// Whether the next instruction is a system call.
+    /// Returns true if the next instruction is a system call.
     pub(super) fn calls_next(&self, registers: &Registers) -> bool {
         let mut instruction = [0; 2];
         self.read(registers.rip, &mut instruction) == 2 && instruction == SYSCALL

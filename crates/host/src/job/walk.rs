@@ -157,7 +157,7 @@ impl Walk {
         self.visits.keys().copied().collect()
     }
 
-    /// Whether it calls the kernel, which a thread that computes seldom does.
+    /// Returns true if it calls the kernel, which a thread that computes seldom does.
     fn calls_the_kernel(&self) -> bool {
         self.steps.iter().any(Step::calls_the_kernel)
     }

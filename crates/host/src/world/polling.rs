@@ -14,7 +14,7 @@ use crate::job::{Loosened, Pause, Place, Polling};
 /// Idle simulated time during which threads that sleep in real time get a chance to call: the shortest time-out of a poll.
 const IDLE: Time = Time::from_ns(1_000_000);
 
-/// How often a rank is inspected again whose threads wait for each other's locks.
+/// Number of further inspections of a rank whose threads wait for each other's locks.
 const LOOKS: u32 = 50;
 
 impl Processes {

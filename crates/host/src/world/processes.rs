@@ -95,7 +95,7 @@ pub struct Processes {
     pub end: Option<End>,
     /// What is still to die, in the order of time.
     pub deaths: VecDeque<Death>,
-    /// The number of events when ranks that poll were last looked at anew, and how often they were before without another event.
+    /// The number of events when ranks that poll were last inspected again, and the number of such inspections since the latest event.
     pub looked_again_after: Option<(u64, u32)>,
 }
 
