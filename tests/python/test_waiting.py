@@ -1,4 +1,4 @@
-"""Programs that wait end, and those that wait for ever are told: threads of MPIs, CPU clocks, sleeps between polls."""
+"""Programs with waiting loops end, and deadlocks are reported: threads of MPIs, CPU clocks, sleeps between polls."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ impl RegisterSet {
         self.0 == 0
     }
 
-    /// Whether the register is in the set.
+    /// Returns true if the set has the register.
     pub fn contains(self, register: u8) -> bool {
         self.intersects(RegisterSet::of(register))
     }

@@ -68,7 +68,7 @@ impl Job {
         let (now, cpu) = (since.elapsed(), own_cpu_time().saturating_sub(cpu_before));
         silence.looked_for += now - begin;
         match look {
-            // Those that were stopped for the look, and wait again, take a moment.
+            // Threads that were stopped for the inspection need a moment to wait again.
             Finding::Polls => (history.eager, silence.inspect_after) = (true, now + EAGER),
             Finding::Disturbed => {}
             // The time between two inspections doubles, and is long beside them, so that they do not slow down computations. How long one

@@ -16,7 +16,7 @@ pub(super) struct Computing {
     pub(super) at: u64,
     /// The addresses of the instructions that were seen.
     pub(super) code: BTreeSet<u64>,
-    /// Whether it may wait for another thread.
+    /// True if the thread may wait for another one.
     pub(super) is_suspect: bool,
 }
 

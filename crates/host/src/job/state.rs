@@ -130,7 +130,7 @@ pub(super) struct SilentPeriod {
     pub(super) suspect: BTreeSet<Place>,
     /// The CPU time that threads which compute had used when that was first seen, in nanoseconds.
     pub(super) cpu: BTreeMap<u32, u64>,
-    /// Whether a place that it polls was written. It then notices that at its simulated time.
+    /// True if a place that the rank polls was written. The rank notices that at its simulated time.
     pub(super) is_written: bool,
     /// How the rank polls, if it does: all its threads wait, and some of them are stopped in their loops.
     pub(super) polling: Option<Polling>,
