@@ -9,7 +9,7 @@ VENV := .venv
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(CURDIR)/$(VENV)/bin
 CARGO_FLAGS := --release --locked --workspace
-# All tests but those in documentation, of which there are none (crates/cli/tests/doc_comments.rs).
+# All tests but those in documentation, of which there are none (crates/tools/spinkit/tests/doc_comments.rs).
 TESTS := --lib --bins --tests --no-fail-fast
 # Commands of the virtual environment come first, for tests that call spincc or zig.
 export PATH := $(BIN):$(PATH)
@@ -32,7 +32,7 @@ build: cargo $(VENV)/.installed ## build everything; the commands are then in .v
 	@$(BIN)/python -m spinkit._manuals | $(BIN)/spinkit-manuals $(VENV)/share
 
 cargo:
-	cargo build $(CARGO_FLAGS) --exclude benches --exclude fuzzing
+	cargo build $(CARGO_FLAGS) --exclude spinkit-benches --exclude spinkit-fuzzing
 
 $(VENV)/.packages: requirements.txt
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || \
@@ -65,7 +65,7 @@ out/docs/.packages: requirements-docs.txt
 	touch $@
 
 docs: build out/docs/.packages ## build the documentation site, with the reference of C, Python, Rust and all commands (out/site)
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --workspace --exclude benches --exclude fuzzing
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --workspace --exclude spinkit-benches --exclude spinkit-fuzzing
 	out/docs/venv/bin/python docs/site/build.py --bin $(BIN) --crates $(TARGET)/doc
 
 reproduce: build $(VENV)/.mpi ## run every experiment, check it against the papers, and docs/validation.md against it
@@ -80,13 +80,13 @@ bench: build ## measure how fast the simulator is (out/bench.json)
 
 # In the release profile, numbers that overflow wrap in silence; these are the crates that compute times, sizes and
 # addresses from what a user writes. Their tests, which start no processes, run with checks instead.
-CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi output fuzzing
+CHECKED := sim machine packets hpu accel pspin-unit net nic pspin-nic goal goal-cards mpi-trace output fuzzing
 
 # All suites always run; the last line says how many tests passed and failed. The tests of a Python file share what they prepare, and may
 # use the same folders, so one process runs them all.
 test: build $(VENV)/.mpi ## run all tests
 	@mkdir -p out/test; status=0; \
-	cargo test $(CARGO_FLAGS) --exclude benches $(CHECKED:%=--exclude %) $(TESTS) 2>&1 | tee out/test/cargo.log || status=1; \
+	cargo test $(CARGO_FLAGS) --exclude spinkit-benches $(CHECKED:%=--exclude spinkit-%) $(TESTS) 2>&1 | tee out/test/cargo.log || status=1; \
 	$(MAKE) --no-print-directory test-checked 2>&1 | tee out/test/checked.log || status=1; \
 	$(BIN)/pytest -n 2 --dist loadfile 2>&1 | tee out/test/pytest.log || status=1; \
 	awk '/^test result:/ { passed += $$4; failed += $$6 } \
@@ -97,7 +97,7 @@ test: build $(VENV)/.mpi ## run all tests
 	exit $$status
 
 test-checked: ## run the tests within a process, with checks of overflows and assertions
-	cargo test --profile checked --locked $(TESTS) $(CHECKED:%=-p %)
+	cargo test --profile checked --locked $(TESTS) $(CHECKED:%=-p spinkit-%)
 
 rtl: build ## build and test the hardware: its core, lint, units, lockstep, proofs (needs c++)
 	@$(MAKE) --no-print-directory -C rtl all

@@ -71,7 +71,7 @@ def crates(are_built: bool) -> str:
         "The engine; [Architecture](../docs/architecture.md) says what each crate is for, and which may use which.",
         "",
     ]
-    for file in sorted((ROOT / "crates").glob("*/src/lib.rs")):
+    for file in sorted((ROOT / "crates").glob("*/*/src/lib.rs")):
         name = file.parents[1].name
         summary = re.match(r"((?://! .+\n)+)", file.read_text())
         if name in ("benches", "fuzzing") or summary is None:

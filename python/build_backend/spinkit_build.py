@@ -1,7 +1,7 @@
 """PEP 517 backend: collects the files that a sPIN program needs for the wheel, then runs maturin.
 
 A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib`, where spincc, spinrun and `spinkit` look
-(crates/cli/src/sdk.rs and `spinkit._paths`); and headers under `<prefix>/include` and what `pkg-config portals4` needs
+(crates/tools/command/src/sdk.rs and `spinkit._paths`); and headers under `<prefix>/include` and what `pkg-config portals4` needs
 under `<prefix>/lib/pkgconfig`, so that Portals programs build as they do with any other implementation.
 """
 
@@ -27,7 +27,7 @@ FOLDERS = ("sdk", "machines", "experiments", "examples", "tests/portals")
 # The hardware, from which `spinkit pspin run --engine rtl` makes a simulator.
 HARDWARE = ("rtl/src", "rtl/core", "rtl/observe", "rtl/tests/harness")
 
-# The name that is recorded in programs (crates/portals/build.rs), and the file. `make install` makes links with the
+# The name that is recorded in programs (crates/guest/libportals/build.rs), and the file. `make install` makes links with the
 # shorter names; a wheel has no links.
 SONAME = "libportals.so.4"
 LIBRARY = "libportals.so.4.3.0"
@@ -59,7 +59,7 @@ def _libraries() -> dict[str, Path]:
 
 def _link_portals(archive: Path, output: Path) -> None:
     """Link libportals.so with versioned symbols, which cargo cannot do."""
-    versions = ROOT / "crates" / "portals" / "portals.map"
+    versions = ROOT / "crates" / "guest" / "libportals" / "portals.map"
     options = ["-shared", "-o", str(output), f"-Wl,-soname,{SONAME}", f"-Wl,--version-script={versions}"]
     whole = ["-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive"]
     trim = ["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,defs"]

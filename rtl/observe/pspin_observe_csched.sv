@@ -1,5 +1,5 @@
 // What happens in the scheduler of a cluster, for reports and for comparison with the model: bound, simulation only. The numbers of
-// events are those of crates/rtl/src/events.rs.
+// events are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_csched
   import pspin_pkg::*;
 (

@@ -1,4 +1,4 @@
-// What happens in an HPU driver: bound, simulation only. The numbers of events are those of crates/rtl/src/events.rs.
+// What happens in an HPU driver: bound, simulation only. The numbers of events are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_driver
   import pspin_pkg::*;
 (

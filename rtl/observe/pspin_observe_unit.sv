@@ -1,5 +1,5 @@
 // What the unit takes from its HPUs, and what it tells the driver on the host: bound, simulation only. The numbers of events are
-// those of crates/rtl/src/events.rs.
+// those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_unit
   import pspin_pkg::*;
 #(

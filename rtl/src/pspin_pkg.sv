@@ -75,7 +75,7 @@ package pspin_pkg;
     logic [HpuWidth-1:0]     hpu;
   } hpu_id_t;
 
-  // The end of a task (crates/accel/src/pspin/her.rs, TaskOutcome).
+  // The end of a task (crates/card/pspin-unit/src/her.rs, TaskOutcome).
   typedef enum logic [2:0] {
     EndDone,
     EndSkipped,
@@ -84,7 +84,7 @@ package pspin_pkg;
     EndMessageReset
   } end_e;
 
-  // Causes of a failure, as the descriptor in host memory has them (crates/accel/src/pspin/status.rs).
+  // Causes of a failure, as the descriptor in host memory has them (crates/card/pspin-unit/src/status.rs).
   typedef enum logic [3:0] {
     CauseNone       = 4'd0,
     CauseLoad       = 4'd1,
@@ -192,7 +192,7 @@ package pspin_pkg;
     range_t handler_memory;
   } windows_t;
 
-  // The kinds of commands (crates/accel/src/pspin/command/kinds.rs).
+  // The kinds of commands (crates/card/pspin-unit/src/command/kinds.rs).
   typedef enum logic [2:0] {
     CommandSend,
     CommandToHost,
@@ -260,7 +260,7 @@ package pspin_pkg;
   } beat_request_t;
 
   // The memories of the unit. Each cluster has the L1 of its number; all HPUs have them at the same addresses
-  // (crates/accel/src/pspin/memory/arena.rs).
+  // (crates/card/pspin-unit/src/memory/arena.rs).
   typedef enum logic [2:0] {
     PlaceNone,
     PlaceL1,
@@ -305,7 +305,7 @@ package pspin_pkg;
     logic [ClusterWidth-1:0] to_cluster;  // of `to`, if that is L1
   } dma_beat_t;
 
-  // What the driver on the host is told (crates/abi/src/pspin.rs, Events).
+  // What the driver on the host is told (crates/base/abi/src/pspin.rs, Events).
   typedef enum logic [2:0] {
     NoticeNone,
     NoticeFailed,

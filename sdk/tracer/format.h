@@ -1,4 +1,4 @@
-/* The trace file of one rank, `rank-N.spintrace`. docs/goal.md ("MPI traces") says the same in prose; crates/mpi reads
+/* The trace file of one rank, `rank-N.spintrace`. docs/goal.md ("MPI traces") says the same in prose; crates/system/mpi-trace reads
  * it.
  *
  *   file    = magic blocks

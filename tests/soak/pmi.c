@@ -2,7 +2,7 @@
 #include "../portals/harness.h"
 #include <spin.h>
 
-#include "../../crates/host/tests/common/pmi.h"
+#include "../../crates/system/world/tests/common/pmi.h"
 
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 3;

@@ -1,5 +1,5 @@
 // Control registers of the unit, for the driver on the host (docs/pspin-integration.md): settings of all HPUs, the table of contexts, the
-// event queue, the console, and the counters. The addresses come from crates/abi/src/pspin.rs.
+// event queue, the console, and the counters. The addresses come from crates/base/abi/src/pspin.rs.
 module pspin_regs
   import pspin_pkg::*;
   import pspin_abi_pkg::*;
@@ -64,7 +64,7 @@ module pspin_regs
   input  logic [CounterRows-1:0][Step-1:0]    counts_i
 );
 
-  // What hardware and software share: pspin_pkg has the types, the list of crates/abi the numbers.
+  // What hardware and software share: pspin_pkg has the types, the list of crates/base/abi the numbers.
   if (32'(NoticeFailed) != EventFailed || 32'(NoticeIdle) != EventIdle || 32'(NoticeCommand) != EventCommand ||
       32'(NoticeTerminated) != EventTerminated) begin : g_check_events
     $fatal(1, "the kinds of events are not those of pspin_abi_pkg");

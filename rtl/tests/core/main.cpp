@@ -74,7 +74,7 @@ static Program load(const char *path) {
     return program;
 }
 
-// The causes of failures (crates/accel/src/pspin/status.rs), and how a task ends.
+// The causes of failures (crates/card/pspin-unit/src/status.rs), and how a task ends.
 enum Cause { NONE, LOAD, STORE, MISALIGNED, FETCH, ILLEGAL, BREAKPOINT, COMMAND, HOST, WATCHDOG, IDLE, REPORTED };
 enum Kind { DONE, SKIPPED, FAULTED, TIMED_OUT };
 

@@ -1,4 +1,4 @@
-// What an HPU is tested for. Numbers of cycles are those of the model (crates/accel/src/pspin/core).
+// What an HPU is tested for. Numbers of cycles are those of the model (crates/card/pspin-unit/src/core).
 #pragma once
 
 // Cycles from the start of a handler to the cycle behind the execute stage of its first instruction, in which the driver acts.

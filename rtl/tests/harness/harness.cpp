@@ -1,5 +1,5 @@
 // The C interface of a simulated design: its ports and memories by name, its clock, and what its observers tell. Nothing here
-// knows which design it is; crates/rtl does.
+// knows which design it is; crates/card/pspin-rtl does.
 #include "Vdesign.h"
 #include "verilated.h"
 #include "verilated_syms.h"

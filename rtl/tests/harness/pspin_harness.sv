@@ -1,4 +1,4 @@
-// The unit with the fields of its structures as ports of their own, for crates/rtl.
+// The unit with the fields of its structures as ports of their own, for crates/card/pspin-rtl.
 module pspin_harness
   import pspin_pkg::*;
 (

@@ -1,4 +1,4 @@
-"""The scheduler of a cluster against the rules of crates/accel/src/pspin/cluster/scheduler.rs, in every cycle.
+"""The scheduler of a cluster against the rules of crates/card/pspin-unit/src/cluster/scheduler.rs, in every cycle.
 
 DMA engine and drivers are played: packets land in any order, HPUs run for any time and keep an ended task for as long
 as they like.

@@ -1,4 +1,4 @@
-"""The dispatcher's choice, as crates/accel/src/pspin/schedule/dispatch.rs makes it."""
+"""The dispatcher's choice, as crates/card/pspin-unit/src/schedule/dispatch.rs makes it."""
 
 import random
 

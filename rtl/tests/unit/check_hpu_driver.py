@@ -1,4 +1,4 @@
-"""The HPU driver against the rules of crates/accel/src/pspin/{core/published.rs, cluster/driver.rs}, in every cycle.
+"""The HPU driver against the rules of crates/card/pspin-unit/src/{core/published.rs, cluster/driver.rs}, in every cycle.
 
 The core, protection, recovery, scheduler, command unit and DMA engine are played: the core makes any access to a
 register, waits for its answer, and fails now and then.

@@ -1,4 +1,4 @@
-"""The instruction cache against the rules of crates/accel/src/pspin/core/cache.rs, in every cycle.
+"""The instruction cache against the rules of crates/card/pspin-unit/src/core/cache.rs, in every cycle.
 
 HPUs fetch from a few places of the program, and withdraw fetches as they do when they are reset. The program memory
 takes lines when it likes, and brings them in order.

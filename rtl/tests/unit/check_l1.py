@@ -1,4 +1,4 @@
-"""The L1 of a cluster against the rules of crates/accel/src/pspin/memory/banks.rs and core/hpus.rs, in every cycle."""
+"""The L1 of a cluster against the rules of crates/card/pspin-unit/src/memory/banks.rs and core/hpus.rs, in every cycle."""
 
 from dataclasses import dataclass
 from typing import Any

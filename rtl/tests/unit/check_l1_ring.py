@@ -1,4 +1,4 @@
-"""The packet buffer against the rules of crates/accel/src/pspin/memory/ring.rs, and against a map of units."""
+"""The packet buffer against the rules of crates/card/pspin-unit/src/memory/ring.rs, and against a map of units."""
 
 import random
 from dataclasses import dataclass

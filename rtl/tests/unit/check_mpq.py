@@ -1,4 +1,4 @@
-"""The queue engine against the rules of crates/accel/src/pspin/schedule/mpq.rs: the same task in the same cycle."""
+"""The queue engine against the rules of crates/card/pspin-unit/src/schedule/mpq.rs: the same task in the same cycle."""
 
 import cocotb
 from common import shorter, start

@@ -1,4 +1,4 @@
-"""The tree finds an active queue, as crates/accel/src/pspin/schedule/lru.rs does by the times of accesses."""
+"""The tree finds an active queue, as crates/card/pspin-unit/src/schedule/lru.rs does by the times of accesses."""
 
 import random
 

@@ -19,7 +19,7 @@ WRITE = struct("beat_request_t")
 
 @dataclass
 class Lines:
-    """The port, as crates/accel/src/pspin/fabric/pe.rs has it, and clusters in turn."""
+    """The port, as crates/card/pspin-unit/src/fabric/pe.rs has it, and clusters in turn."""
 
     clusters: int
     words: int

@@ -1,4 +1,4 @@
-"""The rules of DMA engines and their interconnect (crates/accel/src/pspin/fabric/dma.rs), and the bytes of memories."""
+"""The rules of DMA engines and their interconnect (crates/card/pspin-unit/src/fabric/dma.rs), and the bytes of memories."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The rules of the way back of tasks, as crates/accel/src/pspin/unit.rs has them in send_feedback."""
+"""The rules of the way back of tasks, as crates/card/pspin-unit/src/unit.rs has them in send_feedback."""
 
 from collections import deque
 from collections.abc import Callable

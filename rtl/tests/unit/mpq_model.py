@@ -1,4 +1,4 @@
-"""The rules of the queue engine, as crates/accel/src/pspin/schedule/mpq.rs has them."""
+"""The rules of the queue engine, as crates/card/pspin-unit/src/schedule/mpq.rs has them."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The rules of queue engine, dispatcher and way back together, in the order of crates/accel/src/pspin/unit.rs."""
+"""The rules of queue engine, dispatcher and way back together, in the order of crates/card/pspin-unit/src/unit.rs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

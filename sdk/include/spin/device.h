@@ -1,5 +1,5 @@
 /* The calls of <spin.h> on the card: each builds a command and passes its address to the card. The layouts and numbers
- * are those of crates/abi (device.rs); a test compares them. */
+ * are those of crates/base/abi (device.rs); a test compares them. */
 #ifndef SPIN_DEVICE_H
 #define SPIN_DEVICE_H
 

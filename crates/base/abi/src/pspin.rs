@@ -1,0 +1,328 @@
+//! The PsPIN unit as programs see it: addresses, the registers of the HPU driver and of the unit, and the numbers in them.
+//!
+//! Each list is written once, as constants and as [`Row`]s. From the rows come the SystemVerilog package of the unit, assertions
+//! about `hwsched.h`, and the tables of `docs/pspin-integration.md`.
+
+use crate::device::map as device;
+
+/// What may be done with a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is a number, not a register.
+    Number,
+    /// It can be read.
+    Read,
+    /// It can be written, and reads as 0.
+    Write,
+    /// It can be read and written.
+    ReadWrite,
+}
+
+impl Access {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Number => "",
+            Access::Read => "r",
+            Access::Write => "w",
+            Access::ReadWrite => "rw",
+        }
+    }
+}
+
+/// A line of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The name of the constant.
+    pub name: &'static str,
+    /// An address, the offset of a register, or a number.
+    pub value: u32,
+    /// What may be done with the register.
+    pub access: Access,
+    /// The name in `hwsched.h`, or nothing.
+    pub c: &'static str,
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+/// A list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    /// What the names begin with in SystemVerilog.
+    pub prefix: &'static str,
+    /// What the lines are.
+    pub heading: &'static str,
+    /// What the lines are, in a sentence.
+    pub title: &'static str,
+    /// What C adds to the value of a line.
+    pub base: u32,
+    /// The lines.
+    pub rows: &'static [Row],
+}
+
+/// Writes a list as constants of a module, and as its rows.
+macro_rules! list {
+    (
+        $(#[doc = $title:literal])+
+        $module:ident $prefix:literal $heading:literal + $base:expr;
+        $($name:ident = $value:expr, $access:ident, $c:literal, $meaning:literal;)+
+    ) => {
+        $(#[doc = $title])+
+        pub mod $module {
+            use super::*;
+
+            $(#[doc = $meaning] pub const $name: u32 = $value;)+
+
+            /// The list.
+            pub const LIST: List = List {
+                prefix: $prefix,
+                heading: $heading,
+                title: concat!($($title),+).trim_ascii_start(),
+                base: $base,
+                rows: &[$(Row {
+                    name: stringify!($name),
+                    value: $value,
+                    access: Access::$access,
+                    c: $c,
+                    meaning: $meaning,
+                }),+],
+            };
+        }
+    };
+}
+
+list! {
+    /// Addresses in the unit. All memories but the own L1 have the same address for everybody.
+    map "Map" "Memory map" + 0;
+    L1 = 0x1000_0000, Number, "", "L1 of cluster 0; those of the others follow at L1_SPAN";
+    L1_SPAN = 0x40_0000, Number, "", "distance of the L1 memories of two clusters";
+    L1_END = 0x1A00_0000, Number, "", "no L1 is here or behind";
+    OUTPUT = 0x1A10_4000, Write, "", "a store of a character writes it to the console";
+    OWN_L1 = 0x1B00_0000, Number, "", "L1 of the HPU's own cluster";
+    TERMINATE = 0x1B20_0000, Write, "", "a store ends the run, because something has gone wrong";
+    DRIVER = 0x1B20_5000, Number, "HWSCHED_BASE", "registers of the HPU driver, of which each HPU sees its own";
+    HANDLER = device::DATA, Number, "", "L2 handler memory";
+    PACKET = device::PACKETS, Number, "", "L2 packet buffer";
+    PROGRAM = device::PROGRAM, Number, "", "program memory";
+}
+
+list! {
+    /// Registers of the HPU driver, as offsets from its address. All are words; a load may wait for what it returns.
+    driver "Driver" "HPU driver" + map::DRIVER;
+    FUNCTION = 0x00, Read, "HWSCHED_HANDLER_FUN_ADDR", "address of the handler; a load waits until there is a task";
+    FUNCTION_SIZE = 0x04, Read, "HWSCHED_HANDLER_FUN_SIZE", "bytes of the handler's code";
+    TASK = 0x08, Read, "HWSCHED_TASK", "the 18 words of the task; any bytes within them can be read";
+    DOORBELL = 0x50, ReadWrite, "HWSCHED_DOORBELL", "any access says that the handler has ended";
+    ERROR = 0x54, Write, "HWSCHED_ERROR", "a store of a code says that the task has failed; the doorbell ends it";
+    ISSUE = 0x80, Read, "CMD_ISSUE", "a load issues the command of the words below and returns its number; it waits for a place";
+    WAIT = 0x84, Write, "CMD_WAIT", "a store of a command's number returns when that command is done";
+    TEST = 0x88, ReadWrite, "CMD_TEST", "a store of a command's number, then a load, says whether it is done";
+    COMMAND = 0x8C, ReadWrite, "CMD_INFO", "kind of the command, and whether it has an event";
+    WORDS = 0x90, ReadWrite, "CMD_WORD0", "7 words, whose meaning depends on the kind";
+    SOURCE = 0x100, ReadWrite, "DMA_SOURCE", "where a transfer of the cluster's DMA engine begins to read";
+    DESTINATION = 0x108, ReadWrite, "DMA_DESTINATION", "where it begins to write";
+    BYTES = 0x110, ReadWrite, "DMA_BYTES", "how many bytes it has";
+    LAUNCH = 0x118, Read, "DMA_LAUNCH", "a load launches the transfer and returns its number: those of an HPU increase from 1";
+    LANDED = 0x120, Read, "DMA_DONE", "number of a transfer that is done, as all before it are";
+}
+
+list! {
+    /// Kinds of commands, in the command register of the HPU driver. Bit 0 is set when the host gets an event.
+    kind "Kind" "Commands" + 0;
+    HOST_DMA = 0, Number, "CMD_INFO_HOST_DMA", "words: host address low and high, data, size, direction (1 to the host), user";
+    EVENT = 1, Number, "CMD_INFO_EVENT", "the host gets an event with the user's number";
+    SEND = 2, Number, "CMD_INFO_NIC", "words: node, flow (0 is a raw packet), data low and high, size, user";
+    HOST_DIRECT = 4, Number, "CMD_INFO_HOST_DIRECT", "words: host address low and high, size << 1 | direction (1 to the host), data low and high";
+}
+
+list! {
+    /// Causes in the status of a failed handler, and in events.
+    cause "Status" "Causes" + 0;
+    LOAD = 1, Number, "", "a load from memory that is not the handler's";
+    STORE = 2, Number, "", "a store to memory that is not the handler's";
+    MISALIGNED = 3, Number, "", "a misaligned atomic operation";
+    FETCH = 4, Number, "", "execution left the handler's code";
+    ILLEGAL = 5, Number, "", "an illegal instruction";
+    BREAKPOINT = 6, Number, "", "a breakpoint";
+    COMMAND = 7, Number, "", "a command or a transfer with memory of the unit that is not the handler's";
+    HOST = 8, Number, "", "a command with memory of the host that the host refuses";
+    WATCHDOG = 9, Number, "", "the watchdog killed the handler";
+    IDLE = 10, Number, "", "no packet came for the message, and it was given up";
+    REPORTED = 11, Number, "", "the handler has reported an error; the address is its code";
+}
+
+list! {
+    /// Kinds of events in the unit's event queue.
+    event "Event" "Events" + 0;
+    NONE = 0, Number, "", "there is no event";
+    FAILED = 1, Number, "", "a handler failed or was killed: EVENT_CAUSE, EVENT_MESSAGE, EVENT_HPU and EVENT_CONTEXT say more";
+    IDLE = 2, Number, "", "a message without packets was given up: EVENT_MESSAGE and EVENT_CONTEXT name it; EVENT_USER is 1 when its number is free";
+    COMMAND = 3, Number, "", "a command with an event is done: EVENT_USER is the handler's number";
+    TERMINATED = 4, Number, "", "a program asks for the end of the run: EVENT_HPU names the cluster";
+}
+
+list! {
+    /// Control registers of the unit, for the driver on the host. All are words.
+    control "Control" "Control registers" + 0;
+    ID = 0x000, Read, "", "0x4E505350, \"PSPN\"";
+    VERSION = 0x004, Read, "", "version of this register map: 1";
+    CLUSTERS = 0x008, Read, "", "number of clusters";
+    HPUS = 0x00C, Read, "", "number of HPUs of a cluster";
+    QUEUES = 0x010, Read, "", "number of message queues; messages whose numbers are equal modulo this share one";
+    CONTEXTS = 0x014, Read, "", "number of execution contexts";
+    L1_BYTES = 0x018, Read, "", "size of the L1 of a cluster";
+    L1_SCRATCHPAD = 0x01C, Read, "", "offset in L1 at which scratchpads begin, behind the runtime's data and the packet buffer";
+    HANDLER_BYTES = 0x020, Read, "", "size of L2 handler memory";
+    PACKET_BYTES = 0x024, Read, "", "size of the L2 packet buffer";
+    PROGRAM_BYTES = 0x028, Read, "", "size of program memory";
+    MAX_PACKET_BYTES = 0x02C, Read, "", "size of the longest packet";
+    ENABLE = 0x040, ReadWrite, "", "bit 0: the HPUs run; while it is 0 they are in reset";
+    ENTRY = 0x044, ReadWrite, "", "address at which an HPU starts";
+    AGAIN = 0x048, ReadWrite, "", "address at which it starts again after a handler that failed or was killed";
+    STATIC_ADDRESS = 0x04C, ReadWrite, "", "static data of the program, which all handlers may use: address";
+    STATIC_BYTES = 0x050, ReadWrite, "", "and size";
+    CODE_ADDRESS = 0x054, ReadWrite, "", "code and constants of the program, which all handlers may read: address";
+    CODE_BYTES = 0x058, ReadWrite, "", "and size";
+    BOOT_ADDRESS = 0x05C, ReadWrite, "", "first content of handler memory, which the program may use while it starts: address";
+    BOOT_BYTES = 0x060, ReadWrite, "", "and size";
+    STATE = 0x064, Read, "", "bit 0: all HPUs wait for a task, and nothing is under way; bit 1: the latest RESET_MESSAGE named a message that there was; bit 2: its number could be used again at once";
+    RESET_MESSAGE = 0x068, Write, "", "gives up the message with this number; STATE tells the result";
+    IRQ_ENABLE = 0x06C, ReadWrite, "", "bit 0: an interrupt while the event queue is not empty; bit 1: while the console is not";
+    EVENT_KIND = 0x080, Read, "", "oldest event: its kind, 0 when there is none";
+    EVENT_CAUSE = 0x084, Read, "", "cause, and in bits 9 and 8 the part of the handler: 0 header, 1 payload, 2 completion, 3 none";
+    EVENT_MESSAGE = 0x088, Read, "", "message";
+    EVENT_HPU = 0x08C, Read, "", "cluster << 8 | HPU";
+    EVENT_CONTEXT = 0x090, Read, "", "execution context";
+    EVENT_USER = 0x094, Read, "", "number of the handler's own";
+    EVENT_PC = 0x098, Read, "", "address of the instruction that failed, or 0";
+    EVENT_ADDRESS = 0x09C, Read, "", "address of the access that failed, low half";
+    EVENT_ADDRESS_HIGH = 0x0A0, Read, "", "high half";
+    EVENT_POP = 0x0A4, Write, "", "a write removes the oldest event";
+    CONSOLE = 0x0A8, Read, "", "takes the next character of the console: bit 31 is set when there was one; cluster << 16 | HPU << 8 | character";
+    CONTEXT_TENANT = 0x100, ReadWrite, "", "row that the next CONTEXT_WRITE writes: tenant";
+    CONTEXT_PIN = 0x104, ReadWrite, "", "bit 31: its tasks run in one cluster only; bits 7 to 0: this one";
+    CONTEXT_DESCRIPTOR = 0x108, ReadWrite, "", "address in host memory to which the status of failures is written, low half; 0 when there is none";
+    CONTEXT_DESCRIPTOR_HIGH = 0x10C, ReadWrite, "", "high half";
+    CONTEXT_IDLE = 0x110, ReadWrite, "", "cycles without a packet after which a message is given up";
+    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which a handler is killed";
+    CONTEXT_HOST = 0x118, ReadWrite, "", "host memory of the context, as its handlers see it: address, low half";
+    CONTEXT_HOST_HIGH = 0x11C, ReadWrite, "", "high half";
+    CONTEXT_HOST_BYTES = 0x120, ReadWrite, "", "size, low half";
+    CONTEXT_HOST_BYTES_HIGH = 0x124, ReadWrite, "", "high half";
+    CONTEXT_HANDLER_MEMORY = 0x128, ReadWrite, "", "L2 handler memory of the context: address";
+    CONTEXT_HANDLER_MEMORY_BYTES = 0x12C, ReadWrite, "", "and size";
+    CONTEXT_HEADER = 0x130, ReadWrite, "", "header handler: address, 0 when there is none";
+    CONTEXT_HEADER_BYTES = 0x134, ReadWrite, "", "and size of its code";
+    CONTEXT_PAYLOAD = 0x138, ReadWrite, "", "payload handler: address, 0 when there is none";
+    CONTEXT_PAYLOAD_BYTES = 0x13C, ReadWrite, "", "and size of its code";
+    CONTEXT_COMPLETION = 0x140, ReadWrite, "", "completion handler: address, 0 when there is none";
+    CONTEXT_COMPLETION_BYTES = 0x144, ReadWrite, "", "and size of its code";
+    CONTEXT_WRITE = 0x148, Write, "", "writes the row to the context of this number";
+    SCRATCHPAD_ADDRESS = 0x14C, ReadWrite, "", "scratchpad that the next SCRATCHPAD_WRITE writes: address";
+    SCRATCHPAD_BYTES = 0x150, ReadWrite, "", "and size";
+    SCRATCHPAD_CLUSTER = 0x154, ReadWrite, "", "the cluster in which it lies";
+    SCRATCHPAD_WRITE = 0x158, Write, "", "writes it to the context of this number";
+    COUNTERS = 0x200, Read, "", "counters of 64 bits, low half first; a load of this word freezes all until its next load";
+}
+
+list! {
+    /// Counters of the unit, in their order behind `COUNTERS`.
+    counter "Counter" "Counters" + 0;
+    CYCLES = 0, Number, "", "cycles since reset";
+    ACCEPTED = 1, Number, "", "requests that were accepted";
+    DONE = 2, Number, "", "packets that were fed back because their last handler returned";
+    SKIPPED = 3, Number, "", "packets that were fed back without a handler";
+    FAULTED = 4, Number, "", "packets that were fed back because their last handler failed";
+    TIMED_OUT = 5, Number, "", "packets that were fed back because the watchdog killed their last handler";
+    RESET = 6, Number, "", "packets that were fed back because their message was given up";
+    COMMANDS = 7, Number, "", "commands that the command unit has taken";
+    LOST_STATUS = 8, Number, "", "errors that could not be written to the descriptor of their context, because the host refused the address";
+    LOST_EVENTS = 9, Number, "", "events for which the event queue had no room";
+    LOST_OUTPUT = 10, Number, "", "characters for which the console had no room";
+    REFUSED = 11, Number, "", "cycles in which a request had to wait";
+    BLOCKED = 12, Number, "", "cycles in which a task had to wait because no cluster had room";
+    HELD = 13, Number, "", "cycles in which the NIC did not take a feedback";
+    BUSY = 14, Number, "", "cycles of HPUs with a task, of all HPUs together";
+    CONFLICTS = 15, Number, "", "cycles for which HPUs waited for a bank of their L1";
+    MISSES = 16, Number, "", "lines that were fetched into instruction caches";
+}
+
+/// All lists.
+pub const LISTS: [List; 7] =
+    [map::LIST, driver::LIST, kind::LIST, cause::LIST, event::LIST, control::LIST, counter::LIST];
+
+/// The value of `ID`.
+pub const ID: u32 = u32::from_le_bytes(*b"PSPN");
+/// The value of `VERSION`.
+pub const VERSION: u32 = 1;
+/// Number of words of a task, behind the size of the handler.
+pub const TASK_WORDS: u32 = 18;
+/// Number of words of a command, with its kind.
+pub const COMMAND_WORDS: u32 = 8;
+
+/// The package of all lists in SystemVerilog.
+pub fn systemverilog() -> String {
+    let mut text = String::from(
+        "// Addresses, registers and numbers that software knows (crates/base/abi/src/pspin.rs).\npackage pspin_abi_pkg;\n",
+    );
+    for list in &LISTS {
+        text += &format!("\n  // {}\n", list.title);
+        for row in list.rows {
+            let (name, value) = (camel(row.name), hex(row.value));
+            text += &format!("  localparam logic [31:0] {}{name} = 32'h{value};  // {}\n", list.prefix, row.meaning);
+        }
+        text += &format!("  localparam int unsigned {}Rows = {};\n", list.prefix, list.rows.len());
+    }
+    let others = [("Id", ID), ("Version", VERSION), ("TaskWords", TASK_WORDS), ("CommandWords", COMMAND_WORDS)];
+    text += "\n";
+    for (name, value) in others {
+        text += &format!("  localparam logic [31:0] Abi{name} = 32'h{};\n", hex(value));
+    }
+    text + "\nendpackage\n"
+}
+
+/// Assertions that `hwsched.h` has the values of the lists.
+pub fn c_assertions() -> String {
+    let mut text = String::from("#include <hwsched.h>\n");
+    for list in &LISTS {
+        for row in list.rows.iter().filter(|row| !row.c.is_empty()) {
+            let value = list.base + row.value;
+            text += &format!("_Static_assert({} == {value}u, \"{}\");\n", row.c, row.c);
+        }
+    }
+    text
+}
+
+/// The tables of the integration guide.
+pub fn markdown() -> String {
+    let mut text = String::new();
+    for list in &LISTS {
+        text += &format!("### {}\n\n", list.heading);
+        text += &format!("{}\n\n| name | value | | meaning |\n| --- | --- | --- | --- |\n", list.title);
+        for row in list.rows {
+            let value = match row.access {
+                Access::Number if row.value < 0x1000 => row.value.to_string(),
+                _ => format!("0x{}", hex(row.value)),
+            };
+            text += &format!("| `{}` | {value} | {} | {} |\n", row.name, row.access.name(), row.meaning);
+        }
+        text += "\n";
+    }
+    text
+}
+
+/// `FUNCTION_SIZE` as `FunctionSize`.
+pub fn camel(name: &str) -> String {
+    let word = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map_or_else(String::new, |first| {
+            first.to_ascii_uppercase().to_string() + &letters.as_str().to_ascii_lowercase()
+        })
+    };
+    name.split(['_', '.', '-']).map(word).collect()
+}
+
+/// Four hexadecimal digits, or twice four with `_` between.
+fn hex(value: u32) -> String {
+    if value >> 16 == 0 { format!("{value:04X}") } else { format!("{:04X}_{:04X}", value >> 16, value & 0xffff) }
+}

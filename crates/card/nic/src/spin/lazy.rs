@@ -1,0 +1,65 @@
+use std::cell::OnceCell;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use accel::Accelerator;
+use machine::Machine;
+
+/// The accelerator of a card. It is made when it is first used, as most cards of a large simulation may never run a handler.
+pub struct LazyAccelerator {
+    machine: Rc<Machine>,
+    made: OnceCell<Box<dyn Accelerator>>,
+}
+
+impl LazyAccelerator {
+    /// The accelerator of a machine, without a program.
+    pub fn new(machine: Rc<Machine>) -> LazyAccelerator {
+        LazyAccelerator { machine, made: OnceCell::new() }
+    }
+
+    /// The accelerator, if it has been used.
+    pub fn made(&self) -> Option<&dyn Accelerator> {
+        self.made.get().map(|made| &**made)
+    }
+
+    /// The accelerator, if it has been used.
+    pub fn made_mut(&mut self) -> Option<&mut Box<dyn Accelerator>> {
+        self.made.get_mut()
+    }
+}
+
+impl Deref for LazyAccelerator {
+    type Target = dyn Accelerator;
+
+    fn deref(&self) -> &(dyn Accelerator + 'static) {
+        &**self.made.get_or_init(|| crate::accelerator::create(&self.machine))
+    }
+}
+
+impl DerefMut for LazyAccelerator {
+    fn deref_mut(&mut self) -> &mut (dyn Accelerator + 'static) {
+        self.made.get_or_init(|| crate::accelerator::create(&self.machine));
+        &mut **self.made.get_mut().expect("it has just been made")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::card::Nic;
+
+    #[test]
+    fn a_card_makes_its_accelerator_when_that_is_first_used() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
+        let machine = Rc::new(Machine::load("sc17-int", &[folder], &[]).unwrap());
+        let mut card = Nic::all(&machine, 0..2, 2, 0).last().unwrap();
+        card.trim();
+        card.spin.unload();
+        assert_eq!((card.stats().packet_buffer_peak, card.stats().hpu_busy.as_ps()), (0, 0));
+        assert!(card.spin.accelerator.made().is_none() && card.spin.accelerator.made_mut().is_none());
+        assert!(card.spin.accelerator.packet_buffers() > 0);
+        assert!(card.spin.accelerator.made().is_some() && card.spin.accelerator.made_mut().is_some());
+    }
+}

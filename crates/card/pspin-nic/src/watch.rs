@@ -1,0 +1,226 @@
+//! An observer of the unit that measures what a report tells, and draws the timeline.
+
+use machine::Pspin as Config;
+use pspin_unit::Cycle;
+use pspin_unit::command::Command;
+use pspin_unit::her::{HpuId, Role, TaskOutcome};
+use pspin_unit::observe::{Noted, Observer};
+
+use crate::report::{Commands, Handlers, HpuUse, Stages, Tally};
+use crate::timeline::Timeline;
+
+/// A task that has come to a cluster, until an HPU has its function pointer.
+#[derive(Clone, Copy, Default)]
+struct Placed {
+    /// The NIC's number of its packet.
+    packet: u64,
+    sent: Cycle,
+    copied: Cycle,
+    assigned: Cycle,
+}
+
+/// An HPU that runs a handler.
+#[derive(Clone, Copy, Default)]
+struct Running {
+    start: Cycle,
+    is_busy: bool,
+    has_run: bool,
+}
+
+/// Measures stages and handlers, and how many HPUs are busy.
+pub struct Watch {
+    /// Per cluster, the tasks by their place.
+    placed: Vec<Vec<Placed>>,
+    /// The place of the task that each HPU has been given.
+    given: Vec<u8>,
+    running: Vec<Running>,
+    per_cluster: usize,
+    /// When the requests of packets were accepted, and when their last handlers ended, by the NIC's number.
+    packets: Vec<(Cycle, Cycle)>,
+    stages: [Tally; 6],
+    roles: [Tally; 3],
+    busy: u32,
+    peak: u32,
+    /// The first instruction of the handler that each HPU ran last.
+    entries: Vec<u32>,
+    /// Handlers that failed, and that the watchdog killed.
+    failed: u64,
+    killed: u64,
+    commands: Commands,
+    timeline: Option<Timeline>,
+}
+
+impl Watch {
+    /// An observer of a unit, which also draws a timeline if there is one.
+    pub fn new(config: &Config, timeline: Option<Timeline>) -> Watch {
+        let (clusters, hpus) = (config.units.clusters as usize, config.units.hpus as usize);
+        Watch {
+            placed: vec![Vec::new(); clusters],
+            given: vec![0; clusters * hpus],
+            running: vec![Running::default(); clusters * hpus],
+            per_cluster: hpus,
+            packets: Vec::new(),
+            stages: [Tally::default(); 6],
+            roles: [Tally::default(); 3],
+            busy: 0,
+            peak: 0,
+            entries: vec![0; clusters * hpus],
+            failed: 0,
+            killed: 0,
+            commands: Commands::default(),
+            timeline,
+        }
+    }
+
+    /// The timeline, which may be told what happens around the unit.
+    pub fn timeline(&mut self) -> Option<&mut Timeline> {
+        self.timeline.as_mut()
+    }
+
+    /// Takes the timeline, to write it.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        self.timeline.take()
+    }
+
+    /// Cycles of the stages of packets.
+    pub fn stages(&self) -> Stages {
+        let [schedule, copy, assign, pointer, handler, feedback] = self.stages.map(|stage| stage.spread());
+        Stages { schedule, copy, assign, pointer, handler, feedback }
+    }
+
+    /// Cycles of handlers.
+    pub fn handlers(&self) -> Handlers {
+        let [header, payload, completion] = self.roles.map(|role| role.spread());
+        Handlers { header, payload, completion }
+    }
+
+    /// Number of commands that have left their HPUs.
+    pub fn commands(&self) -> Commands {
+        self.commands
+    }
+
+    /// Cycles of all handlers together.
+    pub fn cycles(&self) -> u64 {
+        self.roles.iter().map(Tally::sum).sum()
+    }
+
+    /// How HPUs were used in this number of cycles.
+    pub fn hpus(&self, cycles: u64) -> HpuUse {
+        HpuUse {
+            total: self.running.len() as u32,
+            used: self.running.iter().filter(|hpu| hpu.has_run).count() as u32,
+            mean_busy: self.cycles() as f64 / cycles.max(1) as f64,
+            peak_busy: self.peak,
+        }
+    }
+
+    /// The first instruction of the handler that an HPU ran last.
+    pub fn entry(&self, hpu: HpuId) -> u32 {
+        self.entries[self.index(hpu)]
+    }
+
+    /// Handlers that failed.
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// Handlers that the watchdog killed.
+    pub fn killed(&self) -> u64 {
+        self.killed
+    }
+
+    fn index(&self, hpu: HpuId) -> usize {
+        usize::from(hpu.cluster) * self.per_cluster + usize::from(hpu.hpu)
+    }
+
+    fn place(&mut self, cluster: u16, place: u8) -> &mut Placed {
+        let all = &mut self.placed[usize::from(cluster)];
+        if all.len() <= usize::from(place) {
+            all.resize(usize::from(place) + 1, Placed::default());
+        }
+        &mut all[usize::from(place)]
+    }
+
+    fn packet(&mut self, number: u64) -> &mut (Cycle, Cycle) {
+        let index = number as usize;
+        if self.packets.len() <= index {
+            self.packets.resize(index + 1, Default::default());
+        }
+        &mut self.packets[index]
+    }
+
+    /// Notes that an HPU has the function pointer of a task.
+    fn start(&mut self, at: Cycle, hpu: HpuId, role: Role) {
+        let (index, place) = (self.index(hpu), self.given[self.index(hpu)]);
+        let Placed { packet, sent, copied, assigned } = *self.place(hpu.cluster, place);
+        if role == Role::Payload {
+            let accepted = self.packet(packet).0;
+            let stages = [sent - accepted, copied - sent, assigned - copied, at - assigned];
+            self.stages.iter_mut().zip(stages).for_each(|(stage, cycles)| stage.add(cycles));
+        }
+        self.running[index] = Running { start: at, is_busy: true, has_run: true };
+        self.busy += 1;
+        self.peak = self.peak.max(self.busy);
+    }
+
+    fn end(&mut self, at: Cycle, hpu: HpuId, role: Role, packet: u64) {
+        let index = self.index(hpu);
+        let running = &mut self.running[index];
+        if !std::mem::take(&mut running.is_busy) {
+            return; // killed before it had its function pointer
+        }
+        let cycles = at - running.start;
+        self.roles[role as usize].add(cycles);
+        if role == Role::Payload {
+            self.stages[4].add(cycles);
+        }
+        self.packet(packet).1 = at;
+        self.busy -= 1;
+    }
+}
+
+impl Observer for Watch {
+    fn note(&mut self, at: Cycle, what: Noted<'_>) {
+        match what {
+            Noted::HerAccepted(her) => *self.packet(her.user) = (at, Cycle::NEVER),
+            Noted::TaskSent { cluster, place, task } => {
+                let packet = task.her.user;
+                *self.place(cluster, place) = Placed { packet, sent: at, copied: at, assigned: at };
+            }
+            Noted::DmaDone { cluster, place } => self.place(cluster, place).copied = at,
+            Noted::Assigned { hpu, place } => {
+                let index = self.index(hpu);
+                self.given[index] = place;
+                self.place(hpu.cluster, place).assigned = at;
+            }
+            Noted::Start { hpu, task } => {
+                let index = self.index(hpu);
+                self.entries[index] = task.her.context.handlers[task.role as usize].address;
+                self.start(at, hpu, task.role);
+            }
+            Noted::End { hpu, task, outcome } => {
+                self.failed += u64::from(matches!(outcome, TaskOutcome::Faulted(_)));
+                self.killed += u64::from(outcome == TaskOutcome::TimedOut);
+                self.end(at, hpu, task.role, task.her.user);
+            }
+            Noted::Feedback(feedback) => {
+                let (_, ended) = *self.packet(feedback.user);
+                if feedback.outcome == TaskOutcome::Done && ended <= at {
+                    self.stages[5].add(at - ended);
+                }
+            }
+            Noted::Command { command, .. } => match command {
+                Command::Send { .. } => self.commands.send += 1,
+                Command::ToHost { .. } => self.commands.to_host += 1,
+                Command::FromHost { .. } => self.commands.from_host += 1,
+                Command::HostDirect { .. } | Command::HostDirectRead { .. } => self.commands.host_direct += 1,
+                // Only the cards of a cluster have these.
+                Command::Card { .. } => (),
+            },
+            _ => {}
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.note(at, &what);
+        }
+    }
+}

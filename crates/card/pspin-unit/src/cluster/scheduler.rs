@@ -1,0 +1,307 @@
+//! The cluster-local scheduler (CSCHED, §III-B2): it has packets copied to L1 and gives tasks to idle HPUs, in order.
+
+use std::collections::VecDeque;
+
+use machine::Pspin;
+
+use super::driver::{Driver, Finished};
+use crate::arbiter::RoundRobin;
+use crate::command::Command;
+use crate::cycle::Cycle;
+use crate::her::{Failure, Range, TaskOutcome};
+use crate::memory::{Allocation, Arena, Banks, Place, Ring};
+use crate::schedule::{TaskId, Tasks};
+
+/// The driver learns a cycle after its task how long that may take: a watchdog bites no earlier than that.
+const LEAST_WATCHDOG: u64 = 2;
+
+/// A task in a cluster.
+struct Placed {
+    task: TaskId,
+    transfer: u32,
+    buffer: Allocation,
+    /// When its packet is in L1.
+    landed: Cycle,
+}
+
+/// A cluster without its cores.
+pub struct Cluster {
+    index: u16,
+    places: Vec<Option<Placed>>,
+    /// The places that are free.
+    free: u64,
+    /// The tasks without an HPU, in order.
+    waiting: VecDeque<u8>,
+    packets: Ring,
+    /// Address of the packet buffer.
+    packets_at: u32,
+    /// The driver of each HPU.
+    pub drivers: Vec<Driver>,
+    /// The banks of its L1.
+    pub banks: Banks,
+    /// The HPUs whose driver has no task.
+    idle: u32,
+    /// No task is assigned before this cycle: one in each.
+    assign_from: Cycle,
+    /// The next cycle in which a task can be assigned.
+    wake: Cycle,
+    assign_cycles: u64,
+    buffered: usize,
+    /// The HPUs for which a feedback could be sent.
+    done: u32,
+    arbiter: RoundRobin,
+    /// The HPUs with a command for the command unit.
+    issuing: u32,
+    command_arbiter: RoundRobin,
+    /// No watchdog bites before this cycle.
+    watchdog: Cycle,
+}
+
+impl Cluster {
+    /// A cluster without tasks, whose HPUs are all idle.
+    pub fn new(unit: &Pspin, index: u16) -> Cluster {
+        let (tasks, hpus) = (unit.cluster.tasks, unit.units.hpus);
+        Cluster {
+            index,
+            places: (0..tasks).map(|_| None).collect(),
+            free: u64::MAX >> (64 - tasks),
+            waiting: VecDeque::new(),
+            packets: Ring::new(unit.cluster.packet_buffer, unit.cluster.slot),
+            packets_at: Arena::start(Place::L1(index)) + unit.cluster.runtime,
+            drivers: (0..hpus).map(|_| Driver::new(unit)).collect(),
+            banks: Banks::new(unit),
+            idle: 0,
+            assign_from: Cycle::ZERO,
+            wake: Cycle::NEVER,
+            assign_cycles: u64::from(unit.cluster.assign_cycles),
+            buffered: unit.cluster.buffered_completions as usize,
+            done: 0,
+            arbiter: RoundRobin::default(),
+            issuing: 0,
+            command_arbiter: RoundRobin::default(),
+            watchdog: Cycle::NEVER,
+        }
+    }
+
+    /// The number of tasks in it.
+    #[inline]
+    pub fn tasks(&self) -> u32 {
+        self.places.len() as u32 - self.free.count_ones()
+    }
+
+    /// Whether it can take a task of which this many bytes are copied to L1 (§III-B1).
+    #[inline]
+    pub fn has_room(&self, transfer: u32) -> bool {
+        self.free != 0 && self.packets.has_room(transfer)
+    }
+
+    /// Takes a task of which `size` bytes are copied to L1. Returns its place and where they go; `None` when there is no room.
+    #[inline]
+    pub fn accept(&mut self, now: Cycle, task: TaskId, size: u32) -> Option<(u8, Range)> {
+        let place = (self.free != 0).then(|| self.free.trailing_zeros() as u8)?;
+        let buffer = self.packets.allocate(size)?;
+        self.free &= !(1 << place);
+        // Nothing is copied for a task without bytes: it is there when the scheduler has it.
+        let landed = if size == 0 { now + 1_u64 } else { Cycle::NEVER };
+        self.places[usize::from(place)] = Some(Placed { task, transfer: size, buffer, landed });
+        self.waiting.push_back(place);
+        self.settle();
+        Some((place, Range { address: self.packets_at + buffer.start, size }))
+    }
+
+    /// The packet of a task is in L1 from a cycle on.
+    #[inline]
+    pub fn land(&mut self, place: u8, at: Cycle) {
+        if let Some(placed) = &mut self.places[usize::from(place)] {
+            placed.landed = at;
+        }
+        self.settle();
+    }
+
+    /// The task at a place, and its packet in L1.
+    #[inline]
+    pub fn task(&self, place: u8) -> Option<(TaskId, Range)> {
+        let placed = self.places.get(usize::from(place))?.as_ref()?;
+        Some((placed.task, Range { address: self.packets_at + placed.buffer.start, size: placed.transfer }))
+    }
+
+    /// The next cycle in which a task can be assigned.
+    #[inline]
+    pub fn wake(&self) -> Cycle {
+        self.wake
+    }
+
+    /// Finds out when the next task can be assigned.
+    #[inline]
+    fn settle(&mut self) {
+        let head = match (self.idle, self.waiting.front()) {
+            (0, _) | (_, None) => Cycle::NEVER,
+            (_, Some(place)) => self.places[usize::from(*place)].as_ref().map_or(Cycle::NEVER, |placed| placed.landed),
+        };
+        self.wake = head.max(self.assign_from);
+    }
+
+    /// Gives the first task to the idle HPU with the lowest number, if it has landed. Returns HPU, place, and the cycle in
+    /// which the HPU driver has the task.
+    #[inline]
+    pub fn assign(&mut self, now: Cycle, tasks: &Tasks) -> Option<(u16, u8, Cycle)> {
+        if self.wake > now {
+            return None;
+        }
+        let place = self.waiting.pop_front()?;
+        let hpu = self.idle.trailing_zeros();
+        self.idle &= !(1 << hpu);
+        self.assign_from = now + 1_u64;
+        self.settle();
+        let at = now + self.assign_cycles;
+        let watchdog_cycles = tasks[self.places[usize::from(place)].as_ref()?.task].her.context.watchdog_cycles;
+        let driver = &mut self.drivers[hpu as usize];
+        driver.task = Some(place);
+        driver.watchdog = at + watchdog_cycles.max(LEAST_WATCHDOG);
+        self.watchdog = self.watchdog.min(driver.watchdog);
+        Some((hpu as u16, place, at))
+    }
+
+    /// All HPUs have booted and wait for their first task.
+    pub fn boot(&mut self) {
+        self.idle = u32::MAX >> (32 - self.drivers.len());
+        self.settle();
+    }
+
+    /// Whether there is room for the end of an HPU's task; otherwise the HPU waits until one of its feedbacks has been sent.
+    #[inline]
+    pub fn could_finish(&mut self, hpu: u16) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        driver.is_stalled = driver.task.is_some() && driver.finished.len() >= self.buffered;
+        !driver.is_stalled
+    }
+
+    /// An HPU is done with its task. Returns how the task ends, if the HPU may go on; otherwise it waits until one of its
+    /// feedbacks has been sent, and tries again.
+    #[inline]
+    pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome) -> Option<TaskOutcome> {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        let Some(place) = driver.task else { return Some(outcome) };
+        driver.watchdog = Cycle::NEVER;
+        if !self.could_finish(hpu) {
+            return None;
+        }
+        let driver = &mut self.drivers[usize::from(hpu)];
+        driver.task = None;
+        let (in_flight, outcome) = (driver.in_flight(place), driver.outcome(place, outcome));
+        driver.finished.push_back(Finished { place, outcome, in_flight });
+        self.done |= u32::from(driver.could_feed_back()) << hpu;
+        self.idle |= 1 << hpu;
+        self.settle();
+        Some(outcome)
+    }
+
+    /// An HPU has a command for the command unit.
+    pub fn issue(&mut self, hpu: u16) {
+        self.issuing |= 1 << hpu;
+    }
+
+    /// Whether some HPU has a command for the command unit.
+    #[inline]
+    pub fn has_command(&self) -> bool {
+        self.issuing != 0
+    }
+
+    /// The HPU whose command is taken next, among those for which there is room.
+    #[inline]
+    pub fn next_command(&self, has_room: impl Fn(&Command) -> bool) -> Option<u16> {
+        let mut requests = 0;
+        for (hpu, driver) in self.drivers.iter().enumerate() {
+            if self.issuing >> hpu & 1 != 0 {
+                requests |= u64::from(driver.issuing().is_some_and(|(_, command)| has_room(command))) << hpu;
+            }
+        }
+        self.command_arbiter.choice(requests).map(|hpu| hpu as u16)
+    }
+
+    /// The command unit takes the command of an HPU, which keeps its place until it [has left](Self::command_has_left). Returns its slot
+    /// and the command.
+    pub fn take_command(&mut self, hpu: u16) -> Option<(u8, Command)> {
+        self.command_arbiter.grant(u32::from(hpu));
+        self.drivers[usize::from(hpu)].issuing().copied()
+    }
+
+    /// The command of an HPU that was taken has left the driver. Returns whether the HPU goes on because of that.
+    pub fn command_has_left(&mut self, hpu: u16) -> bool {
+        self.issuing &= !(1 << hpu);
+        self.drivers[usize::from(hpu)].command_has_left()
+    }
+
+    /// The task whose handler has issued the command in a slot of an HPU, until the response comes.
+    pub fn issuer(&self, hpu: u16, slot: u8) -> Option<TaskId> {
+        let place = self.drivers[usize::from(hpu)].owner(slot)?;
+        Some(self.places[usize::from(place)].as_ref()?.task)
+    }
+
+    /// The response to a command of an HPU has come. Returns whether the HPU goes on because of that.
+    pub fn respond(&mut self, hpu: u16, slot: u8, data: [u8; 64], refused: Option<Failure>) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        let goes_on = driver.respond(slot, data, refused);
+        self.done |= u32::from(driver.could_feed_back()) << hpu;
+        goes_on
+    }
+
+    /// Whether some feedback could be sent.
+    #[inline]
+    pub fn has_feedback(&self) -> bool {
+        self.done != 0
+    }
+
+    /// Sends the feedback of the HPU whose turn it is; the task keeps its places until it [leaves](Self::leave). Returns the HPU, the
+    /// task, and how it ended.
+    #[inline]
+    pub fn feed_back(&mut self) -> Option<(u16, TaskId, TaskOutcome)> {
+        let hpu = self.arbiter.choice(u64::from(self.done))?;
+        self.arbiter.grant(hpu);
+        let finished = self.drivers[hpu as usize].finished.front()?;
+        let task = self.places[usize::from(finished.place)].as_ref()?.task;
+        Some((hpu as u16, task, finished.outcome))
+    }
+
+    /// The task of an HPU whose feedback was sent leaves the driver, its place and its buffer. Returns whether the HPU waits for that.
+    #[inline]
+    pub fn leave(&mut self, hpu: u16) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        let Some(Finished { place, .. }) = driver.finished.pop_front() else { return false };
+        let is_stalled = std::mem::take(&mut driver.is_stalled);
+        if !driver.could_feed_back() {
+            self.done &= !(1 << hpu);
+        }
+        if let Some(placed) = self.places[usize::from(place)].take() {
+            self.packets.free(placed.buffer);
+            self.free |= 1 << place;
+        }
+        is_stalled
+    }
+
+    /// The next cycle in which a watchdog may bite.
+    #[inline]
+    pub fn watchdog(&self) -> Cycle {
+        self.watchdog
+    }
+
+    /// The HPUs whose handlers have run for too long.
+    pub fn bite(&mut self, now: Cycle) -> u32 {
+        let mut bitten = 0;
+        self.watchdog = Cycle::NEVER;
+        for (hpu, driver) in self.drivers.iter_mut().enumerate() {
+            if driver.watchdog <= now {
+                driver.interrupt();
+                bitten |= 1 << hpu;
+            }
+            self.watchdog = self.watchdog.min(driver.watchdog);
+        }
+        bitten
+    }
+
+    /// Its number.
+    #[inline]
+    pub fn index(&self) -> u16 {
+        self.index
+    }
+}

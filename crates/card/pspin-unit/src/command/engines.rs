@@ -1,0 +1,289 @@
+//! The engines that read the data of commands through the NIC–host interconnect (§III-C): the outbound engine of the NIC and
+//! the off-cluster DMA engine share its read channel, a beat each in turn.
+//!
+//! A beat that is chosen in a cycle is read from its memory in the next, or later when its bank in L2 is taken: then those behind it
+//! wait, too. What is read comes out as a stream of full beats that begins with the first byte of the range, in `read_cycles`.
+
+use std::collections::VecDeque;
+
+use machine::Pspin;
+use sim::Clock;
+
+use super::kinds::{Command, Issued, Through};
+use crate::arbiter::RoundRobin;
+use crate::cycle::Cycle;
+use crate::her::Range;
+use crate::memory::{Arena, Place};
+use crate::rate::Rate;
+
+/// Beats of an engine that have been chosen and have not left.
+const ROOM: usize = 8;
+
+/// What the channel needs of a memory for a beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// If it is in L1: the port and the banks, in the next cycle. L2 is not asked yet.
+    Next,
+    /// If it is in L2: the banks, in this cycle. L1 has been asked before.
+    Now,
+}
+
+/// A beat at the output of an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// The command.
+    pub issued: Issued,
+    /// The bytes that leave the engine; none while a whole beat of the stream is not there.
+    pub bytes: Option<u32>,
+    /// With this beat all of the data is here; the last bytes of it may be in one more beat.
+    pub ends: bool,
+    /// This is the first beat of the data that is here.
+    pub is_first: bool,
+    /// This is the last beat of the stream.
+    pub is_last: bool,
+}
+
+/// A beat that has been read.
+#[derive(Clone, Copy)]
+struct Beat {
+    /// When it is at the output.
+    at: Cycle,
+    is_first: bool,
+    is_last: bool,
+}
+
+/// One engine: it reads the data of its commands one after the other.
+struct Engine {
+    commands: VecDeque<(Cycle, Issued)>,
+    /// The next beat of the first command, and how many are left; 0 when it has not begun.
+    next: u32,
+    left: u32,
+    /// The next command does not begin before this cycle; and not before the other one if it reads another memory than the one before.
+    from: Cycle,
+    turned: Cycle,
+    memory: Option<Place>,
+    /// Commands of which a beat has been chosen, and beats that have been read.
+    sending: VecDeque<Issued>,
+    beats: VecDeque<Beat>,
+    /// Beats that have been chosen and have not left, and the cycle in which one has left last.
+    taken: usize,
+    gone: Cycle,
+    /// The last bytes of a stream follow in a beat of their own.
+    has_rest: bool,
+}
+
+impl Engine {
+    fn new() -> Engine {
+        Engine {
+            commands: VecDeque::new(),
+            next: 0,
+            left: 0,
+            from: Cycle::ZERO,
+            turned: Cycle::ZERO,
+            memory: None,
+            sending: VecDeque::new(),
+            beats: VecDeque::new(),
+            taken: 0,
+            gone: Cycle::NEVER,
+            has_rest: false,
+        }
+    }
+
+    /// The cycle in which it wants to choose its next beat, if it has room.
+    fn wake(&self) -> Cycle {
+        let Some((at, issued)) = self.commands.front() else { return Cycle::NEVER };
+        match () {
+            () if self.left > 0 => *at,
+            () if self.turned <= self.from || self.memory == memory(issued) => self.from.max(*at),
+            () => self.turned.max(*at),
+        }
+    }
+
+    fn wants(&self, now: Cycle) -> bool {
+        self.wake() <= now && self.taken + usize::from(self.gone == now) < ROOM
+    }
+
+    /// The beat at its output in cycle `now`.
+    fn output(&self, now: Cycle, width: u32) -> Option<Output> {
+        let Beat { is_first, is_last, .. } = *self.beats.front().filter(|beat| beat.at <= now)?;
+        let issued = *self.sending.front()?;
+        let data = issued.command.local().unwrap_or_default();
+        let (offset, end) = (data.address % width, (data.address.wrapping_add(data.size.max(1) - 1)) % width + 1);
+        // A beat of the stream has the end of the word before and the beginning of this one.
+        let is_alone = is_first || offset == 0 || self.has_rest;
+        let leaves = !is_alone || is_last || offset == 0;
+        let leaves_rest = is_last && !is_alone && end > offset;
+        let bytes = match () {
+            () if data.size == 0 => 0,
+            () if is_last && !leaves_rest => end + if is_alone { 0 } else { width } - offset,
+            () => width,
+        };
+        Some(Output {
+            issued,
+            bytes: leaves.then_some(bytes),
+            ends: is_last && !self.has_rest,
+            is_first,
+            is_last: is_last && !leaves_rest,
+        })
+    }
+
+    /// The beat leaves its output in cycle `now`.
+    fn leave(&mut self, now: Cycle, output: &Output) {
+        self.has_rest = output.ends && !output.is_last;
+        if self.has_rest {
+            return;
+        }
+        self.beats.pop_front();
+        (self.taken, self.gone) = (self.taken - 1, now);
+        if output.is_last {
+            self.sending.pop_front();
+        }
+    }
+}
+
+/// A beat that has been chosen, and is to be read in the next cycle.
+#[derive(Clone, Copy)]
+struct Chosen {
+    engine: usize,
+    address: u32,
+    is_first: bool,
+    is_last: bool,
+}
+
+/// The two engines and the channel.
+pub struct Engines {
+    engines: [Engine; 2],
+    arbiter: RoundRobin,
+    chosen: Option<Chosen>,
+    beat: u32,
+    read_cycles: u64,
+    /// Cycles between a packet that the outbound engine reads from L1, and from L2, and one in another memory.
+    turns: [u64; 2],
+    /// Cycles between a copy that the off-cluster DMA engine reads from L1, and from L2, and the next one.
+    gaps: [u64; 2],
+    rate: Rate,
+}
+
+/// The outbound engine; the other one is the off-cluster DMA engine.
+pub const OUTBOUND: usize = 0;
+
+impl Engines {
+    /// Engines without commands.
+    pub fn new(unit: &Pspin, clock: Clock) -> Engines {
+        Engines {
+            engines: [Engine::new(), Engine::new()],
+            arbiter: RoundRobin::default(),
+            chosen: None,
+            beat: unit.nhi.width_bits / 8,
+            read_cycles: u64::from(unit.commands.read_cycles),
+            turns: [u64::from(unit.outbound.l1_gap_cycles), u64::from(unit.outbound.l2_gap_cycles)],
+            gaps: [u64::from(unit.off_cluster.l1_gap_cycles), u64::from(unit.off_cluster.l2_gap_cycles)],
+            rate: Rate::new(unit.outbound.gap_per_byte, clock),
+        }
+    }
+
+    /// The next cycle in which a beat could be chosen or read, or leave.
+    #[inline]
+    pub fn wake(&self) -> Cycle {
+        if self.chosen.is_some() {
+            return Cycle::ZERO;
+        }
+        let of = |engine: &Engine| engine.wake().min(engine.beats.front().map_or(Cycle::NEVER, |beat| beat.at));
+        of(&self.engines[0]).min(of(&self.engines[1]))
+    }
+
+    /// A command comes to an engine, which chooses the first beat in this cycle at the earliest.
+    pub fn push(&mut self, engine: usize, now: Cycle, issued: Issued) {
+        self.engines[engine].commands.push_back((now, issued));
+    }
+
+    /// The beat at the output of an engine in cycle `now`.
+    #[inline]
+    pub fn output(&self, engine: usize, now: Cycle) -> Option<Output> {
+        self.engines[engine].output(now, self.beat)
+    }
+
+    /// The beat at the output of an engine leaves in cycle `now`.
+    pub fn leave(&mut self, engine: usize, now: Cycle, output: &Output) {
+        self.engines[engine].leave(now, output);
+    }
+
+    /// Reads the beat that was chosen before, and chooses the next one, in cycle `now`. `port` tells whether a memory gives what a beat
+    /// needs. Returns the engine of which all data of a command has been read.
+    pub fn step(&mut self, now: Cycle, mut port: impl FnMut(u32, Need) -> bool) -> Option<usize> {
+        let mut has_read = None;
+        if let Some(Chosen { engine, address, is_first, is_last }) = self.chosen {
+            if !port(address, Need::Now) {
+                return None;
+            }
+            self.engines[engine].beats.push_back(Beat { at: now + self.read_cycles, is_first, is_last });
+            has_read = is_last.then_some(engine);
+            self.chosen = None;
+        }
+        let wants = |index: usize| u64::from(self.engines[index].wants(now)) << index;
+        let Some(choice) = self.arbiter.choice(wants(0) | wants(1)) else { return has_read };
+        self.arbiter.grant(choice);
+        self.choose(choice as usize, now, port);
+        has_read
+    }
+
+    fn choose(&mut self, choice: usize, now: Cycle, mut port: impl FnMut(u32, Need) -> bool) {
+        let engine = &mut self.engines[choice];
+        let Some((_, issued)) = engine.commands.front().copied() else { return };
+        let data = issued.command.local().unwrap_or_default();
+        let all = beats(data, self.beat);
+        if engine.left == 0 {
+            (engine.next, engine.left) = (data.address - data.address % self.beat, all);
+            if choice == OUTBOUND {
+                self.rate.take(now, data.size);
+            }
+        }
+        let address = engine.next;
+        if !port(address, Need::Next) {
+            return;
+        }
+        let (is_first, is_last) = (engine.left == all, engine.left == 1);
+        engine.next = engine.next.wrapping_add(self.beat);
+        engine.left -= 1;
+        engine.taken += 1;
+        if is_first {
+            engine.sending.push_back(issued);
+        }
+        if is_last {
+            engine.commands.pop_front();
+            engine.from = now + 1_u64;
+            let is_l2 = usize::from(data.address >= Arena::start(Place::Handler));
+            if choice == OUTBOUND {
+                engine.turned = engine.from + self.turns[is_l2];
+                engine.memory = memory(&issued);
+                engine.from = engine.from.max(self.rate.free());
+            } else {
+                engine.from += self.gaps[is_l2];
+            }
+        }
+        self.chosen = Some(Chosen { engine: choice, address, is_first, is_last });
+    }
+}
+
+impl Output {
+    /// Whether the command leaves the unit for a card with this beat: a packet when all of it has been read, what goes to the host
+    /// with its first beat.
+    pub fn leaves_for_card(&self) -> bool {
+        match self.issued.command {
+            Command::Card { through: Through::OffCluster, .. } => self.is_first,
+            Command::Card { through: Through::Outbound, .. } => self.ends,
+            _ => false,
+        }
+    }
+}
+
+/// The memory from which a command reads its data.
+fn memory(issued: &Issued) -> Option<Place> {
+    Arena::place(issued.command.local()?.address)
+}
+
+/// The number of beats of a range: the words of `width` bytes that it touches, at least one.
+pub fn beats(range: Range, width: u32) -> u32 {
+    let last = range.address.wrapping_add(range.size.max(1) - 1) / width;
+    last.wrapping_sub(range.address / width) + 1
+}

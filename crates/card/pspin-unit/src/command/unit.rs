@@ -1,0 +1,662 @@
+//! The command unit (§III-B1): it takes one command a cycle from the HPUs, gives it to the engine that executes it, and sends the
+//! responses back. The status of a handler that failed goes the way of a host-direct write (§III-B2).
+
+use std::collections::VecDeque;
+
+use machine::Pspin;
+use sim::Clock;
+
+use super::engines::{Engines, Need, OUTBOUND};
+use super::host::{Answer, FromHost, Join};
+use super::kinds::{Command, Issued, Port, Through};
+use crate::arbiter::RoundRobin;
+use crate::cycle::Cycle;
+use crate::rate::Rate;
+use crate::status::Status;
+
+/// The off-cluster DMA engine among [`Engines`].
+const OFF_CLUSTER: usize = 1;
+/// The host-direct unit.
+const DIRECT: usize = 2;
+
+/// Statuses of handlers that may wait for the command unit.
+const STATUSES: usize = 4;
+
+/// Something that happens to a command in a cycle.
+pub enum Due {
+    /// The data of a command is complete: it leaves for the network, in this cycle or later, or for host memory.
+    Deliver(Issued, Cycle),
+    /// What a command has read from the host is at its HPU or in its memory.
+    Bring(Issued, Answer),
+    /// A status reaches the descriptor at this address of host memory.
+    Tell(u64, Status),
+}
+
+/// The response to a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// The command.
+    pub issued: Issued,
+    /// What a host-direct read has brought.
+    pub data: [u8; 64],
+    /// Whether the host refused the address.
+    pub is_refused: bool,
+}
+
+/// What is on its way to an engine, or to the host.
+#[derive(Clone, Copy)]
+enum Taken {
+    /// A command of a handler.
+    Command(Issued),
+    /// A status, and the address of its descriptor.
+    Status(u64, Status),
+}
+
+/// How many commands an engine may have.
+struct Credits {
+    left: u32,
+    /// The cycles from which on credits are there that have been given back: one a cycle.
+    back: VecDeque<Cycle>,
+}
+
+impl Credits {
+    fn new(left: u32) -> Credits {
+        Credits { left, back: VecDeque::new() }
+    }
+
+    fn has_one(&self, now: Cycle) -> bool {
+        self.left > 0 || self.back.front().is_some_and(|at| *at <= now)
+    }
+
+    fn take(&mut self, now: Cycle) {
+        while self.back.front().is_some_and(|at| *at <= now) {
+            self.back.pop_front();
+            self.left += 1;
+        }
+        self.left -= 1;
+    }
+
+    /// One is there from cycle `at` on, or from the next cycle that has none.
+    fn give(&mut self, at: Cycle) {
+        let behind = |free: Cycle, given: &Cycle| if *given == free { free + 1_u64 } else { free };
+        let free = self.back.iter().fold(at, behind);
+        self.back.insert(self.back.partition_point(|given| *given < free), free);
+    }
+}
+
+/// The command unit and its three engines.
+pub struct CommandUnit {
+    engines: Engines,
+    /// Commands on their way to an engine, in order.
+    path: VecDeque<(Cycle, Taken)>,
+    /// Statuses that wait for the unit, which takes each from a cycle on; and the cycle in which the latest one without a descriptor is
+    /// among them.
+    statuses: VecDeque<(Cycle, u64, Status)>,
+    undescribed: Cycle,
+    /// The credits of each engine, and the commands and statuses that are anywhere here.
+    credits: [Credits; 3],
+    inside: usize,
+    /// Commands in the host-direct unit, and reads of the off-cluster DMA engine that have not gone to the host.
+    direct: VecDeque<(Cycle, Taken)>,
+    reads: VecDeque<(Cycle, Issued)>,
+    writing: Join,
+    asking: Join,
+    to_host: Rate,
+    /// Writes that the host has, and when it answers: those of the off-cluster DMA engine, and those of the host-direct unit.
+    written: [VecDeque<(Cycle, Taken)>; 2],
+    from_host: FromHost,
+    /// Reads whose data is in its memory, and commands that leave for a card at once.
+    loaded: VecDeque<(Cycle, Issued, Answer)>,
+    leaving: VecDeque<(Cycle, Issued)>,
+    due: VecDeque<Due>,
+    /// Responses by their source ([`source`]), in order of time. The sources take turns, one in each cycle.
+    responses: [VecDeque<(Cycle, Response)>; 4],
+    arbiter: RoundRobin,
+    path_cycles: u64,
+    start_cycles: u64,
+    write_credit: u64,
+    read_credit: u64,
+    read_cycles: u64,
+    response_cycles: u64,
+    host_write: u64,
+    host_read: u64,
+}
+
+impl CommandUnit {
+    /// A unit without commands.
+    pub fn new(unit: &Pspin, clock: Clock) -> CommandUnit {
+        let (commands, host) = (&unit.commands, &unit.host);
+        let each = commands.in_flight_per_target;
+        let translated = u64::from(host.iommu_cycles);
+        CommandUnit {
+            engines: Engines::new(unit, clock),
+            path: VecDeque::new(),
+            statuses: VecDeque::new(),
+            undescribed: Cycle::NEVER,
+            credits: [unit.outbound.queue, each, each].map(Credits::new),
+            inside: 0,
+            direct: VecDeque::new(),
+            reads: VecDeque::new(),
+            writing: Join::default(),
+            asking: Join::default(),
+            to_host: Rate::new(host.gap_per_byte, clock),
+            written: Default::default(),
+            from_host: FromHost::new(unit, clock),
+            loaded: VecDeque::new(),
+            leaving: VecDeque::new(),
+            due: VecDeque::new(),
+            responses: Default::default(),
+            arbiter: RoundRobin::default(),
+            path_cycles: u64::from(commands.path_cycles),
+            start_cycles: u64::from(unit.off_cluster.start_cycles),
+            write_credit: u64::from(unit.off_cluster.write_credit_cycles),
+            read_credit: u64::from(unit.off_cluster.read_credit_cycles),
+            read_cycles: u64::from(commands.read_cycles),
+            response_cycles: u64::from(commands.response_cycles),
+            host_write: translated + u64::from(host.write_cycles),
+            host_read: translated + u64::from(host.read_cycles),
+        }
+    }
+
+    /// The next cycle in which something happens to a command.
+    #[inline]
+    pub fn wake(&self) -> Cycle {
+        let responses = self.responses.iter().filter_map(VecDeque::front).map(|(at, _)| *at).min();
+        let responses = responses.unwrap_or(Cycle::NEVER);
+        if self.inside == 0 {
+            return responses;
+        }
+        let first = |taken: &VecDeque<(Cycle, Taken)>| taken.front().map_or(Cycle::NEVER, |(at, _)| *at);
+        let alone = |issued: &VecDeque<(Cycle, Issued)>| issued.front().map_or(Cycle::NEVER, |(at, _)| *at);
+        let [dma, direct] = &self.written;
+        let taken = first(&self.path).min(first(&self.direct)).min(first(dma)).min(first(direct));
+        let loaded = self.loaded.front().map_or(Cycle::NEVER, |(at, ..)| *at);
+        let issued = alone(&self.reads).min(alone(&self.leaving)).min(loaded);
+        taken.min(issued).min(responses).min(self.engines.wake()).min(self.from_host.wake())
+    }
+
+    /// Whether an engine has room for a command in cycle `now`.
+    pub fn has_room(&self, now: Cycle, command: &Command) -> bool {
+        self.credits[engine(command)].has_one(now)
+    }
+
+    /// Takes a command from an HPU in cycle `now`.
+    pub fn take(&mut self, now: Cycle, issued: Issued) {
+        self.credits[engine(&issued.command)].take(now);
+        self.inside += 1;
+        self.path.push_back((now + (self.path_cycles - 1), Taken::Command(issued)));
+    }
+
+    /// Whether one more status may wait in cycle `now`.
+    pub fn has_room_for_status(&self, now: Cycle) -> bool {
+        self.statuses.len() + usize::from(self.undescribed == now) < STATUSES
+    }
+
+    /// A status waits for the unit, to be written to the descriptor at this address of host memory. When there is none, which is
+    /// known in the next cycle, the status is dropped then.
+    pub fn tell(&mut self, now: Cycle, descriptor: u64, status: Status) {
+        match descriptor {
+            0 => self.undescribed = now + 1_u64,
+            _ => self.statuses.push_back((now + 1_u64, descriptor, status)),
+        }
+    }
+
+    /// Whether a status waits.
+    pub fn has_status(&self) -> bool {
+        !self.statuses.is_empty()
+    }
+
+    /// Whether a status waits that could be taken in cycle `now`.
+    pub fn could_take_status(&self, now: Cycle) -> bool {
+        self.statuses.front().is_some_and(|(from, ..)| *from <= now) && self.credits[DIRECT].has_one(now)
+    }
+
+    /// Takes the first status in cycle `now`.
+    pub fn take_status(&mut self, now: Cycle) {
+        if let Some((_, descriptor, status)) = self.statuses.pop_front() {
+            self.credits[DIRECT].take(now);
+            self.inside += 1;
+            self.path.push_back((now + (self.path_cycles - 1), Taken::Status(descriptor, status)));
+        }
+    }
+
+    /// The command whose data begins to come from the host in cycle `now`: the host is asked what it says.
+    pub fn begins(&self, now: Cycle) -> Option<Issued> {
+        self.from_host.begins(now)
+    }
+
+    /// What the host says to that.
+    pub fn answer(&mut self, answer: Answer) {
+        self.from_host.answer(answer);
+    }
+
+    /// What the engines do in cycle `now` with what they have. `moves` tells whether a beat may move through a port in a cycle; `write`
+    /// takes the word in which a beat of the host's data is written, unless it is taken.
+    pub fn move_data(&mut self, now: Cycle, moves: impl Fn(Cycle, Port) -> bool, write: impl FnOnce(u32) -> bool) {
+        self.send(now, |at| moves(at, Port::Outbound));
+        self.ask_host(now, moves(now, Port::HostRead));
+        self.write_host(now, moves(now, Port::HostWrite));
+        self.end_writes(now, moves(now, Port::HostData));
+        if let Some((issued, answer)) = self.from_host.write(now, write) {
+            self.credits[OFF_CLUSTER].give(now + self.read_credit);
+            self.loaded.push_back((now + 1_u64, issued, answer));
+        }
+    }
+
+    fn is_due(at: Option<&(Cycle, Issued)>, now: Cycle) -> bool {
+        at.is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// The outbound engine gives a beat to the NIC, and commands leave for a card.
+    fn send(&mut self, now: Cycle, moves: impl Fn(Cycle) -> bool) {
+        if Self::is_due(self.leaving.front(), now)
+            && let Some((_, issued)) = self.leaving.pop_front()
+        {
+            self.credits[engine(&issued.command)].give(now);
+            self.deliver(issued, now);
+        }
+        let Some(output) = self.engines.output(OUTBOUND, now) else { return };
+        if output.bytes.is_some() && !moves(now) {
+            return;
+        }
+        if output.ends {
+            // The last bytes of a packet may need a beat more.
+            let rest = (1..).map(|cycles: u64| now + cycles).find(|at| moves(*at));
+            self.deliver(output.issued, if output.is_last { now } else { rest.unwrap_or(now) });
+        }
+        self.engines.leave(OUTBOUND, now, &output);
+    }
+
+    fn deliver(&mut self, issued: Issued, at: Cycle) {
+        self.inside -= 1;
+        self.due.push_back(Due::Deliver(issued, at));
+    }
+
+    /// One read goes to the host: of the off-cluster DMA engine, or of the host-direct unit.
+    fn ask_host(&mut self, now: Cycle, moves: bool) {
+        let direct = match self.direct.front() {
+            Some((at, Taken::Command(issued @ Issued { command: Command::HostDirectRead { size, .. }, .. })))
+                if *at <= now =>
+            {
+                Some((*issued, *size))
+            }
+            _ => None,
+        };
+        let asks = u64::from(Self::is_due(self.reads.front(), now)) | u64::from(direct.is_some()) << 1;
+        let choice = self.asking.offer(asks).filter(|_| moves);
+        if choice.is_some() {
+            self.asking.end();
+        }
+        let at = now + self.host_read;
+        match (choice, direct) {
+            (Some(1), Some((issued, size))) => {
+                self.direct.pop_front();
+                self.from_host.ask(at, issued, size.into(), None);
+            }
+            (Some(_), _) => {
+                let Some((_, issued)) = self.reads.pop_front() else { return };
+                let range = issued.command.local().unwrap_or_default();
+                self.from_host.ask(at, issued, range.size, Some(range));
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// One beat is written to the host: of the off-cluster DMA engine, whose writes may have several, or of the host-direct unit.
+    fn write_host(&mut self, now: Cycle, moves: bool) {
+        let output = self.engines.output(OFF_CLUSTER, now);
+        let is_read =
+            |taken: &Taken| matches!(taken, Taken::Command(Issued { command: Command::HostDirectRead { .. }, .. }));
+        let direct = self.direct.front().filter(|(at, taken)| *at <= now && !is_read(taken)).map(|(_, taken)| *taken);
+        let mut writes = u64::from(direct.is_some()) << 1;
+        if let Some(output) = &output {
+            match (output.bytes, output.issued.command) {
+                (Some(_), Command::ToHost { .. }) => writes |= 1,
+                // A beat that is not whole yet, and what leaves for a card, do not need the host.
+                _ => {
+                    if output.leaves_for_card() {
+                        self.credits[OFF_CLUSTER].give(now + self.write_credit);
+                        self.deliver(output.issued, now);
+                    }
+                    self.engines.leave(OFF_CLUSTER, now, output);
+                }
+            }
+        }
+        let Some(choice) = self.writing.offer(writes) else { return };
+        if self.to_host.free() > now || !moves {
+            return;
+        }
+        let at = now + self.host_write;
+        match (choice, output, direct) {
+            (0, Some(output), _) => {
+                self.to_host.take(now, output.bytes.unwrap_or_default());
+                self.engines.leave(OFF_CLUSTER, now, &output);
+                if output.is_last {
+                    self.writing.end();
+                    self.written[0].push_back((at, Taken::Command(output.issued)));
+                }
+            }
+            (_, _, Some(taken)) => {
+                let bytes = match taken {
+                    Taken::Command(Issued { command: Command::HostDirect { size, .. }, .. }) => size.into(),
+                    _ => size_of::<Status>() as u32,
+                };
+                self.to_host.take(now, bytes);
+                self.writing.end();
+                self.direct.pop_front();
+                self.written[1].push_back((at, taken));
+            }
+            _ => {}
+        }
+    }
+
+    /// The host answers writes, and its data comes. The host-direct unit is done with one command in a cycle, reads first.
+    fn end_writes(&mut self, now: Cycle, moves: bool) {
+        let [dma, direct] = &mut self.written;
+        let answered = |written: &mut VecDeque<(Cycle, Taken)>| {
+            let is_due = written.front().is_some_and(|(at, _)| *at <= now);
+            if is_due { written.pop_front().map(|(_, taken)| taken) } else { None }
+        };
+        let is_direct = |issued: &Issued| matches!(issued.command, Command::HostDirectRead { .. });
+        let dma = answered(dma);
+        let brought = if moves { self.from_host.come(now, is_direct) } else { None };
+        let direct = if brought.is_none() { answered(direct) } else { None };
+        for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
+            let Some(taken) = taken else { continue };
+            self.credits[engine].give(now + if engine == OFF_CLUSTER { self.write_credit } else { 0 });
+            match taken {
+                Taken::Command(issued) => self.deliver(issued, now),
+                Taken::Status(descriptor, status) => {
+                    self.inside -= 1;
+                    self.due.push_back(Due::Tell(descriptor, status));
+                }
+            }
+        }
+        if let Some((issued, answer)) = brought {
+            self.credits[DIRECT].give(now);
+            self.inside -= 1;
+            self.due.push_back(Due::Bring(issued, answer));
+        }
+        if self.loaded.front().is_some_and(|(at, ..)| *at <= now)
+            && let Some((_, issued, answer)) = self.loaded.pop_front()
+        {
+            self.inside -= 1;
+            self.due.push_back(Due::Bring(issued, answer));
+        }
+    }
+
+    /// Gives the commands that have come to their engines.
+    #[inline]
+    pub fn arrive(&mut self, now: Cycle) {
+        while let Some((at, taken)) = self.path.front().copied()
+            && at <= now
+        {
+            self.path.pop_front();
+            let Taken::Command(issued) = taken else {
+                self.direct.push_back((now + 1_u64, taken));
+                continue;
+            };
+            match issued.command {
+                Command::Send { .. } | Command::ToHost { .. } | Command::Card { data: Some(_), .. } => {
+                    let engine = engine(&issued.command);
+                    let from = if engine == OFF_CLUSTER { now + self.start_cycles } else { now };
+                    self.engines.push(engine, from, issued);
+                }
+                Command::FromHost { .. } => self.reads.push_back((now + self.read_cycles, issued)),
+                Command::Card { data: None, .. } => self.leaving.push_back((now + 1_u64, issued)),
+                Command::HostDirect { .. } | Command::HostDirectRead { .. } => {
+                    self.direct.push_back((now + 1_u64, taken));
+                }
+            }
+        }
+    }
+
+    /// Reads a beat of a command's data; `port` tells whether a memory gives what it needs.
+    #[inline]
+    pub fn read(&mut self, now: Cycle, port: impl FnMut(u32, Need) -> bool) {
+        // A packet gives its credit back when all of it has been read, in the cycle in which it leaves.
+        if self.engines.step(now, port) == Some(OUTBOUND) {
+            self.credits[OUTBOUND].give(now + self.read_cycles);
+        }
+    }
+
+    /// The next thing that has become due.
+    #[inline]
+    pub fn next_due(&mut self) -> Option<Due> {
+        self.due.pop_front()
+    }
+
+    /// A command is done in cycle `now`: its response goes back.
+    pub fn respond(&mut self, now: Cycle, response: Response) {
+        let at = now + self.response_cycles;
+        let responses = &mut self.responses[source(&response.issued.command)];
+        // A card may be done with its commands in another order.
+        let place = responses.partition_point(|(other, _)| *other <= at);
+        responses.insert(place, (at, response));
+    }
+
+    /// The response that reaches its HPU in cycle `now`.
+    #[inline]
+    pub fn next_response(&mut self, now: Cycle) -> Option<Response> {
+        let is_due = |responses: &VecDeque<(Cycle, Response)>| responses.front().is_some_and(|(at, _)| *at <= now);
+        let due = self.responses.iter().rev().fold(0, |due, responses| due << 1 | u64::from(is_due(responses)));
+        let choice = self.arbiter.choice(due)?;
+        self.arbiter.grant(choice);
+        self.responses[choice as usize].pop_front().map(|(_, response)| response)
+    }
+}
+
+/// The engine that executes a command.
+fn engine(command: &Command) -> usize {
+    match command {
+        Command::Send { .. } | Command::Card { through: Through::Outbound, .. } => OUTBOUND,
+        Command::ToHost { .. } | Command::FromHost { .. } | Command::Card { through: Through::OffCluster, .. } => {
+            OFF_CLUSTER
+        }
+        Command::HostDirect { .. } | Command::HostDirectRead { .. } => DIRECT,
+    }
+}
+
+/// Where the response to a command comes from: the outbound engine, the host's answers to writes and to reads of the off-cluster DMA
+/// engine, and the host-direct unit.
+fn source(command: &Command) -> usize {
+    match command {
+        Command::Send { .. } | Command::Card { through: Through::Outbound, .. } => 0,
+        Command::ToHost { .. } | Command::Card { through: Through::OffCluster, .. } => 1,
+        Command::FromHost { .. } => 2,
+        Command::HostDirect { .. } | Command::HostDirectRead { .. } => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Send;
+    use crate::her::{HpuId, Range};
+    use crate::testing::unit;
+
+    const L2: u32 = 0x1c00_0000;
+
+    fn commands() -> CommandUnit {
+        CommandUnit::new(&unit(), Clock::from_khz(1_000_000))
+    }
+
+    fn issued(slot: u8, command: Command) -> Issued {
+        Issued { hpu: HpuId { cluster: 0, hpu: 0 }, slot, command }
+    }
+
+    /// In one cycle, two sends and one of each other kind are done. The four sources take turns from 2 cycles later on, one response
+    /// a cycle.
+    #[test]
+    fn responses_of_four_sources_take_turns() {
+        let mut commands = commands();
+        let (host, data) = (0, Range { address: L2, size: 64 });
+        let send = Command::Send { data, send: Send { node: 0, flow: 0, user: 0 } };
+        let all = [
+            Command::HostDirectRead { host, size: 8 },
+            Command::FromHost { host, data, event: None },
+            send,
+            send,
+            Command::ToHost { host, data, event: None },
+            Command::HostDirect { host, data: [0; 64], size: 8 },
+        ];
+        for (slot, command) in (0..).zip(all) {
+            commands.respond(Cycle(10), Response { issued: issued(slot, command), data: [0; 64], is_refused: false });
+        }
+        let slots = (0..20).filter_map(|now| Some((now, commands.next_response(Cycle(now))?.issued.slot)));
+        let expected = [(12, 2), (13, 4), (14, 1), (15, 0), (16, 3), (17, 5)];
+        assert_eq!(slots.collect::<Vec<_>>(), expected);
+        assert_eq!(commands.wake(), Cycle::NEVER);
+    }
+
+    /// What happens to commands, cycle by cycle from 0 on, when all memories are free; `act` comes before the path.
+    fn run(commands: &mut CommandUnit, cycles: u64, mut act: impl FnMut(&mut CommandUnit, u64)) -> Vec<(u64, Due)> {
+        let mut found = Vec::new();
+        for now in 0..cycles {
+            if commands.begins(Cycle(now)).is_some() {
+                commands.answer(Answer::default());
+            }
+            commands.move_data(Cycle(now), |_, _| true, |_| true);
+            found.extend(std::iter::from_fn(|| commands.next_due()).map(|due| (now, due)));
+            act(commands, now);
+            commands.arrive(Cycle(now));
+            commands.read(Cycle(now), |_, _| true);
+        }
+        found
+    }
+
+    /// A command of cycle 0 is at its engine in 3. 128 B come over the link from 3 + 4 + 29 on, a beat a cycle; each is written in the next
+    /// cycle if the port is free, the third word with the rest of the second beat, and the handler's data is complete after them.
+    #[test]
+    fn data_of_the_host_is_written_beat_by_beat() {
+        let run = |is_free: fn(u64) -> bool| {
+            let mut commands = commands();
+            let data = Range { address: L2 + 32, size: 100 };
+            commands.take(Cycle(0), issued(0, Command::FromHost { host: 0, data, event: None }));
+            let mut written = Vec::new();
+            for now in 0..100 {
+                if commands.begins(Cycle(now)).is_some() {
+                    assert_eq!(now, 3 + 4 + 29);
+                    commands.answer(Answer::default());
+                }
+                commands.move_data(
+                    Cycle(now),
+                    |_, _| true,
+                    |address| {
+                        let is_free = is_free(now);
+                        written.extend(is_free.then_some((now, address - L2)));
+                        is_free
+                    },
+                );
+                if let Some(Due::Bring(..)) = commands.next_due() {
+                    assert_eq!(commands.wake(), Cycle::NEVER);
+                    return (written, now);
+                }
+                commands.arrive(Cycle(now));
+            }
+            panic!("it is never delivered");
+        };
+        assert_eq!(run(|_| true), (vec![(37, 0), (38, 64), (39, 128)], 40));
+        assert_eq!(run(|now| now % 4 == 0), (vec![(40, 0), (44, 64), (48, 128)], 49));
+    }
+
+    /// Writing begins with the first beat.
+    #[test]
+    fn a_long_read_is_written_while_it_comes() {
+        let mut commands = commands();
+        let data = Range { address: L2, size: 1_280 };
+        commands.take(Cycle(0), issued(0, Command::FromHost { host: 0, data, event: None }));
+        let found = run(&mut commands, 100, |_, _| {});
+        assert!(matches!(found[..], [(at, Due::Bring(..))] if at == 36 + 1 + 20), "{}", found[0].0);
+    }
+
+    /// There is one channel to the host: a host-direct write waits for all beats of a copy that has begun.
+    #[test]
+    fn writes_to_the_host_take_turns() {
+        let mut commands = commands();
+        let (data, direct) =
+            (Range { address: L2, size: 512 }, Command::HostDirect { host: 0, data: [0; 64], size: 8 });
+        commands.take(Cycle(0), issued(0, Command::ToHost { host: 0, data, event: None }));
+        let found = run(&mut commands, 60, |commands, now| {
+            if now == 5 {
+                commands.take(Cycle(now), issued(1, direct));
+            }
+        });
+        let slots = found.iter().map(|(at, due)| match due {
+            Due::Deliver(issued, _) => (*at, issued.slot),
+            _ => panic!("no write"),
+        });
+        // The copy is at the engine in 3, its beats are read from 4 on and leave from 8 to 15; the command could leave in 9.
+        assert_eq!(slots.collect::<Vec<_>>(), [(15 + 2, 0), (16 + 2, 1)]);
+    }
+
+    /// A range that ends with bytes which do not fit into the last beat leaves in one beat more; all of it has been read before.
+    #[test]
+    fn a_stream_may_have_a_beat_more() {
+        for (offset, size, leaves) in [(0, 128, 9), (1, 100, 10), (32, 96, 10), (32, 64, 9), (1, 63, 8)] {
+            let mut commands = commands();
+            let send =
+                Command::Send { data: Range { address: L2 + offset, size }, send: Send { node: 0, flow: 0, user: 0 } };
+            commands.take(Cycle(0), issued(0, send));
+            let found = run(&mut commands, 40, |_, _| {});
+            let [(_, Due::Deliver(_, at))] = found[..] else { panic!("one packet") };
+            assert_eq!(at, Cycle(leaves), "{size} B at {offset}");
+        }
+    }
+
+    /// A beat whose bank is taken keeps all behind it waiting.
+    #[test]
+    fn reads_stay_in_order() {
+        let mut commands = commands();
+        let data = Range { address: L2, size: 128 };
+        let send = Command::Send { data, send: Send { node: 0, flow: 0, user: 0 } };
+        commands.take(Cycle(0), issued(0, Command::ToHost { host: 0, data, event: None }));
+        commands.take(Cycle(0), issued(1, send));
+        let mut read = Vec::new();
+        for now in 0..20 {
+            commands.arrive(Cycle(now));
+            commands.read(Cycle(now), |address, need| {
+                let gives = need == Need::Next || now > 6;
+                read.extend((gives && need == Need::Now).then_some((now, address - L2)));
+                gives
+            });
+        }
+        assert_eq!(read, [(7, 0), (8, 0), (9, 64), (10, 64)]);
+    }
+
+    /// Credits come back one a cycle, in whatever order they are given.
+    #[test]
+    fn a_credit_comes_back_in_each_cycle() {
+        let mut credits = Credits::new(0);
+        [10, 12, 10, 9, 12].into_iter().for_each(|at| credits.give(Cycle(at)));
+        assert_eq!(credits.back, [9, 10, 11, 12, 13].map(Cycle));
+    }
+
+    /// A status of cycle 0 is taken in 1, is at the unit in 1 + 3 behind the commands before it, and at the host after 1 + 2 more. Four
+    /// may wait, and they use the credits of the host-direct unit, which are there again with the answer of the host.
+    #[test]
+    fn a_status_goes_the_way_of_a_host_direct_write() {
+        let mut commands = commands();
+        for count in 1..=4 {
+            assert!(commands.has_room_for_status(Cycle(0)));
+            commands.tell(Cycle(0), 0x1000 * count, Status { count, ..Status::default() });
+        }
+        assert!(!commands.has_room_for_status(Cycle(0)) && !commands.could_take_status(Cycle(0)));
+        let direct = Command::HostDirect { host: 0, data: [0; 64], size: 8 };
+        let others = unit().commands.in_flight_per_target - 2;
+        let found = run(&mut commands, 30, |commands, now| {
+            if now == 0 {
+                (0..others).for_each(|slot| commands.take(Cycle(now), issued(slot as u8, direct)));
+            }
+            if commands.could_take_status(Cycle(now)) {
+                commands.take_status(Cycle(now));
+            }
+        });
+        let told = found.iter().filter_map(|(at, due)| match due {
+            Due::Tell(descriptor, status) => Some((*at, *descriptor, status.count)),
+            _ => None,
+        });
+        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit that is there in 6.
+        assert_eq!(told.collect::<Vec<_>>(), [(12, 0x1000, 1), (13, 0x2000, 2), (14, 0x3000, 3), (15, 0x4000, 4)]);
+    }
+}

@@ -1,0 +1,460 @@
+//! The DMA engines of the clusters and the interconnect that they share (§III-C).
+//!
+//! Each engine has two queues, one for packets and one for the transfers of handlers, and moves a beat a cycle, from both in
+//! turn. A beat reads a word of the engine's width at the source and writes one at the destination, in which the bytes may lie
+//! elsewhere: then there are more beats than words at one end. Each direction of each L2 memory gives all engines together one beat
+//! a cycle, and so does each L1.
+
+use std::collections::VecDeque;
+
+use machine::Pspin;
+
+use crate::arbiter::RoundRobin;
+use crate::cycle::Cycle;
+use crate::her::Range;
+use crate::memory::{Arena, Place};
+
+/// The number of a handler's transfer in its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransferId(pub u32);
+
+/// The purpose of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A task's packet is copied to L1; the place of the task in its cluster.
+    Packet(u8),
+    /// A handler has asked for it.
+    Handler(TransferId),
+}
+
+/// A copy between memories.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Its purpose.
+    pub owner: Owner,
+    /// The bytes.
+    pub from: Range,
+    /// Where they go.
+    pub to: u32,
+}
+
+/// A transfer whose last beat has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Landed {
+    /// The cluster.
+    pub cluster: u16,
+    /// The transfer.
+    pub transfer: Transfer,
+    /// When all of it is at its destination.
+    pub at: Cycle,
+}
+
+/// The channels of L2 memories: reading and writing packets, reading and writing handler memory; then what stays in L1.
+const CHANNELS: usize = 4;
+
+struct Queue {
+    transfers: VecDeque<Transfer>,
+    /// The addresses of the next words at the source and at the destination of the first one.
+    next: u32,
+    to: u32,
+    /// How many words are to be read, beats before the first is written, and beats in all.
+    reads: u32,
+    lag: u32,
+    left: u32,
+    /// Beats that its latency counts in addition, because it has fewer than `least_beats`.
+    padding: u32,
+    /// Whether it needs a channel, by number; and whose L1, to read and to write.
+    channels: [bool; CHANNELS],
+    l1: [u64; 2],
+}
+
+/// The channels that are taken in a cycle: those of L2, and of each L1 to read and to write.
+#[derive(Default)]
+struct Taken {
+    channels: [bool; CHANNELS],
+    l1: [u64; 2],
+}
+
+impl Taken {
+    fn excludes(&self, queue: &Queue) -> bool {
+        let in_l2 = queue.channels.iter().zip(self.channels).any(|(needs, taken)| *needs && taken);
+        in_l2 || queue.reads > 0 && queue.l1[0] & self.l1[0] != 0 || queue.l1[1] & self.l1[1] != 0
+    }
+
+    fn take(&mut self, queue: &Queue) {
+        for (taken, needs) in self.channels.iter_mut().zip(queue.channels) {
+            *taken |= needs;
+        }
+        self.l1[0] |= if queue.reads > 0 { queue.l1[0] } else { 0 };
+        self.l1[1] |= queue.l1[1];
+    }
+}
+
+/// A beat: the words that it reads and writes, if any, and when it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Beat {
+    /// The address of the word that is read in the cycle of the beat.
+    pub read: Option<u32>,
+    /// The address of the word that is written.
+    pub write: Option<u32>,
+    /// When it is written.
+    pub at: Cycle,
+}
+
+struct Engine {
+    /// Packets, and the transfers of handlers.
+    queues: [Queue; 2],
+    turn: usize,
+    /// The latest transfer of a handler that was started, and those that have landed later than the oldest one in flight.
+    last: u32,
+    landed: Vec<(TransferId, Cycle)>,
+    /// All transfers of handlers before this one have landed.
+    first: u32,
+    /// Among HPUs that launch a transfer in the same cycle.
+    launches: RoundRobin,
+    /// When a transfer of a handler has left its queue last.
+    left: Cycle,
+}
+
+/// The engines of all clusters.
+pub struct DmaInterconnect {
+    engines: Vec<Engine>,
+    /// The engines that have packets, and those that have transfers of handlers.
+    packets: u64,
+    handlers: u64,
+    arbiter: RoundRobin,
+    beat: u32,
+    latency: u64,
+    least_beats: u32,
+    queue: usize,
+    /// The next beat is not read before this cycle.
+    from: Cycle,
+}
+
+impl DmaInterconnect {
+    /// Engines without transfers.
+    pub fn new(unit: &Pspin) -> DmaInterconnect {
+        let queue = || Queue {
+            transfers: VecDeque::new(),
+            next: 0,
+            to: 0,
+            reads: 0,
+            lag: 0,
+            left: 0,
+            padding: 0,
+            channels: [false; CHANNELS],
+            l1: [0; 2],
+        };
+        let engine = |_| Engine {
+            queues: [queue(), queue()],
+            turn: 0,
+            last: 0,
+            landed: Vec::new(),
+            first: 1,
+            launches: RoundRobin::default(),
+            left: Cycle::NEVER,
+        };
+        DmaInterconnect {
+            engines: (0..unit.units.clusters).map(engine).collect(),
+            packets: 0,
+            handlers: 0,
+            arbiter: RoundRobin::default(),
+            beat: unit.dma.width_bits / 8,
+            latency: u64::from(unit.dma.latency_cycles),
+            least_beats: unit.dma.least_beats,
+            queue: unit.dma.queue as usize,
+            from: Cycle::ZERO,
+        }
+    }
+
+    /// The size of a beat in bytes.
+    #[inline]
+    pub fn beat(&self) -> u32 {
+        self.beat
+    }
+
+    /// The next cycle in which a beat can be read.
+    #[inline]
+    pub fn wake(&self) -> Cycle {
+        if self.packets | self.handlers == 0 { Cycle::NEVER } else { self.from }
+    }
+
+    /// Starts to copy a packet of at least one byte, behind those of the same cluster. Its first beat is read in the next cycle.
+    #[inline]
+    pub fn start(&mut self, cluster: u16, now: Cycle, transfer: Transfer) {
+        self.push(cluster, now, 0, transfer);
+    }
+
+    /// The HPU of a cluster whose transfer is taken in cycle `now`, of those in the set `hpus` that launch one; `None` when the queue was
+    /// full at the end of the cycle before.
+    pub fn choose_launch(&mut self, cluster: u16, now: Cycle, hpus: u64) -> Option<u32> {
+        let engine = &mut self.engines[usize::from(cluster)];
+        let queued = engine.queues[1].transfers.len() + usize::from(engine.left == now);
+        let chosen = engine.launches.choice(hpus).filter(|_| queued < self.queue)?;
+        engine.launches.grant(chosen);
+        Some(chosen)
+    }
+
+    /// Starts a transfer of at least one byte for a handler, whose HPU was chosen.
+    pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> TransferId {
+        let engine = &mut self.engines[usize::from(cluster)];
+        engine.last = engine.last.wrapping_add(1);
+        let id = TransferId(engine.last);
+        self.push(cluster, now, 1, Transfer { owner: Owner::Handler(id), from, to });
+        id
+    }
+
+    /// Whether a handler's transfer is done in cycle `now`.
+    pub fn is_done(&self, cluster: u16, now: Cycle, id: TransferId) -> bool {
+        let engine = &self.engines[usize::from(cluster)];
+        id.0 < engine.first || engine.landed.iter().any(|(landed, at)| *landed == id && *at <= now)
+    }
+
+    #[inline]
+    fn push(&mut self, cluster: u16, now: Cycle, queue: usize, transfer: Transfer) {
+        if self.packets | self.handlers == 0 {
+            self.from = self.from.max(now + 1_u64);
+        }
+        let waiting = &mut self.engines[usize::from(cluster)].queues[queue].transfers;
+        waiting.push_back(transfer);
+        if waiting.len() == 1 {
+            self.begin(cluster, queue);
+        }
+    }
+
+    /// Prepares the first transfer of a queue.
+    #[inline]
+    fn begin(&mut self, cluster: u16, index: usize) {
+        let active = if index == 0 { &mut self.packets } else { &mut self.handlers };
+        let queue = &mut self.engines[usize::from(cluster)].queues[index];
+        let Some(Transfer { from, to, .. }) = queue.transfers.front().copied() else {
+            *active &= !(1 << cluster);
+            return;
+        };
+        *active |= 1 << cluster;
+        let (shift, within) = (self.beat.trailing_zeros(), self.beat - 1);
+        let words = |address: u32| ((address + (from.size.max(1) - 1)) >> shift) - (address >> shift) + 1;
+        (queue.next, queue.to) = (from.address & !within, to & !within);
+        queue.reads = words(from.address);
+        // When bytes move towards the start of a word, a word is written a beat after the first of its bytes are read.
+        queue.lag = u32::from(from.address & within > to & within);
+        queue.left = words(to) + queue.lag;
+        queue.padding = self.least_beats.saturating_sub(queue.left);
+        if index == 0 {
+            (queue.channels, queue.l1) = ([true, false, false, false], [0, 1 << cluster]);
+            return;
+        }
+        let is = |address: u32, place: Place| {
+            let start = Arena::start(place);
+            address >= start && (place == Place::Packet || address < Arena::start(Place::Packet))
+        };
+        let l1 = |address: u32| match address.checked_sub(Arena::start(Place::L1(0))) {
+            Some(offset) if address < Arena::start(Place::Handler) => 1 << (offset / Pspin::L1_SPAN),
+            _ => 0,
+        };
+        queue.l1 = [l1(from.address), l1(to)];
+        queue.channels = [
+            is(from.address, Place::Packet),
+            is(to, Place::Packet),
+            is(from.address, Place::Handler),
+            is(to, Place::Handler),
+        ];
+    }
+
+    /// Moves the beats of cycle `now`. `moves` is asked for each beat and tells whether the banks from which it reads are free; then
+    /// the beat moves. `landed` learns the transfers that end.
+    pub fn step(&mut self, now: Cycle, mut moves: impl FnMut(Beat) -> bool, mut landed: impl FnMut(Landed)) {
+        self.from = now + 1_u64;
+        let (mut taken, mut waiting) = (Taken::default(), self.packets | self.handlers);
+        // Packets alone all need the same channel.
+        let only_packets = self.handlers == 0;
+        let mut first = None;
+        while let Some(cluster) = self.arbiter.choice(waiting) {
+            waiting &= !(1 << cluster);
+            let index = if only_packets { Some(0) } else { self.choose(cluster as usize, &taken) };
+            let Some(index) = index else { continue };
+            let queue = &self.engines[cluster as usize].queues[index];
+            let read = (queue.reads > 0).then_some(queue.next);
+            let write = (queue.lag == 0).then_some(queue.to);
+            if !moves(Beat { read, write, at: now + (self.latency - 1) }) {
+                continue;
+            }
+            first.get_or_insert(cluster);
+            taken.take(queue);
+            self.move_beat(cluster, index, now, &mut landed);
+            if only_packets {
+                break;
+            }
+        }
+        if let Some(first) = first {
+            self.arbiter.grant(first);
+        }
+    }
+
+    /// Moves the next beat of a queue.
+    #[inline]
+    fn move_beat(&mut self, cluster: u32, index: usize, now: Cycle, landed: &mut impl FnMut(Landed)) {
+        let engine = &mut self.engines[cluster as usize];
+        engine.turn = 1 - index;
+        let queue = &mut engine.queues[index];
+        let Some(transfer) = queue.transfers.front().copied() else { return };
+        if queue.reads > 0 {
+            (queue.reads, queue.next) = (queue.reads - 1, queue.next + self.beat);
+        }
+        match queue.lag {
+            0 => queue.to += self.beat,
+            lag => queue.lag = lag - 1,
+        }
+        queue.left -= 1;
+        if queue.left == 0 {
+            let at = now + self.latency + queue.padding;
+            queue.transfers.pop_front();
+            if index == 1 {
+                engine.left = now;
+            }
+            self.begin(cluster as u16, index);
+            self.land(cluster as usize, transfer.owner, now, at);
+            landed(Landed { cluster: cluster as u16, transfer, at });
+        }
+    }
+
+    /// The queue from which an engine moves a beat, if one can.
+    fn choose(&self, cluster: usize, taken: &Taken) -> Option<usize> {
+        let engine = &self.engines[cluster];
+        let is_free = |queue: &Queue| !queue.transfers.is_empty() && !taken.excludes(queue);
+        let order = [engine.turn, 1 - engine.turn];
+        order.into_iter().find(|index| is_free(&engine.queues[*index]))
+    }
+
+    /// Remembers when a handler's transfer is done.
+    #[inline]
+    fn land(&mut self, cluster: usize, owner: Owner, now: Cycle, at: Cycle) {
+        let Owner::Handler(id) = owner else { return };
+        let engine = &mut self.engines[cluster];
+        engine.landed.push((id, at));
+        engine.landed.sort_unstable_by_key(|(id, _)| *id);
+        while engine.landed.first().is_some_and(|(id, at)| id.0 == engine.first && *at <= now) {
+            engine.landed.remove(0);
+            engine.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::unit;
+
+    const L1: u32 = Pspin::L1_START;
+    const HANDLER: u32 = 0x1c00_0000;
+
+    /// A beat: its cycle, and the words that it reads and writes.
+    type Moved = (u64, Option<u32>, Option<u32>);
+
+    /// Lets a cluster copy between memories from cycle 0 on. Returns the cycles of its beats with the words that each reads and writes,
+    /// and when the copy has landed. A beat does not move in cycles in which the source is taken.
+    fn copy(from: u32, to: u32, size: u32, is_taken: impl Fn(u64) -> bool) -> (Vec<Moved>, u64) {
+        let mut dma = DmaInterconnect::new(&unit());
+        dma.copy(0, Cycle(0), Range { address: from, size }, to);
+        let (mut beats, mut at) = (Vec::new(), 0);
+        for now in 1..100 {
+            let moves = |beat: Beat| {
+                let moves = !is_taken(now);
+                if moves {
+                    assert_eq!(beat.at, Cycle(now + 9), "a word is written 9 cycles later");
+                    beats.push((now, beat.read.map(|read| read - from / 64 * 64), beat.write.map(|to| to - L1)));
+                }
+                moves
+            };
+            dma.step(Cycle(now), moves, |landed| at = landed.at.0);
+        }
+        (beats, at)
+    }
+
+    #[test]
+    fn a_beat_reads_a_word_and_writes_one() {
+        let never = |_| false;
+        // Aligned: as many beats as words.
+        let (beats, at) = copy(HANDLER, L1, 192, never);
+        assert_eq!(beats, [(1, Some(0), Some(0)), (2, Some(64), Some(64)), (3, Some(128), Some(128))]);
+        assert_eq!(at, 3 + 10);
+        // 64 B that lie in two words of the destination.
+        let (beats, at) = copy(HANDLER, L1 + 32, 64, never);
+        assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (2, None, Some(64))], 2 + 10));
+        // 64 B that lie in two words of the source: the first beat brings the first half.
+        let (beats, at) = copy(HANDLER + 32, L1, 64, never);
+        assert_eq!((beats, at), (vec![(1, Some(0), None), (2, Some(64), Some(0))], 2 + 10));
+        // Three words at each end, but the first of the destination needs two of the source: a beat more.
+        let (beats, _) = copy(HANDLER + 48, L1 + 16, 140, never);
+        let last = [(3, Some(128), Some(64)), (4, None, Some(128))];
+        assert_eq!(beats, [[(1, Some(0), None), (2, Some(64), Some(0))], last].concat());
+        // A byte has two beats of latency at least.
+        assert_eq!(copy(HANDLER, L1, 1, never), (vec![(1, Some(0), Some(0))], 1 + 10 + 1));
+    }
+
+    #[test]
+    fn a_beat_waits_for_the_banks_of_its_source() {
+        let (beats, at) = copy(L1 + 4096, L1, 128, |now| now == 2 || now == 3);
+        assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (4, Some(64), Some(64))], 4 + 10));
+    }
+
+    /// The HPUs of a cluster launch in turn, one in a cycle, and none while the queue is full, to which what leaves it makes room in
+    /// the next cycle. A turn that nobody had is not over.
+    #[test]
+    fn hpus_launch_in_turn() {
+        let (unit, from) = (unit(), Range { address: HANDLER, size: 64 });
+        let mut dma = DmaInterconnect::new(&unit);
+        let launch = |dma: &mut DmaInterconnect, now: u64, hpus| {
+            dma.choose_launch(1, Cycle(now), hpus).inspect(|_| _ = dma.copy(1, Cycle(now), from, L1))
+        };
+        let chosen = [0b1011, 0b1011, 0b1011, 0b1011, 0b0100].map(|hpus| launch(&mut dma, 0, hpus));
+        assert_eq!(chosen, [Some(0), Some(1), Some(3), Some(0), Some(2)]);
+        assert_eq!(dma.choose_launch(0, Cycle(0), 0b1000), Some(3), "another cluster has turns of its own");
+        for _ in 5..unit.dma.queue {
+            assert_eq!(launch(&mut dma, 0, 0b0100), Some(2));
+        }
+        for (now, launched) in [(1, None), (2, None), (3, Some(3))] {
+            dma.step(Cycle(now), |_| now == 2, |_| {});
+            assert_eq!(launch(&mut dma, now, 0b1001), launched, "cycle {now}");
+        }
+    }
+
+    /// In one cycle, packets and copies share the channels of L2: that of a copy is not free for a packet when it was the last copy.
+    #[test]
+    fn a_channel_has_one_beat_in_a_cycle() {
+        let mut dma = DmaInterconnect::new(&unit());
+        let packet = Range { address: Arena::start(Place::Packet), size: 64 };
+        dma.copy(0, Cycle(0), packet, HANDLER);
+        dma.start(1, Cycle(0), Transfer { owner: Owner::Packet(0), from: packet, to: L1 + Pspin::L1_SPAN });
+        let mut landed = Vec::new();
+        for now in 1..4 {
+            dma.step(Cycle(now), |_| true, |transfer| landed.push((now, transfer.cluster)));
+        }
+        assert_eq!(landed, [(1, 0), (2, 1)]);
+    }
+
+    /// Copies of two clusters to one L1 take turns; to two, they go at the same time.
+    #[test]
+    fn an_l1_takes_a_beat_a_cycle() {
+        for (other, last) in [(L1 + 4096, 4), (L1 + Pspin::L1_SPAN, 2)] {
+            let mut dma = DmaInterconnect::new(&unit());
+            let own = |cluster: u32| Range { address: L1 + (2 + cluster) * Pspin::L1_SPAN, size: 128 };
+            for (cluster, to) in [(2, L1), (3, other), (2, L1 + 512)] {
+                dma.copy(cluster, Cycle(0), own(u32::from(cluster) - 2), to);
+            }
+            let mut beats = Vec::new();
+            for now in 1..100 {
+                dma.step(
+                    Cycle(now),
+                    |beat| {
+                        beats.push((now, beat.write.unwrap() >= other));
+                        true
+                    },
+                    |_| {},
+                );
+            }
+            let of_other: Vec<u64> = beats.iter().filter(|(_, is_other)| *is_other).map(|(now, _)| *now).collect();
+            assert_eq!((of_other[1], beats.len()), (last, 6), "{beats:?}");
+        }
+    }
+}

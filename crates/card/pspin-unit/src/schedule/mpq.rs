@@ -1,0 +1,461 @@
+//! The engine of the message processing queues (§III-B1, B3): it keeps the order of handlers within a message.
+//!
+//! A queue goes through `Header` (the header handler has not run), `HeaderRunning` (it runs alone, on the first packet),
+//! `Payload` (all packets, the first one included, in parallel), `Draining` (the last packet has been sent, payload handlers
+//! still run), `CompletionRunning` (alone, on the last packet) and back to free.
+
+use machine::pspin::Mpq as Config;
+
+use super::lru::IdleOrder;
+use super::tasks::{List, TaskId, Tasks};
+use crate::arbiter::first_from;
+use crate::cycle::Cycle;
+use crate::her::{Busy, DriverEvent, Feedback, Her, HpuId, Role, Task, TaskOutcome};
+
+/// What a queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Header,
+    HeaderRunning,
+    Payload,
+    Draining,
+    Completion,
+    CompletionRunning,
+    /// The message was given up: its packets are fed back, running handlers end.
+    Reset,
+}
+
+struct Queue {
+    state: State,
+    /// The number of its message, which is compared with that of each request: numbers never alias.
+    message: u32,
+    waiting: List,
+    /// The handlers of its message, by role: those of the context of the first request.
+    handlers: [bool; 3],
+    /// The selection sees the state from this cycle on.
+    from: Cycle,
+    /// Tasks that have been sent, or packets that were skipped, and have not ended.
+    running: u32,
+    /// How many of them are packets that were skipped.
+    skipped: u32,
+    /// The header handler failed: no other handler of the message runs.
+    failed: bool,
+    /// The task of the completion handler, on the last packet.
+    last: Option<TaskId>,
+    /// The last packet has come.
+    ended: bool,
+    idle_cycles: u64,
+    descriptor: u64,
+}
+
+/// What a queue gives: a task for a cluster, or a packet for which no handler runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Selected {
+    /// A handler is to be run.
+    Task(TaskId),
+    /// The packet is done without a handler.
+    Packet(Completion),
+}
+
+/// The end of a task, on its way to the queue and to the NIC.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// The task.
+    pub task: TaskId,
+    /// How it ended.
+    pub outcome: TaskOutcome,
+    /// Where it ran, if it did.
+    pub hpu: Option<HpuId>,
+}
+
+impl Completion {
+    /// Whether its handler has failed.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        matches!(self.outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut)
+    }
+}
+
+/// What the end of a task means for the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The message has ended, and its queue is free.
+    pub last: bool,
+}
+
+/// All queues.
+pub struct Mpq {
+    queues: Vec<Queue>,
+    tasks: Tasks,
+    /// The queues that could give something now.
+    ready: Vec<u64>,
+    /// The first queue in turn: the one behind that which gave last.
+    next: u32,
+    /// The number of times that the queue which gave last may give again before the next one in turn.
+    again: u8,
+    /// Times that each queue may give again in a turn of its own.
+    priorities: Vec<u8>,
+    /// When queues have to be looked at again, in this order.
+    pending: std::collections::VecDeque<(Cycle, u16)>,
+    select_cycles: u64,
+    /// The selected task, which waits for the dispatcher, since this cycle.
+    out: Option<(Cycle, Selected)>,
+    accepted: Option<Cycle>,
+    order: IdleOrder,
+    /// No queue has been idle for too long before this cycle.
+    idle_from: Cycle,
+    /// Number of requests and tasks inside.
+    inside: u64,
+}
+
+impl Mpq {
+    /// Free queues.
+    pub fn new(config: &Config) -> Mpq {
+        let queue = |_| Queue {
+            state: State::Free,
+            message: 0,
+            waiting: List::EMPTY,
+            handlers: [false; 3],
+            from: Cycle::ZERO,
+            running: 0,
+            skipped: 0,
+            failed: false,
+            last: None,
+            ended: false,
+            idle_cycles: 0,
+            descriptor: 0,
+        };
+        Mpq {
+            queues: (0..config.queues).map(queue).collect(),
+            tasks: Tasks::new(config.queues, config.cells_per_queue, config.shared_cells),
+            ready: vec![0; config.queues.div_ceil(64) as usize],
+            next: 0,
+            again: 0,
+            priorities: vec![0; config.queues as usize],
+            pending: std::collections::VecDeque::new(),
+            select_cycles: u64::from(config.select_cycles),
+            out: None,
+            accepted: None,
+            order: IdleOrder::new(config.lru, config.queues),
+            idle_from: Cycle::NEVER,
+            inside: 0,
+        }
+    }
+
+    /// The first cycle in which the engine has something to do.
+    #[inline]
+    pub fn wake(&self, now: Cycle) -> Cycle {
+        let pending = self.pending.front().map_or(Cycle::NEVER, |(at, _)| *at);
+        let select = if self.out.is_none() && self.ready.iter().any(|set| *set != 0) { now } else { Cycle::NEVER };
+        pending.min(select).min(self.idle_from)
+    }
+
+    /// Whether the queue of a message number is free.
+    pub fn is_free(&self, message: u32) -> bool {
+        self.queues[message as usize % self.queues.len()].state == State::Free
+    }
+
+    /// Number of messages that have a queue.
+    pub fn messages(&self) -> usize {
+        self.order.active().count()
+    }
+
+    /// Number of requests that have been accepted and not yet fed back.
+    pub fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    /// Accepts a request in cycle `now`.
+    ///
+    /// # Errors
+    /// When it has to wait.
+    #[inline]
+    pub fn accept(&mut self, now: Cycle, her: Her) -> Result<(), (Busy, Her)> {
+        if self.accepted == Some(now) {
+            return Err((Busy::Cycle, her));
+        }
+        let index = her.message % self.queues.len() as u32;
+        let queue = &mut self.queues[index as usize];
+        let is_new = queue.state == State::Free;
+        // A message that has ended, or was given up, keeps its queue until its handlers have ended.
+        if !is_new && (queue.message != her.message || queue.ended || queue.state == State::Reset) {
+            return Err((Busy::Queue, her));
+        }
+        if !self.tasks.has_room(&queue.waiting) {
+            return Err((Busy::Cells, her));
+        }
+        if is_new {
+            let context = &her.context;
+            queue.handlers = Role::ALL.map(|role| context.entry(role).is_some());
+            (queue.message, queue.failed, queue.from) = (her.message, false, now);
+            queue.state = if queue.runs(Role::Header) { State::Header } else { State::Payload };
+            (queue.idle_cycles, queue.descriptor) = (context.idle_cycles, context.descriptor);
+            self.idle_from = self.idle_from.min(now + context.idle_cycles);
+        }
+        queue.ended = her.eom;
+        let from = now + self.select_cycles;
+        let task = Task { role: Role::Payload, queue: index as u16, feeds_back: true, her };
+        self.tasks.push(&mut queue.waiting, from, task);
+        self.pending.push_back((from, index as u16));
+        self.order.touch(index, now);
+        self.accepted = Some(now);
+        self.inside += 1;
+        Ok(())
+    }
+
+    /// Whether a queue could give something in cycle `now`.
+    #[inline]
+    fn could_give(&self, queue: &Queue, now: Cycle) -> bool {
+        match queue.state {
+            _ if queue.from > now => false,
+            State::Header | State::Payload => self.tasks.is_ready(&queue.waiting, now),
+            State::Reset => queue.running == queue.skipped && queue.has_packets(),
+            State::Completion => true,
+            State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => false,
+        }
+    }
+
+    #[inline]
+    fn update(&mut self, index: u16, now: Cycle) {
+        let ready = self.could_give(&self.queues[usize::from(index)], now);
+        let (word, bit) = (usize::from(index / 64), index % 64);
+        self.ready[word] = self.ready[word] & !(1 << bit) | u64::from(ready) << bit;
+    }
+
+    /// Updates the queues whose time has come, and selects a task.
+    #[inline]
+    pub fn step(&mut self, now: Cycle) {
+        while let Some((at, index)) = self.pending.front().copied()
+            && at <= now
+        {
+            self.pending.pop_front();
+            self.update(index, now);
+        }
+        if self.out.is_none()
+            && let Some(index) = self.in_turn()
+        {
+            let selected = self.select(index as u16, now);
+            self.next = (index + 1) % self.queues.len() as u32;
+            self.update(index as u16, now);
+            self.out = selected.map(|selected| (now, selected));
+        }
+    }
+
+    /// Takes the next task or packet out of a queue that is ready.
+    /// Lets a queue give `priority` tasks more in each of its turns (weighted round robin). Returns whether there is the queue.
+    pub fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
+        self.priorities.get_mut(queue as usize).map(|old| *old = priority).is_some()
+    }
+
+    /// The queue whose turn it is, of those that could give something.
+    #[inline]
+    fn in_turn(&mut self) -> Option<u32> {
+        if self.again > 0 {
+            let last = self.next.checked_sub(1).unwrap_or(self.queues.len() as u32 - 1);
+            if self.ready[last as usize / 64] >> (last % 64) & 1 == 1 {
+                self.again -= 1;
+                return Some(last);
+            }
+        }
+        let index = first_from(&self.ready, self.next)?;
+        self.again = self.priorities[index as usize];
+        Some(index)
+    }
+
+    #[inline]
+    fn select(&mut self, index: u16, now: Cycle) -> Option<Selected> {
+        let Mpq { queues, tasks, .. } = self;
+        let queue = &mut queues[usize::from(index)];
+        // The same packet for another handler.
+        let also = |tasks: &mut Tasks, task: TaskId, role: Role| {
+            let task = Task { role, feeds_back: role == Role::Completion, ..tasks[task].clone() };
+            tasks.add(now, task)
+        };
+        let selected = match queue.state {
+            State::Header => {
+                let first = tasks.front(&queue.waiting)?;
+                queue.state = State::HeaderRunning;
+                Selected::Task(also(tasks, first, Role::Header))
+            }
+            State::Payload => {
+                let id = tasks.pop(&mut queue.waiting)?;
+                let eom = tasks[id].her.eom;
+                let (runs, waits) = (queue.runs(Role::Payload), eom && queue.runs(Role::Completion));
+                if eom {
+                    let idle = queue.running == 0 && !runs;
+                    queue.state = if waits && idle { State::Completion } else { State::Draining };
+                }
+                match (runs, waits) {
+                    (true, false) => Selected::Task(id),
+                    (true, true) => {
+                        tasks[id].feeds_back = false;
+                        queue.last = Some(also(tasks, id, Role::Completion));
+                        Selected::Task(id)
+                    }
+                    (false, false) => queue.skip(id, TaskOutcome::Skipped),
+                    (false, true) => {
+                        tasks[id].role = Role::Completion;
+                        queue.last = Some(id);
+                        return None;
+                    }
+                }
+            }
+            State::Completion => {
+                queue.state = State::CompletionRunning;
+                Selected::Task(queue.last.take()?)
+            }
+            State::Reset => {
+                let id = tasks.pop(&mut queue.waiting).or_else(|| queue.last.take())?;
+                tasks[id].role = Role::Payload;
+                queue.skip(id, TaskOutcome::MessageReset)
+            }
+            State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => return None,
+        };
+        queue.running += 1;
+        Some(selected)
+    }
+
+    /// The task that waits for the dispatcher since a cycle.
+    #[inline]
+    pub fn out(&self) -> Option<(Cycle, Selected)> {
+        self.out
+    }
+
+    /// All requests and tasks.
+    #[inline]
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// A task whose end everybody knows leaves the table.
+    #[inline]
+    pub fn forget(&mut self, task: TaskId) {
+        self.tasks.remove(task);
+    }
+
+    /// The dispatcher takes the task.
+    #[inline]
+    pub fn take(&mut self) -> Option<Selected> {
+        self.out.take().map(|(_, selected)| selected)
+    }
+
+    /// A task has ended, and the queue learns it in cycle `now`.
+    #[inline]
+    pub fn complete(&mut self, now: Cycle, task: TaskId, outcome: TaskOutcome) -> Ended {
+        let task = &self.tasks[task];
+        let queue = &mut self.queues[usize::from(task.queue)];
+        let ran_nothing = queue.running == queue.skipped;
+        queue.running -= 1;
+        queue.skipped -= u32::from(matches!(outcome, TaskOutcome::Skipped | TaskOutcome::MessageReset));
+        let failed = matches!(outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut);
+        let is_last = queue.running == 0;
+        let next = match queue.state {
+            State::HeaderRunning => {
+                queue.failed |= failed;
+                State::Payload
+            }
+            State::Draining if is_last && queue.last.is_some() => State::Completion,
+            State::Draining | State::CompletionRunning if is_last => State::Free,
+            State::Reset if is_last && !queue.has_packets() => State::Free,
+            State::Reset => State::Reset,
+            state => {
+                self.inside -= u64::from(task.feeds_back);
+                debug_assert!(matches!(state, State::Payload | State::Draining));
+                return Ended { last: false };
+            }
+        };
+        let gives = match next {
+            State::Free => false,
+            // The packets that wait are fed back when no handler runs any more.
+            State::Reset => queue.running == queue.skipped && !ran_nothing,
+            _ => true,
+        };
+        queue.state = next;
+        self.inside -= u64::from(task.feeds_back);
+        if gives {
+            queue.from = now + self.select_cycles;
+            self.pending.push_back((queue.from, task.queue));
+        }
+        if next == State::Free {
+            self.order.retire(u32::from(task.queue));
+        }
+        Ended { last: next == State::Free }
+    }
+
+    /// The packet of a task that has ended, for the NIC.
+    #[inline]
+    pub fn feedback(task: &Task, outcome: TaskOutcome, ended: Ended) -> Feedback {
+        let Her { packet, transfer, message, user, .. } = task.her;
+        Feedback { packet, transfer, message, user, outcome, last: ended.last }
+    }
+
+    /// Gives up the message that may have been idle for longest, if it was for too long.
+    #[inline]
+    pub fn give_up_idle(&mut self, now: Cycle) -> Option<DriverEvent> {
+        if self.idle_from <= now { self.find_idle(now) } else { None }
+    }
+
+    #[cold]
+    fn find_idle(&mut self, now: Cycle) -> Option<DriverEvent> {
+        let queues = &self.queues;
+        let due = |queue: u32, touched: Cycle| touched + queues[queue as usize].idle_cycles;
+        let ages = self.order.active().map(|(queue, touched)| (due(queue, touched), queue));
+        let Some((at, first)) = ages.min() else {
+            self.idle_from = Cycle::NEVER;
+            return None;
+        };
+        self.idle_from = at;
+        if self.idle_from > now {
+            return None;
+        }
+        // Some queue is due. The hardware compares the age of one candidate in each cycle.
+        let victim = self.order.candidate(first);
+        let is_due = due(victim, self.order.touched(victim)) <= now;
+        self.idle_from = now + 1_u64;
+        if !is_due {
+            return None;
+        }
+        let Queue { message, descriptor, .. } = self.queues[victim as usize];
+        let is_free = self.reset(now, message)?;
+        Some(DriverEvent::Idle { message, descriptor, is_free })
+    }
+
+    /// Gives up a message: handlers that run end as usual, the packets that wait are fed back, then the queue is free. From this
+    /// cycle on it gives nothing, and its packets from the cycle on in which the selection sees that. Returns whether the queue
+    /// is free already; `None` when there is no such message.
+    pub fn reset(&mut self, now: Cycle, message: u32) -> Option<bool> {
+        let index = message % self.queues.len() as u32;
+        let queue = &mut self.queues[index as usize];
+        if queue.message != message || matches!(queue.state, State::Free | State::Reset) {
+            return None;
+        }
+        let is_free = queue.running == 0 && !queue.has_packets();
+        queue.state = if is_free { State::Free } else { State::Reset };
+        queue.from = now + self.select_cycles;
+        self.pending.push_back((queue.from, index as u16));
+        self.order.retire(index);
+        self.update(index as u16, now);
+        Some(is_free)
+    }
+}
+
+impl Queue {
+    /// Whether packets wait, in cells or for the completion handler.
+    fn has_packets(&self) -> bool {
+        !self.waiting.is_empty() || self.last.is_some()
+    }
+
+    /// Whether the handler of a role still runs for packets of the message.
+    #[inline]
+    fn runs(&self, role: Role) -> bool {
+        self.handlers[role as usize] && !self.failed
+    }
+
+    /// Feeds back a packet on which no handler runs.
+    #[inline]
+    fn skip(&mut self, task: TaskId, outcome: TaskOutcome) -> Selected {
+        self.skipped += 1;
+        Selected::Packet(Completion { task, outcome, hpu: None })
+    }
+}

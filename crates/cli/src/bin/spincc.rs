@@ -1,7 +1,0 @@
-//! `spincc`: compiles sPIN programs, host and card parts in one.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    cli::process::run(|| cli::spincc::main(std::env::args_os().skip(1)))
-}

@@ -1,7 +1,0 @@
-//! `spinkit-manuals`: writes man pages and completions of all commands.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    cli::process::run(|| cli::manuals::main(std::env::args_os().skip(1)))
-}

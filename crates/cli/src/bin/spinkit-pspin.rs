@@ -1,7 +1,0 @@
-//! `spinkit pspin`: programs for the interface that the PsPIN artefact published.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    cli::process::run(|| cli::pspin::main(std::env::args_os()))
-}

@@ -1,0 +1,185 @@
+//! What the ranks have published, and what is known of each rank.
+//!
+//! A published value is one pair, or several if it is long, of the job's key-value space: the key names the rank, the key of PMIx and the
+//! number of the part, the value has the bytes in hexadecimal. `+` before them says that another part follows, `.` that
+//! this is the last one.
+
+use crate::layout::{ALL_RANKS, Status, status};
+use crate::value;
+use abi::pmi::{Answer, Job, lost};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What this process knows of its job.
+pub struct Store {
+    job: Job,
+    /// What the process has stored for itself alone, by rank and key.
+    own: BTreeMap<(u32, String), Vec<u8>>,
+}
+
+/// A result: a value, or an error of [`status`].
+pub type Result<T = ()> = std::result::Result<T, Status>;
+
+/// Tells the user something.
+pub fn complain(what: &str) {
+    abi::pmi::say(&format!("libsimpmix: {what}"));
+}
+
+impl Store {
+    /// Joins the job of this process.
+    ///
+    /// # Errors
+    /// The reason, for the user.
+    pub fn join() -> std::result::Result<Store, String> {
+        Ok(Store { job: Job::join()?, own: BTreeMap::new() })
+    }
+
+    /// The name of the job, as a namespace.
+    pub fn namespace(&self) -> &str {
+        &self.job.space
+    }
+
+    /// The rank of this process.
+    pub fn rank(&self) -> u32 {
+        self.job.rank
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> u32 {
+        self.job.size
+    }
+
+    fn ask(&mut self, line: &str, expected: &str) -> Result<Answer> {
+        self.job.connection.ask(line, expected).map_err(|error| {
+            complain(&lost(&error));
+            status::LOST_CONNECTION
+        })
+    }
+
+    /// Waits until all ranks of the job do the same.
+    ///
+    /// # Errors
+    /// When the simulator has ended.
+    pub fn meet_all(&mut self) -> Result {
+        self.ask("cmd=barrier_in", "barrier_out").map(drop)
+    }
+
+    /// Tells the simulator that the job fails.
+    pub fn abort(&mut self, code: i32) {
+        // The process ends even if the simulator cannot be told.
+        let _ = self.job.connection.tell(&format!("cmd=abort exitcode={code}"));
+    }
+
+    /// Asks for more processes.
+    ///
+    /// # Errors
+    /// [`status::NOT_SUPPORTED`] always, unless the simulator has ended.
+    pub fn spawn(&mut self) -> Result {
+        self.ask("cmd=spawn totspawns=1 spawnssofar=1", "spawn_result").and(Err(status::NOT_SUPPORTED))
+    }
+
+    /// Publishes a value of this process. All ranks see it at once.
+    ///
+    /// # Errors
+    /// When the key is too long or has blanks, or the job has published too much.
+    pub fn publish(&mut self, key: &str, bytes: &[u8]) -> Result {
+        let of_part = (self.job.maxes[2].saturating_sub(1) / 2).max(1);
+        let parts = bytes.chunks(of_part).count().max(1);
+        for (number, part) in bytes.chunks(of_part).enumerate() {
+            let key = self.key(self.job.rank, key, number)?;
+            let mark = if number + 1 < parts { '+' } else { '.' };
+            let line = format!("cmd=put kvsname={} key={key} value={mark}{}", self.job.space, hexadecimal(part));
+            if !self.ask(&line, "put_result")?.is_ok() {
+                return Err(status::NO_ROOM);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a value of a rank for this process alone.
+    pub fn keep(&mut self, rank: u32, key: &str, bytes: Vec<u8>) {
+        self.own.insert((rank, key.into()), bytes);
+    }
+
+    /// Returns a value of a rank, or of the whole job: one that this process has stored, that every job has, or that the rank has
+    /// published.
+    ///
+    /// # Errors
+    /// [`status::NOT_FOUND`], or that the simulator has ended.
+    pub fn get(&mut self, rank: u32, key: &str) -> Result<Vec<u8>> {
+        if let Some(bytes) = self.own.get(&(rank, key.into())) {
+            return Ok(bytes.clone());
+        }
+        if let Some(bytes) = self.known(rank, key) {
+            return Ok(bytes);
+        }
+        if key.starts_with("pmix.") || rank >= self.job.size {
+            return Err(status::NOT_FOUND); // so no rank has published it
+        }
+        let mut bytes = Vec::new();
+        for number in 0.. {
+            let key = self.key(rank, key, number)?;
+            let answer = self.ask(&format!("cmd=get kvsname={} key={key}", self.job.space), "get_result")?;
+            let text = answer.text("value").filter(|_| answer.is_ok()).ok_or(status::NOT_FOUND)?;
+            let part = text.get(1..).and_then(binary).ok_or(status::NOT_FOUND)?;
+            bytes.extend(part);
+            if !text.starts_with('+') {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// What is known of every job. Each rank is alone on its node, because it has a card of its own.
+    fn known(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
+        let node = if rank == ALL_RANKS { self.job.rank } else { rank };
+        match key {
+            "pmix.job.size" | "pmix.univ.size" | "pmix.max.size" | "pmix.app.size" | "pmix.num.nodes" => {
+                Some(value::of_u32(self.job.size))
+            }
+            "pmix.local.size" | "pmix.job.napps" => Some(value::of_u32(1)),
+            "pmix.appnum" => Some(value::of_u32(0)),
+            "pmix.nodeid" => Some(value::of_u32(node)),
+            "pmix.lrank" | "pmix.nrank" => Some(value::of_u16(0)),
+            "pmix.lpeers" => Some(value::of_text(&node.to_string())),
+            // An MPI that is given no folders makes some, and leaves those of a job that fails behind.
+            "pmix.tmpdir" | "pmix.nsdir" | "pmix.pdir" => Some(value::of_text(&std::env::temp_dir().to_string_lossy())),
+            _ => None,
+        }
+    }
+
+    fn key(&self, rank: u32, key: &str, part: usize) -> Result<String> {
+        let name = format!("pmix.{rank}.{part}.{key}");
+        if key.contains([' ', '=', '\n']) || name.len() > self.job.maxes[1] {
+            complain(&format!("the key `{key}` has blanks, or is longer than spinrun can publish"));
+            return Err(status::BAD_PARAMETER);
+        }
+        Ok(name)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn binary(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{binary, hexadecimal};
+
+    #[test]
+    fn bytes_come_back_from_their_digits() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(binary(&hexadecimal(&bytes)), Some(bytes));
+        assert_eq!([binary(""), binary("0"), binary("0g"), binary("00é")], [Some(Vec::new()), None, None, None]);
+    }
+}

@@ -1,0 +1,26 @@
+//! The memory of ranks, as cards reach it by DMA.
+
+use cluster::HostMemory;
+use nic::MemoryFault;
+
+use super::Job;
+
+impl HostMemory for Job {
+    fn read(&mut self, rank: u32, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        let fault = MemoryFault { addr: address, len: out.len() as u64 };
+        if self.has_ended(rank as usize) {
+            return Err(fault); // not even nothing can be read from a process that is gone
+        }
+        Job::read(self, rank as usize, address, out).map_err(|_| fault)
+    }
+
+    fn write(&mut self, rank: u32, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let fault = MemoryFault { addr: address, len: bytes.len() as u64 };
+        if self.has_ended(rank as usize) {
+            return Err(fault);
+        }
+        Job::write(self, rank as usize, address, bytes).map_err(|_| fault)?;
+        self.note_card_write();
+        Ok(())
+    }
+}

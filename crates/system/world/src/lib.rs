@@ -1,0 +1,56 @@
+//! Ranks that are processes, on a simulated [cluster](cluster::Cluster).
+//!
+//! A rank's program runs from one library call to the next while everything else stands still. The modules, each of which
+//! uses only those above it:
+//!
+//! * `end`: how a run ends
+//! * `event`: what ranks schedule
+//! * `computation`: CPU time between calls, as measured or recorded
+//! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep or poll
+//! * `attention`: what polls have found, and whether they could find more
+//! * `wait`: what threads inside the library wait for
+//! * `refusals`: calls that were refused
+//! * `processes`: the state of the ranks; threads that wait, and what lets them go on
+//! * `step`: what a call leads to; `end`, `error`: how a run ends
+//! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
+//! * `switches`: the calls about switches with handlers
+//! * `parking`: threads that find nothing to do
+//! * `reasons`: why calls were refused
+//! * `charges`: the CPU time that threads use between calls
+//! * `calls`: what each library call does and costs
+//! * `polling`: ranks that wait for their own memory to change
+//! * `pauses`: what is done when a rank pauses
+//! * `failures`: ranks and cards that die because the user wants it
+//! * `run`: the ranks in the event loop, and the [`World`] that users see
+
+mod attention;
+mod barrier;
+mod calls;
+mod charges;
+mod computation;
+mod end;
+mod error;
+mod event;
+mod failures;
+mod idle;
+mod looks;
+mod parking;
+mod pauses;
+mod polling;
+mod processes;
+mod programs;
+mod reasons;
+mod refusals;
+mod run;
+mod step;
+mod switches;
+mod transfers;
+mod wait;
+
+pub use cluster::{Death, Failures, HostTraffic, Listener, Loss, LossyPlace, Message, Victim};
+pub use computation::{Computation, ComputeTimes};
+pub use end::End;
+pub use error::RunError;
+pub use failures::FailureError;
+pub use refusals::{Refusals, Refused};
+pub use run::World;

@@ -1,0 +1,115 @@
+//! Threads that look for something to do and find nothing (`spin_idle`).
+//!
+//! Such a thread polls again and again. When a round of its loop has found nothing, and nothing has changed since that a
+//! further one could find, the thread is parked: it continues at the first poll at which that is no longer so. So the loop
+//! takes the simulated time that it would take, but no events and no calls.
+
+use abi::mailbox::Op;
+use abi::portals::ReturnCode;
+
+use super::attention::{Change, Looks};
+use super::event::Cluster;
+use super::processes::Processes;
+use super::step::{Outcome, Step, after};
+use super::wait::Wait;
+use ranks::{Call, Reply};
+
+/// CPU time between a poll that found nothing and the next poll that is taken for the loop around the polls, in nanoseconds:
+/// the time of the polls stands for it. A program that uses more computes.
+const LOOP_NS: u64 = 10_000;
+
+impl Processes {
+    /// Makes a thread poll once more, or parks it (`spin_idle`). A thread that has read the time since its last
+    /// `spin_idle` may wait for a time, so it goes on.
+    pub fn idle(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, has_read_time) = (call.caller.rank as usize, call.args[0] != 0);
+        let looks_at = if call.args[1] == 0 { Looks::All } else { Looks::Events };
+        let in_vain = self.ranks[rank].attention.idle(call.caller.slot, looks_at);
+        if has_read_time {
+            self.releases.end();
+            self.note_sleep(cluster, rank);
+        } else if in_vain {
+            return Ok(Step::Wait(Wait::Idle { since: cluster.now(), calls: self.patience.calls(), looks_at }, None));
+        }
+        after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok))
+    }
+
+    /// Takes note of a sleep. Warns once if ranks only sleep and nothing else happens.
+    pub fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
+        if let Some(since) = self.idleness.sleep(cluster.now()) {
+            let message = format!(
+                "nothing but sleeps, looks at the clock and polls that found nothing has happened since {since}: what a rank \
+                 waits for may never come (--timeout ends such a run)"
+            );
+            self.warn(cluster, rank, &message);
+        }
+    }
+
+    /// Takes note of what a call of a thread has come to. Anything but one poll in vain after the other may concern the other
+    /// threads of its rank, also by what the thread has done in memory. `polled_in_vain` says what its last call was.
+    pub fn note_outcome(&mut self, cluster: &mut Cluster, call: &Call, outcome: &Outcome, polled_in_vain: bool) {
+        if call.op == Op::SpinShow {
+            return; // it only tells what was done before
+        }
+        let (rank, slot) = (call.caller.rank as usize, call.caller.slot);
+        let finds_nothing = is_poll(call) && is_vain(call.op, outcome);
+        if call.op != Op::SpinIdle {
+            self.ranks[rank].attention.call(slot, finds_nothing);
+        }
+        if !(polled_in_vain && finds_nothing) {
+            self.note_change(cluster, rank, Change::Other);
+        }
+        if !finds_nothing && call.op != Op::SpinSleep {
+            self.idleness.end();
+            self.patience.call();
+        }
+    }
+
+    /// Whether the CPU time before a call is that of a loop of polls, which is not charged.
+    pub fn is_loop_of_polls(&self, call: &Call) -> bool {
+        let attention = &self.ranks[call.caller.rank as usize].attention;
+        is_poll(call) && attention.polls_in_vain(call.caller.slot) && call.elapsed_ns <= LOOP_NS
+    }
+
+    /// When no event is left, lets the parked threads of all ranks continue at their next polls: they may count their tries.
+    /// Returns whether there were any; false, too, if they have only polled since they were released many times.
+    pub fn release_parked(&mut self, cluster: &mut Cluster) -> bool {
+        let waits = self.ranks.iter().flat_map(|rank| rank.waits.iter());
+        let parked = waits.filter(|(_, wait)| matches!(wait, Wait::Idle { .. })).count();
+        if parked == 0 || !self.releases.begin(cluster.now(), parked) {
+            return false;
+        }
+        (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank, |_, _| true));
+        true
+    }
+
+    /// Lets threads that were parked while others made many calls continue at their next polls: what those calls look for may be what a
+    /// parked thread does next.
+    pub fn release_patient(&mut self, cluster: &mut Cluster) {
+        if let Some(calls) = self.patience.look() {
+            (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank, |at, _| at <= calls));
+        }
+    }
+}
+
+/// Whether a call looks for something and returns at once.
+fn is_poll(call: &Call) -> bool {
+    match call.op {
+        Op::SpinIdle | Op::SpinEqTake | Op::PtlEQGet | Op::PtlCTGet => true,
+        Op::PtlEQPoll => call.args[2] as u32 == 0,
+        Op::PtlCTPoll => call.args[3] as u32 == 0,
+        _ => false,
+    }
+}
+
+/// Whether a poll finds nothing. A counter always has a value; the thread knows whether it is what it looks for.
+fn is_vain(op: Op, outcome: &Outcome) -> bool {
+    match outcome {
+        Ok(Step::Wait(Wait::Idle { .. }, _)) => true,
+        Ok(Step::Reply(_, reply)) => {
+            let nothing = [ReturnCode::EqEmpty as i32, ReturnCode::CtNoneReached as i32].contains(&reply.rc);
+            nothing || matches!(op, Op::SpinIdle | Op::PtlCTGet)
+        }
+        _ => false,
+    }
+}

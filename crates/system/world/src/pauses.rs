@@ -1,0 +1,128 @@
+//! Handles the pauses of ranks: in a library call, asleep, polling, or because the rank has ended.
+
+use std::process::ExitStatus;
+
+use abi::mailbox::KnownCounter;
+use abi::portals::INVALID_HANDLE;
+
+use super::attention::Change;
+use super::end::End;
+use super::event::Cluster;
+use super::processes::{Processes, Rank, Watched};
+use ranks::{Caller, Pause, Reply};
+
+impl Processes {
+    /// Starts a rank, which runs to its first pause.
+    ///
+    /// # Errors
+    /// When its program cannot be started.
+    pub fn start_rank(&mut self, cluster: &mut Cluster, rank: usize) -> Result<(), ranks::JobError> {
+        let pause = self.job.start(rank)?;
+        self.paused(cluster, rank, pause);
+        Ok(())
+    }
+
+    /// Answers a call; its thread runs on to the next pause of its rank.
+    pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
+        // What a thread does after a call may be what another thread of its rank looks for.
+        if !self.ranks[caller.rank as usize].attention.resume(caller.slot) {
+            self.note_change(cluster, caller.rank as usize, Change::Other);
+        }
+        if self.job.may_know(caller) {
+            self.tell(cluster, caller);
+        }
+        let pause = self.job.resume(caller, cluster.now(), &reply);
+        self.paused(cluster, caller.rank as usize, pause);
+    }
+
+    /// Tells a thread that is to be answered what it may know of its queue and its counters.
+    fn tell(&mut self, cluster: &mut Cluster, caller: Caller) {
+        let Rank { watched: Watched { queue, counters }, aborted, .. } = self.ranks[caller.rank as usize];
+        if aborted {
+            return; // calls that wait fail
+        }
+        let card = cluster.card(caller.rank as usize);
+        let counters = counters.map(|ct| {
+            let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.ct_value(ct).ok()?.success)));
+            known.unwrap_or(KnownCounter::NONE)
+        });
+        let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
+        match events {
+            Some(events) => self.job.tell(caller, events, counters),
+            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters),
+        }
+    }
+
+    /// The rank `running` has paused, or something else has happened while it ran.
+    pub fn paused(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) {
+        let mut next = Some((running, pause));
+        while let Some((running, pause)) = next {
+            next = self.handle_pause(cluster, running, pause);
+        }
+    }
+
+    /// Handles one pause. If a rank has run on because of it, this returns that rank and its next pause.
+    fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
+        let at = cluster.now();
+        for (rank, why) in self.job.pmi_refusals() {
+            self.warn(cluster, rank, why);
+        }
+        match pause {
+            Pause::Call(call) => {
+                let rank = call.caller.rank as usize;
+                if let Some(call) = self.charge_computation(cluster, call).or_else(|| self.pending(cluster, rank)) {
+                    self.call(cluster, call);
+                }
+            }
+            // Its threads go on when events answer them.
+            Pause::Asleep { rank } => {
+                self.note_change(cluster, rank, Change::Other);
+                if self.job.is_adrift(rank) {
+                    self.start_completion(cluster, rank);
+                }
+            }
+            Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
+            Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
+            Pause::Exited { rank, status } => {
+                self.exited(cluster, rank, status);
+                if rank != running && self.end.is_none() {
+                    return Some((running, self.job.wait(running)));
+                }
+            }
+            Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
+            Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.releases.since() }),
+        }
+        None
+    }
+
+    pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
+        self.releases.end();
+        let left = self.job.posts_left(rank);
+        if left > 0 && !self.ranks[rank].is_doomed {
+            let message = format!(
+                "it has ended without exit handlers or PtlFini, so its last calls ({left}) were not made; with --post-ahead 0 each \
+                 call is made before the program goes on"
+            );
+            self.warn(cluster, rank, &message);
+        }
+        let state = &mut self.ranks[rank];
+        state.status = Some(status);
+        state.end = cluster.now();
+        state.waits.clear();
+        let is_doomed = state.is_doomed;
+        if status.success() && self.job.has_aborted(rank) {
+            self.end = Some(End::Aborted { rank });
+        } else if status.success() || is_doomed {
+            if is_doomed {
+                self.act(cluster, rank, |card, ports| card.process_dies(ports));
+                self.leave_barriers(cluster, rank);
+            } else {
+                self.act(cluster, rank, |card, ports| card.reset(ports));
+            }
+        } else {
+            // Nothing comes after this, so what is under way to its card is not lost for another reason.
+            self.end = Some(End::RankFailed { rank, status, at: cluster.now() });
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Ranks that wait for their own memory to change, without a library call (Portals 4.3 §2.2: progress needs none).
+//!
+//! Their simulated time advances with the events. When an event writes memory that a rank polls, the rank notices after the
+//! time of one poll, as if it had waited in `PtlCTWait`, and makes its next call then.
+
+use std::time::Duration;
+
+use sim::Time;
+
+use super::event::{Cluster, Event};
+use super::processes::Processes;
+use ranks::{Loosened, Pause, Place, Polling};
+
+/// Idle simulated time during which threads that sleep in real time get a chance to call: the shortest time-out of a poll.
+const IDLE: Time = Time::from_ns(1_000_000);
+
+/// Number of further inspections of a rank whose threads wait for each other's locks.
+const LOOKS: u32 = 50;
+
+impl Processes {
+    /// A rank is in a loop that waits for its memory. If the loop may also end by itself, the rank only polls when a
+    /// message may write that memory, or a thread that waits in the library; else it computes, and this returns its next pause.
+    pub fn polls(&mut self, cluster: &mut Cluster, rank: usize) -> Option<Pause> {
+        let card = &cluster.cards()[rank];
+        let is_open = |place: Place| card.exposed().any(|region| region.overlaps(place.address, place.length));
+        let may_change = self.job.has_callers(rank) || self.job.polled(rank).any(is_open);
+        if self.job.polling(rank) == Some(Polling::Counting) && !may_change {
+            return Some(self.job.not_polling(rank));
+        }
+        self.start_completion(cluster, rank);
+        None
+    }
+
+    /// Handles a rank that makes no calls and whose threads must not be inspected. Returns its next pause.
+    pub fn unseen(&mut self, cluster: &mut Cluster, rank: usize) -> Pause {
+        let message = "it may not be looked at (ptrace: another tracer has it, or there is no permission), so it is taken \
+                       to compute while it makes no call. If it waits for its memory to change, or its threads wait for \
+                       each other without sleeping, nothing else happens until it has used 400 times as much CPU time as --patience \
+                       says, and no deadlock is found: --timeout ends such a run";
+        self.warn(cluster, rank, message);
+        self.job.wait(rank)
+    }
+
+    /// Schedules that ranks whose polled memory was written notice it, after the time of one poll.
+    pub fn notify_pollers(&mut self, cluster: &mut Cluster) {
+        while let Some(rank) = self.job.touched() {
+            let delay = cluster.charge_running(rank, cluster.costs().poll());
+            cluster.schedule(delay, Event::Notice(rank as u32));
+        }
+    }
+
+    /// Lets a polling rank notice that its memory was written, and runs it to its next pause. Returns `None` if the rank no
+    /// longer polls.
+    pub fn notice(&mut self, now: Time, rank: usize) -> Option<Pause> {
+        self.job.polling(rank).is_some().then(|| self.job.carry_on(rank, now))
+    }
+
+    /// When no event is left, ranks that count their tries or look at a clock while they poll go on to their limits. Returns
+    /// whether there is one.
+    pub fn poll_to_the_limit(&mut self, cluster: &mut Cluster) -> bool {
+        let counts = |&rank: &usize| self.job.polling(rank) == Some(Polling::Counting);
+        let counting: Vec<usize> = (0..self.ranks.len()).filter(counts).collect();
+        let message = "it polls its memory with a limit of tries or of time, and nothing is left that could change that \
+                       memory, so it goes on to its limit. How far it had come before depends on real time";
+        if let Some(&first) = counting.first() {
+            self.warn(cluster, first, message);
+        }
+        counting.iter().for_each(|&rank| self.job.let_go(rank));
+        !counting.is_empty()
+    }
+
+    /// Tells the user of threads that no longer hold time back.
+    pub fn tell_loosened(&mut self, cluster: &mut Cluster) {
+        for Loosened { rank, thread, place, used_ms } in self.job.take_loosened() {
+            let ran = match used_ms {
+                0 => "runs again where it has often waited".to_owned(),
+                _ => format!("has run for {used_ms} ms of CPU time without a call"),
+            };
+            let message = format!(
+                "thread {thread} {ran}, at {place}, and no longer holds simulated time back: it may wait for what others do. \
+                 When it goes on depends on this computer, so another run may differ (--patience)"
+            );
+            self.warn(cluster, rank, &message);
+        }
+    }
+
+    /// Returns the ranks that must be inspected again before a deadlock is declared: those that poll, once after each event, and
+    /// [`LOOKS`] times if a thread may be stopped while it holds a lock that another one wants.
+    pub fn ranks_to_look_at_again(&mut self, cluster: &Cluster) -> Vec<usize> {
+        let events = cluster.events();
+        let looks = match self.looked_again_after {
+            Some((after, looks)) if after == events => looks + 1,
+            _ => 0,
+        };
+        self.looked_again_after = Some((events, looks));
+        let polls = |&rank: &usize| self.job.polling(rank).is_some();
+        let is_due = |rank: &usize| looks == 0 || looks < LOOKS && self.job.may_hold_lock(*rank);
+        (0..self.ranks.len()).filter(polls).filter(is_due).collect()
+    }
+
+    /// Gives threads that sleep in real time the chance to call before simulated time passes without an event, or when no
+    /// event is left. Returns the rank and the pause of one that has called.
+    pub fn await_sleepers(&mut self, cluster: &mut Cluster) -> Option<(usize, Pause)> {
+        // Events beyond the limit of simulated time never happen.
+        let next = cluster.next_event().filter(|at| *at <= Time::LIMIT);
+        let idle = next.map(|at| at - cluster.now());
+        if idle.is_some_and(|idle| idle < IDLE) || !self.job.has_sleepers() {
+            return None;
+        }
+        let span = idle.map(|idle| Duration::from_nanos(idle.as_ps() / 1000));
+        let had_adrift = self.job.has_adrift();
+        let (rank, pause) = self.job.await_sleepers(span)?;
+        if had_adrift {
+            return Some((rank, pause)); // the user is told of these
+        }
+        let message = "one of its threads has slept in real time, in a system call past the C library's sleeps; when it \
+                       goes on in simulated time may vary from run to run";
+        self.warn(cluster, rank, message);
+        Some((rank, pause))
+    }
+
+    /// Describes what a rank polls, for the report of a deadlock.
+    pub fn describe_polling(&self, cluster: &Cluster, rank: usize) -> String {
+        let polled = || self.job.polled(rank);
+        let is_open = |place: &Place| {
+            cluster.cards()[rank]
+                .exposed()
+                .any(|region| !region.is_everything() && region.overlaps(place.address, place.length))
+        };
+        let place = polled().find(is_open).or_else(|| polled().next());
+        let place = place.map_or(String::new(), |place| format!(" at {:#x}", place.address));
+        format!("rank {rank} spins on its own memory{place}, which nothing will change")
+    }
+}

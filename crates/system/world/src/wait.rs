@@ -1,0 +1,175 @@
+use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
+use nic::{Nic, Notice};
+use sim::Time;
+
+use super::attention::Looks;
+use super::barrier::BarrierKind;
+use ranks::{Call, Reply};
+
+/// What a thread inside the library waits for.
+pub enum Wait {
+    /// A counter to reach a value.
+    Counters {
+        /// The name of the call.
+        call: &'static str,
+        /// Counters and their thresholds.
+        tests: Vec<(Handle, u64)>,
+        /// The number of the wait: a time limit ends the wait only if it has the same number.
+        number: u64,
+    },
+    /// An event in a queue.
+    Queues {
+        /// The name of the call.
+        call: &'static str,
+        /// The queues, in the order in which they are looked at.
+        queues: Vec<Handle>,
+        /// The number of the wait, as above.
+        number: u64,
+    },
+    /// The messages under way to a portal table entry (`PtlPTDisable`).
+    Portal {
+        /// The interface.
+        ni: Handle,
+        /// The index of the entry.
+        pt_index: u32,
+    },
+    /// The other ranks.
+    Barrier(BarrierKind),
+    /// Something to do: the thread is parked, and polls on as soon as something has changed (`spin_idle`).
+    Idle {
+        /// When it was parked.
+        since: Time,
+        /// How many calls that are no polls in vain there had been.
+        calls: u64,
+        /// What its polls can find.
+        looks_at: Looks,
+    },
+    /// The CPU, which first completes messages (rdma cards); the call is made then.
+    Completion(Box<Call>),
+}
+
+impl Wait {
+    /// Whether a notice of the card may end the wait.
+    pub fn concerns(&self, notice: Notice) -> bool {
+        match (self, notice) {
+            (Wait::Counters { tests, .. }, Notice::Counter(changed)) => tests.iter().any(|(ct, _)| *ct == changed),
+            (Wait::Queues { queues, .. }, Notice::Queue(changed)) => queues.contains(&changed),
+            (Wait::Portal { ni, pt_index }, Notice::Portal(index, drained)) => (*ni, *pt_index) == (index, drained),
+            _ => false,
+        }
+    }
+
+    /// The name of the call that waits for counters or events.
+    pub fn call(&self) -> Option<&'static str> {
+        match self {
+            Wait::Counters { call, .. } | Wait::Queues { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Describes what the thread waits for, for the report of a deadlock.
+    pub fn describe(&self, card: &mut Nic) -> String {
+        let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
+        match self {
+            Wait::Counters { call, tests, .. } => {
+                let counters = list(&mut tests.iter().map(|(ct, test)| {
+                    let now = card.ct_value(*ct).map_or(String::new(), |now| format!(", which is {}", now.success));
+                    let silence = card.silence(*ct).map_or(String::new(), |why| format!(" ({why})"));
+                    format!("counter {ct:#x} to reach {test}{now}{silence}")
+                }));
+                format!("{call} for {counters}")
+            }
+            Wait::Queues { call, queues, .. } => {
+                format!("{call} for an event in {}", list(&mut queues.iter().map(|eq| format!("queue {eq:#x}"))))
+            }
+            Wait::Portal { pt_index, .. } => {
+                format!("PtlPTDisable for the messages under way to portal table entry {pt_index}")
+            }
+            Wait::Barrier(kind) => kind.name().into(),
+            Wait::Idle { .. } => "spin_idle".into(),
+            Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
+        }
+    }
+
+    /// Returns the answer to the thread if its wait is over. `next_queue` is as for [`queue_reply`].
+    pub fn reply(&self, card: &mut Nic, next_queue: &mut usize) -> Option<Reply> {
+        match self {
+            Wait::Counters { tests, .. } => counter_reply(card, tests),
+            Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
+            Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok)),
+            Wait::Barrier(_) | Wait::Idle { .. } | Wait::Completion(_) => None,
+        }
+    }
+}
+
+/// What the threads of a rank inside the library wait for, by slot, in the order in which they have begun to wait. Which thread has which
+/// slot depends on the real time of its first call, so that nothing may go by the order of the slots.
+#[derive(Default)]
+pub struct Waits(Vec<(u32, Wait)>);
+
+impl Waits {
+    /// Lets the thread of a slot, which does not wait, begin to wait.
+    pub fn begin(&mut self, slot: u32, wait: Wait) {
+        self.0.push((slot, wait));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(u32, Wait)> {
+        self.0.iter()
+    }
+
+    pub fn of(&self, slot: u32) -> Option<&Wait> {
+        self.iter().find(|(waiting, _)| *waiting == slot).map(|(_, wait)| wait)
+    }
+
+    /// Ends the wait of a slot's thread, if it waits.
+    pub fn end(&mut self, slot: u32) -> Option<Wait> {
+        let at = self.0.iter().position(|(waiting, _)| *waiting == slot)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Ends the waits for which `goes_on`, which is called for each, returns false.
+    pub fn retain(&mut self, mut goes_on: impl FnMut(u32, &mut Wait) -> bool) {
+        self.0.retain_mut(|(slot, wait)| goes_on(*slot, wait));
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Returns the answer to a wait for counters if one has reached its threshold. A failure ends every wait (Portals 4.3 §3.14.4).
+pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)]) -> Option<Reply> {
+    tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
+        Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
+        Err(_) => Some(Reply::new(ReturnCode::Interrupted)),
+    })
+}
+
+fn has_reached(value: CtEvent, test: u64) -> bool {
+    value.success >= test || value.failure != 0
+}
+
+/// Returns the answer to a wait for events, and takes the event from its queue, if there is one. The queues take turns
+/// (Portals 4.3 §3.13.7): the search begins at the queue with the number `next_queue`.
+pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
+    let first = *next_queue % queues.len();
+    let order = (first..queues.len()).chain(0..first);
+    order.into_iter().find_map(|which| match card.eq_take(queues[which]) {
+        Ok(event) => event.map(|event| {
+            *next_queue = which + 1;
+            let mut reply = event_reply(event);
+            reply.out[0] = which as u64;
+            reply
+        }),
+        Err(_) => Some(Reply::new(ReturnCode::Interrupted)),
+    })
+}
+
+/// `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
+pub fn event_reply((event, lost): (FullEvent, bool)) -> Reply {
+    Reply::new(if lost { ReturnCode::EqDropped } else { ReturnCode::Ok }).with(&event)
+}

@@ -1,0 +1,197 @@
+//! Runs the compilers.
+
+use std::env;
+use std::path::{self, Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use output::Scratch;
+
+use super::kind::Kind;
+use super::options::{Language, Options};
+use super::{Error, Result};
+use command::listable::Listable;
+use command::sdk::{Sdk, SdkError};
+
+/// The SDK, the compilers, and a folder for temporary files.
+pub struct Tools {
+    /// The SDK under its own name, for messages.
+    pub sdk: Sdk,
+    /// The SDK under a name that zig takes, which lasts as long as `_home`.
+    pub listed: Sdk,
+    _home: Listable,
+    /// The folder for temporary files, removed when this is dropped.
+    pub temp: Scratch,
+    verbose: bool,
+    zig: OnceLock<PathBuf>,
+    cache: OnceLock<Listable>,
+}
+
+impl Tools {
+    /// Prepares the tools of an SDK; `verbose` prints each command that they run.
+    ///
+    /// # Errors
+    /// When the temporary folder cannot be made, or the SDK has no name that zig takes.
+    pub fn new(sdk: Sdk, verbose: bool) -> Result<Tools> {
+        let temp = Scratch::new("spincc.").map_err(Error::write(&env::temp_dir()))?;
+        let home = Listable::new(sdk.home.clone()).map_err(Error::read(&sdk.home))?;
+        Ok(Tools {
+            listed: sdk.named(home.name()),
+            sdk,
+            _home: home,
+            temp,
+            verbose,
+            zig: OnceLock::new(),
+            cache: OnceLock::new(),
+        })
+    }
+
+    /// Returns a path in the temporary folder.
+    pub fn temp_path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.temp.path().join(name)
+    }
+
+    /// Returns a command for the system's compiler. The SDK's headers are system headers, as users cannot fix warnings
+    /// in them.
+    pub fn host(&self, language: Language) -> Command {
+        let (variable, default) = match language {
+            Language::C => ("SPIN_HOST_CC", "cc"),
+            Language::Cxx => ("SPIN_HOST_CXX", "c++"),
+        };
+        let compiler = env::var(variable).unwrap_or_default();
+        // Like CC in make, the variable may contain arguments ("ccache gcc").
+        let mut words = compiler.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or(default));
+        command.args(words).arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
+        command
+    }
+
+    fn zig_path(&self) -> Result<&Path> {
+        // The search may start Python, so its result is stored.
+        if self.zig.get().is_none() {
+            let _ = self.zig.set(self.sdk.zig()?);
+        }
+        Ok(self.zig.get().expect("just found"))
+    }
+
+    /// Returns true if a source file is the user's, not the SDK's, zig's or the system's. Compilers shorten names of files below the current
+    /// folder.
+    pub fn is_users(&self, file: &str) -> bool {
+        let Ok(file) = path::absolute(file) else { return true };
+        let include = self.sdk.include_dir();
+        let zig = self.zig_path().ok().and_then(Path::parent);
+        ![Some(include.as_path()), zig, Some(Path::new("/usr"))]
+            .into_iter()
+            .flatten()
+            .any(|folder| file.starts_with(folder))
+    }
+
+    /// zig.
+    ///
+    /// # Errors
+    /// When zig is not found.
+    pub fn zig(&self) -> Result<Command> {
+        let mut command = Command::new(self.zig_path()?);
+        if self.cache.get().is_none() {
+            let folder = self.sdk.cache()?.folder("").map_err(SdkError::from)?;
+            let _ = self.cache.set(Listable::new(folder.clone()).map_err(Error::read(&folder))?);
+        }
+        let cache = self.cache.get().expect("just found").name();
+        command.env("ZIG_GLOBAL_CACHE_DIR", cache).env("ZIG_LOCAL_CACHE_DIR", cache);
+        Ok(command)
+    }
+
+    /// Lets debug information name a folder as the user does, if zig knows it by another name.
+    pub fn keep_name(command: &mut Command, listed: &Path, own: &Path) {
+        if listed != own {
+            command.arg(format!("-ffile-prefix-map={}={}", listed.display(), own.display()));
+        }
+    }
+
+    /// Returns a command for zig's Clang with the flags that every use of `kind` needs.
+    ///
+    /// # Errors
+    /// When zig is not found.
+    pub fn device(&self, kind: &Kind, language: Language, target: &str) -> Result<Command> {
+        let mut command = self.zig()?;
+        command.arg(if language == Language::C { "cc" } else { "c++" });
+        command.args(["-target", target]).arg(format!("-mcpu={}", kind.cpu)).args(&kind.flags);
+        command.arg("-D__SPIN_DEVICE__=1").arg(format!("-DSPIN_ARCH_HEADER=<spin/arch/{}.h>", kind.arch));
+        command.arg("-isystem").arg(self.listed.include_dir()).arg("-isystem").arg(self.listed.library_dir());
+        Tools::keep_name(&mut command, &self.listed.home, &self.sdk.home);
+        command.args([
+            // Each function gets its own section, so that the linker drops functions that no handler reaches. Line
+            // numbers are for error messages.
+            "-g",
+            "-ffunction-sections",
+            "-fdata-sections",
+            // There is no operating system: addresses are fixed, the stack is not unwound, and checks that need a
+            // run-time library are off.
+            "-fno-pic",
+            "-fomit-frame-pointer",
+            "-fno-stack-protector",
+            "-fno-asynchronous-unwind-tables",
+            "-fno-sanitize=all",
+            "-fno-math-errno",
+            // Code with undefined behaviour must not continue in another function. The compiler treats address 0 like
+            // others, and it is not mapped; unreachable code is a trap; endless loops are kept. Correct code is not
+            // slower for that.
+            "-fno-delete-null-pointer-checks",
+            "-fno-finite-loops",
+            "-fno-strict-return",
+            "-mllvm",
+            "-trap-unreachable",
+        ]);
+        Ok(command)
+    }
+
+    /// Runs a tool whose messages go to the user.
+    ///
+    /// # Errors
+    /// [`Error::Reported`] when the tool fails, as it has printed the reason.
+    pub fn run(&self, command: &mut Command) -> Result<()> {
+        self.show(command);
+        let status = command.status().map_err(|source| start_error(command, source))?;
+        if status.success() { Ok(()) } else { Err(Error::Reported) }
+    }
+
+    /// Runs a tool and returns its output.
+    ///
+    /// # Errors
+    /// [`Error::Start`] when it cannot be started.
+    pub fn capture(&self, command: &mut Command) -> Result<Output> {
+        self.show(command);
+        command.output().map_err(|source| start_error(command, source))
+    }
+
+    /// Runs the host compiler alone, for `-E`, `-S` and similar options.
+    ///
+    /// # Errors
+    /// [`Error::Reported`] when it fails.
+    pub fn host_only(&self, options: &Options) -> Result<()> {
+        let cxx = options.sources.iter().any(|s| s.language == Language::Cxx);
+        self.run(self.host(if cxx { Language::Cxx } else { Language::C }).args(&options.host_line))
+    }
+
+    fn show(&self, command: &Command) {
+        if self.verbose {
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            let quoted: Vec<String> = words.map(|w| quote(&w.to_string_lossy())).collect();
+            eprintln!("{}", quoted.join(" "));
+        }
+    }
+}
+
+fn start_error(command: &Command, source: std::io::Error) -> Error {
+    Error::Start { program: command.get_program().to_string_lossy().into_owned(), source }
+}
+
+/// Quotes a word for a shell.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+,:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,7 @@
+//! `spinkit goal`: GOAL schedules.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    command::process::run(spinkit::goal::main)
+}

@@ -1,0 +1,146 @@
+//! What a run has shown, as a table for people.
+
+use std::fmt::Write;
+
+use pspin_nic::report::{HpuUse, Report, Spread, Summary, Throughput};
+
+use super::unit::Unit;
+
+/// The table.
+pub fn text(report: &Report, unit: &Unit) -> String {
+    let mut out = String::new();
+    let units = &unit.config.units;
+    let ghz = unit.clock.as_khz() as f64 / 1e6;
+    line(
+        &mut out,
+        "machine",
+        &format!("{}: {} clusters of {} HPUs at {ghz} GHz", report.machine, units.clusters, units.hpus),
+    );
+    packets(&mut out, report);
+    if let (Some(request), Some(packet)) = (report.request_ns, report.latency_ns) {
+        line(
+            &mut out,
+            "latency",
+            &format!("{} ns from request to feedback (least, mean, 99 %, most)", summary(request)),
+        );
+        line(&mut out, "", &format!("{} ns from first byte to feedback", summary(packet)));
+    }
+    line(&mut out, "throughput", &format!("{} over the run", rates(&report.run_throughput)));
+    if report.throughput != Throughput::default() {
+        line(&mut out, "", &format!("{} from the first to the last", rates(&report.throughput)));
+    }
+    let handlers = &report.handler_cycles;
+    let mut name = "handlers";
+    for (handler, what) in
+        [(handlers.header, "header"), (handlers.payload, "payload"), (handlers.completion, "completion")]
+    {
+        if let Some(spread) = handler {
+            line(
+                &mut out,
+                name,
+                &format!("{} {what}, {} cycles (least, mean, most)", number(spread.count), cycles(spread)),
+            );
+            name = "";
+        }
+    }
+    let HpuUse { total, used, mean_busy, peak_busy } = report.hpus;
+    line(&mut out, "HPUs", &format!("{used} of {total} used, {mean_busy:.1} busy on average, {peak_busy} at most"));
+    let instructions = format!("{}, {:.2} a cycle of a handler", number(report.instructions), report.ipc);
+    line(&mut out, "instructions", &instructions);
+    let memory = format!(
+        "{} accesses to L1 with {} cycles of conflicts, {} to other memories, {} cache misses",
+        number(report.l1_accesses),
+        number(report.l1_conflicts),
+        number(report.remote_accesses),
+        number(report.icache_misses)
+    );
+    line(&mut out, "memory", &memory);
+    commands(&mut out, report);
+    line(&mut out, "time", &format!("{} cycles", number(report.cycles)));
+    out
+}
+
+fn rates(rates: &Throughput) -> String {
+    let mut text = format!("{:.1} Gbit/s in, {:.1} million packets/s", rates.in_gbit_s, rates.packets_per_us);
+    for (value, place) in
+        [(rates.out_gbit_s, "out"), (rates.host_write_gbit_s, "to the host"), (rates.host_read_gbit_s, "from the host")]
+    {
+        if value >= 0.05 {
+            _ = write!(text, ", {value:.1} Gbit/s {place}");
+        }
+    }
+    text
+}
+
+fn packets(out: &mut String, report: &Report) {
+    let packets = &report.packets;
+    let mut text = format!("{} arrived, {} done", number(packets.arrived), number(packets.done));
+    let dropped = &packets.dropped;
+    for (count, what) in [
+        (packets.skipped, "without a handler"),
+        (packets.faulted, "failed"),
+        (packets.timed_out, "killed by the watchdog"),
+        (packets.reset, "of messages that were given up"),
+        (packets.to_host, "for the host"),
+        (dropped.l2, "dropped because L2 was full"),
+        (dropped.queues, "dropped because the message queues were full"),
+        (dropped.messages, "dropped because too many messages were in progress"),
+        (dropped.size, "dropped because of their size"),
+        (dropped.malformed, "dropped because their headers are malformed"),
+        (dropped.rule, "dropped by a rule"),
+        (dropped.overtook, "dropped because they came before the header packet"),
+        (packets.waited, "had to wait"),
+        (packets.marked, "were marked"),
+        (report.idle_resets, "messages given up"),
+    ] {
+        if count > 0 {
+            _ = write!(text, ", {} {what}", number(count));
+        }
+    }
+    line(out, "packets", &text);
+}
+
+fn commands(out: &mut String, report: &Report) {
+    let commands = &report.commands;
+    let all = [
+        (commands.send, commands.sent_bytes, "sent"),
+        (commands.to_host, commands.host_write_bytes, "copies to the host"),
+        (commands.from_host, commands.host_read_bytes, "copies from the host"),
+        (commands.host_direct, 0, "host direct"),
+    ];
+    let told = all.iter().filter(|(count, ..)| *count > 0).map(|(count, bytes, what)| match bytes {
+        0 => format!("{} {what}", number(*count)),
+        bytes => format!("{} {what} ({} B)", number(*count), number(*bytes)),
+    });
+    let told: Vec<_> = told.collect();
+    if !told.is_empty() {
+        line(out, "commands", &told.join(", "));
+    }
+}
+
+fn line(out: &mut String, name: &str, text: &str) {
+    _ = writeln!(out, "{name:12}  {text}");
+}
+
+fn summary(times: Summary) -> String {
+    let Summary { min, mean, p99, max } = times;
+    format!("{min} / {mean:.1} / {p99} / {max}")
+}
+
+fn cycles(spread: Spread) -> String {
+    let Spread { min, mean, max, .. } = spread;
+    format!("{min} / {mean:.1} / {max}")
+}
+
+/// A number with its thousands apart.
+fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,793 @@
+//! `spinrun -n N PROG` is to sPIN what mpirun is to MPI: it runs a program as N ordinary processes, and simulates network,
+//! cards, handlers and time.
+
+#[macro_use]
+extern crate command;
+
+mod clocks;
+mod compute;
+mod environment;
+mod gdb;
+mod links;
+mod provider;
+mod report;
+mod start;
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use abi::mailbox::POSTS;
+use clap::{CommandFactory, Parser, ValueEnum};
+use machine::{Machine, MachineError, NicKind};
+use nic::{Stats, merge_drops};
+use output::Output;
+use ranks::mpi::Maker;
+use ranks::{Job, JobError, JobSpec, PATIENCE, POLL_LIMIT, leftovers};
+use sim::Time;
+use sim::trace::Trace;
+use thiserror::Error;
+use world::{End, World};
+
+use clocks::Clock;
+use command::card::Card;
+use command::drops;
+use command::failures;
+use command::listable::Listable;
+use command::messages;
+use command::noise;
+use command::progress::{self, Task, When};
+use command::sdk::{Sdk, SdkError};
+use compute::Compute;
+use environment::variable;
+use provider::Provider;
+use start::{Facts, Start};
+
+/// The real time after which progress is first shown.
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+/// The exit status when `--timeout` ends the run; timeout(1) uses the same.
+const TIMED_OUT: u8 = 124;
+/// The exit status of a test that cannot run on this system (automake, meson).
+const SKIPPED: i32 = 77;
+/// The variable with the kind of the cards, by which the libfabric provider chooses its protocols.
+const NIC_KIND: &str = "SPIN_NIC";
+/// The variable that tells `libsimclock.so` that only the process which spinrun has started is a rank before it calls `libportals.so`.
+const PLAIN: &str = "SPIN_PLAIN";
+/// The exit status of a process that a signal has ended is this number plus the signal's.
+const SIGNALLED: i32 = 128;
+
+/// Run a program as N ranks on a simulated cluster with programmable network cards.
+///
+/// Exit status: that of the first rank that fails (128 + signal for a crash), 0 when all end with 0, 1 for a deadlock,
+/// a program that cannot run, --fail-on-drop and --fail-on-handler-error, 2 for wrong usage or a bad machine file, 124
+/// after --timeout.
+#[derive(Debug, Parser)]
+#[command(name = "spinrun", version)]
+struct Options {
+    /// Number of ranks
+    #[arg(short, long = "ranks", visible_alias = "np", value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=Job::MAX_RANKS as i64))]
+    n: u32,
+    /// Machine to simulate: a name from `spinkit machines`, or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "sc17-int")]
+    machine: String,
+    /// Kind of network card, instead of the machine's
+    #[arg(long, value_enum)]
+    nic: Option<Card>,
+    /// Set a parameter of the machine, such as accelerator.hpus=8
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Write a timeline for ui.perfetto.dev to FILE; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write a report of the run as JSON to FILE; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Count executed instructions for each source line in the report (handlers compiled with -g)
+    #[arg(long, requires = "json")]
+    profile: bool,
+    /// Let gdb debug the handlers of a rank's card: stop at the first handler, or the first called HANDLER
+    #[arg(long, value_name = "RANK[:HANDLER]", value_parser = gdb::Place::parse)]
+    gdb: Option<gdb::Place>,
+    /// Let gdb connect to this port of this computer, which all its users can reach, instead of a socket that only you can; 0 is any port
+    #[arg(long, value_name = "PORT", requires = "gdb")]
+    gdb_port: Option<u16>,
+    /// Find data races of handlers on HPU memory and static data, and reads of HPU memory that nobody has written; the run ends with
+    /// status 1 instead of 0 if there are any
+    #[arg(long, conflicts_with = "gdb")]
+    sanitize: bool,
+    /// Let the texts that handlers print with spin_printf take no time on the card, instead of 100 cycles each
+    #[arg(long)]
+    print_free: bool,
+    /// End the run after this many seconds of real time
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+    /// End with status 1 instead of 0 if a message, or a part of it, was not delivered
+    #[arg(long)]
+    #[arg(long_help = "End with status 1 instead of 0 if a message, or a part of it, was not delivered.\n\n\
+        The run goes on to its end. spinrun warns of such messages in any case. What a handler drops by its return code \
+        does not count; what a handler drops because it fails is --fail-on-handler-error's.")]
+    fail_on_drop: bool,
+    /// End with status 1 instead of 0 if a handler failed
+    #[arg(long)]
+    fail_on_handler_error: bool,
+    /// Say what is dropped as it happens, and why, and which calls are refused for the first time
+    #[arg(short, long)]
+    verbose: bool,
+    /// Prefix each line of output with its rank
+    #[arg(long)]
+    tag_output: bool,
+    /// Show the progress of the run on standard error after SECONDS, or never [default: 2 if standard error is a terminal and
+    /// standard output is not; else off]
+    #[arg(long, value_name = "SECONDS|off", value_parser = When::parse)]
+    progress: Option<When>,
+    /// Simulated time that the ranks' own code takes between library calls
+    #[arg(long, value_name = "zero|measured:SCALE|record:FILE|perf:FILE", default_value = "zero", value_parser = Compute::parse)]
+    #[arg(long_help = "Simulated time that the ranks' own code takes between library calls.\n\n\
+        zero: none. measured:SCALE: the CPU time that it takes on this computer, times SCALE; no two runs are alike. \
+        record:FILE: the CPU time that it takes, which is also written to FILE. perf:FILE: the times that were recorded; \
+        every run of the same program on the same machine file is the same, to the bit.")]
+    compute: Compute,
+    /// Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated time
+    #[arg(long, value_enum, default_value_t = Clock::Real)]
+    #[arg(
+        long_help = "Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated \
+        time.\n\n\
+        Simulated clocks begin on 2017-11-12 at 0:00 UTC in every run, unless --clock-start names another date, so that runs are the \
+        same. A program that names files by the date thus writes the same files in every run."
+    )]
+    clock: Clock,
+    /// Date at which the clocks of --clock simulated begin: `now`, or seconds since 1970 [default: 2017-11-12 0:00 UTC]
+    #[arg(long, value_name = "now|SECONDS", value_parser = clocks::Start::parse)]
+    #[arg(
+        long_help = "Date at which the clocks of --clock simulated begin: `now`, or seconds since 1970 [default: 2017-11-12 0:00 UTC].\n\n\
+        With `now`, what a program writes of the date differs from run to run."
+    )]
+    clock_start: Option<clocks::Start>,
+    /// Check whether a rank busy-waits on its memory after MS milliseconds without a library call
+    #[arg(long, value_name = "MS|off", default_value = "20", value_parser = parse_quantum)]
+    #[arg(
+        long_help = "Check whether a rank busy-waits on its memory after MS milliseconds without a library call.\n\n\
+        A rank that reads its memory in a loop until a message changes it makes no call, so simulated time would stand \
+        still for ever. spinrun executes a few iterations of the loop step by step (ptrace). If the loop can end only when \
+        memory is written, the rank is stopped until that memory is written. It then goes on at that simulated time plus \
+        the time of one poll. If nothing is left that could write the memory, the run ends as a deadlock. A loop that also \
+        counts its tries, or reads a clock, is stopped as long as a message may still write the memory, and runs to its \
+        limit when nothing else is left to happen. A rank that computes runs on, and takes no simulated time however long \
+        it computes. A rank that has polled before is checked sooner. Where ptrace is not permitted (containers) or in use \
+        (gdb, strace), every rank without calls is taken to compute, a warning says so, and --timeout ends a run that \
+        hangs."
+    )]
+    busy_wait_quantum: Quantum,
+    /// CPU time that a thread uses between library calls before it no longer holds simulated time back, if it may wait for others
+    #[arg(long, value_name = "MS", default_value_t = PATIENCE.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    #[arg(
+        long_help = "CPU time that a thread uses between library calls before it no longer holds simulated time back, in milliseconds, if \
+        it may wait for others.\n\n\
+        Simulated time stands still while a rank computes, and a rank that waits for its memory is stopped (--busy-wait-quantum). Where \
+        spinrun cannot tell the two apart, because a thread comes back to the same places in memory but its loop is none that it \
+        knows, time goes on after MS milliseconds of the thread's CPU time. A thread that evidently computes may use 400 times as much. \
+        When time goes on so, a warning names the thread and the place in its code: another run may differ."
+    )]
+    patience: u64,
+    /// Former name of --busy-wait-quantum
+    #[arg(long, hide = true, value_name = "MS|off", value_parser = parse_quantum, conflicts_with = "busy_wait_quantum")]
+    spin_quantum: Option<Quantum>,
+    /// CPUs of this computer that the simulator and the ranks use: `auto` moves them to one CPU while that is faster
+    #[arg(long, value_enum, default_value_t = BindTo::Auto)]
+    #[arg(
+        long_help = "CPUs of this computer that the simulator and the ranks use; results and times are the same.\n\n\
+        auto: they go to one CPU while handing over from one to the other is faster there, and leave it when another program \
+        needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
+    )]
+    bind_to: BindTo,
+    /// How ranks start: each executes the program, or all are copies of one process that has (fork)
+    #[arg(long, value_enum, default_value_t = Start::Auto)]
+    #[arg(long_help = "How ranks start; results and times are the same.\n\n\
+        exec: each rank executes the program. fork: one process executes the program up to where its own code begins, and copies itself \
+        for each rank, so that libraries are loaded once. auto: fork for 4 ranks and more, if the program links no libraries \
+        but Portals and those of C and C++, LD_PRELOAD and similar variables are not set, and CPU time is not measured; else exec. \
+        -v says which, and why.")]
+    start: Start,
+    /// Number of calls that a rank makes before it waits for the simulator, if it can know their answer
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
+    #[arg(
+        long_help = "Number of calls that a rank makes before it waits for the simulator, if it can know their answer: puts, gets and \
+        atomic operations, also triggered ones, increments of counters, PtlEQGet, PtlEQWait and PtlEQPoll of one queue in which an event is \
+        known to be, and spin_ct_await of a counter that is known to have reached the value.\n\n\
+        More of them (up to 128) are faster, and their simulated times are the same. But between two of them a program that looks at \
+        memory without a call sees what was there before the first, so that such programs may do something else, and a program that \
+        must not write a buffer yet, but does, may send what it has written. What ranks print between two of them comes before what \
+        others print meanwhile. A call that finds something else out, spin_time_ps among them, waits in any case. A run in which an \
+        event queue overflows, or in which there is no room for a triggered operation, may end with a message that asks for \
+        --post-ahead 0."
+    )]
+    post_ahead: u32,
+    /// Number of polls in vain, of all ranks together, that end a run as a deadlock
+    #[arg(long, value_name = "N", default_value_t = POLL_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long_help = "Number of polls in vain, of all ranks together, that end a run as a deadlock, when nothing is under way in the \
+        simulation and ranks do nothing else that it sees.\n\n\
+        A program that works by itself between its polls, such as an MPI's rank that uses only its own window while the others wait, \
+        may need more of them; 300,000 take about a second of real time. Each waiting thread polls 1000 times in any case."
+    )]
+    poll_limit: u64,
+    /// Set an environment variable for the ranks
+    #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
+    env: Vec<(OsString, OsString)>,
+    #[command(flatten)]
+    noise: noise::Arguments,
+    #[command(flatten)]
+    failures: failures::Arguments,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BindTo {
+    Auto,
+    None,
+}
+
+#[derive(Debug, Error)]
+enum RunError {
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error(transparent)]
+    Job(#[from] JobError),
+    #[error(transparent)]
+    Run(#[from] world::RunError),
+    #[error(transparent)]
+    Network(#[from] net::NetError),
+    #[error(transparent)]
+    Failure(#[from] world::FailureError),
+    #[error(transparent)]
+    Card(#[from] nic::NotOnCards),
+    #[error("{} {objection}", program.display())]
+    Mpi { program: PathBuf, objection: String },
+    #[error("the libraries of {} are not known, and so neither is its MPI: {why}", program.display())]
+    Libraries { program: PathBuf, why: String },
+    #[error("--start fork: ranks of {} cannot be copies of one process: {objection}; use --start auto", program.display())]
+    Start { program: PathBuf, objection: String },
+    #[error(transparent)]
+    Compute(#[from] compute::ComputeError),
+    #[error("{0} is a source, no program: compile it with spincc, such as `spincc -O2 -o {1} {0}`, and run ./{1}")]
+    Source(String, String),
+    #[error("the sources of the libfabric provider (sdk/ofi) cannot be read: {0}")]
+    Provider(io::Error),
+    #[error("--gdb: {0}")]
+    Gdb(io::Error),
+    #[error("--gdb: there is no rank {rank}; the last is {last}")]
+    GdbRank { rank: usize, last: u32 },
+    #[error(
+        "--gdb: cards with accelerator.kind = \"pspin\" cannot be debugged; use a machine with accelerator.kind = \"sc17\", such \
+         as --machine sc17-int"
+    )]
+    NoGdb,
+    #[error(
+        "--sanitize: handlers on cards with accelerator.kind = \"pspin\" cannot be watched; use a machine with accelerator.kind = \
+         \"sc17\", such as --machine sc17-int"
+    )]
+    NoSanitizer,
+    #[error("cannot open {}: {error}", path.display())]
+    Folder { path: PathBuf, error: io::Error },
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: std::io::Error },
+}
+
+impl RunError {
+    /// Makes the error of a file that cannot be written.
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> RunError {
+        move |error| RunError::Write { path: path.to_owned(), error }
+    }
+
+    fn status(&self) -> u8 {
+        match self {
+            RunError::Machine(_)
+            | RunError::Network(_)
+            | RunError::Failure(_)
+            | RunError::Card(_)
+            | RunError::GdbRank { .. }
+            | RunError::NoGdb
+            | RunError::NoSanitizer
+            | RunError::Start { .. }
+            | RunError::Source(..)
+            | RunError::Compute(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Describes the command line of `spinrun`.
+pub fn command() -> clap::Command {
+    Options::command()
+}
+
+/// Runs the command `spinrun` with the arguments of this process.
+pub fn main() -> ExitCode {
+    match run(&Options::of_command_line()) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("spinrun: error: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+impl Options {
+    /// Parses the command line. As with mpirun, `-np N` is `-n N`; clap takes it for `-n p N`.
+    fn of_command_line() -> Options {
+        let mut words: Vec<OsString> = std::env::args_os().collect();
+        let parsed = Options::try_parse_from(&words);
+        match (parsed, words.iter().position(|word| word == "-np")) {
+            (Err(_), Some(at)) => {
+                words[at] = "--np".into();
+                Options::parse_from(words)
+            }
+            (parsed, _) => parsed.unwrap_or_else(|error| error.exit()),
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<u8, RunError> {
+    refuse_source(Path::new(&options.program[0]))?;
+    let sdk = Sdk::find()?;
+    let machine = load_machine(options, &sdk)?;
+    let mut env: Vec<_> = pmi_library(&sdk);
+    env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
+    env.extend(clocks::variables(options.clock, options.clock_start));
+    if options.clock == Clock::Real && options.clock_start.is_some() {
+        eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
+    }
+    let provider = Provider::find(&sdk).map_err(RunError::Provider)?;
+    env.extend(provider.iter().flat_map(Provider::variables));
+    env.extend(options.env.iter().cloned()); // later values win, so the user's come last
+    // A provider of the user's own need not be made.
+    let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
+    let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
+    let lib_dir = sdk.lib_dir()?;
+    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
+    let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
+        .map_err(|why| RunError::Libraries { program: options.program[0].clone().into(), why })?;
+    if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
+        return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
+    }
+    env.extend(lenient_sanitizer(&libraries, &env));
+    let preloaded = preloaded(&libraries, options.clock, &lib_dir);
+    if preloaded.is_only_for_clocks {
+        env.push((PLAIN.into(), "1".into()));
+    }
+    let program = &options.program[0];
+    let facts = Facts::of(program, &libraries, |name| variable(&env, name));
+    let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
+    let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
+    if options.verbose && options.n > 1 {
+        match &copies {
+            Ok(()) => eprintln!("spinrun: ranks are copies of one process (--start fork)"),
+            Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
+        }
+    }
+    let spec = JobSpec {
+        program: program.clone(),
+        args: options.program[1..].to_vec(),
+        ranks: options.n as usize,
+        env,
+        tag_output: options.tag_output,
+        preload: preloaded.libraries.iter().map(|library| listed.name().join(library)).collect(),
+        compute_scale_milli: options.compute.scale(),
+        serve_copies: false,
+        busy_wait_quantum: busy_wait_quantum(options).0,
+        patience: Some(Duration::from_millis(options.patience)),
+        post_ahead: options.post_ahead,
+        poll_limit: Some(options.poll_limit),
+        waits: options.failures.kills(),
+        adapts_affinity: options.bind_to == BindTo::Auto,
+        forks: copies.is_ok(),
+        speaks_no_pmi: facts.speaks_no_pmi,
+        provider,
+    };
+    if spec.must_wait() && spec.post_ahead > 0 {
+        eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
+    }
+    let mut job = Job::new(spec)?;
+    let computation = options.compute.computation(options.n as usize)?;
+    // Files are opened before the run, as its results would be lost if they could not be written.
+    let recording = match &options.compute {
+        Compute::Record(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
+        _ => None,
+    };
+    let report = match &options.json {
+        Some(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
+        None => None,
+    };
+    let trace = match &options.trace {
+        Some(path) => Trace::to_file(path).map_err(RunError::write(path))?,
+        None => Trace::off(),
+    };
+    job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
+    let found = Rc::new(Cell::new(0));
+    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
+    world.set_computation(computation);
+    if options.profile {
+        world.set_profiling();
+    }
+    if let Some(place) = &options.gdb {
+        let kind = world.machine().hpu.kind.clone();
+        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind, options.gdb_port);
+        let gdb = gdb.map_err(RunError::Gdb)?;
+        if place.rank >= options.n as usize {
+            return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
+        }
+        if !world.attach(place.rank, Box::new(gdb)) {
+            return Err(RunError::NoGdb);
+        }
+    }
+    if options.sanitize && !world.sanitize() {
+        return Err(RunError::NoSanitizer);
+    }
+    if options.print_free {
+        world.set_print_free();
+    }
+    let noise = options.noise.noise();
+    if let Some(noise) = &noise {
+        world.set_noise(noise);
+    }
+    let failures = options.failures.failures();
+    if let Some(failures) = &failures {
+        world.set_failures(failures)?;
+    }
+    let reached = world.progress();
+    let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
+    let when = options.progress.unwrap_or_else(|| progress_by_default(options));
+    let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
+    if options.clock == Clock::Simulated {
+        options.compute.tell_if_free(options.n, world.now());
+    }
+    for (message, count) in world.repeated_warnings() {
+        eprintln!("spinrun: warning: ({count} times) {message}");
+    }
+    if end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
+        let (program, n) = (options.program[0].to_string_lossy(), options.n);
+        eprintln!(
+            "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
+             programs see docs/mpi.md)"
+        );
+    }
+    let left_over = if end == End::Finished { world.computation().left_over() } else { Vec::new() };
+    for (rank, made, there) in left_over {
+        eprintln!(
+            "spinrun: warning: rank {rank} has made {made} library calls, and --compute perf has the computation before {there}: \
+             program, input or machine are not those of the recording"
+        );
+    }
+    for death in world.survivors() {
+        let (rank, at, now) = (death.rank, death.at, world.now());
+        eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
+    }
+    let lost_packets = failures.as_ref().map(|failures| world.lost_packets(failures.losses.len()));
+    if let Some(links) = world.links(report::BUSIEST) {
+        report::tell_links(&links);
+    }
+    let cards: Vec<Stats> = world.card_stats().collect();
+    if lost_packets.as_ref().is_some_and(|lost| !lost.is_empty()) || cards.iter().any(|card| card.packets_lost > 0) {
+        let (lost, resent) =
+            cards.iter().fold((0, 0), |sums, card| (sums.0 + card.packets_lost, sums.1 + card.packets_resent));
+        eprintln!(
+            "spinrun: {lost} packets were lost, as --drop or --kill-card asks; cards sent a packet again {resent} times"
+        );
+    }
+    let flow_control = cards.iter().map(|card| card.flow_control).sum();
+    let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.drops)), flow_control);
+    if !matches!(end, End::Deadlock { .. }) {
+        lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
+    }
+    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals().sentences()).collect();
+    let status = tell(&end, &doubts, options);
+    if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
+        && let Some(refusal) = world.refusals().last(*rank)
+    {
+        eprintln!("spinrun:   rank {rank}'s last refused call: {refusal}");
+    }
+    let status = match status {
+        0 => judge(options, &lost, &cards, found.get()),
+        status => status,
+    };
+    if let Some((path, output)) = report {
+        let text =
+            report::json(&world, &end, noise.as_ref(), failures.as_ref().zip(lost_packets.as_deref()), options.profile);
+        output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
+    }
+    if let (Some((path, output)), Some(times)) = (recording, world.computation().recorded()) {
+        compute::write(output, path, times).map_err(RunError::write(path))?;
+    }
+    if let Some(path) = &options.trace {
+        world.finish_trace().map_err(RunError::write(path))?;
+    }
+    Ok(status)
+}
+
+/// Refuses a source in C or C++ as program. A script that begins with `#!` may have any name.
+fn refuse_source(program: &Path) -> Result<(), RunError> {
+    const SOURCES: [&str; 5] = ["c", "cc", "cpp", "cxx", "C"];
+    let is_named_so = program.extension().is_some_and(|end| SOURCES.iter().any(|source| end == *source));
+    let is_source = |bytes: Vec<u8>| !bytes.starts_with(b"\x7fELF") && !bytes.starts_with(b"#!");
+    if !is_named_so || !fs::read(program).is_ok_and(is_source) {
+        return Ok(());
+    }
+    let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Err(RunError::Source(program.display().to_string(), name))
+}
+
+/// Returns the exit status of a run whose ranks have all succeeded: 1 if it fails by an option.
+fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 {
+    let program = options.program[0].to_string_lossy();
+    let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
+    let is_lossy = options.fail_on_drop && !lost.is_empty();
+    let has_failed = options.fail_on_handler_error && errors > 0;
+    if is_lossy {
+        eprintln!("spinrun: {program}: the run fails because messages were dropped (--fail-on-drop)");
+    }
+    if has_failed {
+        eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} (--fail-on-handler-error)");
+    }
+    if found > 0 {
+        eprintln!("spinrun: {program}: the run fails because of what the sanitizer has found: {found} (--sanitize)");
+    }
+    u8::from(is_lossy || has_failed || found > 0)
+}
+
+/// Returns variables that lead programs to `libpmi.so` which load a PMI library at run time, as Open MPI 4 does for Flux. The
+/// job id keeps files of jobs apart that run at the same time.
+fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
+    let library = sdk.lib_dir().map(|folder| folder.join("libpmi.so")).ok().filter(|library| library.is_file());
+    let job = || std::process::id().to_string().into();
+    library.map_or(Vec::new(), |library| {
+        vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), job())]
+    })
+}
+
+/// The libraries to preload into a program.
+struct Preloaded {
+    libraries: &'static [&'static str],
+    /// True if only the simulated clocks need `libportals.so`: the program may not use it.
+    is_only_for_clocks: bool,
+}
+
+/// Returns the libraries to preload into a program with these libraries. One that starts through PMIx, as Open MPI 5 does, reads clocks before
+/// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later. A program
+/// cannot find `libportals.so` by itself in a folder whose name has a colon or a dollar sign, as the paths that it keeps are a list.
+fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
+    let has = |start: &str| {
+        let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
+        libraries.iter().any(named)
+    };
+    let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
+    let is_lost = lib_dir.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'$'));
+    let (libraries, is_only_for_clocks): (&[_], _) =
+        match (has("libpmix") || is_lost, has("libportals") || has("libmpi")) {
+            (true, _) => (all, false),
+            (false, true) => (&all[..1], false),
+            (false, false) if clock == Clock::Simulated => (all, true),
+            (false, false) => (&all[..2], false),
+        };
+    Preloaded { libraries, is_only_for_clocks }
+}
+
+/// Returns why the job cannot work with the MPI library that the program is linked to.
+fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
+    let variable = |name: &str| variable(&options.env, name);
+    ranks::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
+}
+
+/// Returns a variable that permits GCC's address sanitizer to be loaded after `libsimclock.so`. It otherwise demands to be the
+/// first library.
+fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
+    const OPTIONS: &str = "ASAN_OPTIONS";
+    let is_sanitizer = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libasan.so"));
+    if !libraries.iter().any(is_sanitizer) {
+        return None;
+    }
+    let mut value = variable(env, OPTIONS).unwrap_or_default();
+    value.push(":verify_asan_link_order=0");
+    Some((OPTIONS.into(), value))
+}
+
+/// Progress is shown by default only where it cannot mix with the ranks' output: standard error is a terminal, standard output
+/// is not.
+fn progress_by_default(options: &Options) -> When {
+    let is_apart = io::stderr().is_terminal() && !io::stdout().is_terminal() && !options.tag_output;
+    if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
+}
+
+/// Returns the value of `--busy-wait-quantum`, or of its former name after a notice.
+fn busy_wait_quantum(options: &Options) -> Quantum {
+    if options.spin_quantum.is_some() {
+        eprintln!("spinrun: note: --spin-quantum is now called --busy-wait-quantum");
+    }
+    options.spin_quantum.unwrap_or(options.busy_wait_quantum)
+}
+
+fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
+    let mut overrides = options.set.clone();
+    overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
+    let machine = Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)?;
+    for notice in machine.notices.iter().chain(&machine.unused) {
+        eprintln!("spinrun: note: {notice}");
+    }
+    nic::check_card(&machine)?;
+    let keys = options.set.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim());
+    for key in keys.filter(|key| nic::is_unused_on_cards(&machine, key)) {
+        eprintln!(
+            "spinrun: note: {key} decides nothing on the cards of a cluster: its engines, its path to host memory and its \
+             flow control are those of [nic], [dma] and [network]"
+        );
+    }
+    if options.profile && !nic::counts_instructions(&machine) {
+        eprintln!(
+            "spinrun: note: --profile counts no instructions on cards with accelerator.kind = \"pspin\"; use a machine with \
+             accelerator.kind = \"sc17\", such as --machine sc17-int"
+        );
+    }
+    Ok(machine)
+}
+
+/// Prints why a run has failed and returns its exit status. Lost messages and refused calls (`doubts`) may be the
+/// cause of a deadlock.
+fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
+    let program = options.program[0].to_string_lossy();
+    match end {
+        End::Finished | End::Aborted { .. } => 0,
+        End::RankFailed { rank, status, at } => {
+            let status = *status;
+            match (status.code(), status.signal()) {
+                // A skipped test reports that by itself.
+                (Some(code @ SKIPPED), _) => code as u8,
+                (Some(code), _) => {
+                    eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
+                    code as u8
+                }
+                // `spinrun … | head`
+                (None, Some(libc::SIGPIPE)) if has_lost_reader() => SIGNALLED as u8 + libc::SIGPIPE as u8,
+                (None, signal) => {
+                    let signal = signal.unwrap_or(0);
+                    let name = signal_name(signal);
+                    eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
+                    if signal == libc::SIGBUS
+                        && let Some(why) = leftovers::shortage(options.n as usize)
+                    {
+                        eprintln!("spinrun:   {why}");
+                    }
+                    (SIGNALLED + signal) as u8
+                }
+            }
+        }
+        End::BadProgram { rank, message } => {
+            eprintln!("spinrun: {program}: rank {rank}: {message}");
+            1
+        }
+        End::Deadlock { at, waits, polls } => {
+            eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
+            for line in merged(waits).iter().chain(doubts) {
+                eprintln!("spinrun:   {line}");
+            }
+            if *polls > 0 {
+                eprintln!(
+                    "spinrun:   {polls} polls in vain were counted: a program that works by itself between its polls may need a larger \
+                     --poll-limit"
+                );
+            }
+            1
+        }
+        End::Interrupted { signal, running, at } => {
+            let name = signal_name(*signal);
+            eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in rank {running}'s own code");
+            (SIGNALLED + signal) as u8
+        }
+        End::OutOfTime { rank } => {
+            let limit = Time::LIMIT.as_ps() / 1_000_000_000_000;
+            eprintln!(
+                "spinrun: {program}: simulated time has reached its limit of {limit} s (2^63 ps): what comes next, at rank \
+                 {rank}, is later"
+            );
+            1
+        }
+        End::TimedOut { running, at, idle_since } => {
+            let idle = idle_since.map_or(String::new(), |since| {
+                format!("; nothing has been under way since {since}, and ranks have only polled")
+            });
+            eprintln!(
+                "spinrun: {program}: time limit reached at {at} of simulated time, in rank {running}'s own code{idle}"
+            );
+            TIMED_OUT
+        }
+    }
+}
+
+/// Returns true if standard output is a pipe whose reader is gone.
+fn has_lost_reader() -> bool {
+    let mut output = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one descriptor, and a place for the answer.
+    unsafe { libc::poll(&raw mut output, 1, 0) == 1 && output.revents & libc::POLLERR != 0 }
+}
+
+/// Returns the lines about ranks (the first about rank 0, and so on) with those that say the same merged into one.
+fn merged(waits: &[String]) -> Vec<String> {
+    let mut same: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (rank, wait) in waits.iter().enumerate() {
+        let what = wait.strip_prefix(&format!("rank {rank} ")).unwrap_or(wait);
+        match same.iter_mut().find(|(other, _)| *other == what) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => same.push((what, vec![rank])),
+        }
+    }
+    let lines = same.into_iter().map(|(what, ranks)| match *ranks {
+        [rank] => format!("rank {rank} {what}"),
+        _ => format!("each of ranks {} {what}", intervals(&ranks)),
+    });
+    lines.collect()
+}
+
+/// Returns numbers in ascending order as a list of intervals: "0, 2-5".
+fn intervals(numbers: &[usize]) -> String {
+    let list = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match *run {
+        [only] => only.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    list.collect::<Vec<_>>().join(", ")
+}
+
+fn signal_name(signal: i32) -> String {
+    let known = [
+        (libc::SIGHUP, "SIGHUP"),
+        (libc::SIGINT, "SIGINT"),
+        (libc::SIGQUIT, "SIGQUIT"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGXCPU, "SIGXCPU"),
+        (libc::SIGXFSZ, "SIGXFSZ"),
+        (libc::SIGSYS, "SIGSYS"),
+    ];
+    match known.iter().find(|(number, _)| *number == signal) {
+        Some((number, name)) => format!("signal {number} ({name})"),
+        None => format!("signal {signal}"),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// The real time without a library call after which a rank is inspected; `None` for never.
+#[derive(Clone, Copy, Debug)]
+struct Quantum(Option<Duration>);
+
+fn parse_quantum(text: &str) -> Result<Quantum, String> {
+    match text.parse() {
+        _ if text == "off" => Ok(Quantum(None)),
+        Ok(milliseconds @ 1..=3_600_000) => Ok(Quantum(Some(Duration::from_millis(milliseconds)))),
+        _ => Err("is a number of milliseconds from 1 on, or `off`".into()),
+    }
+}
+
+fn parse_variable(text: &str) -> Result<(OsString, OsString), String> {
+    let (name, value) = text.split_once('=').ok_or("is NAME=VALUE")?;
+    Ok((name.into(), value.into()))
+}

@@ -1,0 +1,434 @@
+//! The report of a run as JSON. Equal runs give equal bytes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+
+use abi::portals::ReturnCode;
+use net::fabric::Counts;
+use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
+use ranks::Loosened;
+use serde::Serialize;
+use serde_json::Value;
+use sim::Time;
+use sim::noise::Noise;
+use world::{End, Failures, HostTraffic, Refused, World};
+
+use command::drops::{self, DropReport};
+use command::failures;
+use command::noise::describe;
+use command::transport::{self, Transport};
+
+#[derive(Serialize)]
+struct Report<'a> {
+    /// The version of the layout of this report.
+    version: u32,
+    machine: &'a str,
+    nic: &'static str,
+    ranks: usize,
+    end: EndReport,
+    /// The simulated time at the end of the run.
+    end_ps: u64,
+    rank_end_ps: Vec<u64>,
+    parameters: BTreeMap<&'static str, Parameter>,
+    /// The noise; only with `--noise`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise: Option<NoiseReport>,
+    /// What failed; only with `--fail`, `--kill-card` or `--drop`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<Value>,
+    /// Threads for which simulated time did not wait, as they had used much CPU time: another run may differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_awaited: Vec<ThreadReport<'a>>,
+    /// Calls that were refused, by function, return code and argument.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused_calls: Vec<RefusedReport<'a>>,
+    cards: Vec<CardReport>,
+    /// The accelerators of switches; only if switches have handlers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    switches: Vec<SwitchReport>,
+    /// The messages that all cards together did not deliver, by reason.
+    drops: BTreeMap<&'static str, DropReport>,
+    /// The statistics of handlers of all cards together, by name.
+    handlers: BTreeMap<String, HandlerReport>,
+    /// Statistics of the links; only if the network is a fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkReport>,
+    /// The source lines of each handler, those with the most instructions first. Present only with `--profile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<BTreeMap<String, Vec<LineReport>>>,
+}
+
+/// A thread that no longer held simulated time back: its number in the order of creation, and where it ran.
+#[derive(Serialize)]
+struct ThreadReport<'a> {
+    rank: usize,
+    thread: usize,
+    place: &'a str,
+    cpu_ms: u64,
+}
+
+/// Refused calls of a function with a return code because of an argument, which is null if the reason is none of them.
+#[derive(Serialize)]
+struct RefusedReport<'a> {
+    function: &'a str,
+    code: &'a str,
+    argument: Option<&'a str>,
+    /// The reason of the first one, and its rank and time.
+    why: Option<&'a str>,
+    rank: usize,
+    at_ps: u64,
+    count: u64,
+}
+
+/// The number of instructions of one source line. File and line are null without `-g`.
+#[derive(Serialize)]
+struct LineReport {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    instructions: u64,
+}
+
+#[derive(Serialize)]
+struct NoiseReport {
+    detours: Value,
+    /// The time by which noise has lengthened the work of each rank's CPU.
+    delay_ps: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    value: String,
+    unit: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+enum EndReport {
+    Finished,
+    Aborted { rank: usize },
+    RankFailed { rank: usize, code: Option<i32>, signal: Option<i32> },
+    BadProgram { rank: usize, message: String },
+    Deadlock { waits: Vec<String> },
+    Interrupted { signal: i32 },
+    OutOfTime { rank: usize },
+    TimedOut,
+}
+
+/// A switch with handlers: its name, and what its accelerator did. Host memory and CPU are always 0.
+#[derive(Serialize)]
+struct SwitchReport {
+    name: String,
+    #[serde(flatten)]
+    card: CardReport,
+}
+
+#[derive(Serialize)]
+struct CardReport {
+    messages_sent: u64,
+    packets_sent: u64,
+    bytes_sent: u64,
+    messages_received: u64,
+    packets_received: u64,
+    bytes_received: u64,
+    /// Bytes that the card has moved to and from host memory.
+    dma_bytes: u64,
+    /// Bytes of host memory that the rank's CPU has read and written: the sums of `spin_host_memory` and
+    /// `spin_host_copy`.
+    host_read_bytes: u64,
+    host_written_bytes: u64,
+    /// The traffic of host memory: the sum of the three.
+    memory_bytes: u64,
+    undeliverable: u64,
+    packets_lost: u64,
+    packets_resent: u64,
+    packets_held: u64,
+    flow_control: u64,
+    packets_dropped: u64,
+    packet_buffer_peak_bytes: u64,
+    triggered_peak: u64,
+    drops: BTreeMap<&'static str, DropReport>,
+    tx_busy_ps: u64,
+    rx_busy_ps: u64,
+    dma_busy_ps: u64,
+    hpu_busy_ps: u64,
+}
+
+#[derive(Serialize)]
+struct NetworkReport {
+    topology: String,
+    hosts: u32,
+    switches: u32,
+    links: usize,
+    packets: u64,
+    packet_hops: u64,
+    drops: u64,
+    resent: u64,
+    mean_utilization: f64,
+    /// What happened beside the packets of the cards, if anything did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<Transport>,
+    longest_queue: Option<LinkUse>,
+    busiest_links: Vec<LinkUse>,
+    /// The sum of the bytes that each link has carried.
+    link_bytes: u64,
+    /// Each link that has carried a packet.
+    traffic: Vec<TrafficReport>,
+}
+
+#[derive(Serialize)]
+struct TrafficReport {
+    from: String,
+    to: String,
+    packets: u64,
+    /// Bytes of data: a packet without data, such as an acknowledgement, counts as 0.
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct LinkUse {
+    from: String,
+    to: String,
+    utilization: f64,
+    packets: u64,
+    bytes: u64,
+    drops: u64,
+    longest_queue_bytes: u64,
+    mean_queue_bytes: f64,
+}
+
+/// Number of links in the report.
+pub const BUSIEST: usize = 10;
+
+#[derive(Serialize)]
+struct HandlerReport {
+    calls: u64,
+    instructions: u64,
+    min_instructions: u64,
+    max_instructions: u64,
+    cycles: u64,
+    min_cycles: u64,
+    max_cycles: u64,
+    occupancy_ps: u64,
+    bytes: u64,
+    full_packets: u64,
+    full_packet_cycles: u64,
+    full_packet_occupancy_ps: u64,
+    puts: u64,
+    dmas: u64,
+    errors: u64,
+}
+
+/// Returns the report, with instructions by source line if the cards have counted them.
+pub fn json(
+    world: &World,
+    end: &End,
+    noise: Option<&Noise>,
+    failures: Option<(&Failures, &[u64])>,
+    profiled: bool,
+) -> String {
+    let machine = world.machine();
+    let stats: Vec<Stats> = world.card_stats().collect();
+    let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
+    for (name, handler) in stats.iter().flat_map(|card| &card.handlers) {
+        handlers.entry(name.clone()).or_default().merge(handler);
+    }
+    let traffic = world.host_traffic().iter().copied().chain(std::iter::repeat(HostTraffic::default()));
+    let parts = stats.iter().zip(world.sending_ports_busy()).zip(traffic);
+    let mut reports = parts.map(|((card, busy), traffic)| card_report(card, busy, traffic));
+    let cards = reports.by_ref().take(world.ranks()).collect();
+    let switches =
+        world.switches().iter().cloned().zip(reports).map(|(name, card)| SwitchReport { name, card }).collect();
+    let report = Report {
+        version: 1,
+        machine: &machine.name,
+        nic: machine.nic.kind.name(),
+        ranks: world.ranks(),
+        end: end_report(end),
+        end_ps: world.now().as_ps(),
+        rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
+        parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
+        noise: noise.map(|noise| NoiseReport {
+            detours: describe(Some(noise)),
+            delay_ps: world.noise_delays().map(Time::as_ps).collect(),
+        }),
+        failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
+        not_awaited: world.loosened().iter().map(thread_report).collect(),
+        refused_calls: world.refusals().kinds().map(refused_report).collect(),
+        cards,
+        switches,
+        drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
+        handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
+        network: world
+            .links(BUSIEST)
+            .zip(world.traffic_of_links())
+            .map(|(report, links)| network_report(report, links)),
+        profile: profiled.then(|| profile(&stats)),
+    };
+    let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
+    text.push('\n');
+    text
+}
+
+fn thread_report(Loosened { rank, thread, place, used_ms }: &Loosened) -> ThreadReport<'_> {
+    ThreadReport { rank: *rank, thread: *thread, place, cpu_ms: *used_ms }
+}
+
+fn refused_report<'a>((function, code, refused): (&'static str, ReturnCode, &'a Refused)) -> RefusedReport<'a> {
+    let reason = refused.reason.as_ref();
+    RefusedReport {
+        function,
+        code: code.c_name(),
+        argument: reason.map(|reason| &*reason.argument).filter(|argument| !argument.is_empty()),
+        why: reason.map(|reason| &*reason.why),
+        rank: refused.rank,
+        at_ps: refused.at.as_ps(),
+        count: refused.count,
+    }
+}
+
+fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
+    let mut sums = Profile::new();
+    for (handler, places) in cards.iter().flat_map(|card| &card.profile) {
+        let sum = sums.entry(handler.clone()).or_default();
+        for (place, instructions) in places {
+            *sum.entry(place.clone()).or_default() += instructions;
+        }
+    }
+    let lines = |places: BTreeMap<SourcePlace, u64>| {
+        let mut lines: Vec<_> = places.into_iter().collect();
+        // The sort is stable: lines with the same count keep their order.
+        lines.sort_by_key(|(_, instructions)| Reverse(*instructions));
+        lines
+            .into_iter()
+            .map(|(SourcePlace { function, line }, instructions)| {
+                let (file, line) = line.unzip();
+                LineReport { function, file, line, instructions }
+            })
+            .collect()
+    };
+    sums.into_iter().map(|(handler, places)| (handler, lines(places))).collect()
+}
+
+fn end_report(end: &End) -> EndReport {
+    match end {
+        End::Finished => EndReport::Finished,
+        End::Aborted { rank } => EndReport::Aborted { rank: *rank },
+        End::RankFailed { rank, status, .. } => {
+            EndReport::RankFailed { rank: *rank, code: status.code(), signal: status.signal() }
+        }
+        End::BadProgram { rank, message } => EndReport::BadProgram { rank: *rank, message: message.clone() },
+        End::Deadlock { waits, .. } => EndReport::Deadlock { waits: waits.clone() },
+        End::Interrupted { signal, .. } => EndReport::Interrupted { signal: *signal },
+        End::OutOfTime { rank } => EndReport::OutOfTime { rank: *rank },
+        End::TimedOut { .. } => EndReport::TimedOut,
+    }
+}
+
+fn card_report(card: &Stats, tx_busy: Time, host: HostTraffic) -> CardReport {
+    CardReport {
+        messages_sent: card.messages_sent,
+        packets_sent: card.packets_sent,
+        bytes_sent: card.bytes_sent,
+        messages_received: card.messages_received,
+        packets_received: card.packets_received,
+        bytes_received: card.bytes_received,
+        dma_bytes: card.dma_bytes,
+        host_read_bytes: host.read,
+        host_written_bytes: host.written,
+        memory_bytes: card.dma_bytes + host.read + host.written,
+        undeliverable: card.undeliverable,
+        packets_lost: card.packets_lost,
+        packets_resent: card.packets_resent,
+        packets_held: card.packets_held,
+        flow_control: card.flow_control,
+        packets_dropped: card.packets_dropped,
+        packet_buffer_peak_bytes: card.packet_buffer_peak,
+        triggered_peak: card.triggered_peak,
+        drops: drops::report(&card.drops),
+        tx_busy_ps: tx_busy.as_ps(),
+        rx_busy_ps: card.rx_busy.as_ps(),
+        dma_busy_ps: card.dma_busy.as_ps(),
+        hpu_busy_ps: card.hpu_busy.as_ps(),
+    }
+}
+
+/// Tells on standard error how busy the links of a fabric were.
+pub fn tell_links(report: &net::fabric::Report) {
+    let ends = |link: &net::fabric::LinkReport| format!("{} to {}", link.from, link.to);
+    let mean = 100.0 * report.mean_utilization;
+    eprintln!("spinrun: network: {}, {} hosts, links {mean:.1} % busy on average", report.description, report.hosts);
+    for link in report.busiest.iter().take(3) {
+        eprintln!("spinrun: network: {:.1} % busy: {}", 100.0 * link.utilization, ends(link));
+    }
+    if let Some(queue) = &report.longest_queue {
+        let (longest, mean) = (queue.longest_queue, queue.mean_queue.round());
+        eprintln!("spinrun: network: longest queue {longest} bytes, {mean} on average: {}", ends(queue));
+    }
+    if report.drops > 0 {
+        eprintln!("spinrun: network: {} packets lost in full buffers, {} sent again", report.drops, report.resent);
+    }
+    if report.answers != Counts::default() {
+        eprintln!("spinrun: network: {}", transport::line(&report.answers));
+    }
+}
+
+fn network_report(report: net::fabric::Report, links: Vec<net::fabric::Traffic>) -> NetworkReport {
+    let traffic = links.into_iter().map(|link| TrafficReport {
+        from: link.from,
+        to: link.to,
+        packets: link.packets,
+        bytes: link.bytes,
+    });
+    let traffic: Vec<TrafficReport> = traffic.collect();
+    NetworkReport {
+        topology: report.description,
+        hosts: report.hosts,
+        switches: report.switches,
+        links: report.links,
+        packets: report.packets,
+        packet_hops: report.packet_hops,
+        drops: report.drops,
+        resent: report.resent,
+        mean_utilization: report.mean_utilization,
+        transport: (report.answers != Counts::default()).then(|| Transport::new(&report.answers)),
+        longest_queue: report.longest_queue.map(link_use),
+        busiest_links: report.busiest.into_iter().map(link_use).collect(),
+        link_bytes: traffic.iter().map(|link| link.bytes).sum(),
+        traffic,
+    }
+}
+
+fn link_use(link: net::fabric::LinkReport) -> LinkUse {
+    LinkUse {
+        from: link.from,
+        to: link.to,
+        utilization: link.utilization,
+        packets: link.packets,
+        bytes: link.bytes,
+        drops: link.drops,
+        longest_queue_bytes: link.longest_queue,
+        mean_queue_bytes: link.mean_queue,
+    }
+}
+
+fn handler_report(handler: &HandlerStats) -> HandlerReport {
+    HandlerReport {
+        calls: handler.calls,
+        instructions: handler.instructions,
+        min_instructions: handler.min_instructions,
+        max_instructions: handler.max_instructions,
+        cycles: handler.cycles,
+        min_cycles: handler.min_cycles,
+        max_cycles: handler.max_cycles,
+        occupancy_ps: handler.occupancy.as_ps(),
+        bytes: handler.bytes,
+        full_packets: handler.full_packets,
+        full_packet_cycles: handler.full_packet_cycles,
+        full_packet_occupancy_ps: handler.full_packet_occupancy.as_ps(),
+        puts: handler.puts,
+        dmas: handler.dmas,
+        errors: handler.errors,
+    }
+}
