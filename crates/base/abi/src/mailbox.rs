@@ -14,7 +14,7 @@
 //! Calls whose answer is known are posted: the rank puts them into [`Slot::posts`] and goes on, up to [`Header::post_ahead`] of them,
 //! or up to [`Header::defer`] while it defers calls (`spin_defer`).
 //! The simulator performs them, each at the time at which the one before is over, before the call that follows, and whenever the
-//! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`].
+//! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`](crate::calls::Op::SpinFlush).
 //!
 //! With an answer come events that already are in the queue at which the thread has looked last, and the values of the counters for which it
 //! has waited last ([`Slot::known`]). As long as the rank takes these events, or waits for what a counter has reached, its calls are
@@ -119,7 +119,7 @@ pub struct Slot {
     pub state: AtomicU32,
     /// The process id of the owner, as seen in the simulator's PID namespace if they share one.
     pub pid: AtomicU32,
-    /// An [`Op`].
+    /// An [`Op`](crate::calls::Op).
     pub op: u32,
     /// The return code of the call, a [`ReturnCode`](crate::portals::ReturnCode).
     pub result: i32,
@@ -129,7 +129,7 @@ pub struct Slot {
     pub posted: AtomicU32,
     /// How many of them the simulator has taken over. Only the simulator writes it while the thread runs its own code.
     pub taken: AtomicU32,
-    /// The arguments, one word each in the order of the C prototype; see [`Op`].
+    /// The arguments, one word each in the order of the C prototype; see [`calls`](crate::calls).
     pub args: [u64; ARGS],
     /// The results other than the return code, one word each in the order of the C prototype's output pointers.
     pub out: [u64; 4],
@@ -149,16 +149,6 @@ pub struct Slot {
     pub known: Known,
     /// The posted calls.
     pub posts: [Post; POSTS],
-}
-
-/// The one object of a poll, when its handle and threshold come with the call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Polled {
-    /// The handle of a queue or a counter.
-    pub handle: u64,
-    /// The threshold of a counter, else 0.
-    pub test: u64,
 }
 
 /// What a thread knows about a counter.
@@ -200,7 +190,7 @@ pub struct Known {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Post {
-    /// An [`Op`].
+    /// An [`Op`](crate::calls::Op).
     pub op: u32,
     /// The number of bytes of `payload` that stand for the memory at `payload_addr`, which the rank may write again at once.
     pub payload_len: u32,
@@ -280,74 +270,4 @@ pub fn bounce_offset(ranks: usize, rank: usize) -> usize {
 /// Returns the size of the memory file of a job of `ranks` ranks, in bytes.
 pub fn file_size(ranks: usize) -> usize {
     bounce_offset(ranks, ranks)
-}
-
-macro_rules! ops {
-    ($($name:ident = $value:literal),+ $(,)?) => {
-        /// The function that a call in a slot belongs to. There is one word of `args` for each scalar argument of the C
-        /// prototype, in its order; `ptl_process_t` is one word (nid or rank low, pid high); output pointers take no
-        /// word. Structures (`ptl_md_t`, `ptl_le_t`, `ptl_me_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) are in `data` and
-        /// take no word; arrays are passed as the address and read from the rank's memory. Structure results
-        /// (`ptl_event_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) come back in `data`, scalar results in `out`. Results
-        /// are delivered with `PTL_OK` and `PTL_EQ_DROPPED` only. `PtlNIInit` has a fourth word, 1 when `desired` is in
-        /// `data`; `PtlHPUFreeMem` passes the handle itself. `PtlEQPoll` and `PtlCTPoll` have one more word, 1 when a
-        /// [`Polled`] in `data` stands for the arrays. `SpinAttach` carries [`MAGIC`].
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u32)]
-        pub enum Op { $(#[allow(missing_docs)] $name = $value),+ }
-
-        impl Op {
-            /// Every operation.
-            pub const ALL: &'static [Op] = &[$(Op::$name),+];
-
-            /// Returns the operation with this number.
-            pub fn from_raw(raw: u32) -> Option<Op> {
-                match raw { $($value => Some(Op::$name),)+ _ => None }
-            }
-
-            /// Returns the name of the C function that makes it.
-            pub fn c_name(self) -> &'static str {
-                match self { $(Op::$name => stringify!($name)),+ }
-            }
-        }
-    };
-}
-
-ops! {
-    // SpinAttach is the first call of a process. The last PtlFini makes SpinDetach; another SpinAttach may follow.
-    SpinAttach = 1, SpinDetach = 2,
-    // Simulated time and work of the host. The arguments are in picoseconds or bytes.
-    SpinHostCompute = 3, SpinHostMemory = 4, SpinHostCopy = 10, SpinSleep = 5, SpinYield = 6,
-    // Polls that find nothing: the first argument is 1 if the thread has read the time since its last one, the second if it looks at queues
-    // and counters only. Many events at once.
-    SpinIdle = 15, SpinEqTake = 16,
-    // A slice for the timeline: the address and length of its name, and its start in picoseconds.
-    SpinShow = 17,
-    // Is answered when all posted calls are over.
-    SpinFlush = 18,
-    // A call that the library has refused by itself: the number of its function, the return code, and the length of an argument's name, which is
-    // in `data`; it is 0 outside of PtlInit and PtlFini.
-    SpinRefuse = 19,
-    // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
-    SpinBarrier = 7, PmiBarrier = 9,
-    // Device code: the address and length of an image (`device::image`), and the address of the first handler.
-    SpinRegisterImage = 8,
-    // Switches with handlers. Their HPU memory has handles of its own.
-    SpinSwitches = 11, SpinDistance = 12, SpinSwitchAlloc = 13, SpinSwitchAttach = 14,
-
-    PtlNIInit = 20, PtlNIFini = 21, PtlNIStatus = 22, PtlNIHandle = 23, PtlSetMap = 24, PtlGetMap = 25,
-    PtlGetUid = 26, PtlGetId = 27, PtlGetPhysId = 28, PtlAbort = 29,
-    PtlPTAlloc = 30, PtlPTFree = 31, PtlPTDisable = 32, PtlPTEnable = 33,
-    PtlMDBind = 40, PtlMDRelease = 41,
-    PtlLEAppend = 42, PtlLEUnlink = 43, PtlLESearch = 44,
-    PtlMEAppend = 45, PtlMEUnlink = 46, PtlMESearch = 47, PtlMEAppendHandlers = 48,
-    PtlPut = 60, PtlGet = 61, PtlAtomic = 62, PtlFetchAtomic = 63, PtlSwap = 64, PtlAtomicSync = 65,
-    PtlStartBundle = 66, PtlEndBundle = 67,
-    PtlEQAlloc = 80, PtlEQFree = 81, PtlEQGet = 82, PtlEQWait = 83, PtlEQPoll = 84,
-    PtlCTAlloc = 90, PtlCTFree = 91, PtlCTCancelTriggered = 92, PtlCTGet = 93, PtlCTWait = 94, PtlCTPoll = 95,
-    PtlCTSet = 96, PtlCTInc = 97,
-    PtlTriggeredPut = 110, PtlTriggeredGet = 111, PtlTriggeredAtomic = 112, PtlTriggeredFetchAtomic = 113,
-    PtlTriggeredSwap = 114, PtlTriggeredCTInc = 115, PtlTriggeredCTSet = 116, PtlTriggeredMEAppend = 117,
-    PtlTriggeredMEUnlink = 118,
-    PtlHPUAllocMem = 130, PtlHPUFreeMem = 131,
 }

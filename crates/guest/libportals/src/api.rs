@@ -6,7 +6,7 @@ use crate::call::{self, Call};
 use crate::known;
 use crate::posting;
 use crate::session::{self, Session};
-use abi::mailbox::Op;
+use abi::calls::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Once;
@@ -17,14 +17,16 @@ const FREE_LOOKS: u32 = 1000;
 /// The simulated time of a read of the time, in picoseconds: about that of clock_gettime on a CPU.
 const LOOK_PS: u64 = 25_000;
 
-macro_rules! api {
-    ($($name:ident($($argument:ident: $type:ty),* $(,)?);)+) => { $(
+/// Defines the exported functions of [`abi::calls`] that only pack their arguments.
+macro_rules! export {
+    (exported { $($name:ident = $number:literal $(as $c_name:literal)? ($($argument:ident: $kind:ty),*)
+        $(+ $more:tt)? [$($flag:ident)*];)+ } $($others:tt)*) => { $(
         #[doc = concat!("See `", stringify!($name), "` in the header.")]
         ///
         /// # Safety
         /// Pointers must be valid as the header asks.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
             perform_initialised(Op::$name, &[$((stringify!($argument), &$argument)),*])
         }
     )+ };
@@ -45,7 +47,8 @@ fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
             return refuse(op, rc, name);
         }
     }
-    if known::is_poll(op) {
+    let properties = op.properties();
+    if properties.reads_handles {
         let polled = known::polled(op, &call.args());
         call.word(polled.is_some().into());
         if let Some(polled) = polled {
@@ -56,7 +59,7 @@ fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
     if call.post(op, place.unwrap_or(std::ptr::null_mut())) {
         return ReturnCode::Ok as c_int;
     }
-    if known::takes_event(op) {
+    if properties.takes_event {
         match call.take_known(op) {
             Ok(mut answer) => {
                 arguments.iter().for_each(|(_, argument)| argument.take(&mut answer));
@@ -66,7 +69,8 @@ fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
         }
     }
     let may_post = call.may_post();
-    let is_of_interest = known::is_poll(op) || may_post && (posting::is_of_interest(op) || known::takes_event(op));
+    let says_more = properties.posted || properties.invalidates || properties.takes_event;
+    let is_of_interest = properties.reads_handles || may_post && says_more;
     let learned = is_of_interest.then(|| (call.args(), call.structure()));
     let appended =
         (may_post && matches!(op, Op::PtlMEAppend | Op::PtlMEAppendHandlers)).then(|| (call.args(), call.structure()));
@@ -113,69 +117,7 @@ fn not_initialised(op: Op) -> c_int {
     refuse(op, ReturnCode::NoInit, "")
 }
 
-api! {
-    PtlNIInit(iface: u32, options: u32, pid: u32, desired: OptionalIn<NiLimits>, actual: OptionalOut<NiLimits>, ni_handle: Out<Handle>);
-    PtlNIFini(ni_handle: Handle);
-    PtlNIStatus(ni_handle: Handle, status_register: u32, status: Out<i32>);
-    PtlNIHandle(handle: Handle, ni_handle: Out<Handle>);
-    PtlSetMap(ni_handle: Handle, map_size: u64, mapping: Address);
-    PtlGetMap(ni_handle: Handle, map_size: u64, mapping: Address, actual_map_size: Out<u64>);
-    PtlGetUid(ni_handle: Handle, uid: Out<u32>);
-    PtlGetId(ni_handle: Handle, id: Out<Process>);
-    PtlGetPhysId(ni_handle: Handle, id: Out<Process>);
-
-    PtlPTAlloc(ni_handle: Handle, options: u32, eq_handle: Handle, pt_index_req: u32, pt_index: Out<u32>);
-    PtlPTFree(ni_handle: Handle, pt_index: u32);
-    PtlPTDisable(ni_handle: Handle, pt_index: u32);
-    PtlPTEnable(ni_handle: Handle, pt_index: u32);
-
-    PtlMDRelease(md_handle: Handle);
-
-    PtlLEAppend(ni_handle: Handle, pt_index: u32, le: In<Le>, ptl_list: u8, user_ptr: Address, le_handle: Out<Handle>);
-    PtlLEUnlink(le_handle: Handle);
-    PtlLESearch(ni_handle: Handle, pt_index: u32, le: In<Le>, ptl_search_op: u8, user_ptr: Address);
-    PtlMEAppend(ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_list: u8, user_ptr: Address, me_handle: Out<Handle>);
-    PtlMEAppendHandlers(ni: Handle, pt_index: u32, me: In<Me>, list: u8, user_ptr: Address, me_handle: Out<Handle>);
-    PtlMEUnlink(me_handle: Handle);
-    PtlMESearch(ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_search_op: u8, user_ptr: Address);
-
-    PtlPut(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64);
-    PtlGet(md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address);
-    PtlAtomic(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8);
-    PtlFetchAtomic(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8);
-    PtlSwap(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8);
-    PtlAtomicSync();
-    PtlStartBundle(ni_handle: Handle);
-    PtlEndBundle(ni_handle: Handle);
-
-    PtlEQAlloc(ni_handle: Handle, count: u64, eq_handle: Out<Handle>);
-    PtlEQFree(eq_handle: Handle);
-    PtlEQGet(eq_handle: Handle, event: OutData<Event>);
-    PtlEQWait(eq_handle: Handle, event: OutData<Event>);
-    PtlEQPoll(eq_handles: Address, size: u32, timeout: u32, event: OutData<Event>, which: Out<u32>);
-
-    PtlCTAlloc(ni_handle: Handle, ct_handle: Out<Handle>);
-    PtlCTFree(ct_handle: Handle);
-    PtlCTCancelTriggered(ct_handle: Handle);
-    PtlCTGet(ct_handle: Handle, event: OutData<CtEvent>);
-    PtlCTWait(ct_handle: Handle, test: u64, event: OutData<CtEvent>);
-    PtlCTPoll(ct_handles: Address, tests: Address, size: u32, timeout: u32, event: OutData<CtEvent>, which: Out<u32>);
-    PtlCTSet(ct_handle: Handle, new_ct: CtEvent);
-    PtlCTInc(ct_handle: Handle, increment: CtEvent);
-
-    PtlTriggeredPut(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredGet(md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredAtomic(md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredFetchAtomic(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredSwap(get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredCTInc(ct_handle: Handle, increment: CtEvent, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredCTSet(ct_handle: Handle, new_ct: CtEvent, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredMEAppend(ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_list: u8, user_ptr: Address, me_handle: Out<Handle>, trig_ct_handle: Handle, threshold: u64);
-    PtlTriggeredMEUnlink(me_handle: Handle, trig_ct_handle: Handle, threshold: u64);
-
-    PtlHPUAllocMem(length: u64, ni: Handle, hpu_mem: Out<Handle>);
-    PtlHPUFreeMem(hpu_mem: Consumed);
-}
+abi::calls!(export);
 
 /// See `portals4.h`.
 ///
@@ -231,13 +173,13 @@ pub extern "C" fn spin_time_ps() -> u64 {
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_idle() {
-    host_call(Op::SpinIdle, &[("has_looked", &u32::from(call::has_looked_since_idle())), ("events_only", &0)]);
+    host_call(Op::SpinIdle, &[("has_read_time", &u32::from(call::has_looked_since_idle())), ("events_only", &0u32)]);
 }
 
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_idle_events() {
-    host_call(Op::SpinIdle, &[("has_looked", &u32::from(call::has_looked_since_idle())), ("events_only", &1)]);
+    host_call(Op::SpinIdle, &[("has_read_time", &u32::from(call::has_looked_since_idle())), ("events_only", &1u32)]);
 }
 
 /// See `spin.h`.
@@ -278,7 +220,7 @@ pub extern "C" fn spin_ct_await(ct: Handle, test: u64) -> c_int {
 /// See `spin.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_host_compute(ns: u64) {
-    host_call(Op::SpinHostCompute, &[("ns", &ns.saturating_mul(1000))]);
+    host_call(Op::SpinHostCompute, &[("ps", &ns.saturating_mul(1000))]);
 }
 
 /// See `spin.h`.

@@ -1,6 +1,7 @@
-//! The kinds of C arguments, and how each is sent. [`abi::mailbox::Op`] describes the convention.
+//! The kinds of C arguments, and how each is sent. [`abi::calls`] describes the convention.
 
 use crate::call::{Answer, Call};
+use abi::calls::Word;
 use abi::portals::{CtEvent, INVALID_HANDLE, Me, Process, ReturnCode};
 use bytemuck::Pod;
 use std::ffi::c_void;
@@ -23,45 +24,17 @@ pub trait Argument {
     }
 }
 
-/// A scalar that is one word of a call.
-pub trait Word: Copy {
-    /// Converts to a word.
-    fn to_word(self) -> u64;
-    /// Converts from a word.
-    fn from_word(word: u64) -> Self;
-}
-
-macro_rules! words {
-    ($($t:ty),+) => { $(
-        impl Word for $t {
-            fn to_word(self) -> u64 {
-                self as u64
-            }
-
-            fn from_word(word: u64) -> $t {
-                word as $t
+macro_rules! scalars {
+    ($($type:ty),+) => { $(
+        impl Argument for $type {
+            fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
+                call.word(self.to_word());
+                Ok(())
             }
         }
     )+ };
 }
-words!(u8, u32, i32, u64);
-
-impl Word for Process {
-    fn to_word(self) -> u64 {
-        u64::from(self.nid) | u64::from(self.pid) << 32
-    }
-
-    fn from_word(word: u64) -> Process {
-        Process { nid: word as u32, pid: (word >> 32) as u32 }
-    }
-}
-
-impl<T: Word> Argument for T {
-    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
-        call.word(self.to_word());
-        Ok(())
-    }
-}
+scalars!(u8, u32, u64, Process);
 
 /// A structure passed by value.
 impl Argument for CtEvent {

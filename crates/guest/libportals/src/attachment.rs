@@ -3,7 +3,8 @@
 use crate::call::{self, Call};
 use crate::posting;
 use crate::session;
-use abi::mailbox::{self, Op};
+use abi::calls::Op;
+use abi::mailbox;
 use abi::portals::{CtEvent, ReturnCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

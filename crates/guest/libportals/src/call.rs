@@ -4,9 +4,9 @@ use crate::known;
 use crate::output;
 use crate::posting::{self, Copied};
 use crate::session::{self, Session, say};
+use abi::calls::{Op, Polled};
 use abi::mailbox::{
-    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, POST_ARGS, POSTS, Patience, Polled, Post, SLOTS, Slot, digest,
-    env, state,
+    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, digest, env, state,
 };
 use abi::portals::{Event, ReturnCode};
 use bytemuck::{AnyBitPattern, NoUninit};

@@ -3,7 +3,8 @@
 //! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty, or the value of a counter that
 //! may still rise, is never known.
 
-use abi::mailbox::{KNOWN, Known, KnownCounter, Op, Polled};
+use abi::calls::{Op, Polled, PtlCTPoll, PtlCTWait, PtlEQGet, PtlEQPoll};
+use abi::mailbox::{KNOWN, Known, KnownCounter};
 use abi::portals::{Event, Handle, INVALID_HANDLE};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,37 +34,38 @@ pub fn answered() {
 /// Takes note of a call that was answered.
 pub fn learn(op: Op, args: &[u64]) {
     match op {
-        Op::PtlEQPoll => QUEUE.set(if args[1] == 1 { args[0] } else { 0 }),
-        Op::PtlCTPoll => COUNTER.set(if args[2] == 1 { (args[0], args[1]) } else { (0, 0) }),
+        Op::PtlEQPoll => {
+            let poll = PtlEQPoll::read(args);
+            QUEUE.set(if poll.size == 1 { poll.eq_handles } else { 0 });
+        }
+        Op::PtlCTPoll => {
+            let poll = PtlCTPoll::read(args);
+            COUNTER.set(if poll.size == 1 { (poll.ct_handles, poll.tests) } else { (0, 0) });
+        }
         _ => {}
     }
-}
-
-/// Whether a call gets the addresses of arrays of queues or counters.
-pub fn is_poll(op: Op) -> bool {
-    matches!(op, Op::PtlEQPoll | Op::PtlCTPoll)
 }
 
 /// Returns the one object of a poll if the thread's last such poll had it at the same address: what the simulator has read before can be read
 /// again. For other addresses it is the simulator that finds out.
 pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
-    let is_known = match op {
-        Op::PtlEQPoll => args[1] == 1 && args[0] != 0 && args[0] == QUEUE.get(),
-        Op::PtlCTPoll => args[2] == 1 && args[0] != 0 && (args[0], args[1]) == COUNTER.get(),
-        _ => false,
+    let (handles, test) = match op {
+        Op::PtlEQPoll => {
+            let poll = PtlEQPoll::read(args);
+            let is_known = poll.size == 1 && poll.eq_handles != 0 && poll.eq_handles == QUEUE.get();
+            (is_known.then_some(poll.eq_handles)?, 0)
+        }
+        Op::PtlCTPoll => {
+            let poll = PtlCTPoll::read(args);
+            let is_known = poll.size == 1 && poll.ct_handles != 0 && (poll.ct_handles, poll.tests) == COUNTER.get();
+            // SAFETY: the caller passes valid arrays, as the header asks.
+            (is_known.then_some(poll.ct_handles)?, unsafe { (poll.tests as *const u64).read_unaligned() })
+        }
+        _ => return None,
     };
-    is_known.then(|| {
-        // SAFETY: the caller passes valid arrays, as the header asks.
-        let handle = unsafe { (args[0] as *const Handle).read_unaligned() };
-        // SAFETY: as above.
-        let test = if op == Op::PtlCTPoll { unsafe { (args[1] as *const u64).read_unaligned() } } else { 0 };
-        Polled { handle: handle.into(), test }
-    })
-}
-
-/// Whether a call takes one event of a queue.
-pub fn takes_event(op: Op) -> bool {
-    matches!(op, Op::PtlEQGet | Op::PtlEQWait | Op::PtlEQPoll)
+    // SAFETY: as above.
+    let handle = unsafe { (handles as *const Handle).read_unaligned() };
+    Some(Polled { handle: handle.into(), test })
 }
 
 /// Takes the event that the call will get.
@@ -73,7 +75,7 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
         return None;
     }
     let queue = match op {
-        Op::PtlEQGet | Op::PtlEQWait => args[0] as Handle,
+        Op::PtlEQGet | Op::PtlEQWait => PtlEQGet::read(args).eq_handle,
         _ => polled(op, args)?.handle as Handle,
     };
     (queue == known.queue).then(|| {
@@ -84,9 +86,9 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
 
 /// Whether the counter of a wait has reached the threshold.
 pub fn has_reached(args: &[u64], known: &Known) -> bool {
-    let handle = args[0] as Handle;
-    let has_reached = |counter: &KnownCounter| counter.handle == handle && counter.success >= args[1];
-    handle != INVALID_HANDLE && known.counters.iter().any(has_reached) && !SHARED.load(Ordering::Relaxed)
+    let PtlCTWait { ct_handle, test, .. } = PtlCTWait::read(args);
+    let has_reached = |counter: &KnownCounter| counter.handle == ct_handle && counter.success >= test;
+    ct_handle != INVALID_HANDLE && known.counters.iter().any(has_reached) && !SHARED.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

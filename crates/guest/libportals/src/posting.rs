@@ -9,7 +9,8 @@
 //! A thread that defers its calls also posts those that have no result, and entries like those that were accepted before. It promises
 //! that there is room for them.
 
-use abi::mailbox::{Op, PAYLOAD};
+use abi::calls::{Op, PtlAtomic, PtlCTInc, PtlGet, PtlMEAppend, PtlPut, Trigger};
+use abi::mailbox::PAYLOAD;
 use abi::portals::{CtEvent, Handle, ME_HANDLER_IOVEC, Md, Me, md, me};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -90,7 +91,7 @@ pub fn accepts(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option
     if !extent.is_within(*known.accepted.get(&way)?) {
         return None;
     }
-    if changes_counter(op) {
+    if op.properties().changes_counter {
         return Some(Copied::Structure);
     }
     let descriptor = known.bound.get(&way.object)?;
@@ -108,13 +109,15 @@ pub fn accepts(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option
 
 /// As [`accepts`], for a thread that defers its calls. `me` is the structure argument of a call that appends an entry.
 pub fn defers(op: Op, args: &[u64], me: impl FnOnce() -> Me, amount: impl FnOnce() -> CtEvent) -> Option<Copied> {
+    if !op.properties().deferred {
+        return accepts(op, args, amount);
+    }
     match op {
-        Op::SpinIdle | Op::SpinHostCompute | Op::SpinHostCopy => Some(Copied::Nothing),
         Op::PtlMEAppend | Op::PtlMEAppendHandlers => {
             let way = entry(args, &me())?;
             known().appended.contains(&way).then_some(Copied::Structure)
         }
-        _ => accepts(op, args, amount),
+        _ => Some(Copied::Nothing),
     }
 }
 
@@ -130,26 +133,20 @@ pub fn append(args: &[u64], me: &Me) {
 fn entry(args: &[u64], me: &Me) -> Option<[u64; 5]> {
     let handlers = me.header_handler | me.payload_handler | me.completion_handler;
     let in_pieces = me.le.options & (me::IOVEC | ME_HANDLER_IOVEC) != 0;
-    (handlers == 0 && !in_pieces).then_some([args[0], args[1], args[2], me.le.ct_handle.into(), me.le.options.into()])
-}
-
-/// Whether the answer to a call says something about later ones.
-pub fn is_of_interest(op: Op) -> bool {
-    matches!(op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic)
-        || matches!(op, Op::PtlTriggeredPut | Op::PtlTriggeredGet | Op::PtlTriggeredAtomic)
-        || changes_counter(op)
-        || matches!(op, Op::PtlMDRelease | Op::PtlNIFini | Op::PtlSetMap | Op::PtlPTFree | Op::PtlCTFree)
+    let append = PtlMEAppend::read(args);
+    let place = [append.ni_handle.into(), append.pt_index.into(), append.ptl_list.into()];
+    (handlers == 0 && !in_pieces).then_some([
+        place[0],
+        place[1],
+        place[2],
+        me.le.ct_handle.into(),
+        me.le.options.into(),
+    ])
 }
 
 /// Takes note of a descriptor that was bound.
 pub fn bind(handle: Handle, descriptor: Md) {
     known().bound.insert(handle, descriptor);
-}
-
-/// Whether a call changes a counter by its structure argument, or sets that up. What it is known to have reached stays so: setting a counter
-/// is not posted.
-fn changes_counter(op: Op) -> bool {
-    matches!(op, Op::PtlCTInc | Op::PtlTriggeredCTInc)
 }
 
 /// Takes note of a call that was accepted. `amount` is as for [`accepts`].
@@ -178,26 +175,36 @@ pub fn learn(op: Op, args: &[u64], amount: CtEvent) {
 
 /// Returns how a call is described here, if it can be posted. Its arguments are in the order of the C prototype.
 fn describe(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option<(Way, Extent)> {
-    let handle = |at: usize| args[at] as Handle;
-    let way = |trigger, rest, pid| Way { op: op as u32, object: handle(0), trigger, rest, pid };
-    if changes_counter(op) {
-        let trigger = (op == Op::PtlTriggeredCTInc).then(|| handle(1));
-        let CtEvent { success, failure } = amount();
-        return Some((way(trigger, [u64::from(success != 0), u64::from(failure != 0), 0], 0), Extent::default()));
+    let properties = op.properties();
+    if !properties.posted {
+        return None;
     }
-    let (target, rest, trigger) = match op {
-        Op::PtlPut => (4, [args[3], 0, 0], None),
-        Op::PtlTriggeredPut => (4, [args[3], 0, 0], Some(handle(10))),
-        Op::PtlAtomic => (4, [args[3], args[10], args[11]], None),
-        Op::PtlTriggeredAtomic => (4, [args[3], args[10], args[11]], Some(handle(12))),
-        Op::PtlGet => (3, [0; 3], None),
-        Op::PtlTriggeredGet => (3, [0; 3], Some(handle(8))),
-        _ => return None,
+    let object = args[0] as Handle;
+    let trigger = |words| properties.triggered.then(|| Trigger::read(args, words).ct);
+    let way = |trigger, rest, pid| Way { op: op as u32, object, trigger, rest, pid };
+    if properties.changes_counter {
+        let CtEvent { success, failure } = amount();
+        let rest = [u64::from(success != 0), u64::from(failure != 0), 0];
+        return Some((way(trigger(PtlCTInc::WORDS), rest, 0), Extent::default()));
+    }
+    let (offset, length, target, pt_index, rest, words) = match op {
+        Op::PtlGet | Op::PtlTriggeredGet => {
+            let get = PtlGet::read(args);
+            (get.local_offset, get.length, get.target_id, get.pt_index, [0; 3], PtlGet::WORDS)
+        }
+        Op::PtlPut | Op::PtlTriggeredPut => {
+            let put = PtlPut::read(args);
+            let rest = [put.ack_req.into(), 0, 0];
+            (put.local_offset, put.length, put.target_id, put.pt_index, rest, PtlPut::WORDS)
+        }
+        _ => {
+            let atomic = PtlAtomic::read(args);
+            let rest = [atomic.ack_req, atomic.operation, atomic.datatype].map(u64::from);
+            (atomic.local_offset, atomic.length, atomic.target_id, atomic.pt_index, rest, PtlAtomic::WORDS)
+        }
     };
-    let (offset, length) = (args[1], args[2]);
     let end = offset.checked_add(length)?;
-    let way = way(trigger, rest, (args[target] >> 32) as u32);
-    Some((way, Extent { length, end, nid: args[target] as u32, pt_index: args[target + 1] as u32 }))
+    Some((way(trigger(words), rest, target.pid), Extent { length, end, nid: target.nid, pt_index }))
 }
 
 #[cfg(test)]

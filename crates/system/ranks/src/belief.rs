@@ -1,7 +1,8 @@
 //! What a thread that has posted a call believes about its answer.
 
 use super::call::Reply;
-use abi::mailbox::{Op, digest};
+use abi::calls::{Op, PtlCTWait};
+use abi::mailbox::digest;
 use abi::portals::{CtEvent, Event, ReturnCode};
 
 /// What a thread believes about the answer to a posted call.
@@ -19,8 +20,8 @@ impl Belief {
     /// Returns what is believed about a call, of which the thread has noted `claim`.
     pub fn of(op: Op, args: &[u64], claim: u64) -> Belief {
         match op {
-            Op::PtlEQGet | Op::PtlEQWait | Op::PtlEQPoll => Belief::Event(claim),
-            Op::PtlCTWait => Belief::Reached(args[1]),
+            _ if op.properties().takes_event => Belief::Event(claim),
+            Op::PtlCTWait => Belief::Reached(PtlCTWait::read(args).test),
             _ => Belief::Accepted,
         }
     }

@@ -1,6 +1,7 @@
 //! Calls of ranks, the answers to them, and why ranks pause.
 
-use abi::mailbox::{ARGS, Op, SLOTS};
+use abi::calls::{Op, Output, Word};
+use abi::mailbox::{ARGS, SLOTS};
 use abi::portals::ReturnCode;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::process::ExitStatus;
@@ -47,6 +48,11 @@ impl Reply {
     /// Makes an answer with a return code and no results.
     pub fn new(rc: ReturnCode) -> Reply {
         Reply { rc: rc as i32, out: [0; 4], data: ReplyData::default() }
+    }
+
+    /// Makes an answer with `PTL_OK` and the result of an output pointer.
+    pub fn output<T: Word>(_pointer: Output<T>, value: T) -> Reply {
+        Reply::value(value.to_word())
     }
 
     /// Makes an answer with `PTL_OK` and one scalar result.

@@ -85,6 +85,7 @@ pub use signals::received as asked_to_end;
 pub use spec::{JobError, JobSpec, PATIENCE, POLL_LIMIT};
 pub use state::Job;
 
+use abi::calls::Data;
 use abi::mailbox::{COUNTERS, KnownCounter};
 use abi::portals::{Event, Handle};
 use affinity::Affinity;
@@ -297,6 +298,11 @@ impl Job {
     }
 
     /// Returns the structure argument of a call that is not answered.
+    pub fn structure<T: AnyBitPattern>(&self, caller: Caller, _argument: Data<T>) -> T {
+        self.data(caller)
+    }
+
+    /// Returns the data of a call that is not answered.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         let Rank { posted, payload, .. } = &self.ranks[caller.rank as usize];
         let payload = payload.as_ref().filter(|_| posted.is_some_and(|posted| posted.slot == caller.slot));

@@ -1,7 +1,7 @@
 //! The connections over which ranks speak PMI-1 ([`crate::pmi`]).
 //!
 //! A rank has one end of a socket pair (`PMI_FD`). Requests are answered at once and take no simulated time. A barrier
-//! blocks the rank as a library call would: it is returned as [`Op::PmiBarrier`](abi::mailbox::Op::PmiBarrier), and its
+//! blocks the rank as a library call would: it is returned as [`Op::PmiBarrier`](abi::calls::Op::PmiBarrier), and its
 //! answer is [`BARRIER_OUT`].
 //!
 //! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.

@@ -3,9 +3,10 @@
 use super::call::{Call, Caller, Reply};
 use super::signals;
 use super::spec::JobError;
+use abi::calls::Op;
 use abi::mailbox::{
-    self, ARGS, BOUNCE, COUNTERS, DOORBELL_SLEEPS, Header, KNOWN, KnownCounter, Op, PAYLOAD, POST_ARGS, POSTS,
-    Patience, Slot, state,
+    self, ARGS, BOUNCE, COUNTERS, DOORBELL_SLEEPS, Header, KNOWN, KnownCounter, PAYLOAD, POST_ARGS, POSTS, Patience,
+    Slot, state,
 };
 use abi::portals::{Event, Handle};
 use bytemuck::AnyBitPattern;

@@ -14,7 +14,7 @@ use super::pmi_connections::Pmi;
 use super::shared::{Payload, Shared};
 use super::spec::JobSpec;
 use super::steps::StoppedThread;
-use abi::mailbox::Op;
+use abi::calls::Op;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::process::ExitStatus;

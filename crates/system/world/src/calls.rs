@@ -3,8 +3,8 @@
 //! The costs are those of [`cluster::HostCosts`]. A call that tells the program to try again later costs a poll. All other
 //! calls are free until a program charges the time for them (`spin_host_compute`).
 
-use abi::mailbox::Op;
-use abi::portals::{CtEvent, NiLimits, Process, ReturnCode};
+use abi::calls::{self, Op};
+use abi::portals::{Process, ReturnCode};
 use cluster::{HostTraffic, Work};
 use nic::Reason;
 use sim::Time;
@@ -15,7 +15,7 @@ use super::event::{Cluster, Event};
 use super::processes::{Processes, answer};
 use super::reasons;
 use super::refusals::is_refusal;
-use super::step::{Outcome, Step, Words, access, after, done, pack, unit, value};
+use super::step::{Outcome, Step, access, after, done, unit};
 use super::wait::Wait;
 use ranks::{Call, Caller, Reply};
 
@@ -31,7 +31,7 @@ impl Processes {
         while let Some(call) = next {
             let caller = call.caller;
             let rank = caller.rank as usize;
-            if needs_completions(call.op) && cluster.completion(rank).is_some() {
+            if call.op.properties().needs_completions && cluster.completion(rank).is_some() {
                 self.wait(cluster, caller, Wait::Completion(Box::new(call)), None);
             } else {
                 let polled_in_vain = self.ranks[rank].attention.polls_in_vain(caller.slot);
@@ -51,10 +51,10 @@ impl Processes {
                     }
                     Err(code) => {
                         if is_refusal(code) {
-                            let is_dead = cluster.is_dead(rank) && uses_card(call.op);
+                            let is_dead = cluster.is_dead(rank) && call.op.properties().uses_card;
                             let reason =
                                 if is_dead { Some(reasons::of_dead_card()) } else { self.reason(cluster, &call) };
-                            self.note_refusal(cluster, rank, name_in_c(call.op), code, reason);
+                            self.note_refusal(cluster, rank, call.op.c_name(), code, reason);
                         }
                         let delay = refusal_cost(cluster, rank, code);
                         answer(cluster, caller, delay, Reply::new(code));
@@ -74,7 +74,7 @@ impl Processes {
         let rank = call.caller.rank as usize;
         match step {
             Step::Reply(Time::ZERO, reply)
-                if is_question(call.op) && self.ranks[rank].asks_too_often(cluster.now()) =>
+                if call.op.properties().question && self.ranks[rank].asks_too_often(cluster.now()) =>
             {
                 let delay = cluster.charge(rank, [cluster.costs().poll()]);
                 self.ranks[rank].charge_question(cluster.now() + delay);
@@ -94,10 +94,11 @@ impl Processes {
     }
 
     fn perform(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        if cluster.is_dead(rank) && uses_card(call.op) {
+        let rank = call.caller.rank as usize;
+        if cluster.is_dead(rank) && call.op.properties().uses_card {
             return Err(ReturnCode::Fail);
         }
+        let args = &call.args;
         match call.op {
             Op::SpinAttach => done(Reply::new(ReturnCode::Ok)),
             Op::SpinDetach => {
@@ -106,28 +107,51 @@ impl Processes {
                 self.release(cluster, rank); // threads that wait for what is gone
                 done(Reply::new(ReturnCode::Ok))
             }
-            Op::SpinRegisterImage => self.register_image(cluster, rank, [a.word(0), a.word(1), a.word(2)]),
+            Op::SpinRegisterImage => self.register_image(cluster, rank, calls::SpinRegisterImage::read(args)),
             Op::SpinHostCompute => {
-                let work = Work::compute(Time::from_ps(a.word(0)));
+                let work = Work::compute(Time::from_ps(calls::SpinHostCompute::read(args).ps));
                 after(cluster.charge(rank, [work]), Reply::new(ReturnCode::Ok))
             }
             Op::SpinHostMemory => {
-                let moved = HostTraffic { read: a.word(0), written: a.word(1) };
-                access(cluster.charge_memory(rank, moved))
+                let a = calls::SpinHostMemory::read(args);
+                access(cluster.charge_memory(rank, HostTraffic { read: a.read_bytes, written: a.written_bytes }))
             }
-            Op::SpinHostCopy => access(cluster.charge_copy(rank, a.word(0))),
+            Op::SpinHostCopy => access(cluster.charge_copy(rank, calls::SpinHostCopy::read(args).bytes)),
             Op::SpinSleep => {
                 self.note_sleep(cluster, rank);
-                after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))
+                after(Time::from_ps(calls::SpinSleep::read(args).ps), Reply::new(ReturnCode::Ok))
             }
             Op::SpinRefuse => self.refused_by_library(cluster, call),
-            Op::SpinYield | Op::SpinFlush => done(Reply::new(ReturnCode::Ok)),
-            Op::SpinShow => self.show(cluster, rank, [a.word(0), a.word(1), a.word(2)]),
+            Op::SpinYield | Op::SpinFlush | Op::PtlAtomicSync => done(Reply::new(ReturnCode::Ok)),
+            Op::SpinShow => self.show(cluster, rank, calls::SpinShow::read(args)),
             Op::SpinIdle => self.idle(cluster, call),
             Op::SpinBarrier => self.barrier(cluster, call.caller, BarrierKind::Spin),
             Op::PmiBarrier => self.barrier(cluster, call.caller, BarrierKind::Pmi),
-            Op::SpinSwitches | Op::SpinDistance | Op::SpinSwitchAlloc | Op::SpinSwitchAttach => {
-                self.switch_call(cluster, call)
+            Op::SpinSwitches => {
+                let a = calls::SpinSwitches::read(args);
+                done(Reply::output(a.count, cluster.switches().len() as u32))
+            }
+            Op::SpinDistance => {
+                let a = calls::SpinDistance::read(args);
+                let links = cluster.distance(a.from, a.to).ok_or(ReturnCode::ArgInvalid)?;
+                done(Reply::output(a.links, links))
+            }
+            Op::SpinSwitchAlloc => self.switch_alloc(cluster, call),
+            Op::SpinSwitchAttach => self.switch_attach(cluster, call),
+            Op::PtlNIInit
+            | Op::PtlNIFini
+            | Op::PtlNIStatus
+            | Op::PtlNIHandle
+            | Op::PtlSetMap
+            | Op::PtlGetMap
+            | Op::PtlGetUid
+            | Op::PtlGetId
+            | Op::PtlGetPhysId
+            | Op::PtlStartBundle
+            | Op::PtlEndBundle => self.interface_call(cluster, call),
+            Op::PtlAbort => {
+                self.abort_waits(cluster, rank);
+                done(Reply::new(ReturnCode::Ok))
             }
             Op::PtlPut
             | Op::PtlGet
@@ -139,116 +163,179 @@ impl Processes {
             | Op::PtlTriggeredAtomic
             | Op::PtlTriggeredFetchAtomic
             | Op::PtlTriggeredSwap => self.transfer(cluster, call),
-            Op::PtlTriggeredMEAppend | Op::PtlTriggeredMEUnlink => self.triggered_entry(cluster, call),
-            Op::PtlAbort => {
-                self.abort_waits(cluster, rank);
-                done(Reply::new(ReturnCode::Ok))
-            }
+            Op::PtlTriggeredMEAppend => self.triggered_append(cluster, call),
+            Op::PtlTriggeredMEUnlink => self.triggered_unlink(cluster, call),
             Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet => self.triggered_counter(cluster, call),
             Op::PtlLEAppend | Op::PtlMEAppend | Op::PtlMEAppendHandlers => self.append(cluster, call),
             Op::PtlLESearch | Op::PtlMESearch => self.search(cluster, call),
-            Op::PtlEQGet
-            | Op::SpinEqTake
-            | Op::PtlEQWait
-            | Op::PtlEQPoll
-            | Op::PtlCTGet
-            | Op::PtlCTWait
-            | Op::PtlCTPoll
-            | Op::PtlPTDisable => self.look_or_wait(cluster, call),
-            _ => self.object_call(cluster, call),
+            Op::PtlPTDisable => self.disable(cluster, call),
+            Op::PtlEQGet => self.get_event(cluster, call),
+            Op::SpinEqTake => self.take_events(cluster, call),
+            Op::PtlEQWait | Op::PtlEQPoll => self.wait_for_event(cluster, call),
+            Op::PtlCTGet => self.get_counter(cluster, call),
+            Op::PtlCTWait | Op::PtlCTPoll => self.wait_for_counter(cluster, call),
+            Op::PtlPTAlloc
+            | Op::PtlPTFree
+            | Op::PtlPTEnable
+            | Op::PtlMDBind
+            | Op::PtlMDRelease
+            | Op::PtlLEUnlink
+            | Op::PtlMEUnlink
+            | Op::PtlEQAlloc
+            | Op::PtlEQFree
+            | Op::PtlCTAlloc
+            | Op::PtlCTFree
+            | Op::PtlCTCancelTriggered
+            | Op::PtlCTSet
+            | Op::PtlCTInc
+            | Op::PtlHPUAllocMem
+            | Op::PtlHPUFreeMem => self.object_call(cluster, call),
         }
     }
 
-    /// Calls that make, change or ask about objects.
-    fn object_call(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+    /// Opens, closes, describes or asks about an interface.
+    fn interface_call(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, args) = (call.caller.rank as usize, &call.args);
         let card = cluster.card(rank);
         match call.op {
             Op::PtlNIInit => {
-                let desired: Option<NiLimits> = (a.word(3) != 0).then(|| self.job.data(call.caller));
-                let (ni, limits) = card.ni_init(a.u32(0), a.u32(1), a.u32(2), desired)?;
-                done(Reply::value(u64::from(ni)).with(&limits))
+                let a = calls::PtlNIInit::read(args);
+                let desired = a.desired.map(|desired| self.job.structure(call.caller, desired));
+                let (ni, limits) = card.ni_init(a.iface, a.options, a.pid, desired)?;
+                done(Reply::output(a.ni_handle, ni).with(&limits))
             }
-            // Programs wait for a register to change.
-            Op::PtlNIStatus => {
-                let value = card.ni_status(a.u32(0), a.word(1))?;
-                after(cluster.charge(rank, [cluster.costs().poll()]), Reply::value(u64::from(value as u32)))
-            }
-            Op::PtlNIHandle => value(card.ni_handle(a.u32(0))?),
-            Op::PtlGetUid => value(card.uid(a.u32(0))?),
-            Op::PtlGetId => done(Reply::value(pack(card.id(a.u32(0))?))),
-            Op::PtlGetPhysId => done(Reply::value(pack(card.physical_id(a.u32(0))?))),
-            Op::PtlSetMap => {
-                let count = usize::try_from(a.word(1)).ok().filter(|count| *count <= self.ranks.len() * 64);
-                let count = count.ok_or(ReturnCode::ArgInvalid)?;
-                let map = self.read_array::<Process>(rank, a.word(2), count)?;
-                unit(cluster.card(rank).set_map(a.u32(0), map.into()))
-            }
-            Op::PtlGetMap => {
-                let map = card.map(a.u32(0))?;
-                let count = usize::try_from(a.word(1)).unwrap_or(usize::MAX).min(map.len());
-                self.job
-                    .write(rank, a.word(2), bytemuck::cast_slice(&map[..count]))
-                    .map_err(|_| ReturnCode::ArgInvalid)?;
-                done(Reply::value(map.len() as u64))
-            }
-            Op::PtlPTAlloc => value(card.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3))?),
-            Op::PtlPTFree => unit(card.pt_free(a.u32(0), a.u32(1))),
-            Op::PtlPTEnable => unit(card.pt_enable(a.u32(0), a.u32(1))),
-            Op::PtlMDBind => {
-                let md = self.job.data(call.caller);
-                value(self.act(cluster, rank, |card, ports| card.md_bind(a.u32(0), md, ports))?)
-            }
-            Op::PtlMDRelease => unit(card.md_release(a.u32(0))),
-            Op::PtlLEUnlink | Op::PtlMEUnlink => unit(card.unlink(a.u32(0))),
-            Op::PtlEQAlloc => value(card.eq_alloc(a.u32(0), a.word(1))?),
-            Op::PtlCTAlloc => value(card.ct_alloc(a.u32(0))?),
-            Op::PtlNIFini | Op::PtlEQFree | Op::PtlCTFree => {
-                self.act(cluster, rank, |card, ports| match call.op {
-                    Op::PtlNIFini => card.ni_fini(a.u32(0), ports),
-                    Op::PtlEQFree => card.eq_free(a.u32(0)),
-                    _ => card.ct_free(a.u32(0)),
-                })?;
+            Op::PtlNIFini => {
+                let a = calls::PtlNIFini::read(args);
+                self.act(cluster, rank, |card, ports| card.ni_fini(a.ni_handle, ports))?;
                 self.release(cluster, rank); // threads that wait for what is gone
                 done(Reply::new(ReturnCode::Ok))
             }
-            Op::PtlCTCancelTriggered => unit(card.ct_cancel(a.u32(0))),
-            Op::PtlCTSet | Op::PtlCTInc => {
-                let amount: CtEvent = self.job.data(call.caller);
-                let ct = a.u32(0);
-                let set = call.op == Op::PtlCTSet;
-                self.act(cluster, rank, |card, ports| match set {
-                    true => card.ct_set(ct, amount, ports),
-                    false => card.ct_inc(ct, amount, ports),
-                })?;
+            // Programs wait for a register to change.
+            Op::PtlNIStatus => {
+                let a = calls::PtlNIStatus::read(args);
+                let value = card.ni_status(a.ni_handle, a.status_register.into())?;
+                after(cluster.charge(rank, [cluster.costs().poll()]), Reply::output(a.status, value))
+            }
+            Op::PtlNIHandle => {
+                let a = calls::PtlNIHandle::read(args);
+                done(Reply::output(a.ni_handle, card.ni_handle(a.handle)?))
+            }
+            Op::PtlGetUid => {
+                let a = calls::PtlGetUid::read(args);
+                done(Reply::output(a.uid, card.uid(a.ni_handle)?))
+            }
+            Op::PtlGetId => {
+                let a = calls::PtlGetId::read(args);
+                done(Reply::output(a.id, card.id(a.ni_handle)?))
+            }
+            Op::PtlGetPhysId => {
+                let a = calls::PtlGetPhysId::read(args);
+                done(Reply::output(a.id, card.physical_id(a.ni_handle)?))
+            }
+            Op::PtlSetMap => {
+                let a = calls::PtlSetMap::read(args);
+                let count = usize::try_from(a.map_size).ok().filter(|count| *count <= self.ranks.len() * 64);
+                let count = count.ok_or(ReturnCode::ArgInvalid)?;
+                let map = self.read_array::<Process>(rank, a.mapping, count)?;
+                unit(cluster.card(rank).set_map(a.ni_handle, map.into()))
+            }
+            Op::PtlGetMap => {
+                let a = calls::PtlGetMap::read(args);
+                let map = card.map(a.ni_handle)?;
+                let count = usize::try_from(a.map_size).unwrap_or(usize::MAX).min(map.len());
+                let bytes = bytemuck::cast_slice(&map[..count]);
+                self.job.write(rank, a.mapping, bytes).map_err(|_| ReturnCode::ArgInvalid)?;
+                done(Reply::output(a.actual_map_size, map.len() as u64))
+            }
+            Op::PtlStartBundle | Op::PtlEndBundle => unit(card.bundle(calls::PtlStartBundle::read(args).ni_handle)),
+            other => unreachable!("{} is no call about interfaces", other.c_name()),
+        }
+    }
+
+    /// Makes, changes or destroys an object of an interface.
+    fn object_call(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, args) = (call.caller.rank as usize, &call.args);
+        let card = cluster.card(rank);
+        match call.op {
+            Op::PtlPTAlloc => {
+                let a = calls::PtlPTAlloc::read(args);
+                done(Reply::output(a.pt_index, card.pt_alloc(a.ni_handle, a.options, a.eq_handle, a.pt_index_req)?))
+            }
+            Op::PtlPTFree => {
+                let a = calls::PtlPTFree::read(args);
+                unit(card.pt_free(a.ni_handle, a.pt_index))
+            }
+            Op::PtlPTEnable => {
+                let a = calls::PtlPTEnable::read(args);
+                unit(card.pt_enable(a.ni_handle, a.pt_index))
+            }
+            Op::PtlMDBind => {
+                let a = calls::PtlMDBind::read(args);
+                let md = self.job.structure(call.caller, a.md);
+                let handle = self.act(cluster, rank, |card, ports| card.md_bind(a.ni_handle, md, ports))?;
+                done(Reply::output(a.md_handle, handle))
+            }
+            Op::PtlMDRelease => unit(card.md_release(calls::PtlMDRelease::read(args).md_handle)),
+            Op::PtlLEUnlink => unit(card.unlink(calls::PtlLEUnlink::read(args).le_handle)),
+            Op::PtlMEUnlink => unit(card.unlink(calls::PtlMEUnlink::read(args).me_handle)),
+            Op::PtlEQAlloc => {
+                let a = calls::PtlEQAlloc::read(args);
+                done(Reply::output(a.eq_handle, card.eq_alloc(a.ni_handle, a.count)?))
+            }
+            Op::PtlEQFree => {
+                let a = calls::PtlEQFree::read(args);
+                self.act(cluster, rank, |card, _| card.eq_free(a.eq_handle))?;
+                self.release(cluster, rank); // threads that wait for what is gone
+                done(Reply::new(ReturnCode::Ok))
+            }
+            Op::PtlCTAlloc => {
+                let a = calls::PtlCTAlloc::read(args);
+                done(Reply::output(a.ct_handle, card.ct_alloc(a.ni_handle)?))
+            }
+            Op::PtlCTFree => {
+                let a = calls::PtlCTFree::read(args);
+                self.act(cluster, rank, |card, _| card.ct_free(a.ct_handle))?;
+                self.release(cluster, rank); // threads that wait for what is gone
+                done(Reply::new(ReturnCode::Ok))
+            }
+            Op::PtlCTCancelTriggered => unit(card.ct_cancel(calls::PtlCTCancelTriggered::read(args).ct_handle)),
+            Op::PtlCTSet => {
+                let a = calls::PtlCTSet::read(args);
+                let value = self.job.structure(call.caller, a.new_ct);
+                self.act(cluster, rank, |card, ports| card.ct_set(a.ct_handle, value, ports))?;
                 after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
             }
-            Op::PtlStartBundle | Op::PtlEndBundle => unit(card.bundle(a.u32(0))),
-            Op::PtlAtomicSync => done(Reply::new(ReturnCode::Ok)),
+            Op::PtlCTInc => {
+                let a = calls::PtlCTInc::read(args);
+                let amount = self.job.structure(call.caller, a.increment);
+                self.act(cluster, rank, |card, ports| card.ct_inc(a.ct_handle, amount, ports))?;
+                after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
+            }
             Op::PtlHPUAllocMem => {
-                let memory = card.hpu_alloc(a.word(0), a.u32(1));
+                let a = calls::PtlHPUAllocMem::read(args);
+                let memory = card.hpu_alloc(a.length, a.ni);
                 if memory == Err(ReturnCode::Fail) {
                     self.warn(cluster, rank, "PtlHPUAllocMem: this card has no HPUs (--nic spin has)");
                 }
-                value(memory?)
+                done(Reply::output(a.hpu_mem, memory?))
             }
-            Op::PtlHPUFreeMem => unit(card.hpu_free(a.u32(0))),
-            other => unreachable!("{} is handled by perform", other.c_name()),
+            Op::PtlHPUFreeMem => unit(card.hpu_free(calls::PtlHPUFreeMem::read(args).hpu_mem)),
+            other => unreachable!("{} is no call about objects", other.c_name()),
         }
     }
 
     /// Takes note of a call that the rank's library has refused by itself: with the number of its function and the return code, and the name
     /// of the argument that is NULL.
     fn refused_by_library(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let (rank, a) = (call.caller.rank as usize, calls::SpinRefuse::read(&call.args));
         let name: [u8; LONGEST_ARGUMENT] = self.job.data(call.caller);
-        let argument = String::from_utf8_lossy(&name[..(a.word(2) as usize).min(LONGEST_ARGUMENT)]).into_owned();
+        let argument = String::from_utf8_lossy(&name[..(a.name_length as usize).min(LONGEST_ARGUMENT)]).into_owned();
         let why = match argument.is_empty() {
             true => "the process is not between PtlInit and the last PtlFini",
             false => "is NULL",
         };
-        if let (Some(op), Some(code)) = (Op::from_raw(a.u32(0)), ReturnCode::from_raw(a.word(1))) {
-            self.note_refusal(cluster, rank, name_in_c(op), code, Some(Reason { argument, why: why.into() }));
+        if let (Some(op), Some(code)) = (Op::from_raw(a.operation), ReturnCode::from_raw(a.code)) {
+            self.note_refusal(cluster, rank, op.c_name(), code, Some(Reason { argument, why: why.into() }));
         }
         done(Reply::new(ReturnCode::Ok))
     }
@@ -268,10 +355,10 @@ impl Processes {
     }
 
     /// Shows in the timeline what the program has done since a time. A name that cannot be read is not shown.
-    fn show(&mut self, cluster: &mut Cluster, rank: usize, [name, length, start_ps]: [u64; 3]) -> Outcome {
-        let length = usize::try_from(length).unwrap_or(usize::MAX).min(LONGEST_NAME);
-        let name = self.read_array::<u8>(rank, name, length)?;
-        let start = Time::from_ps(start_ps).min(cluster.now());
+    fn show(&mut self, cluster: &mut Cluster, rank: usize, slice: calls::SpinShow) -> Outcome {
+        let length = usize::try_from(slice.length).unwrap_or(usize::MAX).min(LONGEST_NAME);
+        let name = self.read_array::<u8>(rank, slice.name, length)?;
+        let start = Time::from_ps(slice.start_ps).min(cluster.now());
         cluster.show(rank, start, &String::from_utf8_lossy(&name));
         done(Reply::new(ReturnCode::Ok))
     }
@@ -283,75 +370,6 @@ impl Processes {
             false => Ok(Step::Wait(Wait::Barrier(kind), None)),
         }
     }
-}
-
-/// The name of the function that programs call: `spin.h` maps `PtlMEAppend` to another one.
-pub fn name_in_c(op: Op) -> &'static str {
-    match op {
-        Op::PtlMEAppendHandlers => "PtlMEAppend",
-        Op::SpinEqTake => "spin_eq_take",
-        Op::SpinDistance => "spin_distance",
-        Op::SpinSwitchAlloc => "spin_switch_alloc",
-        Op::SpinSwitchAttach => "spin_switch_attach",
-        op => op.c_name(),
-    }
-}
-
-/// Whether a call asks for what does not change.
-fn is_question(op: Op) -> bool {
-    matches!(
-        op,
-        Op::PtlGetUid
-            | Op::PtlGetId
-            | Op::PtlGetPhysId
-            | Op::PtlGetMap
-            | Op::PtlNIHandle
-            | Op::PtlAtomicSync
-            | Op::SpinSwitches
-            | Op::SpinDistance
-    )
-}
-
-/// Whether a call needs the card.
-fn uses_card(op: Op) -> bool {
-    !matches!(
-        op,
-        Op::SpinAttach
-            | Op::SpinDetach
-            | Op::SpinHostCompute
-            | Op::SpinHostMemory
-            | Op::SpinHostCopy
-            | Op::SpinSleep
-            | Op::SpinYield
-            | Op::SpinFlush
-            | Op::SpinRefuse
-            | Op::SpinIdle
-            | Op::SpinShow
-            | Op::SpinBarrier
-            | Op::PmiBarrier
-            | Op::SpinSwitches
-            | Op::SpinDistance
-            | Op::PtlNIFini
-    )
-}
-
-/// Whether the CPU has to complete the messages that have arrived before it can make this call (rdma cards).
-fn needs_completions(op: Op) -> bool {
-    matches!(
-        op,
-        Op::PtlEQGet
-            | Op::SpinEqTake
-            | Op::PtlEQPoll
-            | Op::PtlCTGet
-            | Op::PtlCTPoll
-            | Op::PtlLEAppend
-            | Op::PtlMEAppend
-            | Op::PtlMEAppendHandlers
-            | Op::PtlLESearch
-            | Op::PtlMESearch
-            | Op::PtlLEUnlink
-            | Op::PtlMEUnlink
-    )
 }
 
 /// Returns the time that a refused call takes: that of a poll if programs repeat the call until something is free, so that

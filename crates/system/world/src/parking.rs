@@ -4,7 +4,7 @@
 //! further one could find, the thread is parked: it continues at the first poll at which that is no longer so. So the loop
 //! takes the simulated time that it would take, but no events and no calls.
 
-use abi::mailbox::Op;
+use abi::calls::{Op, PtlCTPoll, PtlEQPoll, SpinIdle};
 use abi::portals::ReturnCode;
 
 use super::attention::{Change, Looks};
@@ -22,10 +22,10 @@ impl Processes {
     /// Makes a thread poll once more, or parks it (`spin_idle`). A thread that has read the time since its last
     /// `spin_idle` may wait for a time, so it goes on.
     pub fn idle(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, has_read_time) = (call.caller.rank as usize, call.args[0] != 0);
-        let looks_at = if call.args[1] == 0 { Looks::All } else { Looks::Events };
+        let (rank, a) = (call.caller.rank as usize, SpinIdle::read(&call.args));
+        let looks_at = if a.events_only == 0 { Looks::All } else { Looks::Events };
         let in_vain = self.ranks[rank].attention.idle(call.caller.slot, looks_at);
-        if has_read_time {
+        if a.has_read_time != 0 {
             self.releases.end();
             self.note_sleep(cluster, rank);
         } else if in_vain {
@@ -96,8 +96,8 @@ impl Processes {
 fn is_poll(call: &Call) -> bool {
     match call.op {
         Op::SpinIdle | Op::SpinEqTake | Op::PtlEQGet | Op::PtlCTGet => true,
-        Op::PtlEQPoll => call.args[2] as u32 == 0,
-        Op::PtlCTPoll => call.args[3] as u32 == 0,
+        Op::PtlEQPoll => PtlEQPoll::read(&call.args).timeout == 0,
+        Op::PtlCTPoll => PtlCTPoll::read(&call.args).timeout == 0,
         _ => false,
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 
-use abi::mailbox::{COUNTERS, Op};
+use abi::calls::{Op, PtlMEAppend};
+use abi::mailbox::COUNTERS;
 use abi::portals::{self as ptl, Handle, ReturnCode};
 use cluster::{CardPorts, Death};
 use nic::{NewEntry, Nic, Notice, Reason};
@@ -310,13 +311,14 @@ impl Processes {
     }
 
     /// Returns the entry of an append or a search.
-    pub fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
+    pub fn new_entry(&mut self, call: &Call) -> NewEntry {
+        let PtlMEAppend { pt_index, user_ptr, .. } = PtlMEAppend::read(&call.args);
         let matching = !matches!(call.op, Op::PtlLEAppend | Op::PtlLESearch);
         let me = match matching {
             true => self.job.data(call.caller),
             false => ptl::Me { le: self.job.data(call.caller), ..ptl::Me::default() },
         };
-        NewEntry { me, matching, pt_index: call.args[1] as u32, user_ptr }
+        NewEntry { me, matching, pt_index, user_ptr }
     }
 }
 

@@ -1,16 +1,15 @@
 //! Reasons of refused calls: [`Examination`] checks their arguments again, in the order of the header and by its names.
 
-use abi::mailbox::Op;
-use abi::portals::{self as ptl, Handle, Me, Process, StatusRegister};
+use abi::calls::{self, Data, Op, Polled, Trigger};
+use abi::portals::{self as ptl, Handle, Process, StatusRegister};
 use nic::{Examination, Object, Reason, interface_of};
 
 use super::event::Cluster;
 use super::processes::Processes;
-use super::step::{Words, unpack};
 use ranks::{Call, Caller};
 
 /// The most objects of a poll.
-const MOST_POLLED: u64 = 1 << 20;
+const MOST_POLLED: u32 = 1 << 20;
 
 /// The reason why a call of a rank whose card is dead was refused.
 pub fn of_dead_card() -> Reason {
@@ -20,68 +19,85 @@ pub fn of_dead_card() -> Reason {
 impl Processes {
     /// Returns the reason why a call was refused; the objects must be as they were then.
     pub fn reason(&mut self, cluster: &mut Cluster, call: &Call) -> Option<Reason> {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let (rank, args) = (call.caller.rank as usize, &call.args);
         let (switches, most_mapped) = (cluster.switches().len(), self.ranks.len() as u64 * 64);
         let mut exam = Examination::of(cluster.card(rank));
         let x = &mut exam;
         match call.op {
-            Op::PtlNIInit => x.ni_init(a.u32(0), a.u32(1), a.u32(2)),
+            Op::PtlNIInit => {
+                let a = calls::PtlNIInit::read(args);
+                x.ni_init(a.iface, a.options, a.pid);
+            }
             Op::PtlNIStatus => {
-                x.ni("ni_handle", a.u32(0));
-                x.refuse_if(StatusRegister::from_raw(a.word(1)).is_none(), "status_register", || {
-                    format!("{} is no ptl_sr_index_t", a.word(1))
+                let a = calls::PtlNIStatus::read(args);
+                x.ni("ni_handle", a.ni_handle);
+                let register = a.status_register;
+                x.refuse_if(StatusRegister::from_raw(register.into()).is_none(), "status_register", || {
+                    format!("{register} is no ptl_sr_index_t")
                 });
             }
-            Op::PtlNIHandle => x.any("handle", a.u32(0)),
+            Op::PtlNIHandle => x.any("handle", calls::PtlNIHandle::read(args).handle),
             Op::PtlSetMap => {
-                let size = a.word(1);
-                let mapping = (size <= most_mapped).then(|| self.read_array::<Process>(rank, a.word(2), size as usize));
-                x.set_map(a.u32(0), size, most_mapped, mapping.and_then(Result::ok).as_deref());
+                let a = calls::PtlSetMap::read(args);
+                let mapping = (a.map_size <= most_mapped)
+                    .then(|| self.read_array::<Process>(rank, a.mapping, a.map_size as usize));
+                x.set_map(a.ni_handle, a.map_size, most_mapped, mapping.and_then(Result::ok).as_deref());
             }
             Op::PtlGetMap => {
-                x.logical(a.u32(0));
-                x.mapped("ni_handle", a.u32(0));
-                x.wrong("mapping", format!("the memory at {:#x} cannot be written", a.word(2)));
+                let a = calls::PtlGetMap::read(args);
+                x.logical(a.ni_handle);
+                x.mapped("ni_handle", a.ni_handle);
+                x.wrong("mapping", format!("the memory at {:#x} cannot be written", a.mapping));
             }
-            Op::PtlGetId => x.mapped("ni_handle", a.u32(0)),
-            Op::PtlPTAlloc => x.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3)),
-            Op::PtlPTFree => x.pt_free(a.u32(0), a.u32(1)),
+            Op::PtlGetId => x.mapped("ni_handle", calls::PtlGetId::read(args).ni_handle),
+            Op::PtlPTAlloc => {
+                let a = calls::PtlPTAlloc::read(args);
+                x.pt_alloc(a.ni_handle, a.options, a.eq_handle, a.pt_index_req);
+            }
+            Op::PtlPTFree => {
+                let a = calls::PtlPTFree::read(args);
+                x.pt_free(a.ni_handle, a.pt_index);
+            }
             Op::PtlPTEnable | Op::PtlPTDisable => {
-                x.ni("ni_handle", a.u32(0));
-                x.portal(a.u32(0), "pt_index", a.u32(1));
+                let a = calls::PtlPTEnable::read(args);
+                x.ni("ni_handle", a.ni_handle);
+                x.portal(a.ni_handle, "pt_index", a.pt_index);
             }
             Op::PtlMDBind => {
-                let md: ptl::Md = self.job.data(call.caller);
-                x.md_bind(a.u32(0), md);
+                let a = calls::PtlMDBind::read(args);
+                let md = self.job.structure(call.caller, a.md);
+                x.md_bind(a.ni_handle, md);
                 if md.options & ptl::md::IOVEC != 0 {
                     self.elements(x, rank, "md->start", md.start, md.length);
                 }
             }
-            Op::PtlMDRelease => x.object("md_handle", Object::Md, a.u32(0)),
-            Op::PtlLEAppend | Op::PtlMEAppend | Op::PtlTriggeredMEAppend => {
-                self.entry(x, call, Some(a.word(2)));
-                if call.op == Op::PtlTriggeredMEAppend {
-                    x.trigger(a.u32(4), interface_of(a.u32(0)));
-                }
+            Op::PtlMDRelease => x.object("md_handle", Object::Md, calls::PtlMDRelease::read(args).md_handle),
+            Op::PtlLEAppend | Op::PtlMEAppend => self.entry(x, call, true),
+            Op::PtlTriggeredMEAppend => {
+                self.entry(x, call, true);
+                let a = calls::PtlTriggeredMEAppend::read(args);
+                x.trigger(a.trig_ct_handle, interface_of(a.ni_handle));
             }
             Op::PtlMEAppendHandlers => {
-                let me: Me = self.job.data(call.caller);
+                let a = calls::PtlMEAppendHandlers::read(args);
+                let me = self.job.structure(call.caller, a.me);
                 if me.header_handler | me.payload_handler | me.completion_handler != 0 {
-                    x.handlers(a.u32(0), &me);
+                    x.handlers(a.ni, &me);
                     let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
                     self.readable(x, rank, "me->hpu_initial_state", me.hpu_initial_state, length);
                 }
-                self.entry(x, call, Some(a.word(2)));
+                self.entry(x, call, true);
             }
             Op::PtlLESearch | Op::PtlMESearch => {
-                x.search(a.word(2));
-                self.entry(x, call, None);
+                x.search(calls::PtlMESearch::read(args).ptl_search_op.into());
+                self.entry(x, call, false);
             }
-            Op::PtlLEUnlink => x.unlink("le_handle", a.u32(0)),
-            Op::PtlMEUnlink => x.unlink("me_handle", a.u32(0)),
+            Op::PtlLEUnlink => x.unlink("le_handle", calls::PtlLEUnlink::read(args).le_handle),
+            Op::PtlMEUnlink => x.unlink("me_handle", calls::PtlMEUnlink::read(args).me_handle),
             Op::PtlTriggeredMEUnlink => {
-                x.object("me_handle", Object::Entry, a.u32(0));
-                x.trigger(a.u32(1), interface_of(a.u32(0)));
+                let a = calls::PtlTriggeredMEUnlink::read(args);
+                x.object("me_handle", Object::Entry, a.me_handle);
+                x.trigger(a.trig_ct_handle, interface_of(a.me_handle));
             }
             Op::PtlPut
             | Op::PtlGet
@@ -93,101 +109,125 @@ impl Processes {
             | Op::PtlTriggeredAtomic
             | Op::PtlTriggeredFetchAtomic
             | Op::PtlTriggeredSwap => self.transfer_reason(x, call),
-            Op::PtlEQAlloc => x.eq_alloc(a.u32(0), a.word(1)),
-            Op::PtlCTAlloc => x.ct_alloc(a.u32(0)),
-            Op::PtlEQFree | Op::PtlEQGet | Op::PtlEQWait => x.object("eq_handle", Object::Eq, a.u32(0)),
+            Op::PtlEQAlloc => {
+                let a = calls::PtlEQAlloc::read(args);
+                x.eq_alloc(a.ni_handle, a.count);
+            }
+            Op::PtlCTAlloc => x.ct_alloc(calls::PtlCTAlloc::read(args).ni_handle),
+            Op::PtlEQFree | Op::PtlEQGet | Op::PtlEQWait => {
+                x.object("eq_handle", Object::Eq, calls::PtlEQGet::read(args).eq_handle);
+            }
             Op::PtlCTFree | Op::PtlCTCancelTriggered | Op::PtlCTGet | Op::PtlCTWait | Op::PtlCTSet => {
-                x.object("ct_handle", Object::Ct, a.u32(0));
+                x.object("ct_handle", Object::Ct, calls::PtlCTGet::read(args).ct_handle);
             }
             Op::PtlCTInc => {
-                x.object("ct_handle", Object::Ct, a.u32(0));
-                x.increment(self.job.data(call.caller));
+                let a = calls::PtlCTInc::read(args);
+                x.object("ct_handle", Object::Ct, a.ct_handle);
+                x.increment(self.job.structure(call.caller, a.increment));
             }
             Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet => {
-                x.object("ct_handle", Object::Ct, a.u32(0));
+                let a = calls::PtlTriggeredCTInc::read(args);
+                x.object("ct_handle", Object::Ct, a.ct_handle);
                 if call.op == Op::PtlTriggeredCTInc {
-                    x.increment(self.job.data(call.caller));
+                    x.increment(self.job.structure(call.caller, a.increment));
                 }
-                x.trigger(a.u32(1), interface_of(a.u32(0)));
+                x.trigger(a.trig_ct_handle, interface_of(a.ct_handle));
             }
             Op::SpinEqTake => {
-                x.object("eq", Object::Eq, a.u32(0));
-                x.refuse_if(a.word(1) == 0, "events", || "is NULL".to_owned());
-                x.refuse_if(a.u32(2) == 0, "max", || "is 0".to_owned());
-                x.wrong("events", format!("the memory at {:#x} cannot be written", a.word(1)));
+                let a = calls::SpinEqTake::read(args);
+                x.object("eq", Object::Eq, a.eq);
+                x.refuse_if(a.events == 0, "events", || "is NULL".to_owned());
+                x.refuse_if(a.max == 0, "max", || "is 0".to_owned());
+                x.wrong("events", format!("the memory at {:#x} cannot be written", a.events));
             }
             Op::PtlEQPoll => {
-                self.polled_objects(x, call, ("eq_handles", Object::Eq), (a.word(0), a.word(1)), a.word(3))
+                let a = calls::PtlEQPoll::read(args);
+                self.polled_objects(x, call, ("eq_handles", Object::Eq), (a.eq_handles, a.size), a.polled);
             }
             Op::PtlCTPoll => {
-                self.polled_objects(x, call, ("ct_handles", Object::Ct), (a.word(0), a.word(2)), a.word(4));
-                self.readable(x, rank, "tests", a.word(1), a.word(2).saturating_mul(8));
+                let a = calls::PtlCTPoll::read(args);
+                self.polled_objects(x, call, ("ct_handles", Object::Ct), (a.ct_handles, a.size), a.polled);
+                self.readable(x, rank, "tests", a.tests, u64::from(a.size) * 8);
             }
-            Op::PtlHPUAllocMem => x.hpu_alloc("ni", a.u32(1), a.word(0)),
-            Op::PtlHPUFreeMem => x.hpu_free(a.u32(0)),
+            Op::PtlHPUAllocMem => {
+                let a = calls::PtlHPUAllocMem::read(args);
+                x.hpu_alloc("ni", a.ni, a.length);
+            }
+            Op::PtlHPUFreeMem => x.hpu_free(calls::PtlHPUFreeMem::read(args).hpu_mem),
             Op::SpinSwitchAlloc | Op::SpinSwitchAttach => {
+                let a = calls::SpinSwitchAlloc::read(args);
                 x.refuse_if(switches == 0, "which", || {
                     "no switch of this network has handlers: see network.switch.handlers".to_owned()
                 });
-                x.refuse_if(a.u32(0) as usize >= switches, "which", || {
-                    format!("switch {} of {switches}", a.u32(0) as i32)
+                x.refuse_if(a.which as usize >= switches, "which", || {
+                    format!("switch {} of {switches}", a.which as i32)
                 });
-                x.mapped("ni", a.u32(1));
+                x.mapped("ni", a.ni);
             }
-            // All others have an interface as their only argument, or are never refused.
             Op::PtlNIFini | Op::PtlGetUid | Op::PtlGetPhysId | Op::PtlStartBundle | Op::PtlEndBundle => {
-                x.ni("ni_handle", a.u32(0));
+                x.ni("ni_handle", calls::PtlStartBundle::read(args).ni_handle);
             }
+            // All others are never refused.
             _ => {}
         }
         exam.found()
     }
 
+    /// Examines a transfer in the order of its arguments.
     fn transfer_reason(&mut self, x: &mut Examination<'_>, call: &Call) {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let (md, put) = (("md_handle", a.u32(0)), ("put_md_handle", a.u32(2)));
-        let (offset, put_offset) = (("local_offset", a.word(1)), ("local_put_offset", a.word(3)));
-        // The words of the length, of the target, of the operation, and of the trigger.
-        let (length, target, operation, trigger) = match call.op {
-            Op::PtlPut | Op::PtlTriggeredPut => (2, 4, None, 10),
-            Op::PtlGet | Op::PtlTriggeredGet => (2, 3, None, 8),
-            Op::PtlAtomic | Op::PtlTriggeredAtomic => (2, 4, Some(10), 12),
-            Op::PtlFetchAtomic | Op::PtlTriggeredFetchAtomic => (4, 5, Some(11), 13),
-            _ => (4, 5, Some(12), 14),
+        let (rank, args) = (call.caller.rank as usize, &call.args);
+        let (md, words) = match call.op {
+            Op::PtlPut | Op::PtlTriggeredPut => {
+                let a = calls::PtlPut::read(args);
+                let local = (("md_handle", a.md_handle), ("local_offset", a.local_offset));
+                x.transfer(local.0, local.1, a.length, a.target_id, a.pt_index);
+                x.ack(a.md_handle, a.ack_req.into());
+                (a.md_handle, calls::PtlPut::WORDS)
+            }
+            Op::PtlGet | Op::PtlTriggeredGet => {
+                let a = calls::PtlGet::read(args);
+                let local = (("md_handle", a.md_handle), ("local_offset", a.local_offset));
+                x.transfer(local.0, local.1, a.length, a.target_id, a.pt_index);
+                (a.md_handle, calls::PtlGet::WORDS)
+            }
+            Op::PtlAtomic | Op::PtlTriggeredAtomic => {
+                let a = calls::PtlAtomic::read(args);
+                let local = (("md_handle", a.md_handle), ("local_offset", a.local_offset));
+                x.transfer(local.0, local.1, a.length, a.target_id, a.pt_index);
+                x.ack(a.md_handle, a.ack_req.into());
+                x.atomic(a.md_handle, a.length, (a.operation.into(), a.datatype.into()), false, false);
+                (a.md_handle, calls::PtlAtomic::WORDS)
+            }
+            Op::PtlFetchAtomic | Op::PtlTriggeredFetchAtomic => {
+                let a = calls::PtlFetchAtomic::read(args);
+                let (get, put) = ((a.get_md_handle, a.local_get_offset), (a.put_md_handle, a.local_put_offset));
+                fetch_reason(x, get, put, a.length, (a.target_id, a.pt_index));
+                x.atomic(a.get_md_handle, a.length, (a.operation.into(), a.datatype.into()), true, false);
+                (a.get_md_handle, calls::PtlFetchAtomic::WORDS)
+            }
+            _ => {
+                let a = calls::PtlSwap::read(args);
+                let (get, put) = ((a.get_md_handle, a.local_get_offset), (a.put_md_handle, a.local_put_offset));
+                fetch_reason(x, get, put, a.length, (a.target_id, a.pt_index));
+                x.atomic(a.get_md_handle, a.length, (a.operation.into(), a.datatype.into()), true, true);
+                self.readable(x, rank, "operand", a.operand, 1);
+                (a.get_md_handle, calls::PtlSwap::WORDS)
+            }
         };
-        let (process, pt_index, fetches) = (unpack(a.word(target)), a.u32(target + 1), length == 4);
-        let swaps = matches!(call.op, Op::PtlSwap | Op::PtlTriggeredSwap);
-        if fetches {
-            x.transfer(("get_md_handle", md.1), ("local_get_offset", offset.1), a.word(length), process, pt_index);
-            x.transfer(put, put_offset, a.word(length), process, pt_index);
-            x.same_interface("put_md_handle", Object::Md, md.1, put.1);
-        } else {
-            x.transfer(md, offset, a.word(length), process, pt_index);
-        }
-        if target == 4 {
-            x.ack(md.1, a.word(3));
-        }
-        if let Some(at) = operation {
-            x.atomic(md.1, a.word(length), (a.word(at), a.word(at + 1)), fetches, swaps);
-        }
-        if swaps {
-            self.readable(x, rank, "operand", a.word(11), 1);
-        }
-        let is_triggered =
-            !matches!(call.op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic | Op::PtlFetchAtomic | Op::PtlSwap);
-        if is_triggered {
-            x.trigger(a.u32(trigger), interface_of(md.1));
+        if call.op.properties().triggered {
+            x.trigger(Trigger::read(args, words).ct, interface_of(md));
         }
     }
 
-    /// The entry of an append or a search.
-    fn entry(&mut self, x: &mut Examination<'_>, call: &Call, list: Option<u64>) {
-        let new = self.new_entry(call, 0);
+    /// Examines the entry of an append (`to_list`) or a search.
+    fn entry(&mut self, x: &mut Examination<'_>, call: &Call, to_list: bool) {
+        let (new, a) = (self.new_entry(call), calls::PtlMEAppend::read(&call.args));
+        let list = to_list.then_some(a.ptl_list.into());
         let (mut me, name) = (new.me, if new.matching { "me->start" } else { "le->start" });
         if call.op == Op::PtlMEAppendHandlers {
             me.le.options &= !ptl::ME_HANDLER_IOVEC;
         }
-        x.entry(call.args[0] as Handle, new.pt_index, &me, new.matching, list);
+        x.entry(a.ni_handle, new.pt_index, &me, new.matching, list);
         if me.le.options & ptl::me::IOVEC != 0 {
             self.elements(x, call.caller.rank as usize, name, me.le.start, me.le.length);
         }
@@ -199,20 +239,20 @@ impl Processes {
         x: &mut Examination<'_>,
         call: &Call,
         (argument, object): (&str, Object),
-        (address, count): (u64, u64),
-        is_there: u64,
+        (address, count): (u64, u32),
+        polled: Option<Data<Polled>>,
     ) {
         let Caller { rank, .. } = call.caller;
         let (rank, size) = (rank as usize, std::mem::size_of::<Handle>() as u64);
         x.refuse_if(!(1..=MOST_POLLED).contains(&count), "size", || format!("{count} is not from 1 to {MOST_POLLED}"));
-        if is_there != 0 {
-            let polled: abi::mailbox::Polled = self.job.data(call.caller);
+        if let Some(polled) = polled {
+            let polled = self.job.structure(call.caller, polled);
             return x.object(&format!("{argument}[0]"), object, polled.handle as Handle);
         }
         if !x.is_right() {
             return;
         }
-        self.readable(x, rank, argument, address, count * size);
+        self.readable(x, rank, argument, address, u64::from(count) * size);
         let handles = self.read_array::<Handle>(rank, address, count as usize).unwrap_or_default();
         for (index, handle) in handles.iter().enumerate() {
             x.object(&format!("{argument}[{index}]"), object, *handle);
@@ -238,4 +278,17 @@ impl Processes {
             x.wrong(argument, format!("{length} B at {address:#x} cannot be read"));
         }
     }
+}
+
+/// Examines the two descriptors and the target of an operation that fetches.
+fn fetch_reason(
+    x: &mut Examination<'_>,
+    get: (Handle, u64),
+    put: (Handle, u64),
+    length: u64,
+    (process, pt_index): (Process, u32),
+) {
+    x.transfer(("get_md_handle", get.0), ("local_get_offset", get.1), length, process, pt_index);
+    x.transfer(("put_md_handle", put.0), ("local_put_offset", put.1), length, process, pt_index);
+    x.same_interface("put_md_handle", Object::Md, get.0, put.0);
 }

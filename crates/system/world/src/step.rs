@@ -1,6 +1,6 @@
-//! The outcomes and the arguments of library calls.
+//! Outcomes of library calls.
 
-use abi::portals::{Process, ReturnCode};
+use abi::portals::ReturnCode;
 use cluster::Access;
 use sim::Time;
 
@@ -38,36 +38,8 @@ pub fn access((delay, access): (Time, Option<Access>)) -> Outcome {
     }
 }
 
-/// Makes the outcome of a call that is answered at once with a number.
-pub fn value(value: u32) -> Outcome {
-    done(Reply::value(u64::from(value)))
-}
-
 /// Makes the outcome of a call that is answered at once and has no result but its return code.
 pub fn unit(result: Result<(), ReturnCode>) -> Outcome {
     result?;
     done(Reply::new(ReturnCode::Ok))
-}
-
-/// Packs a process into one word.
-pub fn pack(process: Process) -> u64 {
-    u64::from(process.nid) | u64::from(process.pid) << 32
-}
-
-/// The inverse of [`pack`].
-pub fn unpack(word: u64) -> Process {
-    Process { nid: word as u32, pid: (word >> 32) as u32 }
-}
-
-/// The arguments of a call.
-pub struct Words<'a>(pub &'a [u64]);
-
-impl Words<'_> {
-    pub fn word(&self, index: usize) -> u64 {
-        self.0[index]
-    }
-
-    pub fn u32(&self, index: usize) -> u32 {
-        self.0[index] as u32
-    }
 }

@@ -1,42 +1,40 @@
-//! Calls about switches with handlers.
+//! Calls about switches with handlers. Switches have the numbers after those of ranks.
 
-use abi::mailbox::Op;
-use abi::portals::{CT_NONE, EQ_NONE, Handle, List, Me, ReturnCode};
+use abi::calls;
+use abi::portals::{CT_NONE, EQ_NONE, Handle, List, ReturnCode};
 use nic::{NewEntry, Region};
 
 use super::event::Cluster;
 use super::processes::Processes;
-use super::step::{Outcome, Words, after, value};
+use super::step::{Outcome, after, done};
 use super::transfers::handlers_refused;
 use ranks::{Call, Reply};
 
 impl Processes {
-    /// Makes a call about switches. Switches have the numbers after those of ranks.
-    pub fn switch_call(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let a = Words(&call.args);
-        match call.op {
-            Op::SpinSwitches => value(cluster.switches().len() as u32),
-            Op::SpinDistance => value(cluster.distance(a.u32(0), a.u32(1)).ok_or(ReturnCode::ArgInvalid)?),
-            Op::SpinSwitchAlloc => {
-                let (node, ni) = self.switch(cluster, call, "spin_switch_alloc")?;
-                value(cluster.card(node).hpu_alloc(a.word(2), ni)?)
-            }
-            _ => self.attach_to_switch(cluster, call),
-        }
+    /// Allocates HPU memory of a switch (`spin_switch_alloc`).
+    pub fn switch_alloc(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let a = calls::SpinSwitchAlloc::read(&call.args);
+        let (node, ni) = self.switch(cluster, call, (a.which, a.ni))?;
+        done(Reply::output(a.hpu_mem, cluster.card(node).hpu_alloc(a.length, ni)?))
     }
 
-    /// The node of the switch that a call means, and its interface, which is like the caller's. The first caller brings the
-    /// program.
-    fn switch(&mut self, cluster: &mut Cluster, call: &Call, name: &str) -> Result<(usize, Handle), ReturnCode> {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let (which, count) = (a.u32(0), cluster.switches().len());
+    /// Returns the node of switch `which`, and its interface, which is opened like the caller's. The first caller provides
+    /// the program.
+    fn switch(
+        &mut self,
+        cluster: &mut Cluster,
+        call: &Call,
+        (which, like): (u32, Handle),
+    ) -> Result<(usize, Handle), ReturnCode> {
+        let (rank, name) = (call.caller.rank as usize, call.op.c_name());
+        let count = cluster.switches().len();
         let node = self.ranks.len() + which as usize;
         let like = match count {
             0 => Err("no switch of this network has handlers: see network.switch.handlers".to_owned()),
             _ if which as usize >= count => {
                 Err(format!("there is no switch {} with handlers; the last of {count} is {}", which as i32, count - 1))
             }
-            _ => Ok(cluster.card(rank).likeness(a.u32(1))?),
+            _ => Ok(cluster.card(rank).likeness(like)?),
         };
         let ni = like.and_then(|like| {
             let unknown = "the map of the interface lacks this switch: spin_set_map makes one that has it".to_owned();
@@ -51,22 +49,23 @@ impl Processes {
         })
     }
 
-    fn attach_to_switch(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        const NAME: &str = "spin_switch_attach";
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let mut me: Me = self.job.data(call.caller);
-        let (node, ni) = self.switch(cluster, call, NAME)?;
+    /// Appends an entry with handlers to a switch (`spin_switch_attach`).
+    pub fn switch_attach(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, name) = (call.caller.rank as usize, call.op.c_name());
+        let a = calls::SpinSwitchAttach::read(&call.args);
+        let mut me = self.job.structure(call.caller, a.me);
+        let (node, ni) = self.switch(cluster, call, (a.which, a.ni))?;
         let host = [me.le.start, me.le.length, me.handler_host_mem_start, me.handler_host_mem_length];
         if host != [0; 4] || ![0, CT_NONE].contains(&me.le.ct_handle) {
             let what = "a switch has no host: memory of the entry and of its handlers must be NULL and of length 0, and \
                         the counter PTL_CT_NONE";
-            self.warn(cluster, rank, &format!("{NAME}: {what}"));
+            self.warn(cluster, rank, &format!("{name}: {what}"));
             return Err(ReturnCode::ArgInvalid);
         }
         me.le.ct_handle = CT_NONE;
         let names = cluster.card(rank).handler_names(&me).inspect_err(|code| {
             let has_program = cluster.card(rank).has_program();
-            self.warn(cluster, rank, &handlers_refused(NAME, *code, has_program));
+            self.warn(cluster, rank, &handlers_refused(name, *code, has_program));
         })?;
         let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
         if length > u64::from(cluster.machine().accelerator.max_initial_state()) {
@@ -77,11 +76,11 @@ impl Processes {
         let names = names.each_ref().map(|name| name.as_deref());
         let (memory, none) = (me.hpu_memory, Region::range(0, 0));
         let handlers = cluster.card(node).handlers_by_name(names, memory, &state, none, me.user_hdr_size)?;
-        match cluster.card(node).pt_alloc(ni, 0, EQ_NONE, a.u32(2)) {
+        match cluster.card(node).pt_alloc(ni, 0, EQ_NONE, a.pt_index) {
             Ok(_) | Err(ReturnCode::PtInUse) => {}
             Err(code) => return Err(code),
         }
-        let new = NewEntry { me, matching: true, pt_index: a.u32(2), user_ptr: 0 };
+        let new = NewEntry { me, matching: true, pt_index: a.pt_index, user_ptr: 0 };
         cluster.act(node, &mut self.job, |card, ports| {
             card.append(ni, new, List::Priority as u64, Some(handlers), ports)
         })?;

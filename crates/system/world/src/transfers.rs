@@ -1,59 +1,75 @@
 //! Calls that move data and that describe what is to be done with arriving data.
 
-use abi::mailbox::Op;
-use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, ReturnCode};
+use abi::calls::{self, Op, Trigger};
+use abi::portals::{self as ptl, AtomicOp, Datatype, ReturnCode};
 use nic::{AtomicSpec, MAX_OPERAND, Target, TriggeredOp};
 
 use super::event::Cluster;
 use super::processes::Processes;
-use super::step::{Outcome, Words, after, unpack};
+use super::step::{Outcome, after};
 use ranks::{Call, Reply};
 
+/// Describes the target of a transfer, which all have in common; a get has no header data.
+macro_rules! target {
+    ($arguments:ident, $hdr_data:expr) => {
+        Target {
+            process: $arguments.target_id,
+            pt_index: $arguments.pt_index,
+            match_bits: $arguments.match_bits,
+            remote_offset: $arguments.remote_offset,
+            user_ptr: $arguments.user_ptr,
+            hdr_data: $hdr_data,
+        }
+    };
+}
+
 impl Processes {
-    /// Moves data, now or when a counter has reached a value.
+    /// Moves data, now or when a counter reaches a value.
     pub fn transfer(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        // All calls describe the target in the same way, from the word `first` on. A get has no header data.
-        let target = |first: usize, hdr_data: bool| Target {
-            process: unpack(a.word(first)),
-            pt_index: a.u32(first + 1),
-            match_bits: a.word(first + 2),
-            remote_offset: a.word(first + 3),
-            user_ptr: a.word(first + 4),
-            hdr_data: if hdr_data { a.word(first + 5) } else { 0 },
-        };
-        let spec = |first: usize| -> Result<AtomicSpec, ReturnCode> {
-            Ok(AtomicSpec {
-                op: AtomicOp::from_raw(a.word(first)).ok_or(ReturnCode::ArgInvalid)?,
-                datatype: Datatype::from_raw(a.word(first + 1)).ok_or(ReturnCode::ArgInvalid)?,
-            })
-        };
-        let (get, put) = ((a.u32(0), a.word(1)), (a.u32(2), a.word(3)));
+        let (rank, args) = (call.caller.rank as usize, &call.args);
         let (transfer, words) = match call.op {
             Op::PtlPut | Op::PtlTriggeredPut => {
-                (cluster.card(rank).put(get.0, get.1, a.word(2), a.word(3), target(4, true))?, 10)
+                let a = calls::PtlPut::read(args);
+                let target = target!(a, a.hdr_data);
+                let put = cluster.card(rank).put(a.md_handle, a.local_offset, a.length, a.ack_req.into(), target);
+                (put?, calls::PtlPut::WORDS)
             }
-            Op::PtlGet | Op::PtlTriggeredGet => (cluster.card(rank).get(get.0, get.1, a.word(2), target(3, false))?, 8),
+            Op::PtlGet | Op::PtlTriggeredGet => {
+                let a = calls::PtlGet::read(args);
+                let get = cluster.card(rank).get(a.md_handle, a.local_offset, a.length, target!(a, 0));
+                (get?, calls::PtlGet::WORDS)
+            }
             Op::PtlAtomic | Op::PtlTriggeredAtomic => {
-                (cluster.card(rank).atomic(get.0, get.1, a.word(2), a.word(3), target(4, true), spec(10)?)?, 12)
+                let a = calls::PtlAtomic::read(args);
+                let (target, spec) = (target!(a, a.hdr_data), spec(a.operation, a.datatype)?);
+                let ack = a.ack_req.into();
+                let atomic = cluster.card(rank).atomic(a.md_handle, a.local_offset, a.length, ack, target, spec);
+                (atomic?, calls::PtlAtomic::WORDS)
             }
             Op::PtlFetchAtomic | Op::PtlTriggeredFetchAtomic => {
-                (cluster.card(rank).fetch_atomic(get, put, a.word(4), target(5, true), spec(11)?, None)?, 13)
+                let a = calls::PtlFetchAtomic::read(args);
+                let (get, put) = ((a.get_md_handle, a.local_get_offset), (a.put_md_handle, a.local_put_offset));
+                let (target, spec) = (target!(a, a.hdr_data), spec(a.operation, a.datatype)?);
+                let fetch = cluster.card(rank).fetch_atomic(get, put, a.length, target, spec, None);
+                (fetch?, calls::PtlFetchAtomic::WORDS)
             }
             _ => {
-                let spec = spec(12)?;
-                let operand = self.operand(rank, a.word(11), spec)?;
-                (cluster.card(rank).fetch_atomic(get, put, a.word(4), target(5, true), spec, Some(operand))?, 14)
+                let a = calls::PtlSwap::read(args);
+                let (get, put) = ((a.get_md_handle, a.local_get_offset), (a.put_md_handle, a.local_put_offset));
+                let (target, spec) = (target!(a, a.hdr_data), spec(a.operation, a.datatype)?);
+                let operand = self.operand(rank, a.operand, spec)?;
+                let swap = cluster.card(rank).fetch_atomic(get, put, a.length, target, spec, Some(operand));
+                (swap?, calls::PtlSwap::WORDS)
             }
         };
-        if matches!(call.op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic | Op::PtlFetchAtomic | Op::PtlSwap) {
-            let overhead = cluster.charge_post(rank);
-            let start = cluster.now() + overhead;
-            self.act(cluster, rank, |card, ports| card.start(transfer, start, ports));
-            return after(overhead, Reply::new(ReturnCode::Ok));
+        if call.op.properties().triggered {
+            let (interface, trigger) = (transfer.interface, Trigger::read(args, words));
+            return self.trigger(cluster, rank, interface, trigger, TriggeredOp::Transfer(transfer));
         }
-        let (interface, ct, threshold) = (transfer.interface, a.u32(words), a.word(words + 1));
-        self.trigger(cluster, rank, interface, ct, threshold, TriggeredOp::Transfer(transfer))
+        let overhead = cluster.charge_post(rank);
+        let start = cluster.now() + overhead;
+        self.act(cluster, rank, |card, ports| card.start(transfer, start, ports));
+        after(overhead, Reply::new(ReturnCode::Ok))
     }
 
     /// Reads the operand of a conditional swap, which is one item. A plain swap needs none.
@@ -66,52 +82,59 @@ impl Processes {
         Ok(operand)
     }
 
-    pub fn trigger(
+    /// Sets up an operation that a counter starts.
+    fn trigger(
         &mut self,
         cluster: &mut Cluster,
         rank: usize,
         interface: u8,
-        ct: Handle,
-        threshold: u64,
+        Trigger { ct, threshold }: Trigger,
         op: TriggeredOp,
     ) -> Outcome {
         self.act(cluster, rank, |card, ports| card.trigger(interface, ct, threshold, op, ports))?;
         after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
     }
 
-    /// Appends or unlinks entries when a counter has reached a value (an extension of the reference
-    /// implementation).
-    pub fn triggered_entry(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        if call.op == Op::PtlTriggeredMEUnlink {
-            let interface = cluster.card(rank).entry_interface(a.u32(0))?;
-            return self.trigger(cluster, rank, interface, a.u32(1), a.word(2), TriggeredOp::Unlink(a.u32(0)));
-        }
-        let (new, trigger) = (self.new_entry(call, a.word(3)), (a.u32(4), a.word(5)));
-        let handle = self
-            .act(cluster, rank, |card, ports| card.append_triggered(a.u32(0), new, a.word(2), None, trigger, ports))?;
-        after(cluster.charge(rank, cluster.costs().describe()), Reply::value(u64::from(handle)))
+    /// Unlinks an entry when a counter reaches a value (an extension of the reference implementation).
+    pub fn triggered_unlink(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, calls::PtlMEUnlink::read(&call.args));
+        let interface = cluster.card(rank).entry_interface(a.me_handle)?;
+        let trigger = Trigger::read(&call.args, calls::PtlMEUnlink::WORDS);
+        self.trigger(cluster, rank, interface, trigger, TriggeredOp::Unlink(a.me_handle))
     }
 
+    /// Appends an entry when a counter reaches a value (an extension of the reference implementation).
+    pub fn triggered_append(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, calls::PtlMEAppend::read(&call.args));
+        let Trigger { ct, threshold } = Trigger::read(&call.args, calls::PtlMEAppend::WORDS);
+        let (new, list) = (self.new_entry(call), a.ptl_list.into());
+        let handle = self.act(cluster, rank, |card, ports| {
+            card.append_triggered(a.ni_handle, new, list, None, (ct, threshold), ports)
+        })?;
+        after(cluster.charge(rank, cluster.costs().describe()), Reply::output(a.me_handle, handle))
+    }
+
+    /// Changes a counter when another one reaches a value.
     pub fn triggered_counter(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let amount: CtEvent = self.job.data(call.caller);
-        let (ct, trigger, threshold) = (a.u32(0), a.u32(1), a.word(2));
-        let interface = cluster.card(rank).ct_interface(ct)?;
+        let (rank, a) = (call.caller.rank as usize, calls::PtlCTInc::read(&call.args));
+        let amount = self.job.structure(call.caller, a.increment);
+        let trigger = Trigger::read(&call.args, calls::PtlCTInc::WORDS);
+        let interface = cluster.card(rank).ct_interface(a.ct_handle)?;
         let op = match call.op {
-            Op::PtlTriggeredCTSet => TriggeredOp::CtSet(ct, amount),
+            Op::PtlTriggeredCTSet => TriggeredOp::CtSet(a.ct_handle, amount),
             _ => {
                 nic::api::check_increment(amount)?;
-                TriggeredOp::CtInc(ct, amount)
+                TriggeredOp::CtInc(a.ct_handle, amount)
             }
         };
-        self.trigger(cluster, rank, interface, trigger, threshold, op)
+        self.trigger(cluster, rank, interface, trigger, op)
     }
 
+    /// Appends an entry to a list.
     pub fn append(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let mut new = self.new_entry(call, a.word(3));
-        let ni = a.u32(0);
+        let (rank, a) = (call.caller.rank as usize, calls::PtlMEAppend::read(&call.args));
+        let mut new = self.new_entry(call);
+        let ni = a.ni_handle;
         let mut handlers = None;
         if call.op == Op::PtlMEAppendHandlers {
             let me = new.me;
@@ -121,8 +144,8 @@ impl Processes {
                     let reason = self.reason(cluster, call);
                     let has_program = cluster.card(rank).has_program();
                     let why = match reason {
-                        Some(reason) if has_program => format!("PtlMEAppend: {reason}"),
-                        _ => handlers_refused("PtlMEAppend", code, has_program),
+                        Some(reason) if has_program => format!("{}: {reason}", call.op.c_name()),
+                        _ => handlers_refused(call.op.c_name(), code, has_program),
                     };
                     self.warn(cluster, rank, &why);
                     return Err(code);
@@ -130,16 +153,26 @@ impl Processes {
             };
             new.me.le.options &= !ptl::ME_HANDLER_IOVEC;
         }
-        let handle = self.act(cluster, rank, |card, ports| card.append(ni, new, a.word(2), handlers, ports))?;
-        after(cluster.charge(rank, cluster.costs().describe()), Reply::value(u64::from(handle)))
+        let list = a.ptl_list.into();
+        let handle = self.act(cluster, rank, |card, ports| card.append(ni, new, list, handlers, ports))?;
+        after(cluster.charge(rank, cluster.costs().describe()), Reply::output(a.me_handle, handle))
     }
 
+    /// Searches the unexpected headers.
     pub fn search(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
-        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let new = self.new_entry(call, a.word(3));
-        self.act(cluster, rank, |card, ports| card.search(a.u32(0), new, a.word(2), ports))?;
+        let (rank, a) = (call.caller.rank as usize, calls::PtlMESearch::read(&call.args));
+        let (new, search) = (self.new_entry(call), a.ptl_search_op.into());
+        self.act(cluster, rank, |card, ports| card.search(a.ni_handle, new, search, ports))?;
         after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
     }
+}
+
+/// Returns an atomic operation on items of a type.
+fn spec(operation: u8, datatype: u8) -> Result<AtomicSpec, ReturnCode> {
+    Ok(AtomicSpec {
+        op: AtomicOp::from_raw(operation.into()).ok_or(ReturnCode::ArgInvalid)?,
+        datatype: Datatype::from_raw(datatype.into()).ok_or(ReturnCode::ArgInvalid)?,
+    })
 }
 
 /// Describes, for the user, why a call could not install handlers.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use abi::mailbox::Op;
+use abi::calls::Op;
 use abi::portals::{self, Event, Md, NiLimits, ReturnCode};
 use common::{Program, Sink, compile, exit_code, job, libraries, spec};
 use ranks::{Call, Job, JobError, JobSpec, MemoryFault, Pause, Reply};

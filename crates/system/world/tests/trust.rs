@@ -168,7 +168,7 @@ fn posted_calls_that_cannot_be_end_the_run() {
             "PtlPut was refused (return code {code}) although one like it was accepted before; --post-ahead 0 makes each call at its time"
         )
     };
-    let put = mailbox::Op::PtlPut as u32;
+    let put = abi::calls::Op::PtlPut as u32;
     // A number of posted calls that cannot be counts as the largest; its first call is refused.
     for (call, posted, message) in [
         ("999", "1", "it has posted call 999, which does not exist".into()),

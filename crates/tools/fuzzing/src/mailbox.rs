@@ -8,9 +8,10 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use abi::calls::Op;
 use abi::mailbox::{
-    self, ARGS, BOUNCE, COUNTERS, DATA, DOORBELL_SLEEPS, Header, KNOWN, Known, KnownCounter, Op, PAYLOAD, POST_ARGS,
-    POSTS, Post, SLOTS, Slot, state,
+    self, ARGS, BOUNCE, COUNTERS, DATA, DOORBELL_SLEEPS, Header, KNOWN, Known, KnownCounter, PAYLOAD, POST_ARGS, POSTS,
+    Post, SLOTS, Slot, state,
 };
 use abi::portals::{CtEvent, Event, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
