@@ -96,6 +96,35 @@ int main(void) {
     return 0;
 }
 """
+# Thousands of rounds of a sleep and a poll. Prints checks of their number, their simulated time, and the number
+# of calls that have waited for the simulator (the rings of its doorbell).
+COUNTED = r"""
+        long rounds = 0;
+        uint64_t begin, poll;
+        begin = spin_time_ps();
+        CHECK(PtlEQGet(events, &event) != PTL_EQ_EMPTY);
+        poll = spin_time_ps() - begin;
+        begin = spin_time_ps();
+        const unsigned rings = doorbell();
+        while (PtlEQGet(events, &event) != PTL_OK) { nanosleep(&(struct timespec){0, 100}, NULL); rounds++; }
+        const unsigned waited = (doorbell() - rings) / 2;
+        const uint64_t span = spin_time_ps() - begin;
+        printf("%d %d %d\n", rounds > 5000, waited < 1000, span == rounds * (100000 + poll) + poll);
+"""
+DOORBELL = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+static unsigned doorbell(void) {
+    static const volatile unsigned *header;
+    char path[100];
+    if (!header) {
+        snprintf(path, sizeof path, "/proc/%s/fd/%s", getenv("SPIN_SIM_PID"), getenv("SPIN_SIM_FD"));
+        header = mmap(NULL, 4096, PROT_READ, MAP_SHARED, open(path, O_RDONLY), 0);
+    }
+    return header[3] & ~1u;
+}
+int main(void) {"""
 SLEEPS = ["usleep(5)", "nanosleep(&(struct timespec){0, 5000}, NULL)"]
 THREAD = """CHECK(pthread_create(&thread, NULL, wait_for_main, NULL));
         CHECK(PtlEQWait(events, &event)); done = 1; CHECK(pthread_join(thread, NULL));"""
@@ -118,7 +147,11 @@ def written(text: str, path: Path) -> Path:
 
 
 def portals_program(wait: str, folder: Path) -> Path:
-    source = written(PORTALS.replace("WAIT", wait), folder / "waiting.c")
+    return compiled(PORTALS.replace("WAIT", wait), folder)
+
+
+def compiled(text: str, folder: Path) -> Path:
+    source = written(text, folder / "waiting.c")
     options = ["-D_GNU_SOURCE", "-O1", "-g", "-pthread"]
     subprocess.run([_paths.command("spincc"), *options, source, "-o", folder / "waiting"], check=True)
     return folder / "waiting"
@@ -166,6 +199,25 @@ def test_polls_between_sleeps_find_what_comes(sleep: str, tmp_path: Path) -> Non
     wait = f"while (PtlEQGet(events, &event) != PTL_OK) {sleep};"
     done = spinrun(portals_program(wait, tmp_path))
     assert (done.returncode, done.stdout) == (0, "found 1\n"), done.stderr
+
+
+def test_polls_between_sleeps_do_not_wait_for_the_simulator(tmp_path: Path) -> None:
+    source = PORTALS.replace("int main(void) {", DOORBELL).replace("WAIT", COUNTED)
+    program = compiled(source, tmp_path)
+    done = spinrun(program)
+    assert (done.returncode, done.stdout) == (0, "1 1 1\nfound 1\n"), done.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_rank_that_probes_while_nothing_comes_does_not_wait_for_the_simulator(mpi: str, tmp_path: Path) -> None:
+    source = CPU_CLOCK.replace("CLOCKS_PER_SEC / 500", "CLOCKS_PER_SEC / 10")
+    source = source.replace("#include <time.h>", "#include <stdlib.h>\n#include <time.h>").replace(
+        "int main(void) {", DOORBELL
+    )
+    source = source.replace('printf("%d\\n", value)', 'printf("%d %d\\n", value, doorbell() / 2 < 20000)')
+    done = spinrun("--clock", "simulated", mpi_program(mpi, written(source, tmp_path / "probe.c"), tmp_path))
+    # A search each microsecond, or so, would be 100,000 of them.
+    assert (done.returncode, done.stdout) == (0, "7 1\n"), done.stderr
 
 
 def test_a_thread_that_is_not_understood_is_named_with_its_source(tmp_path: Path) -> None:

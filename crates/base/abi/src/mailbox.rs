@@ -19,7 +19,8 @@
 //! With an answer come events that already are in the queue at which the thread has looked last, and the values of the counters for which it
 //! has waited last ([`Slot::known`]). As long as the rank takes these events, or waits for what a counter has reached, its calls are
 //! posted, too: the simulator makes them at their times, and ends the run if an answer is not the one that the rank has given itself
-//! ([`Post::claim`]). That a queue is empty is never known.
+//! ([`Post::claim`]). That a queue is empty is known only for the time in which nothing else happens: a thread that sleeps again and again
+//! learns how long that is ([`Known::quiet_ps`]). Its sleeps and its polls that find nothing are posted until then.
 //!
 //! The simulator does not trust ranks, which can write to the whole file at any time. It reads each word of a call
 //! once, and determines the calling process by itself. The size of the file is sealed.
@@ -33,7 +34,7 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5807;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5808;
 /// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
 /// The size of the bounce area of a rank in bytes.
@@ -182,6 +183,10 @@ pub struct Known {
     pub count: u32,
     /// The counters.
     pub counters: [KnownCounter; COUNTERS],
+    /// The simulated time from the answer on in which nothing happens but the calls of the thread, in picoseconds. 0 if that is not known.
+    pub quiet_ps: u64,
+    /// The time that a poll takes meanwhile, in picoseconds.
+    pub poll_ps: u64,
     /// Events of the queue.
     pub events: [Event; KNOWN],
 }
@@ -202,9 +207,12 @@ pub struct Post {
     pub payload: [u8; PAYLOAD],
     /// The first scalar result, when the call is over.
     pub out: u64,
-    /// For a call that takes an event: the [`digest`] of the event that the rank was given.
+    /// For a call that takes an event: the [`digest`] of the event that the rank was given, or [`NOTHING`].
     pub claim: u64,
 }
+
+/// [`Post::claim`] of a poll that has found nothing.
+pub const NOTHING: u64 = u64::MAX;
 
 /// Returns a number that events have in common only by chance unless they are equal.
 pub fn digest(event: &Event) -> u64 {

@@ -113,6 +113,13 @@ impl Nic {
         found
     }
 
+    /// Whether a search (`PtlMESearch`) would find nothing now, and would change no counter. False if that is not known.
+    pub fn finds_nothing(&mut self, ni: Handle, new: NewEntry) -> bool {
+        let le = new.me.le;
+        le.options & (me::IOVEC | me::EVENT_CT_OVERFLOW) == 0
+            && self.pipeline.portals.finds_nothing(ni, new, Region::range(le.start, le.length))
+    }
+
     /// `PtlCTSet`.
     ///
     /// # Errors

@@ -3,10 +3,12 @@
 use crate::known;
 use crate::output;
 use crate::posting::{self, Copied};
+use crate::quiet::{self, Passing};
 use crate::session::{self, Session, say};
 use abi::calls::{Op, Polled};
 use abi::mailbox::{
-    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, digest, env, state,
+    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, NOTHING, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, digest, env,
+    state,
 };
 use abi::portals::{Event, ReturnCode};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -202,10 +204,15 @@ impl Call {
 
     /// Returns the place of the next posted call, if this thread may post it and there is room.
     fn room(&self) -> Option<usize> {
+        self.room_within(self.post_limit())
+    }
+
+    /// As [`Call::room`], for this many posted calls.
+    fn room_within(&self, limit: u32) -> Option<usize> {
         // SAFETY: mapped, and this thread's until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
         // A process with several threads would need an order of their calls, and a thread that ends posts no more.
-        (posted < self.post_limit() && tid == 0 && LEASE.try_with(|_| ()).is_ok()).then_some(posted as usize)
+        (posted < limit && tid == 0 && LEASE.try_with(|_| ()).is_ok()).then_some(posted as usize)
     }
 
     /// Returns a posted call, whose place is in `room`.
@@ -217,6 +224,12 @@ impl Call {
 
     /// Fills in a posted call but for its payload, and lets the simulator see it.
     fn fill(&self, index: usize, op: Op, (payload_addr, payload_len): (u64, usize), claim: u64) {
+        quiet::end();
+        self.fill_quietly(index, op, (payload_addr, payload_len), claim);
+    }
+
+    /// As [`Call::fill`], for a call that takes a known time.
+    fn fill_quietly(&self, index: usize, op: Op, (payload_addr, payload_len): (u64, usize), claim: u64) {
         let args = self.args();
         let mut words = [0; POST_ARGS];
         words.copy_from_slice(&args[..POST_ARGS]);
@@ -272,6 +285,29 @@ impl Call {
         }
         self.fill(index, if op == Op::PtlMEAppendHandlers { Op::PtlMEAppend } else { op }, copied, 0);
         true
+    }
+
+    /// Posts the call if it sleeps or finds nothing while nothing else happens.
+    ///
+    /// # Errors
+    /// The call, which must be performed otherwise.
+    pub fn pass(self, op: Op) -> Result<Answer, Call> {
+        let limit = if self.may_post() { POSTS as u32 } else { 0 };
+        let Some(index) = self.room_within(limit) else { return Err(self) };
+        // SAFETY: mapped; the simulator has written it before its last answer.
+        let known = unsafe { &(*self.slot).known };
+        let Some(passing) = quiet::pass(op, &self.args(), known) else { return Err(self) };
+        let polled = Polled { handle: known.queue.into(), test: 0 };
+        let (length, claim, code) = match passing {
+            Passing::Sleeps => (0, 0, ReturnCode::Ok),
+            Passing::FindsNothing => (size_of::<Polled>(), NOTHING, ReturnCode::EqEmpty),
+        };
+        // SAFETY: as in `room`.
+        unsafe { (&raw mut (*self.post_at(index)).payload).cast::<Polled>().write_unaligned(polled) };
+        self.fill_quietly(index, op, (0, length), claim);
+        // SAFETY: as above.
+        unsafe { (*self.slot).result = code as i32 };
+        Ok(Answer { slot: self.slot, words: 0, _busy: self.busy })
     }
 
     /// Takes the next event that is known to be in the queue of the call, and posts the call.
@@ -352,6 +388,7 @@ impl Call {
         PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
         known::answered();
+        quiet::answered();
         if PENDING.load(Ordering::Acquire) > 0 {
             take_results();
         }

@@ -1,7 +1,7 @@
 //! Answers that are known before the call is made: events that were in a queue at the last answer, and counters that had reached a value.
 //!
-//! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty, or the value of a counter that
-//! may still rise, is never known.
+//! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty is known only while nothing happens
+//! ([`crate::quiet`]); the value of a counter that may still rise is never known.
 
 use abi::calls::{Op, Polled, PtlCTPoll, PtlCTWait, PtlEQGet, PtlEQPoll};
 use abi::mailbox::{KNOWN, Known, KnownCounter};
@@ -84,6 +84,18 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
     })
 }
 
+/// Whether a poll of a queue finds nothing as long as nothing happens: the thread has taken all events that were there.
+pub fn is_empty(op: Op, args: &[u64], known: &Known) -> bool {
+    let queue = match op {
+        Op::PtlEQGet => Some(PtlEQGet::read(args).eq_handle),
+        Op::PtlEQPoll if PtlEQPoll::read(args).timeout == 0 => polled(op, args).map(|polled| polled.handle as Handle),
+        _ => None,
+    };
+    // There may be more events than there is room for.
+    let has_all = TAKEN.get() == known.count as usize && TAKEN.get() < KNOWN;
+    has_all && queue == Some(known.queue) && known.queue != INVALID_HANDLE && !SHARED.load(Ordering::Relaxed)
+}
+
 /// Whether the counter of a wait has reached the threshold.
 pub fn has_reached(args: &[u64], known: &Known) -> bool {
     let PtlCTWait { ct_handle, test, .. } = PtlCTWait::read(args);
@@ -121,7 +133,8 @@ mod tests {
     fn events_are_given_in_their_order_until_a_second_thread_is_there() {
         let mut counters = [KnownCounter::NONE; COUNTERS];
         (counters[0], counters[COUNTERS - 1]) = (KnownCounter::new(9, 7), KnownCounter::new(4, 1));
-        let mut known = Known { queue: 5, count: 3, counters, events: [Event::default(); KNOWN] };
+        let mut known =
+            Known { queue: 5, count: 3, counters, quiet_ps: 0, poll_ps: 0, events: [Event::default(); KNOWN] };
         for (event, number) in known.events.iter_mut().zip(0..) {
             event.hdr_data = number;
         }
@@ -139,7 +152,14 @@ mod tests {
         assert_eq!(number(Op::PtlEQPoll, &[at + 4, 1, 0]), None);
         assert_eq!(number(Op::PtlEQWait, &[5]), Some(2));
         assert_eq!(number(Op::PtlEQWait, &[5]), None, "no more are known");
+        let is_empty = |op, args: &[u64]| super::is_empty(op, args, &known);
+        assert!(is_empty(Op::PtlEQGet, &[5]) && is_empty(Op::PtlEQPoll, &[at, 1, 0]));
+        assert!(
+            !is_empty(Op::PtlEQGet, &[6]) && !is_empty(Op::PtlEQPoll, &[at, 1, 7]),
+            "another queue; a poll that waits"
+        );
         answered();
+        assert!(!is_empty(Op::PtlEQGet, &[5]));
         assert_eq!(number(Op::PtlEQWait, &[5]), Some(0));
         let none = u64::from(INVALID_HANDLE);
         for (counter, test, reached) in

@@ -10,6 +10,7 @@
 //! * [`call`]: one call through a thread's slot
 //! * [`posting`]: calls whose answer is known before they are made
 //! * [`known`]: events and counters that are known before they are asked for
+//! * [`quiet`]: sleeps and polls while nothing else happens
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
 
@@ -21,4 +22,5 @@ mod clock;
 mod known;
 mod output;
 mod posting;
+mod quiet;
 mod session;

@@ -40,6 +40,11 @@ impl Cores {
         self.noise = Some(NoisyCpus::new(noise, self.hosts.len(), self.count + 1));
     }
 
+    /// Whether work always takes its time, and begins at `now` on a rank's first core.
+    pub fn is_free(&self, rank: usize, now: Time) -> bool {
+        self.noise.is_none() && self.hosts[rank].first <= now
+    }
+
     /// Returns the core that does work which is ready at `now`, and when it begins.
     pub fn choose(&mut self, rank: usize, now: Time) -> (Core, Time) {
         let HostCores { first, further, .. } = &mut self.hosts[rank];
@@ -108,8 +113,10 @@ mod tests {
     #[test]
     fn work_waits_for_the_core_that_is_free_first() {
         let mut cores = Cores::new(2, 2);
+        assert!(cores.is_free(0, ns(0)));
         assert_eq!(reserve(&mut cores, 0, ns(0), ns(100)), ns(0));
         assert_eq!(reserve(&mut cores, 0, ns(10), ns(30)), ns(10));
+        assert!(!cores.is_free(0, ns(99)) && cores.is_free(0, ns(100)));
         assert_eq!(reserve(&mut cores, 0, ns(10), ns(70)), ns(40)); // the second core, until 110
         assert_eq!(reserve(&mut cores, 0, ns(20), ns(1)), ns(100)); // the first core, until 101
         assert_eq!(reserve(&mut cores, 0, ns(101), ns(1)), ns(101));
@@ -130,6 +137,7 @@ mod tests {
         let noise = Noise { detours, seed: 1, co_scheduled: false, ranks: Some(vec![1..=1]) };
         let mut cores = Cores::new(2, 1);
         cores.set_noise(&noise);
+        assert!(!cores.is_free(0, ns(3)));
         let (quiet, noisy) = (cores.choose(0, ns(3)), cores.choose(1, ns(3)));
         assert_eq!(cores.work(quiet.0, quiet.1, ns(100)), ns(103));
         let end = cores.work(noisy.0, noisy.1, ns(100));

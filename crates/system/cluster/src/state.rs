@@ -244,6 +244,11 @@ impl<E> Cluster<E> {
         &self.costs
     }
 
+    /// Whether work of a rank begins now, and takes the same time whenever it begins.
+    pub fn is_free(&self, rank: usize) -> bool {
+        self.cores.is_free(rank, self.now)
+    }
+
     /// Charges a thread of a rank with some work, on a core of its host. Returns the time from now until it is done,
     /// which includes the time until a core is free, and noise.
     pub fn charge(&mut self, rank: usize, work: impl IntoIterator<Item = Work, IntoIter: Clone>) -> Time {

@@ -2,7 +2,7 @@
 
 use super::call::Reply;
 use abi::calls::{Op, PtlCTWait};
-use abi::mailbox::digest;
+use abi::mailbox::{NOTHING, digest};
 use abi::portals::{CtEvent, Event, ReturnCode};
 
 /// What a thread believes about the answer to a posted call.
@@ -12,6 +12,8 @@ pub enum Belief {
     Accepted,
     /// The call does not wait, and gets the event with this [`digest`].
     Event(u64),
+    /// The call does not wait, and finds nothing.
+    Nothing,
     /// The call does not wait, as the counter has as many successes.
     Reached(u64),
 }
@@ -20,6 +22,7 @@ impl Belief {
     /// Returns what is believed about a call, of which the thread has noted `claim`.
     pub fn of(op: Op, args: &[u64], claim: u64) -> Belief {
         match op {
+            Op::PtlEQGet | Op::PtlEQPoll if claim == NOTHING => Belief::Nothing,
             _ if op.properties().takes_event => Belief::Event(claim),
             Op::PtlCTWait => Belief::Reached(PtlCTWait::read(args).test),
             _ => Belief::Accepted,
@@ -40,6 +43,10 @@ impl Belief {
             }
             Belief::Event(_) => Some(format!(
                 "{name} has returned an event ahead of its time that was no longer there (return code {code})"
+            )),
+            Belief::Nothing if code == ReturnCode::EqEmpty as i32 => None,
+            Belief::Nothing => Some(format!(
+                "{name} has found nothing ahead of its time, when there was something (return code {code})"
             )),
             Belief::Reached(test) if is_ok && reply.structure().is_some_and(|ct: CtEvent| ct.success >= test) => None,
             Belief::Reached(_) => Some(too_early(op)),
@@ -76,6 +83,13 @@ mod tests {
         assert_eq!(take.objection(Op::PtlEQWait, &ok), gone(0));
         let dropped = Reply::new(ReturnCode::EqDropped).with(&event);
         assert_eq!(take.objection(Op::PtlEQWait, &dropped), gone(ReturnCode::EqDropped as i32));
+
+        let nothing = Belief::of(Op::PtlEQGet, &[1], NOTHING);
+        assert_eq!(nothing.objection(Op::PtlEQGet, &Reply::new(ReturnCode::EqEmpty)), None);
+        assert_eq!(
+            nothing.objection(Op::PtlEQGet, &ok.clone().with(&event)).unwrap(),
+            "PtlEQGet has found nothing ahead of its time, when there was something (return code 0)"
+        );
 
         let reached = Belief::of(Op::PtlCTWait, &[1, 7], 0);
         let counted = |success| ok.clone().with(&CtEvent { success, failure: 0 });

@@ -81,6 +81,7 @@ pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
 pub use drift::Loosened;
 pub use memory::MemoryFault;
 pub use memory_loop::{Place, Polling};
+pub use shared::Quiet;
 pub use signals::received as asked_to_end;
 pub use spec::{JobError, JobSpec, PATIENCE, POLL_LIMIT};
 pub use state::Job;
@@ -267,14 +268,15 @@ impl Job {
         caller.slot != PMI && !posts && self.shared.may_know(caller)
     }
 
-    /// Tells a thread, with the next answer, what is in a queue, and the numbers of successes of counters.
+    /// Tells a thread, with the next answer, what is in a queue, the numbers of successes of counters, and for how long nothing else happens.
     pub fn tell<'a>(
         &mut self,
         caller: Caller,
         queue: (Handle, impl Iterator<Item = &'a Event>),
         counters: [KnownCounter; COUNTERS],
+        quiet: Quiet,
     ) {
-        self.shared.tell(caller, queue, counters);
+        self.shared.tell(caller, queue, counters, quiet);
     }
 
     /// Returns the number of calls that a rank has posted and the simulator has not handed out.

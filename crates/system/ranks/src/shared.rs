@@ -35,6 +35,15 @@ pub struct Shared {
 
 const _: () = assert!(PAYLOAD as u64 >= nic::api::MAX_VOLATILE_SIZE, "all volatile data are copied");
 
+/// The time in which nothing happens but the calls of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quiet {
+    /// Its length; zero if it is not known.
+    pub span: Time,
+    /// The time that a poll takes meanwhile.
+    pub poll: Time,
+}
+
 /// Bytes that were copied when a call was posted; they stand for the memory at an address.
 pub struct Payload {
     address: u64,
@@ -315,6 +324,7 @@ impl Shared {
         caller: Caller,
         (queue, events): (Handle, impl Iterator<Item = &'a Event>),
         counters: [KnownCounter; COUNTERS],
+        quiet: Quiet,
     ) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         let mut count = 0;
@@ -329,6 +339,8 @@ impl Shared {
             (&raw mut (*known).queue).write_volatile(queue);
             (&raw mut (*known).count).write_volatile(count as u32);
             (&raw mut (*known).counters).write_volatile(counters);
+            (&raw mut (*known).quiet_ps).write_volatile(quiet.span.as_ps());
+            (&raw mut (*known).poll_ps).write_volatile(quiet.poll.as_ps());
         }
         self.told = Some(caller);
     }
@@ -344,6 +356,7 @@ impl Shared {
                 (*slot).taken.store(0, Ordering::Relaxed);
                 if self.told.take() != Some(caller) {
                     (&raw mut (*slot).known.count).write_volatile(0);
+                    (&raw mut (*slot).known.quiet_ps).write_volatile(0);
                     (&raw mut (*slot).known.counters).write_volatile([KnownCounter::NONE; COUNTERS]);
                 }
             }

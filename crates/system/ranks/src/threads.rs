@@ -130,6 +130,13 @@ impl Job {
         self.has_adrift() || !self.asleep.is_empty() && !self.sleeps().is_empty()
     }
 
+    /// Whether only answers to calls change something: no thread but those that wait in the library can go on, and one thread of the rank uses
+    /// it.
+    pub fn is_quiet(&self, rank: usize) -> bool {
+        let is_still = |rank: &Rank| rank.held.is_empty() && rank.adrift.is_empty();
+        self.shared.claimed(rank, 0).count() == 1 && self.ranks.iter().all(is_still) && !self.has_sleepers()
+    }
+
     /// The sleeps of all threads of paused ranks.
     pub(super) fn sleeps(&self) -> Vec<Sleep> {
         let of = |&rank: &usize| {

@@ -33,6 +33,8 @@ impl Processes {
             let rank = caller.rank as usize;
             if call.op.properties().needs_completions && cluster.completion(rank).is_some() {
                 self.wait(cluster, caller, Wait::Completion(Box::new(call)), None);
+            } else if let Some(wait) = self.repeated_search(cluster, &call) {
+                self.wait(cluster, caller, wait, None);
             } else {
                 let polled_in_vain = self.ranks[rank].attention.polls_in_vain(caller.slot);
                 let outcome = self.perform(cluster, &call).map(|step| self.charge_questions(cluster, &call, step));

@@ -114,9 +114,52 @@ impl Patience {
     }
 }
 
+/// After how many sleeps a thread is told: to find out takes longer than a few sleeps.
+const SLEEPS: u32 = 16;
+/// The least number of further sleeps for which it is told.
+const LEAST: u64 = 8;
+
+/// The sleeps of a rank since it did something other than to sleep and to poll and find nothing.
+#[derive(Debug, Default)]
+pub struct Naps {
+    count: u32,
+    last: Time,
+}
+
+impl Naps {
+    /// Takes note of a sleep.
+    pub fn sleep(&mut self, span: Time) {
+        self.count = self.count.saturating_add(1);
+        self.last = span;
+    }
+
+    /// Takes note that the rank does something else.
+    pub fn end(&mut self) {
+        self.count = 0;
+    }
+
+    /// Whether it is of use to know that nothing else happens for this long.
+    pub fn are_many(&self, span: Time) -> bool {
+        self.count >= SLEEPS && span.as_ps() / LEAST > self.last.as_ps()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_sleeps_in_a_row_that_are_short_are_worth_it() {
+        let mut naps = Naps::default();
+        let us = |count: u64| Time::from_ns(count * 1000);
+        (0..SLEEPS - 1).for_each(|_| naps.sleep(us(5)));
+        assert!(!naps.are_many(us(100)));
+        naps.sleep(us(5));
+        assert!(naps.are_many(us(41)) && !naps.are_many(us(40)));
+        naps.end();
+        naps.sleep(us(5));
+        assert!(!naps.are_many(us(100)));
+    }
 
     #[test]
     fn many_sleeps_in_a_row_are_told_once() {

@@ -7,14 +7,14 @@
 //! * `event`: what ranks schedule
 //! * `computation`: CPU time between calls, as measured or recorded
 //! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep or poll
-//! * `attention`: what polls have found, and whether they could find more
+//! * `attention`, `searching`: what polls and searches have found, and whether they could find more
 //! * `wait`: what threads inside the library wait for
 //! * `refusals`: calls that were refused
 //! * `processes`: the state of the ranks; threads that wait, and what lets them go on
 //! * `step`: what a call leads to; `end`, `error`: how a run ends
 //! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
 //! * `switches`: the calls about switches with handlers
-//! * `parking`: threads that find nothing to do
+//! * `parking`, `quiet`: threads that find nothing to do; for how long nothing else happens
 //! * `reasons`: why calls were refused
 //! * `charges`: the CPU time that threads use between calls
 //! * `calls`: what each library call does and costs
@@ -39,9 +39,11 @@ mod pauses;
 mod polling;
 mod processes;
 mod programs;
+mod quiet;
 mod reasons;
 mod refusals;
 mod run;
+mod searching;
 mod step;
 mod switches;
 mod transfers;

@@ -1,7 +1,7 @@
 //! Calls that test for completions, once or until there is one.
 
 use abi::calls::{self, Op};
-use abi::portals::{self as ptl, Handle, ReturnCode};
+use abi::portals::{self as ptl, EventKind, Handle, NiFail, ReturnCode};
 use bytemuck::Pod;
 use nic::Nic;
 use sim::Time;
@@ -127,6 +127,7 @@ impl Processes {
         if events.is_empty() {
             return after(cost, Reply::new(ReturnCode::EqEmpty));
         }
+        self.ranks[rank].has_taken_failures = events.iter().all(is_failed_search);
         self.job.write(rank, a.events, bytemuck::cast_slice(&events)).map_err(|_| ReturnCode::ArgInvalid)?;
         let code = if lost { ReturnCode::EqDropped } else { ReturnCode::Ok };
         after(cost, Reply { rc: code as i32, ..Reply::output(a.count, events.len() as u32) })
@@ -145,6 +146,11 @@ impl Processes {
         self.job.read(rank, address, bytemuck::cast_slice_mut(&mut values)).map_err(|_| ReturnCode::ArgInvalid)?;
         Ok(values)
     }
+}
+
+/// Returns true if an event reports a search that found nothing.
+pub fn is_failed_search(event: &ptl::Event) -> bool {
+    event.kind == EventKind::Search as u8 && event.ni_fail_type == NiFail::NoMatch as u8
 }
 
 /// Returns the time-out of a poll, which is given in milliseconds, or `None` for a poll that waits for ever.

@@ -4,12 +4,15 @@
 //! further one could find, the thread is parked: it continues at the first poll at which that is no longer so. So the loop
 //! takes the simulated time that it would take, but no events and no calls.
 
-use abi::calls::{Op, PtlCTPoll, PtlEQPoll, SpinIdle};
-use abi::portals::ReturnCode;
+use abi::calls::{Op, PtlCTPoll, PtlEQPoll, PtlMESearch, SpinIdle, SpinSleep};
+use abi::portals::{Event, ReturnCode};
+use sim::Time;
 
 use super::attention::{Change, Looks};
 use super::event::Cluster;
+use super::looks::is_failed_search;
 use super::processes::Processes;
+use super::searching::Search;
 use super::step::{Outcome, Step, after};
 use super::wait::Wait;
 use ranks::{Call, Reply};
@@ -53,15 +56,49 @@ impl Processes {
         }
         let (rank, slot) = (call.caller.rank as usize, call.caller.slot);
         let finds_nothing = is_poll(call) && is_vain(call.op, outcome);
+        if !finds_nothing && !self.is_of_search(call, outcome) {
+            self.ranks[rank].searching.end();
+        }
         if call.op != Op::SpinIdle {
             self.ranks[rank].attention.call(slot, finds_nothing);
         }
         if !(polled_in_vain && finds_nothing) {
             self.note_change(cluster, rank, Change::Other);
         }
-        if !finds_nothing && call.op != Op::SpinSleep {
+        if call.op == Op::SpinSleep {
+            self.ranks[rank].naps.sleep(Time::from_ps(SpinSleep::read(&call.args).ps));
+        } else if !finds_nothing {
+            self.ranks[rank].naps.end();
             self.idleness.end();
             self.patience.call();
+        }
+    }
+
+    /// Returns the wait of a thread that has made the same search many times and does so again: it would find nothing, and the thread do
+    /// the same again until something changes.
+    pub fn repeated_search(&mut self, cluster: &mut Cluster, call: &Call) -> Option<Wait> {
+        if call.op != Op::PtlMESearch {
+            return None;
+        }
+        let (rank, now, a) = (call.caller.rank as usize, cluster.now(), PtlMESearch::read(&call.args));
+        let new = self.new_entry(call);
+        if cluster.is_dead(rank) || !cluster.card(rank).finds_nothing(a.ni_handle, new) {
+            self.ranks[rank].searching.end();
+            return None;
+        }
+        let search = Search { ni: a.ni_handle, pt_index: a.pt_index, kind: a.ptl_search_op, me: new.me };
+        let period = self.ranks[rank].searching.search(call.caller.slot, search, now)?;
+        Some(Wait::Search { since: now, calls: self.patience.calls(), period, call: Box::new(call.clone()) })
+    }
+
+    /// Whether a call is a search, or takes the answer of one that has found nothing.
+    fn is_of_search(&self, call: &Call, outcome: &Outcome) -> bool {
+        let failed = |reply: &Reply| reply.structure().is_some_and(|event: Event| is_failed_search(&event));
+        match (call.op, outcome) {
+            (Op::PtlMESearch, Ok(_)) => true,
+            (Op::SpinEqTake, Ok(_)) => self.ranks[call.caller.rank as usize].has_taken_failures,
+            (op, Ok(Step::Reply(_, reply))) if op.properties().takes_event => failed(reply),
+            _ => false,
         }
     }
 
@@ -75,7 +112,7 @@ impl Processes {
     /// Returns whether there were any; false, too, if they have only polled since they were released many times.
     pub fn release_parked(&mut self, cluster: &mut Cluster) -> bool {
         let waits = self.ranks.iter().flat_map(|rank| rank.waits.iter());
-        let parked = waits.filter(|(_, wait)| matches!(wait, Wait::Idle { .. })).count();
+        let parked = waits.filter(|(_, wait)| matches!(wait, Wait::Idle { .. } | Wait::Search { .. })).count();
         if parked == 0 || !self.releases.begin(cluster.now(), parked) {
             return false;
         }

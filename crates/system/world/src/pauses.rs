@@ -41,6 +41,7 @@ impl Processes {
         if aborted {
             return; // calls that wait fail
         }
+        let quiet = self.quiet(cluster, caller.rank as usize).unwrap_or_default();
         let card = cluster.card(caller.rank as usize);
         let counters = counters.map(|ct| {
             let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.ct_value(ct).ok()?.success)));
@@ -48,8 +49,8 @@ impl Processes {
         });
         let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
         match events {
-            Some(events) => self.job.tell(caller, events, counters),
-            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters),
+            Some(events) => self.job.tell(caller, events, counters, quiet),
+            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters, quiet),
         }
     }
 

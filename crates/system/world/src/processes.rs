@@ -15,8 +15,9 @@ use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
-use super::idle::{Idleness, Patience, Releases};
+use super::idle::{Idleness, Naps, Patience, Releases};
 use super::refusals::Refusals;
+use super::searching::Searching;
 use super::wait::{Wait, Waits};
 use ranks::{Call, Caller, Job, Reply};
 
@@ -38,8 +39,14 @@ pub struct Rank {
     pub watched: Watched,
     /// The number of questions that it has asked until a time, with no other time between them than theirs.
     questions: (Time, u32),
+    /// Whether the events that its last `spin_eq_take` has taken say that searches have found nothing.
+    pub has_taken_failures: bool,
+    /// The searches that have found nothing.
+    pub searching: Searching,
+    /// The sleeps of a thread that does nothing but sleep and poll.
+    pub naps: Naps,
     /// Whether its CPU is completing what an rdma card has left to it.
-    completing: bool,
+    pub completing: bool,
     /// Whether it, or its card, was to fail and has.
     pub is_doomed: bool,
     /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
@@ -180,12 +187,22 @@ impl Processes {
     /// parked, and by what they look at.
     pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize, are_woken: impl Fn(u64, Looks) -> bool) {
         let (now, period) = (cluster.now(), cluster.costs().poll().span);
-        self.ranks[rank].waits.retain(|slot, wait| {
-            let Wait::Idle { since, calls, looks_at } = wait else { return true };
-            if !are_woken(*calls, *looks_at) {
+        let Rank { waits, searching, .. } = &mut self.ranks[rank];
+        waits.retain(|slot, wait| {
+            let (since, calls, looks_at) = match wait {
+                Wait::Idle { since, calls, looks_at } => (*since, *calls, *looks_at),
+                Wait::Search { since, calls, .. } => (*since, *calls, Looks::All),
+                _ => return true,
+            };
+            if !are_woken(calls, looks_at) {
                 return true;
             }
-            let delay = next_poll(*since, now, period) - now;
+            if let Wait::Search { period, call, .. } = wait {
+                searching.end();
+                cluster.schedule(next_poll(since, now, *period) - now, Event::Call(call.clone()));
+                return false;
+            }
+            let delay = next_poll(since, now, period) - now;
             answer(cluster, Caller { rank: rank as u32, slot }, delay, Reply::new(ReturnCode::Ok));
             false
         });

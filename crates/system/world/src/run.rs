@@ -338,7 +338,9 @@ impl Processes {
                 let (name, arrived, ranks) = (kind.name(), self.arrived(*kind), self.ranks.len());
                 format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
             }
-            (None, Some(Wait::Idle { .. })) => format!("rank {number} polls for events that nothing will bring"),
+            (None, Some(Wait::Idle { .. } | Wait::Search { .. })) => {
+                format!("rank {number} polls for events that nothing will bring")
+            }
             (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe(cluster.card(number))),
             (None, None) => format!("rank {number} waits outside of the library"),
         }

@@ -44,6 +44,17 @@ pub enum Wait {
         /// What its polls can find.
         looks_at: Looks,
     },
+    /// A message: the thread has searched for it again and again, and searches on as soon as something has changed.
+    Search {
+        /// When the search would have been made.
+        since: Time,
+        /// How many calls that are no polls in vain there had been.
+        calls: u64,
+        /// The time between two searches.
+        period: Time,
+        /// The search.
+        call: Box<Call>,
+    },
     /// The CPU, which first completes messages (rdma cards); the call is made then.
     Completion(Box<Call>),
 }
@@ -87,6 +98,7 @@ impl Wait {
             }
             Wait::Barrier(kind) => kind.name().into(),
             Wait::Idle { .. } => "spin_idle".into(),
+            Wait::Search { call, .. } => format!("{} for a message", call.op.c_name()),
             Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
         }
     }
@@ -97,7 +109,7 @@ impl Wait {
             Wait::Counters { tests, .. } => counter_reply(card, tests),
             Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
             Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok)),
-            Wait::Barrier(_) | Wait::Idle { .. } | Wait::Completion(_) => None,
+            Wait::Barrier(_) | Wait::Idle { .. } | Wait::Search { .. } | Wait::Completion(_) => None,
         }
     }
 }

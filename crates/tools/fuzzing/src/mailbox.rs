@@ -17,7 +17,7 @@ use abi::portals::{CtEvent, Event, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{Pod, bytes_of};
 use ranks::shared::Shared;
-use ranks::{Caller, Reply, family};
+use ranks::{Caller, Quiet, Reply, family};
 use sim::Time;
 
 /// The number of ranks of the job.
@@ -208,7 +208,7 @@ impl Mailbox {
             let events: Vec<Event> =
                 (0..u64::from(events)).map(|number| Event { hdr_data: number, ..Event::default() }).collect();
             counters[COUNTERS - 1] = KnownCounter::new(!queue, u64::from(queue) << 7);
-            self.shared.tell(caller, (queue, events.iter()), counters);
+            self.shared.tell(caller, (queue, events.iter()), counters, Quiet::default());
             count = events.len().min(KNOWN) as u32;
             let bytes: Vec<u8> = events[..count as usize].iter().flat_map(bytes_of).copied().collect();
             self.put(place + offset_of!(Known, events), &bytes);

@@ -375,6 +375,16 @@ impl Portals {
         self.search_unexpected(index, &entry, op)
     }
 
+    /// Whether a search would find nothing. False if it would be refused.
+    pub(crate) fn finds_nothing(&mut self, ni: Handle, new: NewEntry, region: Region) -> bool {
+        let entry = self.entry(ni, new, region);
+        let index = self.ni(ni).map(|interface| interface.index);
+        match (index, entry) {
+            (Ok(index), Ok(entry)) => self.find_unexpected(index, &entry, 0).is_none(),
+            _ => false,
+        }
+    }
+
     fn entry(&mut self, ni: Handle, new: NewEntry, region: Region) -> Result<Entry> {
         let NewEntry { me: description, matching, pt_index, user_ptr } = new;
         let interface = self.ni(ni)?;

@@ -80,7 +80,7 @@ impl Portals {
     }
 
     /// Position and requested length of the first unexpected header from `from` on that `entry` matches.
-    fn find_unexpected(&mut self, index: u8, entry: &Entry, from: usize) -> Option<(usize, u64)> {
+    pub(super) fn find_unexpected(&mut self, index: u8, entry: &Entry, from: usize) -> Option<(usize, u64)> {
         let interface = self.interface(index)?;
         let (matching, logical) = (interface.matching(), interface.logical());
         let portal = interface.portal(entry.pt_index).ok()?;
