@@ -51,6 +51,29 @@ int main(void) {
     return 0;
 }
 """
+# Each rank tests a receive to which nobody sends for a number of seconds, and a number of times.
+LIMITED = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **arguments) {
+    int rank, value = 0, done = 0;
+    MPI_Request request;
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Irecv(&value, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, &request);
+    double end = MPI_Wtime() + atof(arguments[1]);
+    while (!done && MPI_Wtime() < end) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    for (int left = count > 2 ? atoi(arguments[2]) : 0; left && !done; left--)
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    puts("over");
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}
+"""
 # Rank 0 waits by WAIT for a word that rank 1 puts after a millisecond; an event says that it is there.
 PORTALS = r"""
 #include <pthread.h>
@@ -180,15 +203,23 @@ def test_a_loop_on_cpu_time_ends_while_another_rank_polls(mpi: str, clock: str, 
 
 def test_crossed_synchronous_sends_are_a_deadlock(tmp_path: Path) -> None:
     program = mpi_program("mpich", written(CROSSED, tmp_path / "crossed.c"), tmp_path)
-    done = spinrun("--poll-limit", 5000, program)
+    done = spinrun("--poll-limit", 10**12, program)
     assert done.returncode == 1
     assert "deadlock" in done.stderr
     assert "each of ranks 0-1 polls for events that nothing will bring" in done.stderr
+    assert "were counted" not in done.stderr
+
+
+@pytest.mark.parametrize(("seconds", "tries"), [(1, 0), (0, 20000)])
+def test_polls_until_a_time_or_a_number_of_tries_are_no_deadlock(seconds: int, tries: int, tmp_path: Path) -> None:
+    program = mpi_program("mpich", written(LIMITED, tmp_path / "limited.c"), tmp_path)
+    done = spinrun("--poll-limit", 10**12, program, seconds, tries)
+    assert (done.returncode, done.stdout) == (0, "over\n" * 2), done.stderr
 
 
 def test_a_time_limit_that_comes_before_the_deadlock_says_since_when_ranks_only_poll(tmp_path: Path) -> None:
-    program = mpi_program("mpich", written(CROSSED, tmp_path / "crossed.c"), tmp_path)
-    done = spinrun("--poll-limit", 10**12, "--timeout", 5, program)
+    program = mpi_program("mpich", written(LIMITED, tmp_path / "limited.c"), tmp_path)
+    done = spinrun("--poll-limit", 10**12, "--timeout", 5, program, 1000)
     assert done.returncode == 124
     assert "; nothing has been under way since " in done.stderr
     assert ", and ranks have only polled" in done.stderr

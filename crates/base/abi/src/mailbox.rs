@@ -146,6 +146,9 @@ pub struct Slot {
     pub copy_result: i32,
     /// The thread id of the caller, 0 if its process never had a second thread.
     pub tid: u32,
+    /// What the thread knows about how long to watch `state`. It depends on the machine, so it is not in the memory of the rank, which shows
+    /// whether the rank repeats itself.
+    pub patience: Patience,
     /// What was known when the thread was last answered.
     pub known: Known,
     /// The posted calls.
@@ -225,6 +228,7 @@ pub fn digest(event: &Event) -> u64 {
 /// Decides how long to spin on a word before sleeping, from how often spinning has succeeded before. A peer on another
 /// CPU usually answers while this side spins. A peer that shares the CPU, or computes, does not.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Patience {
     misses: u32,
 }

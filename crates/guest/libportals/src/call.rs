@@ -7,8 +7,7 @@ use crate::quiet::{self, Passing};
 use crate::session::{self, Session, say};
 use abi::calls::{Op, Polled};
 use abi::mailbox::{
-    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, NOTHING, POST_ARGS, POSTS, Patience, Post, SLOTS, Slot, digest, env,
-    state,
+    ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, NOTHING, POST_ARGS, POSTS, Post, SLOTS, Slot, digest, env, state,
 };
 use abi::portals::{Event, ReturnCode};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -40,7 +39,6 @@ thread_local! {
     static LOOKS: Cell<u32> = const { Cell::new(0) };
     /// Whether the thread has read the time since its last `spin_idle`.
     static LOOKED: Cell<bool> = const { Cell::new(false) };
-    static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// The CPU time of the thread at its last answer, in nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
     /// Whether the thread defers its calls.
@@ -355,10 +353,6 @@ impl Call {
         let word = unsafe { &(*self.slot).state };
         word.store(state::REQUEST, Ordering::Release);
         self.ring();
-        let mut patience = PATIENCE.get();
-        let spins_per_wait = if self.shares_cpu() { 0 } else { patience.spins() };
-        let mut spins = spins_per_wait;
-        let mut slept = false;
         loop {
             let seen = word.load(Ordering::Acquire);
             match seen & !state::SLEEPS {
@@ -368,24 +362,11 @@ impl Call {
                     self.copy();
                     word.store(state::COPIED, Ordering::Release);
                     self.ring();
-                    spins = spins_per_wait;
                 }
-                _ if spins > 0 => {
-                    spins -= 1;
-                    std::hint::spin_loop();
-                }
-                _ => {
-                    self.sleep(word, seen);
-                    slept = true;
-                }
+                _ if self.watch(word, seen) => {}
+                _ => self.sleep(word, seen),
             }
         }
-        if slept {
-            patience.miss()
-        } else {
-            patience.hit()
-        }
-        PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
         known::answered();
         quiet::answered();
@@ -396,6 +377,26 @@ impl Call {
             ANSWERED_NS.set(cpu_ns());
         }
         Answer { slot: self.slot, words: 0, _busy: self.busy }
+    }
+
+    /// Watches the word for a moment without sleeping. Returns whether it has changed. Nothing of what it counts is left in the rank's memory
+    /// above the stack pointer.
+    #[inline(never)]
+    fn watch(&self, word: &AtomicU32, seen: u32) -> bool {
+        if self.shares_cpu() {
+            return false;
+        }
+        // SAFETY: mapped, and this thread's while it owns the slot.
+        let patience = unsafe { &mut (*self.slot).patience };
+        for _ in 0..patience.spins() {
+            if word.load(Ordering::Acquire) != seen {
+                patience.hit();
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        patience.miss();
+        false
     }
 
     fn shares_cpu(&self) -> bool {

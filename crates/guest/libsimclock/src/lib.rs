@@ -32,6 +32,7 @@ use libc::{c_int, c_void, clockid_t, time_t, timespec, timeval};
 use simulator::{EPOCH_S, Simulator, SleepPs, TimePs};
 use std::ffi::CStr;
 use std::mem::transmute;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Runs when the library is loaded: a program that is linked to `libportals.so` is a rank from its first instruction on.
 #[used]
@@ -50,6 +51,15 @@ extern "C" fn start() {
         }
         simclock_begin(transmute::<*mut c_void, TimePs>(time), transmute::<*mut c_void, SleepPs>(sleep));
     }
+}
+
+/// The number of times that the process has read a real clock. So a loop that ends at a real time leaves a trace in memory, by which
+/// spinrun knows that it does not repeat itself.
+static REAL_LOOKS: AtomicU64 = AtomicU64::new(0);
+
+/// Takes note that a real clock is read.
+fn look_at_real_clock() {
+    REAL_LOOKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Returns the value of a variable that is a number.
@@ -116,8 +126,11 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
             unsafe { time.write(simulator.time(clock)) };
             0
         }
-        // SAFETY: the kernel checks the arguments.
-        _ => unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
+        _ => {
+            look_at_real_clock();
+            // SAFETY: the kernel checks the arguments.
+            unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int }
+        }
     }
 }
 
@@ -134,8 +147,11 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> 
             unsafe { time.write(timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 }) };
             0
         }
-        // SAFETY: the kernel checks the arguments.
-        _ => unsafe { libc::syscall(libc::SYS_gettimeofday, time, zone) as c_int },
+        _ => {
+            look_at_real_clock();
+            // SAFETY: the kernel checks the arguments.
+            unsafe { libc::syscall(libc::SYS_gettimeofday, time, zone) as c_int }
+        }
     }
 }
 

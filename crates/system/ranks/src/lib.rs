@@ -57,6 +57,11 @@ mod ptrace;
 #[cfg(target_arch = "x86_64")]
 mod recurrence;
 mod remote;
+#[cfg(target_arch = "x86_64")]
+mod repetition;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_repetition.rs"]
+mod repetition;
 pub mod shared;
 mod signals;
 mod spawn;

@@ -33,6 +33,9 @@ impl Idleness {
 /// on to its limit in that time.
 const RELEASES: u64 = 1000;
 
+/// At how many releases in a row the state of the ranks is compared with that at the first of these.
+const COMPARISONS: u64 = 16;
+
 /// Counts how often parked threads were released since something else happened.
 #[derive(Debug)]
 pub struct Releases {
@@ -42,12 +45,16 @@ pub struct Releases {
     turns: u64,
     /// The time of the first one.
     since: Option<Time>,
+    /// The state of the ranks at a release with which that at later ones is compared.
+    state: Option<u64>,
+    /// Whether the ranks have been in the same state twice.
+    repeats: bool,
 }
 
 impl Releases {
     /// The limit is a number of polls of all threads together.
     pub fn new(limit: u64) -> Releases {
-        Releases { limit, count: 0, turns: 0, since: None }
+        Releases { limit, count: 0, turns: 0, since: None, state: None, repeats: false }
     }
 
     /// Counts a release of this many threads. Returns whether there may be one.
@@ -55,7 +62,22 @@ impl Releases {
         self.since.get_or_insert(now);
         self.count += 1;
         self.turns += threads as u64;
-        self.count <= RELEASES || self.turns <= self.limit
+        !self.repeats && (self.count <= RELEASES || self.turns <= self.limit)
+    }
+
+    /// Whether the state of the ranks is to be found out before the next release ([`Releases::compare`]): at a few in a row, later and later.
+    pub fn is_comparison_due(&self) -> bool {
+        let rounds = self.count / RELEASES;
+        rounds.is_power_of_two() && self.count % RELEASES <= COMPARISONS
+    }
+
+    /// Compares the state of the ranks with that at an earlier release: the ranks wait for ever if it is the same. `None` if it is not known.
+    pub fn compare(&mut self, state: Option<u64>) {
+        if self.count.is_multiple_of(RELEASES) {
+            self.state = state;
+        } else {
+            self.repeats = state.is_some() && state == self.state;
+        }
     }
 
     /// Takes note that something else happens. The count starts again.
@@ -63,9 +85,9 @@ impl Releases {
         *self = Releases::new(self.limit);
     }
 
-    /// Returns how often the threads, all together, were released.
-    pub fn turns(&self) -> u64 {
-        self.turns
+    /// Returns how often the threads, all together, were released; 0 if it is certain that they wait for ever.
+    pub fn doubtful_turns(&self) -> u64 {
+        if self.repeats { 0 } else { self.turns }
     }
 
     /// Returns since when nothing else has happened.
@@ -179,6 +201,29 @@ mod tests {
         };
         let looks: Vec<(u64, u64)> = (0..9 * CALLS).filter_map(&mut look).collect();
         assert_eq!(looks, [(1500, 0), (3000, 1500), (4500, 3000)]);
+    }
+
+    #[test]
+    fn ranks_that_are_in_the_same_state_again_wait_for_ever() {
+        let mut releases = Releases::new(u64::MAX);
+        // States that repeat every third release.
+        let ends = (0..10 * RELEASES).find(|&n| {
+            if releases.is_comparison_due() {
+                releases.compare(Some(n % 3));
+            }
+            !releases.begin(Time::ZERO, 2)
+        });
+        assert_eq!(ends, Some(RELEASES + 3));
+        releases.end();
+        let compared = (0..10 * RELEASES).filter(|&n| {
+            let is_due = releases.is_comparison_due();
+            if is_due {
+                releases.compare(if n % 2 == 0 { None } else { Some(n) });
+            }
+            assert!(releases.begin(Time::ZERO, 2));
+            is_due
+        });
+        assert_eq!(compared.count() as u64, 4 * (COMPARISONS + 1), "at 1000, 2000, 4000 and 8000");
     }
 
     #[test]

@@ -113,6 +113,10 @@ impl Processes {
     pub fn release_parked(&mut self, cluster: &mut Cluster) -> bool {
         let waits = self.ranks.iter().flat_map(|rank| rank.waits.iter());
         let parked = waits.filter(|(_, wait)| matches!(wait, Wait::Idle { .. } | Wait::Search { .. })).count();
+        if parked > 0 && self.releases.is_comparison_due() {
+            let state = self.job.state_of_ranks();
+            self.releases.compare(state);
+        }
         if parked == 0 || !self.releases.begin(cluster.now(), parked) {
             return false;
         }

@@ -326,7 +326,11 @@ impl Processes {
         }
         let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
         // The polls of parked threads since then have changed nothing.
-        End::Deadlock { at: self.releases.since().unwrap_or(cluster.now()), waits, polls: self.releases.turns() }
+        End::Deadlock {
+            at: self.releases.since().unwrap_or(cluster.now()),
+            waits,
+            polls: self.releases.doubtful_turns(),
+        }
     }
 
     fn describe_wait(&self, cluster: &mut Cluster, number: usize) -> String {
