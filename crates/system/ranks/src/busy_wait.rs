@@ -35,6 +35,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// Number of stops after which one of several threads waits by habit. It then no longer holds time back where
 /// it was stopped, even if its loops look different each time: each look takes far longer than a poll.
 const RECORD: u32 = 24;
+/// The factor that stands for [`REST`] after this many inspections of threads that evidently compute.
+const LONG_REST: u32 = 16;
+const DOUBTFUL_LOOKS: u32 = 4;
 /// The longest time between two inspections.
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
@@ -76,7 +79,8 @@ impl Job {
             Finding::Computes(computing) => {
                 history.eager = false;
                 let run = now.saturating_sub(silence.looked_for);
-                let rest = quantum.max(run).min(LONGEST_REST).max(cpu * REST);
+                let evidently = silence.looks > DOUBTFUL_LOOKS && !computing.iter().any(|thread| thread.is_suspect);
+                let rest = quantum.max(run).min(LONGEST_REST).max(cpu * if evidently { LONG_REST } else { REST });
                 silence.inspect_after = now + rest;
                 if let Some(left) = self.cut_loose(rank, computing) {
                     // It goes on as if it had been found polling.
