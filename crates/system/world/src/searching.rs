@@ -62,7 +62,7 @@ mod tests {
         let search = Search { ni: 1, pt_index: 2, kind: 0, me: Me::default() };
         let mut searching = Searching::default();
         let look = |searching: &mut Searching, slot, search, ns| searching.search(slot, search, Time::from_ns(ns));
-        let rounds = u64::from(ROUNDS) + 2;
+        let rounds = u64::from(ROUNDS) + 1;
         assert!((0..rounds).all(|n| look(&mut searching, 0, search, n * 70).is_none()));
         assert_eq!(look(&mut searching, 0, search, rounds * 70), Some(Time::from_ns(70)));
         assert_eq!(look(&mut searching, 0, search, rounds * 70 + 71), None, "a longer round");
