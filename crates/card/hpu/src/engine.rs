@@ -150,12 +150,12 @@ impl Engine {
 
             let timed = &self.blocks.timed;
             let state = &mut thread.state;
-            state.cycles += late;
+            state.cycles = state.cycles.wrapping_add_signed(late);
             state.pc = block.end;
             state.data_cycles = 0;
             let flow = Op::run_all(&self.blocks.ops[block.range()], state, view);
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
-                state.cycles -= late;
+                state.cycles = state.cycles.wrapping_add_signed(-late);
                 return self.stop(thread, view, start, number, flow);
             }
 
@@ -174,7 +174,7 @@ impl Engine {
                 let exit = Exit { taken, mispredicted, ..Exit::NEXT };
                 self.memo.advance(&mut thread.pipeline, number, exit, || &timed[block.range()])
             };
-            state.cycles += u64::from(cycles) - late;
+            state.cycles = state.cycles.wrapping_add_signed(i64::from(cycles) - late);
             if flow == Flow::Command {
                 thread.command = start;
                 let convention = thread.convention;
@@ -184,15 +184,17 @@ impl Engine {
         }
     }
 
-    /// How long after the start of block `number` a control register is read which it reads: when its instruction begins to execute; a
-    /// target that is split over two words does so a cycle later.
-    fn late(&mut self, thread: &mut Thread, number: u32) -> u64 {
+    /// Cycles from the start of block `number` to the one in which it reads its control register: the first of its instruction in the
+    /// execute stage, where that may wait for the answer to an access, so that they are less than 0. A target that is split over two
+    /// words comes there a cycle later.
+    fn late(&mut self, thread: &mut Thread, number: u32) -> i64 {
         let block = self.blocks.block(number);
         if !self.in_order || block.last != Class::System {
             return 0;
         }
         let timed = &self.blocks.timed[block.range()];
-        u64::from(self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, || timed) - SYSTEM)
+        let begins = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, || timed) - SYSTEM;
+        i64::from(begins) - i64::from(self.memo.early(thread.pipeline, &timed[0]))
     }
 
     /// Stops a thread in block `number` at `start`, before an operation that failed with `flow`.

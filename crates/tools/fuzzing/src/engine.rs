@@ -111,6 +111,6 @@ fn run(program: &Arc<Program>, timing: TimingKind, load_cycles: u32, args: [u32;
 }
 
 /// Whether there could be an instruction of Zicsr, at any half-word.
-pub fn reads_registers_of_the_core(code: &[u8]) -> bool {
+fn reads_registers_of_the_core(code: &[u8]) -> bool {
     code.windows(2).any(|half| half[0] & 0x7f == 0x73 && half[1] & 0x70 != 0)
 }

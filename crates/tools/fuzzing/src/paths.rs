@@ -9,8 +9,6 @@ use hpu::isa::{Class, instruction_set};
 use hpu::{Engine, Lines, Memory, Pause, Program, Sharing, Stall, Stepper, Stop, Thread, Watched, Watcher, Window};
 use machine::TimingKind;
 
-use crate::engine::reads_registers_of_the_core;
-
 /// Bytes of shared memory and of each stack.
 const DATA: usize = 256;
 const STACK: usize = 256;
@@ -118,10 +116,7 @@ pub fn code(bytes: &[u8]) {
         }
     }
     step(&program, args, 0);
-    // A counter is read while an engine's core waits for its memory, and so earlier in a stepper.
-    if !reads_registers_of_the_core(&code) {
-        step(&program, args, 2);
-    }
+    step(&program, args, 2);
 }
 
 /// Requires that a path has stopped where the plain one has, with the same state.

@@ -171,10 +171,15 @@ impl Pipeline for InOrder {
         now - START
     }
 
+    fn early(&self, state: &State, next: &Timed) -> u32 {
+        // As in `run`: a target's second word comes late.
+        let is_late = state.redirected && next.split;
+        state.executed_since.min(if is_late { state.decoded_since.saturating_sub(1) } else { u32::MAX })
+    }
+
     fn divided(&self, state: &State, division: &Timed) -> u32 {
-        // Both are counted as in `run`: a target's second word comes late, and the division waits for its operands.
-        let is_late = state.redirected && division.split;
-        let early = state.executed_since.min(if is_late { state.decoded_since.saturating_sub(1) } else { u32::MAX });
+        // As in `run`, the division waits for its operands.
+        let early = self.early(state, division);
         let pending = state.pending.iter().filter(|(register, _)| division.sources.contains(*register));
         let ready = pending.map(|(_, cycles)| cycles.saturating_sub(JUMP)).max().unwrap_or_default();
         let begins = ready.max(state.executed_since - early);

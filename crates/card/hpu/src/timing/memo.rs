@@ -10,6 +10,9 @@ trait Numbered: Send + Sync {
     /// Does the same as [`Pipeline::run`], and also returns the number of the state after it.
     fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
 
+    /// Does the same as [`Pipeline::early`].
+    fn early(&self, state: u32, next: &Timed) -> u32;
+
     /// Does the same as [`Pipeline::divided`].
     fn divided(&self, state: u32, division: &Timed) -> u32;
 
@@ -52,6 +55,10 @@ impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
         let mut state = self.states[state as usize].clone();
         let cycles = self.pipeline.run(&mut state, ops, exit);
         (cycles, self.number(state))
+    }
+
+    fn early(&self, state: u32, next: &Timed) -> u32 {
+        self.pipeline.early(&self.states[state as usize], next)
     }
 
     fn divided(&self, state: u32, division: &Timed) -> u32 {
@@ -203,6 +210,11 @@ impl Memo {
     /// The cycles of the first instructions of a block, after which the thread does not continue.
     pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
         self.pipeline.run(self.states[position.transition as usize], ops, Exit::NEXT).0
+    }
+
+    /// The cycles for which an instruction that comes next has been in the execute stage when the instruction before it ends.
+    pub fn early(&self, position: Position, next: &Timed) -> u32 {
+        self.pipeline.early(self.states[position.transition as usize], next)
     }
 
     /// The cycles by which a division that comes next has got on with what depends on its data when the instruction before it ends.

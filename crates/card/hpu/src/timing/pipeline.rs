@@ -107,6 +107,11 @@ pub(super) trait Pipeline {
     /// completion of `ops`.
     fn run(&self, state: &mut Self::State, ops: &[Timed], exit: Exit) -> u32;
 
+    /// The cycles for which an instruction that comes next has been in the execute stage when the instruction before it ends.
+    fn early(&self, _state: &Self::State, _next: &Timed) -> u32 {
+        0
+    }
+
     /// The cycles by which a division that comes next has got on with what depends on its data when the instruction before it ends.
     fn divided(&self, _state: &Self::State, _division: &Timed) -> u32 {
         0

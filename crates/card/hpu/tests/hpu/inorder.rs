@@ -174,6 +174,31 @@ fn a_counter_that_is_the_target_of_a_jump_is_read_when_it_is_there() {
     assert_eq!(run(&[C_NOP, csrr(A0, 0xc00), RET]), (1, 1 + 4 + RETURN));
 }
 
+/// Its instruction is in the execute stage while the access before it waits for its answer, and begins only then: inputs of the fuzzer
+/// `paths` on which a stepper was right, and an engine late.
+#[test]
+fn a_counter_is_read_before_the_answer_of_a_slow_memory() {
+    // amoadd.w a1, a2, (a5)
+    const AMOADD: u32 = 0x00c7_a5af;
+    let skip = branch(1, 0, 0, 8);
+    for scratchpad in [1, 2, 3, 9, 40, 10_000] {
+        let run = |words: &[u32]| {
+            let words = [&[DATA_A5], words, &[csrr(A0, 0xc00), NOP, RET]].concat();
+            let thread = Card::timed(&words, TimingKind::InOrder, scratchpad).run([0; 3]).1;
+            (thread.register(10), thread.cycles())
+        };
+        let end = u64::from(scratchpad) + 1 + 4 + 1 + RETURN;
+        // lui in cycle 0, lw in 1, csrr from 2 on; it begins when the answer is there.
+        assert_eq!(run(&[lw(A1, A5, 0)]), (2, end), "{scratchpad}");
+        // The answer to an atomic operation comes a cycle later.
+        assert_eq!(run(&[AMOADD]), (2, end + 1), "{scratchpad}");
+        // A branch that is not taken is in the execute stage in cycle 2, and leaves it.
+        assert_eq!(run(&[AMOADD, skip]), (3, end + 1), "{scratchpad}");
+        // Another instruction waits there.
+        assert_eq!(run(&[lw(A1, A5, 0), NOP]), (scratchpad + 2, end + 1), "{scratchpad}");
+    }
+}
+
 #[test]
 fn long_operations() {
     // The return is not directly behind them, where it would leave decode meanwhile.
