@@ -7,9 +7,10 @@
  *     spinkit pspin lockstep rtl/tests/lockstep/random.c --handlers words
  *
  * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
- * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile. counters: cycles, as
- * handlers read them. commands: packets, and memory of the host. faults: each kind of failure, and handlers that never end. all: all of
- * that but divisions, counters, loads, and transfers in a row. */
+ * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile, also over the end of a
+ * hardware loop. counters: cycles, as handlers read them. commands: packets, and memory of the host. faults: each kind of failure, and
+ * handlers that never end. all: all of that but divisions, counters, loads, and transfers in a row. */
+#include <corev.h>
 #include <handler.h>
 
 enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32, COUNTERS = 64, BURSTS = 128 };
@@ -86,6 +87,21 @@ static inline void divide(volatile uint32_t *word, uint32_t number, uint32_t cho
     *word = first ^ second;
 }
 
+/* Divides at the start of a hardware loop whose body ends with a load, and behind the loop. */
+static inline void divide_in_loop(volatile uint32_t *word, uint32_t choice) {
+    uint32_t read, quotient, rest, value = choice, divisor = choice >> (choice & 31);
+    volatile uint32_t *at = word;
+    CV_LOOP(1 + (choice >> 5 & 3),
+            "divu %[quotient], %[value], %[divisor]\n nop\n lw %[read], (%[at])", [quotient] "=&r"(quotient),
+            [value] "+r"(value), [divisor] "+r"(divisor), [read] "=&r"(read), [at] "+r"(at));
+    __asm__ volatile("rem %0, %1, %2" : "=r"(rest) : "r"(value), "r"(divisor));
+    CV_LOOP(
+        1 + (choice >> 7 & 3),
+        "rem %[quotient], %[value], %[divisor]\n add %[value], %[value], %[quotient]\n lw %[read], (%[at])",
+        [quotient] "=&r"(quotient), [value] "+r"(value), [divisor] "+r"(divisor), [read] "=&r"(read), [at] "+r"(at));
+    *word = quotient ^ rest ^ value;
+}
+
 /* Stores the cycles from one reading of their counter to the next, which is the target of a jump or behind a fence, and split over two
  * words or not. */
 #define COUNT(to, before, between)                                                                                     \
@@ -158,6 +174,8 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
     if (kinds & DIVISIONS)
         for (uint32_t i = 0; i <= count; i++)
             divide((volatile uint32_t *)(own + i * 4), number + i, choice + i * 0x9E3779B9u);
+    if (kinds & DIVISIONS)
+        divide_in_loop((volatile uint32_t *)(own + 8 * 4), choice);
     if (kinds & COUNTERS)
         for (uint32_t i = 0; i <= count; i++)
             count_cycles((volatile uint32_t *)((uint8_t *)sums[i >> 1 & 1] + place + i * 4), number + i);

@@ -2,9 +2,11 @@
 
 use abi::device::map;
 use hpu::{Fault, Stop};
+use machine::TimingKind;
 
-use super::card;
+use super::{KIND, card};
 use crate::asm::*;
+use crate::card::Card;
 
 /// `cv.…` of hardware loops: function (0 starti, 1 start, 2 endi, 3 end, 4 counti, 5 count, 6 setupi, 7 setup).
 fn hwloop(function: u32, number: u32, rs1: u32, immediate: u32) -> u32 {
@@ -57,6 +59,34 @@ fn a_body_may_end_with_an_access() {
         assert_eq!(stop, Stop::Return(sum));
         // The load is followed by an instruction that does not use it.
         assert_eq!(thread.cycles(), 4 + 30 + 2);
+    }
+}
+
+/// A division of 3 + 31 cycles by 1 goes on while the load at the end of the body waits for a slow memory: a round later and behind the
+/// loop, in an engine and in a stepper ([`Card::run`]).
+#[test]
+fn a_division_goes_on_over_the_end_of_a_loop() {
+    let (divide, load) = (divu(A2, A3, A1), lw(A4, A5, 0));
+    for scratchpad in [1, 2, 3, 4, 9, 33, 34, 35, 36, 40, 1000] {
+        let slow = u64::from(scratchpad);
+        let cycles = |words: &[u32]| {
+            let words = [&[DATA_A5, setupi(0, 5, 4)], words, &[NOP, NOP, RET]].concat();
+            let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let (stop, thread) = Card::of_kind(&code, KIND, TimingKind::InOrder, scratchpad).run([0, 1, 0]);
+            assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
+            thread.cycles()
+        };
+        // lui, cv.setupi, divu 2 to 35, nop, lw in 37; the next divu begins a cycle after the load, and the nop behind it when both have
+        // ended.
+        let round = (1 + 34).max(slow + 1) + 1;
+        assert_eq!(cycles(&[divide, NOP, load]), 37 + 4 * round + slow + 1 + 1 + 2, "{scratchpad}");
+        // nop in 2, nop, lw in 4; a nop in the next round waits for the end of the load.
+        let last = 4 + 4 * (slow + 1 + 1);
+        let behind = (1 + 34).max(slow + 1);
+        assert_eq!(cycles(&[NOP, NOP, load, divide]), last + behind + 1 + 1 + 2, "{scratchpad}");
+        // The divisor is the word, 0, which is there a cycle after the end of the load.
+        let uses = divu(A2, A3, A4);
+        assert_eq!(cycles(&[NOP, NOP, load, uses]), last + slow + 1 + 35 + 1 + 1 + 2, "{scratchpad}");
     }
 }
 
