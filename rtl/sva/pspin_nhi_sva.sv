@@ -1,5 +1,5 @@
 // What always holds in the interconnect of NIC and host: NIC and host take turns at a port for writing, a beat goes to one memory, one
-// reader has its turn, and each beat that was asked for comes once.
+// reader has its turn at a memory, and each beat that was asked for comes once.
 module pspin_nhi_sva #(
   parameter int unsigned Clusters = 4
 ) (
@@ -19,6 +19,9 @@ module pspin_nhi_sva #(
   input logic [2:0]          memory_write_valid_o,
   input logic [2:0]          memory_write_ready_i,
   input logic [2:0]          memory_read_valid_o,
+  input logic [2:0]          grant [3 + Clusters],
+  input logic [2:0]          valid_q,
+  input logic [2+Clusters:0] held,
   input logic [3:0]          nic_port,
   input logic [3:0]          host_port,
   input logic [3:0]          nic_taken,
@@ -43,6 +46,10 @@ module pspin_nhi_sva #(
     for (int unsigned i = 0; i < 3; i++) if (read_rvalid_o[i] && owed[i] == 0) is_owed = 1'b0;
   end
 
+  // A memory that has a beat waiting, and the reader of that beat.
+  logic waits;
+  assign waits = $countones(held) <= $countones(valid_q) && (held & ~{{Clusters{1'b0}}, memory_read_valid_o}) == '0;
+
   // The ports at which the NIC, or the host, was the last to write.
   logic [3:0] nic_last, host_last;
 
@@ -57,13 +64,17 @@ module pspin_nhi_sva #(
   Turns : assert property ((nic_last & nic_taken & host_port) == '0 && (host_last & host_taken & nic_port) == '0);
   OneWriter : assert property ((nic_taken & host_taken) == '0 && $onehot0(nic_taken) && $onehot0(host_taken));
   OneWrite : assert property ($onehot0(l1_write_valid_o));
-  OneRead : assert property ($onehot0(l1_read_valid_o) && $onehot0(memory_read_valid_o));
   Written : assert property (write_valid_i && write_ready_o |-> goes || write_missing_o);
   NotTwice : assert property (goes |-> (write_valid_i && write_ready_o) || (host_valid_i && host_ready_o));
-  OneReader : assert property ($onehot0(read_ready_o) && (read_ready_o & ~read_valid_i) == '0);
-  OneAnswer : assert property ($onehot0(read_rvalid_o));
+  Asked : assert property ((read_ready_o & ~read_valid_i) == '0);
+  Waits : assert property (waits);
   Owed : assert property (is_owed);
 
+  for (genvar m = 0; m < 3 + Clusters; m++) begin : g_memory
+    OneReader : assert property ($onehot0(grant[m]) && !(held[m] && grant[m] != '0));
+  end
+
+  TwoReads : cover property ($countones(read_ready_o) > 1);
   TwoPorts : cover property (nic_taken != '0 && host_taken != '0);
   Contended : cover property ((nic_port & host_port) != '0);
 

@@ -1,10 +1,10 @@
 // The interconnect of NIC and host (PsPIN III-C): a port for beats that are written to each of L1, L2 handler memory, L2 packet buffer and
-// program memory, and a channel for beats that are read.
+// program memory, and a port for beats that are read from each memory.
 //
 // At each port for writing, what the NIC writes and the data that comes from the host for handlers take turns. A beat that is taken is in
-// its memory for everybody who comes later. The engines of commands and the outside read in turn, a beat each. A read that is taken in
-// cycle c uses its memory in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all that come behind are as
-// late.
+// its memory for everybody who comes later. At each port for reading, the engines of commands and the outside take turns, a beat each. A
+// read that is taken in cycle c uses its memory in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all
+// later ones of its reader and of its memory wait.
 module pspin_nhi
   import pspin_pkg::*;
 #(
@@ -30,12 +30,12 @@ module pspin_nhi
   input  beat_request_t       host_i,
 
   // Outbound engine, off-cluster DMA engine, and NIC and host: beats to read, for which they have room. Ready depends on the address,
-  // and on the others. Missing: there is no memory, and the data is 0.
+  // and on the others if they read the same memory. The data is 0 where there is no memory. Missing: so it is for NIC and host.
   input  logic [2:0]          read_valid_i,
   output logic [2:0]          read_ready_o,
   input  logic [31:0]         read_address_i [3],
   output logic [2:0]          read_rvalid_o,
-  output logic [511:0]        read_data_o,
+  output logic [511:0]        read_data_o [3],
   output logic                read_missing_o,
 
   // The L1 of each cluster. Data comes three cycles after its read.
@@ -44,7 +44,7 @@ module pspin_nhi
   output beat_request_t       l1_write_o,
   output logic [Clusters-1:0] l1_read_valid_o,
   input  logic [Clusters-1:0] l1_read_ready_i,
-  output logic [31:0]         l1_read_address_o,
+  output logic [31:0]         l1_read_address_o [Clusters],
   input  logic [511:0]        l1_read_data_i [Clusters],
 
   // L2 handler memory, L2 packet buffer, program memory. Data comes three cycles after its read.
@@ -53,7 +53,7 @@ module pspin_nhi
   output beat_request_t       memory_write_o [3],
   output logic [2:0]          memory_read_valid_o,
   input  logic [2:0]          memory_read_ready_i,
-  output logic [31:0]         memory_read_address_o,
+  output logic [31:0]         memory_read_address_o [3],
   input  logic [511:0]        memory_read_data_i [3]
 );
 
@@ -131,86 +131,123 @@ module pspin_nhi
   assign write_missing_o = nic_target == '0;
   assign host_ready_o    = host_target == '0 || host_taken != '0;
 
-  // ---- The channel for reads. A cycle after its choice a beat is read from L2; L1 gets the request at once, and uses its banks then.
+  // ---- The ports for reads. A cycle after its choice a beat is read from L2; L1 gets the request at once, and uses its banks then.
+  localparam int unsigned Readers = 3;
+  localparam int unsigned Outside = 2;
+
   typedef struct packed {
-    logic [1:0]  reader;
     memories_t   memory;
     logic [31:0] address;
   } read_t;
 
-  logic        any, takes, moves, valid_q;
-  logic [1:0]  reader;
-  memories_t   source;
-  logic [31:0] address;
-  read_t       read_q;
+  memories_t          source [Readers];
+  logic [Readers-1:0] valid_q, moves, takes, finds_none;
+  read_t              read_q [Readers];
+  memories_t          held;                // a beat waits there for its bank
+  logic [Readers-1:0] grant [Memories];
 
-  pspin_rr_arbiter #(
-    .N(3)
-  ) u_readers (
-    .clk_i,
-    .rst_ni,
-    .requests_i(read_valid_i),
-    .take_i    (moves),
-    .valid_o   (any),
-    .index_o   (reader)
-  );
+  for (genvar r = 0; r < Readers; r++) begin : gen_reader
+    assign source[r]     = memory_of(read_address_i[r]);
+    assign moves[r]      = !valid_q[r] || read_q[r].memory[2:0] == '0 || (read_q[r].memory[2:0] & memory_read_ready_i) != '0;
+    assign finds_none[r] = read_valid_i[r] && moves[r] && source[r] == '0;
 
-  assign address           = read_address_i[reader];
-  assign source            = memory_of(address);
-  assign moves             = !valid_q || read_q.memory[2:0] == '0 || (read_q.memory[2:0] & memory_read_ready_i) != '0;
-  assign takes             = any && moves && (source[Memories-1:3] == '0 || (source[Memories-1:3] & l1_read_ready_i) != '0);
-  assign read_ready_o      = 3'(takes) << reader;
-  assign l1_read_valid_o   = {Clusters{any && moves}} & source[Memories-1:3];
-  assign l1_read_address_o = address;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) valid_q[r] <= 1'b0;
+      else if (moves[r]) valid_q[r] <= takes[r];
+    end
 
-  assign memory_read_valid_o   = {3{valid_q}} & read_q.memory[2:0];
-  assign memory_read_address_o = read_q.address;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) valid_q <= 1'b0;
-    else if (moves) valid_q <= takes;
-  end
-
-  always_ff @(posedge clk_i) if (takes) read_q <= '{reader: reader, memory: source, address: address};
-
-  // ---- The data of a beat that was read three cycles before.
-  typedef struct packed {
-    logic [1:0] reader;
-    memories_t  memory;
-  } read_from_t;
-
-  logic         is_here, unused_empty;
-  read_from_t   here;
-  logic [511:0] l1_data_q;
-
-  pspin_delay #(
-    .Width ($bits(read_from_t)),
-    .Cycles(3)
-  ) u_way (
-    .clk_i,
-    .rst_ni,
-    .valid_i(valid_q && moves),
-    .data_i ({read_q.reader, read_q.memory}),
-    .valid_o(is_here),
-    .data_o (here),
-    .empty_o(unused_empty)
-  );
-
-  // L1 was asked a cycle earlier.
-  memories_t from_q [3];
-
-  always_ff @(posedge clk_i) begin
-    from_q <= '{source, from_q[0], from_q[1]};
-    l1_data_q <= '0;
-    for (int unsigned i = 0; i < Clusters; i++) if (from_q[2][3+i]) l1_data_q <= l1_read_data_i[i];
+    always_ff @(posedge clk_i) if (takes[r]) read_q[r] <= '{memory: source[r], address: read_address_i[r]};
   end
 
   always_comb begin
-    read_data_o = here.memory[Memories-1:3] != '0 ? l1_data_q : '0;
-    for (int unsigned i = 0; i < 3; i++) if (here.memory[i]) read_data_o = memory_read_data_i[i];
+    held = '0;
+    for (int unsigned r = 0; r < Readers; r++) if (!moves[r]) held |= read_q[r].memory;
   end
 
-  assign read_rvalid_o  = 3'(is_here) << here.reader;
-  assign read_missing_o = here.memory == '0;
+  for (genvar m = 0; m < Memories; m++) begin : gen_source
+    logic [Readers-1:0] asks;
+    logic               any, is_read;
+    logic [1:0]         reader;
+
+    for (genvar r = 0; r < Readers; r++) begin : gen_ask
+      assign asks[r] = read_valid_i[r] && moves[r] && source[r][m];
+    end
+
+    pspin_rr_arbiter #(
+      .N(Readers)
+    ) u_readers (
+      .clk_i,
+      .rst_ni,
+      .requests_i(asks),
+      .take_i    (!held[m]),
+      .valid_o   (any),
+      .index_o   (reader)
+    );
+
+    assign grant[m] = Readers'(is_read) << reader;
+
+    if (m < 3) begin : gen_memory
+      assign is_read = any && !held[m];
+
+      always_comb begin
+        memory_read_valid_o[m]   = 1'b0;
+        memory_read_address_o[m] = '0;
+        for (int unsigned r = 0; r < Readers; r++) begin
+          if (valid_q[r] && read_q[r].memory[m]) begin
+            memory_read_valid_o[m]   = 1'b1;
+            memory_read_address_o[m] = memory_read_address_o[m] | read_q[r].address;
+          end
+        end
+      end
+    end else begin : gen_l1
+      assign is_read                = any && l1_read_ready_i[m-3];
+      assign l1_read_valid_o[m-3]   = any;
+      assign l1_read_address_o[m-3] = read_address_i[reader];
+    end
+  end
+
+  always_comb begin
+    takes = finds_none;
+    for (int unsigned m = 0; m < Memories; m++) takes |= grant[m];
+  end
+
+  assign read_ready_o = takes;
+
+  // ---- The data of a beat that was read three cycles before.
+  for (genvar r = 0; r < Readers; r++) begin : gen_way
+    logic         unused_empty;
+    memories_t    here;
+    memories_t    from_q [3];
+    logic [511:0] l1_data_q;
+
+    pspin_delay #(
+      .Width (Memories),
+      .Cycles(3)
+    ) u_way (
+      .clk_i,
+      .rst_ni,
+      .valid_i(valid_q[r] && moves[r]),
+      .data_i (read_q[r].memory),
+      .valid_o(read_rvalid_o[r]),
+      .data_o (here),
+      .empty_o(unused_empty)
+    );
+
+    // L1 was asked a cycle earlier.
+    always_ff @(posedge clk_i) begin
+      from_q    <= '{source[r], from_q[0], from_q[1]};
+      l1_data_q <= '0;
+      for (int unsigned i = 0; i < Clusters; i++) if (from_q[2][3+i]) l1_data_q <= l1_read_data_i[i];
+    end
+
+    always_comb begin
+      read_data_o[r] = here[Memories-1:3] != '0 ? l1_data_q : '0;
+      for (int unsigned i = 0; i < 3; i++) if (here[i]) read_data_o[r] = memory_read_data_i[i];
+    end
+
+    if (r == Outside) begin : gen_missing
+      assign read_missing_o = here == '0;
+    end
+  end
 
 endmodule

@@ -257,7 +257,7 @@ module pspin_unit
   beat_request_t                       other_writes [Clusters];
 
   logic [Clusters-1:0]                 l1_write_valid, l1_write_ready, l1_read_valid, l1_read_ready;
-  logic [31:0]                         l1_read_address;
+  logic [31:0]                         l1_read_address [Clusters];
   logic [511:0]                        l1_read_data [Clusters];
   beat_request_t                       l1_write;
 
@@ -321,7 +321,7 @@ module pspin_unit
       .nhi_write_i         (l1_write),
       .nhi_read_valid_i    (l1_read_valid[i]),
       .nhi_read_ready_o    (l1_read_ready[i]),
-      .nhi_read_address_i  (l1_read_address),
+      .nhi_read_address_i  (l1_read_address[i]),
       .nhi_read_data_o     (l1_read_data[i]),
       .pe_valid_o          (pe_valid[i]),
       .pe_ready_i          (pe_ready[i]),
@@ -357,7 +357,7 @@ module pspin_unit
   // [0] handler memory, [1] packet buffer, [2] program memory.
   logic [2:0]               nhi_write_valid, nhi_write_ready, nhi_read_valid, nhi_read_ready;
   beat_request_t            nhi_writes [3];
-  logic [31:0]              nhi_read_address;
+  logic [31:0]              nhi_read_address [3];
   logic [511:0]             nhi_read_data [3];
   logic [2:0]               memory_valid, memory_ready, memory_rvalid;
   word_request_t            memory_words [3];
@@ -384,7 +384,7 @@ module pspin_unit
     .a_write_i       (nhi_writes[0]),
     .a_read_valid_i  (nhi_read_valid[0]),
     .a_read_ready_o  (nhi_read_ready[0]),
-    .a_read_address_i(nhi_read_address),
+    .a_read_address_i(nhi_read_address[0]),
     .a_read_data_o   (nhi_read_data[0]),
     .busy_o          (handler_busy),
     .b_read_valid_i  (handler_read_valid),
@@ -413,7 +413,7 @@ module pspin_unit
     .a_write_i       (nhi_writes[1]),
     .a_read_valid_i  (nhi_read_valid[1]),
     .a_read_ready_o  (nhi_read_ready[1]),
-    .a_read_address_i(nhi_read_address),
+    .a_read_address_i(nhi_read_address[1]),
     .a_read_data_o   (nhi_read_data[1]),
     .busy_o          (packet_busy),
     .b_read_valid_i  (packet_read_valid),
@@ -452,7 +452,7 @@ module pspin_unit
     .write_i         (nhi_writes[2]),
     .read_valid_i    (nhi_read_valid[2]),
     .read_ready_o    (nhi_read_ready[2]),
-    .read_address_i  (nhi_read_address),
+    .read_address_i  (nhi_read_address[2]),
     .read_data_o     (nhi_read_data[2])
   );
 
@@ -461,6 +461,7 @@ module pspin_unit
   ///////////////////
 
   logic [2:0]    read_valid, read_ready, read_rvalid;
+  logic [511:0]  read_data [3];
   logic [31:0]   read_addresses [3];
   logic [1:0][31:0] engine_addresses;
   logic          host_valid, host_ready;
@@ -546,7 +547,7 @@ module pspin_unit
     .read_ready_o         (read_ready),
     .read_address_i       (read_addresses),
     .read_rvalid_o        (read_rvalid),
-    .read_data_o,
+    .read_data_o          (read_data),
     .read_missing_o,
     .l1_write_valid_o     (l1_write_valid),
     .l1_write_ready_i     (l1_write_ready),
@@ -570,6 +571,7 @@ module pspin_unit
   assign read_addresses[1] = engine_addresses[1];
   assign read_addresses[2] = read_address_i;
   assign read_valid_o      = read_rvalid[2];
+  assign read_data_o       = read_data[2];
 
   //////////////
   // Commands //
@@ -617,7 +619,7 @@ module pspin_unit
     .read_ready_i        (read_ready[1:0]),
     .read_address_o      (engine_addresses),
     .read_rvalid_i       (read_rvalid[1:0]),
-    .read_data_i         (read_data_o),
+    .read_data_i         (read_data[0:1]),
     .write_valid_o       (host_valid),
     .write_ready_i       (host_ready),
     .write_o             (host_write),

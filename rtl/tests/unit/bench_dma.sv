@@ -45,7 +45,7 @@ module bench_dma
   output logic [2:0]               read_ready_o,
   input  logic [31:0]              read_address_i [3],
   output logic [2:0]               read_rvalid_o,
-  output logic [511:0]             read_data_o,
+  output logic [511:0]             read_data_o [3],
   output logic                     read_missing_o,
 
   // Groups of banks that are in use, for the model of the DMA interconnect.
@@ -63,7 +63,7 @@ module bench_dma
   logic [511:0]        dma_data [Clusters], other_read_data [Clusters], l1_data [Clusters];
   beat_request_t       dma_write [Clusters], other_write [Clusters], nhi_write;
   beat_request_t       memory_write [3];
-  logic [31:0]         other_read_address [Clusters], l1_read_address;
+  logic [31:0]         other_read_address [Clusters], l1_read_address [Clusters];
   logic [Clusters-1:0] l1_write_valid, l1_write_ready, l1_read_valid, l1_read_ready;
   for (genvar i = 0; i < Clusters; i++) begin : g_cluster
     logic              wide_write_valid, wide_read_valid;
@@ -110,7 +110,7 @@ module bench_dma
       .nhi_write_i         (nhi_write),
       .nhi_read_valid_i    (l1_read_valid[i]),
       .nhi_read_ready_o    (l1_read_ready[i]),
-      .nhi_read_address_i  (l1_read_address),
+      .nhi_read_address_i  (l1_read_address[i]),
       .nhi_read_data_o     (l1_data[i]),
       .wide_write_valid_o  (wide_write_valid),
       .wide_write_o        (wide_write),
@@ -156,7 +156,7 @@ module bench_dma
 
   // ---- L2.
   logic          packet_read_valid, packet_write_valid, handler_read_valid, handler_write_valid;
-  logic [31:0]   packet_read_address, handler_read_address, memory_read_address;
+  logic [31:0]   packet_read_address, handler_read_address, memory_read_address [3];
   logic [511:0]  packet_read_data, handler_read_data, memory_read_data [3];
   beat_request_t packet_write, handler_write;
   logic [2:0]    memory_write_valid, memory_write_ready, memory_read_valid, memory_read_ready;
@@ -212,7 +212,7 @@ module bench_dma
     .a_write_i       (memory_write[1]),
     .a_read_valid_i  (memory_read_valid[1]),
     .a_read_ready_o  (memory_read_ready[1]),
-    .a_read_address_i(memory_read_address),
+    .a_read_address_i(memory_read_address[1]),
     .a_read_data_o   (memory_read_data[1]),
     .busy_o          (packet_busy_o),
     .b_read_valid_i  (packet_read_valid),
@@ -241,7 +241,7 @@ module bench_dma
     .a_write_i       (memory_write[0]),
     .a_read_valid_i  (memory_read_valid[0]),
     .a_read_ready_o  (memory_read_ready[0]),
-    .a_read_address_i(memory_read_address),
+    .a_read_address_i(memory_read_address[0]),
     .a_read_data_o   (memory_read_data[0]),
     .busy_o          (handler_busy_o),
     .b_read_valid_i  (handler_read_valid),

@@ -36,7 +36,7 @@ class World:
         self.turns = [0] * self.clusters  # of the HPUs of a cluster
         self.writes: deque[tuple[int, bytes, int]] = deque()
         self.reads: list[deque[int]] = [deque() for _ in range(3)]
-        self.reading: deque[tuple[int, int]] = deque()
+        self.reading: list[deque[int]] = [deque() for _ in range(3)]  # what has been taken, of each reader
         self.fulls = [False] * self.clusters
 
     def start_of(self, memory: int) -> tuple[int, int]:
@@ -118,16 +118,17 @@ class World:
     def take_reads(self) -> None:
         """Take reads, and compare their data."""
         ready, valid = int(self.dut.read_ready_o.value), int(self.dut.read_rvalid_o.value)
-        if valid:
-            reader, address = self.reading.popleft()
-            assert valid == 1 << reader
-            assert not self.dut.read_missing_o.value
-            data = int(self.dut.read_data_o.value).to_bytes(BEAT, "little")
+        for reader, reading in enumerate(self.reading):
+            if not valid >> reader & 1:
+                continue
+            address = reading.popleft()
+            assert reader < 2 or not self.dut.read_missing_o.value
+            data = int(self.dut.read_data_o[reader].value).to_bytes(BEAT, "little")
             assert data == self.bytes.read(address, BEAT), f"{address:#x} in cycle {self.now}"
             self.compared += 1
         for reader, queue in enumerate(self.reads):
             if queue and ready >> reader & 1:
-                self.reading.append((reader, queue.popleft()))
+                self.reading[reader].append(queue.popleft())
 
     async def fill(self) -> None:
         """Write random bytes to all memories."""
@@ -146,7 +147,7 @@ class World:
             address, size = self.start_of(memory)
             for beat in range(0, size, BEAT):
                 self.reads[self.bench.rng.randrange(3)].append(address + beat)
-        while any(self.reads) or self.reading:
+        while any(self.reads) or any(self.reading):
             await self.cycle()
 
 

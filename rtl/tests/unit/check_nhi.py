@@ -38,12 +38,12 @@ async def random_beats(dut) -> None:
 
     writers: list[dict[str, int] | None] = [None, None]
     readers: list[int | None] = [None] * READERS
-    turn = 0
     turns = [0] * 4  # whose turn it is at each port for writing
-    at_memory: tuple[int, int | None, int] | None = None  # reader, memory, address: asked for in the cycle before
+    read_turns = [0] * memories  # and at each port for reading
+    chosen: list[tuple[int | None, int] | None] = [None] * READERS  # memory and address: asked for in the cycle before
     data: dict[tuple[int, int], int] = {}  # by cycle and memory
-    coming: deque[tuple[int, int, int | None]] = deque()  # cycle, reader, data
-    counts = {"written": 0, "missing": 0, "read": 0, "late": 0, "lost": 0, "turns": 0, "together": 0}
+    coming: list[deque[tuple[int, int | None]]] = [deque() for _ in range(READERS)]  # of each reader, cycle and data
+    counts = dict.fromkeys(("written", "missing", "read", "late", "lost", "turns", "together", "several", "held"), 0)
     for cycle in range(5000):
         pace = (0.9, 0.2)[cycle // 300 % 2]
         for i, writer in enumerate(writers):
@@ -102,59 +102,67 @@ async def random_beats(dut) -> None:
                 counts["missing"] += targets[i] is None
                 writers[i] = None
 
-        # The read that was asked for in the cycle before.
+        # The reads that were asked for in the cycle before. Those that wait hold up their readers and their memories.
         valid = int(dut.memory_read_valid_o.value)
-        moves = True
-        if at_memory:
-            reader, memory, address = at_memory
-            uses_l2 = memory is not None and memory < 3
-            assert valid == (1 << memory if uses_l2 and memory is not None else 0), cycle
-            if uses_l2 and memory is not None:
-                assert int(dut.memory_read_address_o.value) == address
-                moves = read_ready[memory]
-                if moves:
-                    data[cycle + 3, memory] = rng.getrandbits(512)
-                    coming.append((cycle + 3, reader, data[cycle + 3, memory]))
-                counts["late"] += not moves
+        held = set()
+        for reader, beat in enumerate(chosen):
+            if beat is None:
+                continue
+            memory, address = beat
+            if memory is not None and memory < 3:
+                assert valid & 1 << memory, cycle
+                valid ^= 1 << memory
+                assert int(dut.memory_read_address_o[memory].value) == address
+                if not read_ready[memory]:
+                    held.add(memory)
+                    counts["late"] += 1
+                    continue
+                data[cycle + 3, memory] = rng.getrandbits(512)
+                coming[reader].append((cycle + 3, data[cycle + 3, memory]))
             else:
-                coming.append((cycle + 3, reader, data.get((cycle + 2, memory)) if memory is not None else None))
-            if moves:
-                at_memory = None
-        else:
-            assert not valid
+                coming[reader].append((cycle + 3, data.get((cycle + 2, memory)) if memory is not None else None))
+            chosen[reader] = None
+        assert not valid
 
-        # The next one.
-        waiting = [i for i, reader in enumerate(readers) if reader is not None]
-        taken = 0
-        if waiting and moves:
-            chosen = min(waiting, key=lambda index: (index - turn) % READERS)
-            turn = (chosen + 1) % READERS
-            wanted = readers[chosen] or 0
-            memory = memory_of(wanted, clusters)
-            is_l1 = memory is not None and memory >= 3
-            assert int(dut.l1_read_valid_o.value) == (1 << memory - 3 if is_l1 and memory is not None else 0), cycle
-            if is_l1 and memory is not None:
-                assert int(dut.l1_read_address_o.value) == wanted
-            if not is_l1 or (memory is not None and read_ready[memory]):
-                taken = 1 << chosen
-                readers[chosen] = None
-                at_memory = (chosen, memory, wanted)
-                if is_l1 and memory is not None:
-                    data[cycle + 3, memory] = rng.getrandbits(512)
-            else:
-                counts["lost"] += 1
-        else:
-            assert not dut.l1_read_valid_o.value
+        # The next ones: each memory has a turn of its own.
+        waiting = [i for i, reader in enumerate(readers) if reader is not None and chosen[i] is None]
+        sources = {i: memory_of(readers[i] or 0, clusters) for i in waiting}
+        taken = sum(1 << i for i, memory in sources.items() if memory is None)
+        valid = int(dut.l1_read_valid_o.value)
+        for memory in range(memories):
+            asks = [i for i in waiting if sources[i] == memory]
+            counts["held"] += bool(asks) and memory in held
+            if not asks or memory in held:
+                continue
+            reader = min(asks, key=lambda index: (index - read_turns[memory]) % READERS)
+            read_turns[memory] = (reader + 1) % READERS
+            if memory >= 3:
+                assert valid & 1 << memory - 3, cycle
+                valid ^= 1 << memory - 3
+                assert int(dut.l1_read_address_o[memory - 3].value) == readers[reader]
+                if not read_ready[memory]:
+                    counts["lost"] += 1
+                    continue
+                data[cycle + 3, memory] = rng.getrandbits(512)
+            taken |= 1 << reader
+        assert not valid
         assert int(dut.read_ready_o.value) == taken, cycle
+        counts["several"] += taken.bit_count() > 1
+        for i in waiting:
+            if taken >> i & 1:
+                chosen[i] = sources[i], readers[i] or 0
+                readers[i] = None
 
         # Data.
-        is_here = bool(coming) and coming[0][0] == cycle
-        assert int(dut.read_rvalid_o.value) == (1 << coming[0][1] if is_here else 0), cycle
-        if is_here:
-            expected = coming.popleft()[2]
-            assert int(dut.read_data_o.value) == (expected or 0), cycle
-            assert bool(dut.read_missing_o.value) == (expected is None)
-            counts["read"] += 1
+        here = [bool(beats) and beats[0][0] == cycle for beats in coming]
+        assert int(dut.read_rvalid_o.value) == bits(here), cycle
+        for reader, is_here in enumerate(here):
+            if is_here:
+                expected = coming[reader].popleft()[1]
+                assert int(dut.read_data_o[reader].value) == (expected or 0), cycle
+                if reader == READERS - 1:
+                    assert bool(dut.read_missing_o.value) == (expected is None)
+                counts["read"] += 1
         await bench.next()
     assert counts["written"] > 1000
     assert counts["read"] > 1000

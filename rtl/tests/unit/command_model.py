@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from common import Bench
+from fabric_model import place
 from sv_types import enum, struct
 
 COMMAND, RESPONSE, WRITE = struct("command_t"), struct("response_t"), struct("beat_request_t")
@@ -123,10 +124,12 @@ class World:
         dut.orphans_i.value = sum(1 << (c * self.hpus + h) * SLOTS + slot for c, h, slot in orphans)
 
         asks = int(dut.read_valid_o.value)
-        reader = next((i % 2 for i in (self.turn, self.turn + 1) if asks >> i % 2 & 1), None)
-        if reader is not None and not bench.happens(pace.nhi):
-            self.turn, reader = 1 - reader, None  # the bank is in use
-        dut.read_ready_i.value = 1 << reader if reader is not None else 0
+        asking = {i: self.read_address(i) for i in range(2) if asks >> i & 1}
+        if len({place(address) for address in asking.values()}) < len(asking):
+            del asking[1 - self.turn]  # they take turns at a memory
+            self.turn = 1 - self.turn
+        readers = [i for i in asking if bench.happens(pace.nhi)]  # the banks of others are in use
+        dut.read_ready_i.value = sum(1 << i for i in readers)
         self.bring_beat(now)
         dut.write_ready_i.value = writes = bench.happens(pace.nhi)
         dut.send_ready_i.value = sends = bench.happens(pace.send)
@@ -141,7 +144,7 @@ class World:
         await bench.read()
         if taken := int(dut.command_ready_o.value) & int(dut.command_valid_i.value):
             self.take_command(taken)
-        if reader is not None:
+        for reader in readers:
             self.take_read(now, reader)
         if dut.send_valid_o.value and sends:
             self.take_send()
@@ -190,18 +193,24 @@ class World:
 
     def bring_beat(self, now: int) -> None:
         """The interconnect brings what it took before."""
-        self.dut.read_rvalid_i.value, self.dut.read_data_i.value = 0, self.bench.rng.getrandbits(512)
-        if self.reads and self.reads[0][0] == now:
+        valid = 0
+        for i in range(2):
+            self.dut.read_data_i[i].value = self.bench.rng.getrandbits(512)
+        while self.reads and self.reads[0][0] == now:
             _, reader, address = self.reads.popleft()
-            self.dut.read_rvalid_i.value = 1 << reader
-            self.dut.read_data_i.value = int.from_bytes(content(address, BEAT), "little")
+            valid |= 1 << reader
+            self.dut.read_data_i[reader].value = int.from_bytes(content(address, BEAT), "little")
+        self.dut.read_rvalid_i.value = valid
+
+    def read_address(self, reader: int) -> int:
+        """Return the address of the beat that an engine asks for."""
+        return int(self.dut.read_address_o.value) >> 32 * reader & 0xFFFF_FFFF
 
     def take_read(self, now: int, reader: int) -> None:
         """A beat is read. The credit of a send comes back when its last beat has had its time."""
-        address = int(self.dut.read_address_o.value) >> 32 * reader & 0xFFFF_FFFF
+        address = self.read_address(reader)
         assert address % BEAT == 0
         self.reads.append((now + NHI_CYCLES, reader, address))
-        self.turn = 1 - reader
         self.say(f"read {reader}")
         if reader == 0:
             self.left = (self.left or beats(self.reading[0].address, self.reading[0].size)) - 1

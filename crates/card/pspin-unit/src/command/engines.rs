@@ -1,8 +1,9 @@
 //! The engines that read the data of commands through the NIC–host interconnect (§III-C): the outbound engine of the NIC and
-//! the off-cluster DMA engine share its read channel, a beat each in turn.
+//! the off-cluster DMA engine. Each memory has a port to read, at which they take turns, a beat each.
 //!
-//! A beat that is chosen in a cycle is read from its memory in the next, or later when its bank in L2 is taken: then those behind it
-//! wait, too. What is read comes out as a stream of full beats that begins with the first byte of the range, in `read_cycles`.
+//! A beat that is chosen in a cycle is read from its memory in the next, or later when its bank in L2 is taken: then all other beats of
+//! its engine, and of its memory, wait, too. What is read comes out as a stream of full beats that begins with the first byte of the
+//! range, in `read_cycles`.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ use crate::rate::Rate;
 /// Beats of an engine that have been chosen and have not left.
 const ROOM: usize = 8;
 
-/// What the channel needs of a memory for a beat.
+/// What a port needs of its memory for a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// If it is in L1: the port and the banks, in the next cycle. L2 is not asked yet.
@@ -103,6 +104,15 @@ impl Engine {
         self.wake() <= now && self.taken + usize::from(self.gone == now) < ROOM
     }
 
+    /// The address of the next beat, in words of `width` bytes.
+    fn address(&self, width: u32) -> u32 {
+        if self.left > 0 {
+            return self.next;
+        }
+        let data = self.commands.front().and_then(|(_, issued)| issued.command.local()).unwrap_or_default();
+        data.address - data.address % width
+    }
+
     /// The beat at its output in cycle `now`.
     fn output(&self, now: Cycle, width: u32) -> Option<Output> {
         let Beat { is_first, is_last, .. } = *self.beats.front().filter(|beat| beat.at <= now)?;
@@ -144,17 +154,19 @@ impl Engine {
 /// A beat that has been chosen, and is to be read in the next cycle.
 #[derive(Clone, Copy)]
 struct Chosen {
-    engine: usize,
+    port: usize,
     address: u32,
     is_first: bool,
     is_last: bool,
 }
 
-/// The two engines and the channel.
+/// The two engines and the ports.
 pub struct Engines {
     engines: [Engine; 2],
-    arbiter: RoundRobin,
-    chosen: Option<Chosen>,
+    /// Of each port.
+    arbiters: Vec<RoundRobin>,
+    /// Of each engine.
+    chosen: [Option<Chosen>; 2],
     beat: u32,
     read_cycles: u64,
     /// Cycles between a packet that the outbound engine reads from L1, and from L2, and one in another memory.
@@ -172,8 +184,8 @@ impl Engines {
     pub fn new(unit: &Pspin, clock: Clock) -> Engines {
         Engines {
             engines: [Engine::new(), Engine::new()],
-            arbiter: RoundRobin::default(),
-            chosen: None,
+            arbiters: vec![RoundRobin::default(); L1_PORTS + unit.units.clusters as usize],
+            chosen: [None; 2],
             beat: unit.nhi.width_bits / 8,
             read_cycles: u64::from(unit.commands.read_cycles),
             turns: [u64::from(unit.outbound.l1_gap_cycles), u64::from(unit.outbound.l2_gap_cycles)],
@@ -185,7 +197,7 @@ impl Engines {
     /// The next cycle in which a beat could be chosen or read, or leave.
     #[inline]
     pub fn wake(&self) -> Cycle {
-        if self.chosen.is_some() {
+        if self.chosen.iter().any(Option::is_some) {
             return Cycle::ZERO;
         }
         let of = |engine: &Engine| engine.wake().min(engine.beats.front().map_or(Cycle::NEVER, |beat| beat.at));
@@ -208,38 +220,63 @@ impl Engines {
         self.engines[engine].leave(now, output);
     }
 
-    /// Reads the beat that was chosen before, and chooses the next one, in cycle `now`. `port` tells whether a memory gives what a beat
-    /// needs. Returns the engine of which all data of a command has been read.
-    pub fn step(&mut self, now: Cycle, mut port: impl FnMut(u32, Need) -> bool) -> Option<usize> {
-        let mut has_read = None;
-        if let Some(Chosen { engine, address, is_first, is_last }) = self.chosen {
-            if !port(address, Need::Now) {
-                return None;
+    /// Reads the beats that were chosen before, and chooses the next ones, in cycle `now`. `gives` tells whether a memory gives what a beat
+    /// needs. Returns whether all data of a packet has been read.
+    pub fn step(&mut self, now: Cycle, mut gives: impl FnMut(u32, Need) -> bool) -> bool {
+        let mut has_read = false;
+        for (index, engine) in self.engines.iter_mut().enumerate() {
+            let Some(Chosen { address, is_first, is_last, .. }) = self.chosen[index] else { continue };
+            if gives(address, Need::Now) {
+                engine.beats.push_back(Beat { at: now + self.read_cycles, is_first, is_last });
+                has_read |= is_last && index == OUTBOUND;
+                self.chosen[index] = None;
             }
-            self.engines[engine].beats.push_back(Beat { at: now + self.read_cycles, is_first, is_last });
-            has_read = is_last.then_some(engine);
-            self.chosen = None;
         }
-        let wants = |index: usize| u64::from(self.engines[index].wants(now)) << index;
-        let Some(choice) = self.arbiter.choice(wants(0) | wants(1)) else { return has_read };
-        self.arbiter.grant(choice);
-        self.choose(choice as usize, now, port);
+        let waiting = self.chosen.map(|chosen| chosen.map(|chosen| chosen.port));
+        let asks = [0, 1].map(|index| {
+            let wants = waiting[index].is_none() && self.engines[index].wants(now);
+            wants.then(|| self.port(self.engines[index].address(self.beat)))
+        });
+        for (index, port) in asks.into_iter().enumerate() {
+            let Some(port) = port.filter(|port| !waiting.contains(&Some(*port))) else { continue };
+            let requests = u64::from(asks[0] == Some(port)) | u64::from(asks[1] == Some(port)) << 1;
+            let arbiter = &mut self.arbiters[port];
+            if arbiter.choice(requests) == Some(index as u32) {
+                arbiter.grant(index as u32);
+                self.choose(index, port, now, &mut gives);
+                // The arbiter has decided for this cycle.
+                if requests == 0b11 {
+                    break;
+                }
+            }
+        }
         has_read
     }
 
-    fn choose(&mut self, choice: usize, now: Cycle, mut port: impl FnMut(u32, Need) -> bool) {
+    /// The port to read at an address; those of L1 follow by cluster.
+    fn port(&self, address: u32) -> usize {
+        match Arena::place(address) {
+            Some(Place::L1(cluster)) if L1_PORTS + usize::from(cluster) < self.arbiters.len() => {
+                L1_PORTS + usize::from(cluster)
+            }
+            Some(Place::Handler) => 0,
+            _ => 1,
+        }
+    }
+
+    fn choose(&mut self, choice: usize, port: usize, now: Cycle, mut gives: impl FnMut(u32, Need) -> bool) {
         let engine = &mut self.engines[choice];
         let Some((_, issued)) = engine.commands.front().copied() else { return };
         let data = issued.command.local().unwrap_or_default();
         let all = beats(data, self.beat);
         if engine.left == 0 {
-            (engine.next, engine.left) = (data.address - data.address % self.beat, all);
+            (engine.next, engine.left) = (engine.address(self.beat), all);
             if choice == OUTBOUND {
                 self.rate.take(now, data.size);
             }
         }
         let address = engine.next;
-        if !port(address, Need::Next) {
+        if !gives(address, Need::Next) {
             return;
         }
         let (is_first, is_last) = (engine.left == all, engine.left == 1);
@@ -261,7 +298,7 @@ impl Engines {
                 engine.from += self.gaps[is_l2];
             }
         }
-        self.chosen = Some(Chosen { engine: choice, address, is_first, is_last });
+        self.chosen[choice] = Some(Chosen { port, address, is_first, is_last });
     }
 }
 
@@ -276,6 +313,9 @@ impl Output {
         }
     }
 }
+
+/// The number of ports that are not those of L1: of L2 handler memory, and of the packet buffer, which counts for program memory, too.
+const L1_PORTS: usize = 2;
 
 /// The memory from which a command reads its data.
 fn memory(issued: &Issued) -> Option<Place> {

@@ -411,11 +411,11 @@ impl CommandUnit {
         }
     }
 
-    /// Reads a beat of a command's data; `port` tells whether a memory gives what it needs.
+    /// Reads beats of commands' data; `gives` tells whether a memory gives what one needs.
     #[inline]
-    pub fn read(&mut self, now: Cycle, port: impl FnMut(u32, Need) -> bool) {
+    pub fn read(&mut self, now: Cycle, gives: impl FnMut(u32, Need) -> bool) {
         // A packet gives its credit back when all of it has been read, in the cycle in which it leaves.
-        if self.engines.step(now, port) == Some(OUTBOUND) {
+        if self.engines.step(now, gives) {
             self.credits[OUTBOUND].give(now + self.read_cycles);
         }
     }
@@ -622,6 +622,39 @@ mod tests {
             });
         }
         assert_eq!(read, [(7, 0), (8, 0), (9, 64), (10, 64)]);
+    }
+
+    /// Each memory has a port: a packet that is sent from the packet buffer, and a copy from L1, are read at the same time. Beats of one
+    /// memory are read in turn, and one that waits there holds up its own engine only.
+    #[test]
+    fn memories_are_read_at_the_same_time() {
+        const L1: u32 = 0x1000_0000;
+        const PACKET: u32 = 0x1c40_0000;
+        let send =
+            |address, size| Command::Send { data: Range { address, size }, send: Send { node: 0, flow: 0, user: 0 } };
+        let copy = |address, size| Command::ToHost { host: 0, data: Range { address, size }, event: None };
+        let reads = |first: Command, second: Command, waits: u32| {
+            let mut commands = commands();
+            commands.take(Cycle(0), issued(0, first));
+            commands.take(Cycle(0), issued(1, second));
+            let mut read = Vec::new();
+            for now in 0..30 {
+                commands.arrive(Cycle(now));
+                commands.read(Cycle(now), |address, need| {
+                    let gives = need == Need::Next || address != waits || now > 8;
+                    read.extend((gives && need == Need::Now).then_some((now, address)));
+                    gives
+                });
+            }
+            read
+        };
+        // Chosen from 3 on, and read in the next cycle.
+        let apart = [(4, PACKET), (4, L1), (5, PACKET + 64), (5, L1 + 64), (6, PACKET + 128), (6, L1 + 128)];
+        assert_eq!(reads(send(PACKET, 192), copy(L1, 192), 0), apart);
+        let waiting = [(4, L1), (5, L1 + 64), (6, L1 + 128), (9, PACKET), (10, PACKET + 64), (11, PACKET + 128)];
+        assert_eq!(reads(send(PACKET, 192), copy(L1, 192), PACKET), waiting);
+        let in_turn = [(4, PACKET), (5, PACKET + 1024), (6, PACKET + 64), (7, PACKET + 1088)];
+        assert_eq!(reads(send(PACKET, 128), copy(PACKET + 1024, 128), 0), in_turn);
     }
 
     /// Credits come back one a cycle, in whatever order they are given.

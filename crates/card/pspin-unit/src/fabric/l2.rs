@@ -2,7 +2,7 @@
 //! first come what the clusters' DMA engines write, which has its time since its beat was read, and the second cycle of an atomic
 //! operation; then the writes of port A, its reads, the beats that DMA engines read, and the words of HPUs.
 //!
-//! Port A of each memory takes a beat to write in a cycle. NIC and host take turns at that of the packet buffer, where the NIC writes;
+//! Port A of each memory takes a beat to write and a beat to read in a cycle. NIC and host take turns at that of the packet buffer, where the NIC writes;
 //! what the host gives to other memories does not wait for the NIC.
 
 use std::collections::VecDeque;
@@ -34,9 +34,10 @@ pub struct L2Ports {
     stored: Stored,
     /// The first cycle in which the NIC may write another packet.
     packet_free: Cycle,
-    /// The cycle of the latest write of the host, and its address; and of the latest read of port A.
+    /// The cycle of the latest write of the host, and its address.
     write: (Cycle, u32),
-    read: (Cycle, u32),
+    /// Those of the latest read of port A, of each memory.
+    read: [(Cycle, u32); 2],
     /// The latest beats that DMA engines have read: of the packet buffer, and of handler memory.
     beats: [(Cycle, u32); 2],
     /// What is sure to have its bank, in order: the beats that DMA engines write, and the second cycles of atomic operations.
@@ -68,7 +69,7 @@ impl L2Ports {
             stored: Stored::new(unit),
             packet_free: Cycle::ZERO,
             write: never,
-            read: never,
+            read: [never; 2],
             beats: [never; 2],
             written: VecDeque::new(),
             held: VecDeque::new(),
@@ -189,7 +190,7 @@ impl L2Ports {
         let is_free = ![packet, host].into_iter().flatten().any(|written| self.excludes(written, address))
             && !self.is_sure(now, address);
         if is_free {
-            self.read = (now, address);
+            self.read[memory(address)] = (now, address);
         }
         is_free
     }
@@ -200,7 +201,7 @@ impl L2Ports {
         self.pass(now);
         let packet = self.packet_beat(now);
         let of_now = |(at, address): (Cycle, u32)| (at == now).then_some(address);
-        let mut used = [packet, of_now(self.write), of_now(self.read)].into_iter().flatten();
+        let mut used = [packet, of_now(self.write), of_now(self.read[memory(address)])].into_iter().flatten();
         used.any(|used| self.excludes(used, address)) || self.is_sure(now, address)
     }
 
