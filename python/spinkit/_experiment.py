@@ -56,7 +56,9 @@ class Program(Table, frozen=True, kw_only=True):
     places in its report, such as `request_ns.min`.
     """
     flags: tuple[str, ...] = ()
-    """Flags with which a source of `pspin` is compiled, with the same placeholders and `{folder}`, the experiment's."""
+    """Flags with which a source of `pspin` is compiled, with the same placeholders and `{folder}`, the experiment's.
+
+    A folder has its own in its Makefile (`SPIN_CFLAGS`)."""
 
 
 class Sweep(Table, frozen=True, kw_only=True):
@@ -101,7 +103,7 @@ class Series(Table, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     """Further arguments of the program, with the same placeholders as `program.args`."""
     flags: tuple[str, ...] = ()
-    """Further flags for a source of `program.pspin`."""
+    """Further flags for a source of `program.pspin`; a folder has its own in its Makefile (`SPIN_CFLAGS`)."""
     script: str | None = None
     """Given instead of a simulation: a Python script of the experiment's folder, which gets only the series' own
     `args` and prints its points as a program does. It computes a formula, holds numbers that others published, or runs
@@ -298,6 +300,7 @@ def read(file: Path) -> Experiment:
     quick_values = sweep.values if run.quick_values is None else run.quick_values
     if any(one.script is None for one in series):
         _check_program(program, series, sweep, file.parent, place / "program")
+        _check_flags(program, table.series, sweep, file.parent, place)
     if measure.bytes is not None and (measure.bytes < 1 or not measure.is_time):
         raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
     for index, value in enumerate(quick_values):
@@ -400,11 +403,34 @@ def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> Non
             raise (place / index / "script").error(f"there is no file {one.script} in this folder")
 
 
+def _check_flags(program: Program, series: tuple[Series, ...], sweep: Sweep, folder: Path, place: Place) -> None:
+    """Refuse flags that nothing would be compiled with: those of a folder, which is built by its own Makefile."""
+    if program.pspin is None:
+        places = [place / "program"] if program.flags else []
+        places += [place / "series" / index for index, one in enumerate(series) if one.flags]
+        for where in places:
+            raise (where / "flags").error("only handlers (program.pspin) are compiled with flags: remove them")
+        return
+    for index, one in enumerate(series):
+        for name in sweep.names or ("{name}",):
+            named = _named(program.pspin, one, name)
+            if one.script is not None or not is_there(folder / named, Path.is_dir):
+                continue
+            where = place / "series" / index if one.flags else place / "program"
+            if one.flags or program.flags:
+                makefile = f"{named} is a folder, which its own Makefile builds: put them into SPIN_CFLAGS there"
+                raise (where / "flags").error(makefile)
+
+
+def _named(pspin: str, series: Series, name: str) -> str:
+    return pspin.replace("{mode}", series.mode).replace("{name}", name)
+
+
 def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, folder: Path, place: Place) -> None:
     if program.pspin is not None:
         for one in series:
             for name in sweep.names or ("{name}",):
-                named = program.pspin.replace("{mode}", one.mode).replace("{name}", name)
+                named = _named(program.pspin, one, name)
                 if one.script is None and not is_there(folder / named):
                     raise (place / "pspin").error(f"there is no file or folder {named}")
         return

@@ -248,6 +248,11 @@ def test_handlers_that_do_not_compile_and_scripts_that_fail(pspin: Write) -> Non
     ("old", "new", "message"),
     [
         ('"{mode}.c"', '"{mode}.s"', "program.pspin: there is no file or folder empty.s"),
+        (
+            'pspin = "{mode}.c"',
+            'sources = ["empty.c"]',
+            "program.flags: only handlers (program.pspin) are compiled with",
+        ),
         ('"paper.py"', '"law.py"', "series[1].script: there is no file law.py in this folder"),
         ('label = "Mean [ns]"\n', "", "figure[1].label: a key, or bandwidth, and its label are given together"),
         ('axis = "size"', 'axis = "ipc"', "ipc is a key of the report"),
@@ -261,10 +266,44 @@ def test_mistakes_name_their_place(pspin: Write, old: str, new: str, message: st
 
 
 def test_a_folder_is_a_program_too(pspin: Write, home: Path) -> None:
-    folder = pspin(PUBLISHED, ('machines = ["published"]', 'machines = ["400g"]'), ('"{mode}.c"', '"{mode}"'))
+    flags = 'flags = ["-DX={value}"]\n'
+    folder = pspin(
+        PUBLISHED, ('machines = ["published"]', 'machines = ["400g"]'), ('"{mode}.c"', '"{mode}"'), (flags, "")
+    )
     (folder / "empty").mkdir()
     (folder / "empty.c").rename(folder / "empty" / "handlers.c")
     assert reproduce("--quick").exit_code == 0
+
+
+FLAGS = "flags: {} is a folder, which its own Makefile builds: put them into SPIN_CFLAGS there"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([], "program." + FLAGS.format("empty")),
+        (
+            [('flags = ["-DX={value}"]\n', ""), ('mode = "empty"', 'mode = "empty"\nflags = ["-DX=1"]')],
+            "series[0]." + FLAGS.format("empty"),
+        ),
+        (
+            [
+                ('"{mode}"', '"{name}"'),
+                ("values = [64, 512, 1024]", 'values = [64, 512, 1024]\nnames = ["small", "middle", "empty"]'),
+            ],
+            "program." + FLAGS.format("empty"),
+        ),
+    ],
+)
+def test_a_folder_has_no_flags(pspin: Write, changes: list[tuple[str, str]], message: str) -> None:
+    folder = pspin(('"{mode}.c"', '"{mode}"'), *changes)
+    (folder / "empty").mkdir()
+    (folder / "empty.c").rename(folder / "empty" / "handlers.c")
+    for name in ("small", "middle"):
+        (folder / name).write_text("")
+    result = reproduce("--quick")
+    assert result.exit_code == 1
+    assert message in result.stderr
 
 
 def test_the_name_of_a_value_may_be_that_of_the_program(pspin: Write) -> None:
