@@ -4,7 +4,7 @@
 #ifndef OFI_TEST_H
 #define OFI_TEST_H
 
-#include "../../sdk/ofi/fabric.h"
+#include "../../sdk/ofi/base/libfabric.h"
 #include "../portals/harness.h"
 
 #include <stdbool.h>

@@ -72,10 +72,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     assert library
     flags = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
     # Only the handlers need a compiler for the card.
-    host = [source for source in sorted(PROVIDER.glob("*.c")) if source.name != "handlers.c"]
+    host = [source for source in sorted(PROVIDER.rglob("*.c")) if source.name != "handlers.c"]
     shared = ("-fPIC", "-fvisibility=hidden")
-    compiled(spincc, *flags, *shared, "-Wno-spin-layout", "-c", PROVIDER / "handlers.c", "-o", folder / "handlers.o")
-    objects = [folder / f"{source.stem}.o" for source in host]
+    compiled(
+        spincc, *flags, *shared, "-Wno-spin-layout", "-c", PROVIDER / "rx" / "handlers.c", "-o", folder / "handlers.o"
+    )
+    objects = [folder / f"{source.parent.name}-{source.stem}.o" for source in host]
     for source, target in zip(host, objects, strict=True):
         compiled("cc", *flags, *shared, f"-I{INCLUDE}", "-c", source, "-o", target)
     compiled(spincc, "-shared", *objects, folder / "handlers.o", "-o", folder / "libspin-fi.so")
@@ -98,7 +100,7 @@ def assert_passed(done: subprocess.CompletedProcess[str], ranks: int) -> int:
 
 def names_of_interface() -> tuple[list[str], list[tuple[str, str]], list[str]]:
     """Return the numbers, fields and structures that the provider declares."""
-    text = re.sub(r"/\*.*?\*/", "", (PROVIDER / "fabric.h").read_text(), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/", "", (PROVIDER / "base" / "libfabric.h").read_text(), flags=re.DOTALL)
     numbers = re.findall(r"^#define (\w+) [^\n]", text, re.MULTILINE)
     for body in re.findall(r"enum\s*\w*\s*\{([^}]*)\}", text):
         numbers += [name.split("=")[0].strip() for name in body.split(",") if name.strip()]
@@ -120,7 +122,7 @@ def test_the_interface_is_that_of_the_installed_headers(tmp_path: Path) -> None:
     assert len(fields) > 200
     headers = ("fabric", "fi_atomic", "fi_cm", "fi_domain", "fi_endpoint", "fi_errno", "fi_rma", "fi_tagged")
     includes = {
-        "ours": [f'#include "{PROVIDER / "fabric.h"}"'],
+        "ours": [f'#include "{PROVIDER / "base" / "libfabric.h"}"'],
         "theirs": [f"#include <rdma/{header}.h>" for header in (*headers, "providers/fi_prov")],
     }
     lines = [f'printf("{name} %llx\\n", (unsigned long long)({name}));' for name in numbers]

@@ -57,9 +57,8 @@ impl Provider {
                 sources.push(file);
             }
         }
-        sources.retain(|file| {
-            file.parent() == Some(&sdk.home.join(PARTS[0])) && file.extension().is_some_and(|kind| kind == "c")
-        });
+        let provider = sdk.home.join(PARTS[0]);
+        sources.retain(|file| file.starts_with(&provider) && file.extension().is_some_and(|kind| kind == "c"));
         // The compiler by its date, which is cheaper than by its contents; the library records the path of libportals.
         let made = fs::metadata(&compiler)?;
         (env!("CARGO_PKG_VERSION"), made.len(), made.modified()?, sdk.lib_dir().ok()).hash(&mut hasher);

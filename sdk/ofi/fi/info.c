@@ -1,7 +1,7 @@
 /* The entry point of the library, and what fi_getinfo(3) tells. */
 #define _GNU_SOURCE /* dladdr */
 
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * The paper's protocol sends the first part of a long message with its announcement. Ours does not: the get leaves at the same time with
  * and without it, the part arrives before the rest either way, and a receive that is posted too late would have to copy it. */
-#include "long.h"
+#include "../base/wire.h"
 
 #define SPIN_NO_SHORT_NAMES
 #include <spin.h>

@@ -5,7 +5,7 @@
  * of loopback addresses: rank r has the address 127.1.0.0 plus r, to which sockets connect as well. */
 #define _GNU_SOURCE /* struct addrinfo */
 
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -1,5 +1,5 @@
 /* Fabrics, domains, event queues, address vectors and memory regions. */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdio.h>
 #include <stdlib.h>

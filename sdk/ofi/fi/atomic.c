@@ -1,5 +1,5 @@
 /* Reads, writes and atomic operations on remote memory (fi_rma(3), fi_atomic(3)). */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <string.h>
 

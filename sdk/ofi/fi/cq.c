@@ -1,5 +1,5 @@
 /* Completion queues (fi_cq(3)) and counters (fi_cntr(3)). */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdlib.h>
 #include <string.h>

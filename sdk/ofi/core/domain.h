@@ -2,25 +2,25 @@
  *
  * | file         | what it does |
  * | ---          | --- |
- * | info.c       | the entry point of the library, and what fi_getinfo tells |
- * | name.c       | names of endpoints, and the hosts that stand for ranks |
- * | objects.c    | fabrics, domains, event queues, address vectors, memory regions |
- * | completion.c | completion queues and counters |
- * | endpoint.c   | endpoints: binding, names, options |
- * | progress.c   | events of the card, and the operations that they complete |
- * | message.c    | messages with and without tags: sends, receives, searches |
- * | matching.c   | buffers for messages without a receive, and the CPU's lists |
- * | flow.c       | how much may be under way to an endpoint, so that it has memory for it |
- * | rma.c        | reads, writes and atomic operations on remote memory |
- * | handlers.c   | handlers that fetch long messages on the card |
+ * | fi/info.c | the entry point of the library, and what fi_getinfo tells |
+ * | core/address.c | names of endpoints, and the hosts that stand for ranks |
+ * | fi/domain.c | fabrics, domains, event queues, address vectors, memory regions |
+ * | fi/cq.c | completion queues and counters |
+ * | fi/ep.c | endpoints: binding, names, options |
+ * | core/operation.c | events of the card, and the operations that they complete |
+ * | rx/recv.c | messages with and without tags: sends, receives, searches |
+ * | rx/unexpected.c | buffers for messages without a receive, and the CPU's lists |
+ * | core/credit.c | how much may be under way to an endpoint, so that it has memory for it |
+ * | fi/atomic.c | reads, writes and atomic operations on remote memory |
+ * | rx/handlers.c | handlers that fetch long messages on the card |
  *
  * A domain has one Portals interface and one event queue. All calls take the lock of their domain (FI_THREAD_SAFE). docs/mpi.md has the
  * protocols. */
-#ifndef OFI_PROVIDER_H
-#define OFI_PROVIDER_H
+#ifndef OFI_DOMAIN_H
+#define OFI_DOMAIN_H
 
-#include "fabric.h"
-#include "long.h"
+#include "../base/libfabric.h"
+#include "../base/wire.h"
 
 #define SPIN_NO_SHORT_NAMES
 #include <spin.h>

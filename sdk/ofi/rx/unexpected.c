@@ -3,7 +3,7 @@
  * On a card that matches, a message without a receive lands in the buffers of the overflow list, and the card finds it there when its
  * receive is appended. Otherwise every message lands in these buffers, and the CPU finds its receive and copies it. Messages without a
  * tag always do, since those of a receive with FI_MULTI_RECV may be long. */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
  *
  * A sender without units asks for some. The receiver then takes what its card keeps without a receive onto the CPU's list, when it is
  * in the library the next time. So a receive never waits for a message that messages without a receive keep from coming. */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdlib.h>
 

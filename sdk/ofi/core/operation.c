@@ -1,5 +1,5 @@
 /* Events of the card, and the operations that they complete. */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdlib.h>
 

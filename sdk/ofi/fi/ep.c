@@ -1,5 +1,5 @@
 /* Endpoints: binding, names and options (fi_endpoint(3)). */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Messages with and without tags (fi_msg(3), fi_tagged(3)).
  *
  * Up to `domain->eager` bytes are put at once. The sender of a longer message exposes it to gets and announces it; the receiver gets it. */
-#include "provider.h"
+#include "../core/domain.h"
 
 #include <stdlib.h>
 #include <string.h>
