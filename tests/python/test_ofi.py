@@ -33,6 +33,7 @@ GROUPS = {
     "names": 2,
     "threads": 2,
     "room": 2,
+    "memory": 1,
     "flood": 4,
     "burst": 3,
 }

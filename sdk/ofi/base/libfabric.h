@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libfabric's binary interface, as far as a provider of reliable datagram endpoints needs it.
  *
  * The names, numbers and layouts are those of the libfabric programming interface, 1.17 to 2.5: fabric(7), fi_getinfo(3), fi_endpoint(3),
  * fi_cq(3) and the pages that they name. They are declared here so that the provider builds where libfabric's headers are not installed;
  * a test compares them with the headers where they are. Structures only grow at their ends from version to version, and an operation that
  * a table leaves out is never called, because each table begins with its size. */
-#ifndef OFI_FABRIC_H
-#define OFI_FABRIC_H
+#ifndef OFI_LIBFABRIC_H
+#define OFI_LIBFABRIC_H
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,38 +1,14 @@
-/* Completion queues (fi_cq(3)) and counters (fi_cntr(3)). */
-#include "../core/domain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Completion queues (fi_cq(3)). */
+#include "fi.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Completion queues --------------------------------------------------------------------------------------------------------- */
-
-void cq_push(struct completion_queue *cq, const struct completion *completion) {
-    if (cq->count == cq->room) {
-        size_t room = cq->room ? 2 * cq->room : 64;
-        struct completion *ring = malloc(room * sizeof *ring);
-        if (!ring) {
-            complain("no memory for the completions that the program has not read");
-            abort();
-        }
-        for (size_t i = 0; i < cq->count; i++)
-            ring[i] = cq->ring[(cq->first + i) % cq->room];
-        free(cq->ring);
-        cq->ring = ring;
-        cq->room = room;
-        cq->first = 0;
-    }
-    cq->ring[(cq->first + cq->count++) % cq->room] = *completion;
-}
-
-static void cq_pop(struct completion_queue *cq) {
-    cq->first = (cq->first + 1) % cq->room;
-    cq->count--;
-}
-
-/* Moves up to `count` completions without an error to the caller. The lock is taken. */
+/* Moves up to `count` completions without an error to the caller. Returns their number or a negative error number. */
 static ssize_t cq_take(struct completion_queue *cq, char *buf, size_t count, fi_addr_t *source) {
     if (cq->count == 0)
-        return -EAGAIN;
+        return cq->failure ? -cq->failure : -EAGAIN;
     size_t taken = 0;
     while (taken < count && cq->count > 0) {
         const struct completion *first = &cq->ring[cq->first];
@@ -42,15 +18,15 @@ static ssize_t cq_take(struct completion_queue *cq, char *buf, size_t count, fi_
         if (source)
             source[taken] = first->source;
         taken++;
-        cq_pop(cq);
+        spin_ofi_cq_pop(cq);
     }
     return (ssize_t)taken;
 }
 
-static ssize_t cq_look(struct completion_queue *cq, void *buf, size_t count, fi_addr_t *source) {
+static ssize_t cq_poll(struct completion_queue *cq, void *buf, size_t count, fi_addr_t *source) {
     pthread_mutex_lock(&cq->domain->lock);
     if (cq->count == 0)
-        progress(cq->domain);
+        spin_ofi_progress(cq->domain);
     ssize_t taken = cq_take(cq, buf, count, source);
     pthread_mutex_unlock(&cq->domain->lock);
     return taken;
@@ -58,9 +34,9 @@ static ssize_t cq_look(struct completion_queue *cq, void *buf, size_t count, fi_
 
 static ssize_t cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *source) {
     struct completion_queue *queue = CONTAINER(cq, struct completion_queue, fid);
-    ssize_t taken = cq_look(queue, buf, count, source);
+    ssize_t taken = cq_poll(queue, buf, count, source);
     if (taken == -EAGAIN)
-        idle(queue->domain);
+        spin_ofi_idle(queue->domain);
     return taken;
 }
 
@@ -83,7 +59,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *error, uin
         error->err = first->error;
         error->prov_errno = first->card_error;
         error->err_data_size = 0;
-        cq_pop(cq);
+        spin_ofi_cq_pop(cq);
         read = 1;
     }
     pthread_mutex_unlock(&cq->domain->lock);
@@ -96,9 +72,9 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     (void)cond;
     if (!cq->may_wait)
         return -ENOSYS;
-    const uint64_t end = end_of_wait(timeout);
+    const uint64_t end = spin_ofi_wait_end(timeout);
     for (bool over = timeout == 0;;) {
-        ssize_t taken = cq_look(cq, buf, count, source);
+        ssize_t taken = cq_poll(cq, buf, count, source);
         pthread_mutex_lock(&cq->domain->lock);
         const bool ends = taken != -EAGAIN || cq->signalled || over;
         if (ends)
@@ -106,7 +82,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
         pthread_mutex_unlock(&cq->domain->lock);
         if (ends)
             return taken;
-        over = !await_progress(cq->domain, end);
+        over = !spin_ofi_await(cq->domain, end);
     }
 }
 
@@ -147,16 +123,14 @@ static const char *cq_strerror(struct fid_cq *cq, int prov_errno, const void *er
 
 static int cq_close(struct fid *fid) {
     struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid.fid);
-    pthread_mutex_lock(&cq->domain->lock);
-    cq->domain->objects--;
-    pthread_mutex_unlock(&cq->domain->lock);
+    spin_ofi_domain_drop(cq->domain);
     free(cq->ring);
     free(cq);
     return 0;
 }
 
-int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq, void *context) {
-    static struct fi_ops ops = {sizeof ops, cq_close, no_bind, no_control, no_ops_open};
+int spin_ofi_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq, void *context) {
+    static struct fi_ops ops = {sizeof ops, cq_close, spin_ofi_no_bind, spin_ofi_no_control, spin_ofi_no_ops_open};
     static struct fi_ops_cq cq_ops = {sizeof cq_ops, cq_read,      cq_readfrom, cq_readerr,
                                       cq_sread,      cq_sreadfrom, cq_signal,   cq_strerror};
     static const size_t sizes[] = {
@@ -168,7 +142,7 @@ int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
     struct domain *domain = CONTAINER(fid, struct domain, fid);
     if (attr->format > FI_CQ_FORMAT_TAGGED)
         return -EINVAL;
-    /* A file descriptor would have to become readable at a simulated time at which nobody looks at it. */
+    /* A file descriptor cannot become readable at a simulated time. */
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
         return -ENOSYS;
     struct completion_queue *queue = calloc(1, sizeof *queue);
@@ -180,111 +154,7 @@ int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
     queue->domain = domain;
     queue->entry_size = sizes[attr->format];
     queue->may_wait = attr->wait_obj != FI_WAIT_NONE;
-    pthread_mutex_lock(&domain->lock);
-    domain->objects++;
-    pthread_mutex_unlock(&domain->lock);
+    spin_ofi_domain_hold(domain);
     *cq = &queue->fid;
-    return 0;
-}
-
-/* ---- Counters ------------------------------------------------------------------------------------------------------------------ */
-
-/* Makes progress. Returns whether a value of a counter has changed by that. */
-static bool cntr_look(struct counter *counter, const uint64_t *value) {
-    pthread_mutex_lock(&counter->domain->lock);
-    uint64_t before = *value;
-    progress(counter->domain);
-    bool changed = *value != before;
-    pthread_mutex_unlock(&counter->domain->lock);
-    return changed;
-}
-
-/* A value that is read again and again is waited for (spin_idle). */
-static uint64_t cntr_value(struct counter *counter, const uint64_t *value) {
-    if (!cntr_look(counter, value))
-        idle(counter->domain);
-    return *value;
-}
-
-static uint64_t cntr_read(struct fid_cntr *fid) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    return cntr_value(counter, &counter->value);
-}
-
-static uint64_t cntr_readerr(struct fid_cntr *fid) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    return cntr_value(counter, &counter->errors);
-}
-
-static void cntr_change(struct counter *counter, uint64_t *value, bool adds, uint64_t operand) {
-    pthread_mutex_lock(&counter->domain->lock);
-    *value = (adds ? *value : 0) + operand;
-    pthread_mutex_unlock(&counter->domain->lock);
-}
-
-static int cntr_add(struct fid_cntr *fid, uint64_t value) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    cntr_change(counter, &counter->value, true, value);
-    return 0;
-}
-
-static int cntr_set(struct fid_cntr *fid, uint64_t value) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    cntr_change(counter, &counter->value, false, value);
-    return 0;
-}
-
-static int cntr_adderr(struct fid_cntr *fid, uint64_t value) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    cntr_change(counter, &counter->errors, true, value);
-    return 0;
-}
-
-static int cntr_seterr(struct fid_cntr *fid, uint64_t value) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    cntr_change(counter, &counter->errors, false, value);
-    return 0;
-}
-
-static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid);
-    const uint64_t errors = counter->errors, end = end_of_wait(timeout);
-    for (bool over = timeout == 0;;) {
-        cntr_look(counter, &counter->value);
-        if (counter->value >= threshold)
-            return 0;
-        if (counter->errors != errors)
-            return -FI_EAVAIL;
-        if (over)
-            return -ETIMEDOUT;
-        over = !await_progress(counter->domain, end);
-    }
-}
-
-static int cntr_close(struct fid *fid) {
-    struct counter *counter = CONTAINER(fid, struct counter, fid.fid);
-    pthread_mutex_lock(&counter->domain->lock);
-    counter->domain->objects--;
-    pthread_mutex_unlock(&counter->domain->lock);
-    free(counter);
-    return 0;
-}
-
-int cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context) {
-    static struct fi_ops ops = {sizeof ops, cntr_close, no_bind, no_control, no_ops_open};
-    static struct fi_ops_cntr cntr_ops = {sizeof cntr_ops, cntr_read, cntr_readerr, cntr_add,
-                                          cntr_set,        cntr_wait, cntr_adderr,  cntr_seterr};
-    struct domain *domain = CONTAINER(fid, struct domain, fid);
-    if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
-        return -ENOSYS;
-    struct counter *counter = calloc(1, sizeof *counter);
-    if (!counter)
-        return -ENOMEM;
-    counter->fid = (struct fid_cntr){.fid = {FI_CLASS_CNTR, context, &ops}, .ops = &cntr_ops};
-    counter->domain = domain;
-    pthread_mutex_lock(&domain->lock);
-    domain->objects++;
-    pthread_mutex_unlock(&domain->lock);
-    *cntr = &counter->fid;
     return 0;
 }

@@ -1,66 +1,14 @@
-/* The entry point of the library, and what fi_getinfo(3) tells. */
-#define _GNU_SOURCE /* dladdr */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptions of the endpoint (fi_getinfo(3)). */
+#include "../rx/bounce.h"
+#include "fi.h"
 
-#include "../core/domain.h"
-
-#include <dlfcn.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char NAME[] = "spin";
-/* Versions of libfabric append to its structures, and free or copy as many bytes as they know. */
+/* Newer versions of libfabric append to its structures, and free or copy as many bytes as they know. */
 enum { GROWTH = 256 };
-enum { QUEUE_SIZE = 1024 }; /* operations; a hint to programs, as nothing is limited by it */
-
-uint64_t tag_format(enum protocol protocol) { return protocol == PROTOCOL_SPIN ? UINT64_MAX >> 1 : UINT64_MAX; }
-
-size_t inject_size(const ptl_ni_limits_t *limits) {
-    return limits->max_volatile_size < INJECT_MAX ? limits->max_volatile_size : INJECT_MAX;
-}
-
-void complain(const char *format, ...) {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "spin-fi: rank %d: %s\n", spin_rank(), text);
-}
-
-int error_of(int return_code) {
-    switch (return_code) {
-    case PTL_OK: return 0;
-    case PTL_ARG_INVALID: return EINVAL;
-    case PTL_NO_SPACE:
-    case PTL_LIST_TOO_LONG:
-    case PTL_PT_FULL: return ENOSPC;
-    case PTL_IN_USE:
-    case PTL_PT_IN_USE: return EBUSY;
-    case PTL_INTERRUPTED:
-    case PTL_ABORTED: return EINTR;
-    default: return EIO;
-    }
-}
-
-ssize_t result_of(int return_code) {
-    return return_code == PTL_NO_SPACE || return_code == PTL_LIST_TOO_LONG ? -EAGAIN : -error_of(return_code);
-}
-
-int error_of_event(ptl_ni_fail_t failure) {
-    switch (failure) {
-    case PTL_NI_OK: return 0;
-    case PTL_NI_UNDELIVERABLE: return EHOSTUNREACH;
-    case PTL_NI_PERM_VIOLATION:
-    case PTL_NI_OP_VIOLATION: return EACCES;
-    case PTL_NI_NO_MATCH: return ENOMSG;
-    case PTL_NI_SEGV: return EFAULT;
-    case PTL_NI_DROPPED: return FI_ENOKEY;
-    case PTL_NI_PT_DISABLED: return FI_EOVERRUN;
-    default: return EIO;
-    }
-}
+enum { QUEUE_SIZE = 1024 }; /* operations; a hint to programs, because the provider has no limit */
 
 static void free_info(struct fi_info *info) {
     if (!info)
@@ -91,9 +39,9 @@ static struct fi_info *new_info(void) {
     info->domain_attr = calloc(1, sizeof *info->domain_attr + GROWTH);
     info->fabric_attr = calloc(1, sizeof *info->fabric_attr + GROWTH);
     if (info->fabric_attr)
-        info->fabric_attr->name = strdup(NAME);
+        info->fabric_attr->name = strdup(SPIN_NAME);
     if (info->domain_attr)
-        info->domain_attr->name = strdup(NAME);
+        info->domain_attr->name = strdup(SPIN_NAME);
     if (!info->tx_attr || !info->rx_attr || !info->ep_attr || !info->fabric_attr || !info->fabric_attr->name ||
         !info->domain_attr || !info->domain_attr->name) {
         free_info(info);
@@ -102,8 +50,8 @@ static struct fi_info *new_info(void) {
     return info;
 }
 
-/* Registration modes, from which the program chooses by its hints: offsets and keys of its own, or, only if it asks for no others,
- * virtual addresses and keys of the provider. */
+/* Returns the registration modes (fi_mr(3)). A program uses offsets and its own keys, unless its hints allow only FI_MR_BASIC: virtual addresses
+ * and keys of the provider. */
 static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     int basic = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     if (version >= FI_VERSION(1, 5))
@@ -113,6 +61,12 @@ static int registration(uint32_t version, const struct fi_domain_attr *hints) {
 
 /* ---- Capabilities --------------------------------------------------------------------------------------------------------------- */
 
+/* Capabilities of endpoints. Remote CQ data needs none. */
+#define SPIN_CAPS                                                                                                      \
+    (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_RECV | FI_SEND | FI_REMOTE_READ |               \
+     FI_REMOTE_WRITE | FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE | FI_DIRECTED_RECV)
+#define SPIN_OP_FLAGS                                                                                                  \
+    (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 #define DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MESSAGE_DIRECTIONS (FI_SEND | FI_RECV)
 #define RMA_DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -121,7 +75,8 @@ static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |            \
      FI_SOURCE | FI_DIRECTED_RECV)
 
-/* The capabilities of an endpoint for which a program asks: without directions of messages or of remote memory, all of them. */
+/* Returns the capabilities of an endpoint for a program that asks for `asked`. It gets all directions of messages, or of remote memory, unless it
+ * names some. */
 static uint64_t granted(uint64_t asked) {
     if (asked == 0)
         return SPIN_CAPS;
@@ -134,10 +89,10 @@ static uint64_t granted(uint64_t asked) {
 
 /* ---- Hints ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Whether the names, if both are given, differ. */
+/* Returns true if the program asks for another name. */
 static bool differs(const char *asked, const char *ours) { return asked && strcmp(asked, ours) != 0; }
 
-/* Why the endpoint that is described does not serve these hints, or NULL. */
+/* Returns NULL if the endpoint `ours` serves the hints, or the reason against it. */
 static const char *objection(const struct fi_info *hints, const struct fi_info *ours) {
     const struct fi_tx_attr *tx = hints->tx_attr;
     const struct fi_rx_attr *rx = hints->rx_attr;
@@ -167,7 +122,7 @@ static const char *objection(const struct fi_info *hints, const struct fi_info *
                rx->comp_order & ~ours->rx_attr->comp_order || rx->caps & ~(ours->rx_attr->caps | DOMAIN_CAPS) ||
                rx->iov_limit > IOV_LIMIT))
         return "receive flags, order, capabilities or limits";
-    if (domain && differs(domain->name, NAME))
+    if (domain && differs(domain->name, SPIN_NAME))
         return "domain name";
     if (domain && domain->caps & ~ours->domain_attr->caps)
         return "domain capabilities";
@@ -176,13 +131,14 @@ static const char *objection(const struct fi_info *hints, const struct fi_info *
         return "sizes of CQ data or keys";
     if (domain && (domain->data_progress == FI_PROGRESS_AUTO || domain->control_progress == FI_PROGRESS_AUTO))
         return "progress: only FI_PROGRESS_MANUAL";
-    if (hints->fabric_attr && differs(hints->fabric_attr->name, NAME))
+    if (hints->fabric_attr && differs(hints->fabric_attr->name, SPIN_NAME))
         return "fabric name";
     return NULL;
 }
 
-static void describe(struct fi_info *info, uint32_t version, const struct fi_info *hints,
-                     const ptl_ni_limits_t *limits) {
+/* Describes the endpoint for a program that asks by `hints`, or without any. */
+static void describe(struct fi_info *info, uint32_t version, const struct fi_info *hints, const struct card *card) {
+    const ptl_ni_limits_t *limits = &card->limits;
     const uint64_t order = FI_ORDER_STRICT | FI_ORDER_DATA | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
                            FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
                            FI_ORDER_ATOMIC_WAW;
@@ -194,7 +150,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
         .op_flags = SPIN_OP_FLAGS & ~FI_MULTI_RECV,
         .msg_order = order,
         .comp_order = FI_ORDER_NONE,
-        .inject_size = inject_size(limits),
+        .inject_size = spin_ofi_inject_size(limits),
         .size = QUEUE_SIZE,
         .iov_limit = IOV_LIMIT,
         .rma_iov_limit = 1,
@@ -216,7 +172,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
         .max_order_raw_size = limits->max_waw_ordered_size,
         .max_order_war_size = limits->max_war_ordered_size,
         .max_order_waw_size = limits->max_waw_ordered_size,
-        .mem_tag_format = tag_format(card_protocol(limits)),
+        .mem_tag_format = spin_ofi_tag_mask(card->protocol),
         .tx_ctx_cnt = 1,
         .rx_ctx_cnt = 1,
     };
@@ -234,13 +190,13 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
     domain->mr_iov_limit = IOV_LIMIT;
     domain->mr_cnt = (size_t)limits->max_entries / 2;
     domain->caps = DOMAIN_CAPS;
-    info->fabric_attr->prov_version = provider.version;
+    info->fabric_attr->prov_version = SPIN_VERSION;
     info->fabric_attr->api_version = version;
 }
 
 /* ---- fi_getinfo ----------------------------------------------------------------------------------------------------------------- */
 
-/* Narrows a description to the hints that it serves. */
+/* Restricts a description to the capabilities and flags in the hints. */
 static void narrow(struct fi_info *info, const struct fi_info *hints) {
     const struct fi_tx_attr *tx = hints->tx_attr;
     const struct fi_rx_attr *rx = hints->rx_attr;
@@ -263,20 +219,20 @@ static bool set_address(void **address, size_t *length, const void *name) {
     return true;
 }
 
-/* Writes the addresses of this process, and of the destination, which a host and a service, or the hints name. Returns an error number,
- * with the reason for the user. */
+/* Stores the addresses of this process and of the destination, which a host and a service, or the hints, name. Returns 0, or a
+ * positive error number with the reason for the user. */
 static int address(struct fi_info *info, const char *node, const char *service, uint64_t flags,
                    const struct fi_info *hints, ptl_process_t self, const char **why) {
     const bool is_source = flags & FI_SOURCE;
     struct host host = {0};
-    if ((node || service) && (*why = host_find(node, service, flags, &host)))
+    if ((node || service) && (*why = spin_ofi_host_find(node, service, flags, &host)))
         return ENODATA;
     if (is_source && host.names_rank && host.rank != self.phys.nid) {
         *why = "the source is the address of another rank";
         return ENODATA;
     }
-    const struct name own = first_name(self);
-    const struct name destination = first_name((ptl_process_t){.phys = {host.rank, self.phys.pid}});
+    const struct name own = spin_ofi_first_name(self);
+    const struct name destination = spin_ofi_first_name((ptl_process_t){.phys = {host.rank, self.phys.pid}});
     const void *to = NULL;
     if ((node || service) && !is_source)
         to = &destination;
@@ -287,26 +243,22 @@ static int address(struct fi_info *info, const char *node, const char *service, 
     return done ? 0 : ENOMEM;
 }
 
-static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
-                   struct fi_info **info) {
-    ptl_handle_ni_t ni;
-    ptl_ni_limits_t limits;
-    ptl_process_t self;
-    /* Outside of spinrun there is no card. */
-    if (!getenv("SPIN_RANK") || card_open(&ni, &limits) != 0)
+int spin_ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+                     const struct fi_info *hints, struct fi_info **info) {
+    struct card card;
+    /* Only ranks of spinrun have a card. */
+    if (!getenv("SPIN_RANK") || spin_ofi_card_open(&card) != 0)
         return -ENODATA;
-    int rc = error_of(PtlGetPhysId(ni, &self));
-    card_close(ni);
+    spin_ofi_card_close(&card);
     struct fi_info *ours = new_info();
     if (!ours)
         return -ENOMEM;
-    describe(ours, version, hints, &limits);
+    describe(ours, version, hints, &card);
     const char *why = hints ? objection(hints, ours) : NULL;
-    if (rc == 0)
-        rc = why ? ENODATA : address(ours, node, service, flags, hints, self, &why);
+    int rc = why ? ENODATA : address(ours, node, service, flags, hints, card.self, &why);
     if (rc != 0) {
         if (why && getenv("FI_LOG_LEVEL"))
-            complain("fi_getinfo: the card does not serve this: %s", why);
+            spin_ofi_complain("fi_getinfo: the card does not serve this: %s", why);
         free_info(ours);
         return -rc;
     }
@@ -316,36 +268,4 @@ static int getinfo(uint32_t version, const char *node, const char *service, uint
         ours->tx_attr->op_flags = ours->rx_attr->op_flags = 0;
     *info = ours;
     return 0;
-}
-
-static void cleanup(void) {}
-
-struct fi_provider provider = {
-    .version = FI_VERSION(1, 0),
-    .fi_version = FI_VERSION(1, 17),
-    .name = NAME,
-    .getinfo = getinfo,
-    .fabric = fabric_open,
-    .cleanup = cleanup,
-};
-
-/* The version of the library that the caller belongs to. It refuses providers of an older interface than the program asks for, and may
- * refuse newer ones. What this one uses has been the same since 1.17. */
-static uint32_t library_version(void *caller) {
-    Dl_info library;
-    if (!dladdr(caller, &library) || !library.dli_fname)
-        return provider.fi_version;
-    void *handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    uint32_t (*version)(void) = handle ? (uint32_t (*)(void))dlsym(handle, "fi_version") : NULL;
-    uint32_t result = version ? version() : provider.fi_version;
-    if (handle)
-        dlclose(handle);
-    return result;
-}
-
-/* libfabric calls it when it has loaded the library from FI_PROVIDER_PATH. */
-__attribute__((visibility("default"))) struct fi_provider *fi_prov_ini(void);
-struct fi_provider *fi_prov_ini(void) {
-    provider.fi_version = library_version(__builtin_return_address(0));
-    return &provider;
 }

@@ -1,16 +1,17 @@
-/* Long messages on a card with handlers (sPIN §5.1): a receive whose message is long gets it without its CPU.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long messages on a card with handlers (sPIN §5.1): the card gets the long message of a receive without the CPU.
  *
- * The paper's protocol sends the first part of a long message with its announcement. Ours does not: the get leaves at the same time with
- * and without it, the part arrives before the rest either way, and a receive that is posted too late would have to copy it. */
-#include "../base/wire.h"
+ * The paper's protocol sends the first part of a long message with its announcement. Ours does not: the get leaves at the same time
+ * either way, the part arrives before the rest, and a receive that is posted too late would have to copy it. */
+#include "handlers.h"
 
 #define SPIN_NO_SHORT_NAMES
 #include <spin.h>
 
-/* Header handler: gets a long message; its announcement and short messages are the card's. */
-__handler int ofi_header(const ptl_header_t h, void *state) {
+/* Gets a long message. The card delivers short messages and the announcement itself. */
+__handler int spin_ofi_header(const ptl_header_t h, void *state) {
     const struct receive_state *s = state;
-    /* A get goes to the portal table entry of the receive. An endpoint with another one is left to the CPU. */
+    /* The handler's get uses the portal table entry of the receive. The CPU fetches from another one. */
     if (!(h.hdr_data & HEADER_IS_LONG) || LONG_PT(h.offset) != s->pt)
         return PTL_HANDLER_PROCEED;
     uint64_t total = LONG_TOTAL(h.offset), length = total < s->room ? total : s->room;
@@ -19,4 +20,4 @@ __handler int ofi_header(const ptl_header_t h, void *state) {
     return failed ? PTL_HANDLER_FAIL : PTL_HANDLER_PROCEED;
 }
 
-const ptl_header_handler_t ofi_header_handler = ofi_header;
+const ptl_header_handler_t spin_ofi_header_handler = spin_ofi_header;
