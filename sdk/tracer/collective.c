@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collective calls. One function records all calls of a kind. */
 #include "trace.h"
 
-/* Counts for all ranks, of either type; if all are zero, there are none. */
+/* Counts for all ranks, of either type. Two NULL pointers mean a call without counts. */
 struct counts {
     const int *small;
     const MPI_Count *large;
@@ -11,7 +12,7 @@ static int64_t count_of(struct counts counts, int index) {
     return counts.large ? (int64_t)counts.large[index] : counts.small[index];
 }
 
-/* Begins the record of a collective. The record of a persistent one is made now, and written when it is started. */
+/* Begins the record of a collective. The request of a persistent one keeps its record until a start. */
 static struct spt_comm *begin(int kind, MPI_Comm comm, struct spt_how how) {
     struct spt_comm *known = spt_comm_of(comm);
     if (how.persistent) {
@@ -41,7 +42,7 @@ static void put_root(const struct spt_comm *comm, int root) {
     spt_put(root == MPI_ROOT ? 0 : root == MPI_PROC_NULL ? (uint64_t)comm->size + 1 : (uint64_t)root + 1);
 }
 
-/* Sizes for or from each peer; the datatypes are one for all, or one for each. */
+/* Puts the bytes for or from each peer. `types` has a datatype for each; without it `type` is that of all. */
 static void put_sizes(int count, struct counts counts, MPI_Datatype type, const MPI_Datatype *types) {
     spt_put((uint64_t)count);
     for (int peer = 0; peer < count; peer++)
@@ -111,7 +112,7 @@ static void note_alltoallv(const void *out, struct counts send_counts, MPI_Datat
     end(how);
 }
 
-/* Bytes for or from each neighbour: `counts` times `type`, or `types`, or `all` to each. */
+/* Puts the bytes for or from each neighbour: `counts` times `types` or `type`, or `all` for each. */
 static void put_neighbors(const struct spt_neighbors *neighbors, uint64_t all, struct counts counts, MPI_Datatype type,
                           const MPI_Datatype *types) {
     bool has_counts = counts.small || counts.large;
@@ -153,8 +154,8 @@ static void note_neighbor(uint64_t out, struct counts send_counts, MPI_Datatype 
 #define PERSISTENT(Name, Parameters, Arguments, note)
 #endif
 
-/* The blocking, the non-blocking and the persistent call of a collective; `note` records it, and `how` says which it
- * is. */
+/* Defines the blocking, the non-blocking and the persistent call of a collective. `note` records it, with its
+ * variant in `how`. */
 #define COLLECTIVE_CALLS(Blocking, Nonblocking, Persistent, Parameters, Arguments, note)                               \
     SPT_API int Blocking(UNPACK Parameters) {                                                                          \
         const struct spt_how how = SPT_BLOCKING;                                                                       \
@@ -176,7 +177,7 @@ static void note_neighbor(uint64_t out, struct counts send_counts, MPI_Datatype 
 
 COLLECTIVE_CALLS(MPI_Barrier, MPI_Ibarrier, MPI_Barrier_init, (MPI_Comm comm), (comm), spt_note_barrier(comm, how))
 
-/* All other collectives have counts. */
+/* ---- Collectives with counts ---- */
 
 #define COUNT int
 #define PLACE int

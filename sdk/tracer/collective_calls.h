@@ -1,5 +1,6 @@
-/* Collective calls with counts; collective.c includes this for each type of counts. COUNT and PLACE are the types of
- * counts and displacements, COUNTS() passes counts on, COLLECTIVE() makes the calls of a name. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collective calls with counts. collective.c includes this file for each type of counts: COUNT and PLACE are the
+ * types of counts and displacements, COUNTS() passes counts on, COLLECTIVE() defines the calls of a name. */
 
 COLLECTIVE(Bcast, Ibcast, (void *buffer, COUNT count, MPI_Datatype type, int root, MPI_Comm comm),
            (buffer, count, type, root, comm),
@@ -34,7 +35,7 @@ COLLECTIVE(Allgather, Iallgather, (EVEN_PARAMETERS, MPI_Comm comm), (EVEN_ARGUME
            note_plain(SPT_ALLGATHER, RECEIVED, comm, how))
 COLLECTIVE(Alltoall, Ialltoall, (EVEN_PARAMETERS, MPI_Comm comm), (EVEN_ARGUMENTS, comm),
            note_plain(SPT_ALLTOALL, RECEIVED, comm, how))
-/* At the root its own side counts, as the other may be MPI_IN_PLACE; with MPI_PROC_NULL nothing counts. */
+/* The root counts its own side, because the other may be MPI_IN_PLACE. A rank with MPI_PROC_NULL counts nothing. */
 #define OF_ROOT(at_root, elsewhere) (is_root(root, comm) ? (at_root) : root == MPI_PROC_NULL ? 0 : (elsewhere))
 
 COLLECTIVE(Gather, Igather, (EVEN_PARAMETERS, int root, MPI_Comm comm), (EVEN_ARGUMENTS, root, comm),

@@ -1,7 +1,9 @@
-/* Calls that make communicators. All of them synchronise: each is recorded as a barrier. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that make communicators. Each synchronizes, so its record is a barrier. */
 #include "trace.h"
 
-/* `through` is the communicator whose processes all take part; the new one is recorded if it is not MPI_COMM_NULL. */
+/* Records the new communicator, unless it is MPI_COMM_NULL, and a barrier of `through`, whose processes all take
+ * part. */
 static void note_new(MPI_Comm through, MPI_Comm made) {
     if (made != MPI_COMM_NULL)
         spt_comm_of(made);
@@ -51,7 +53,7 @@ CREATES(Intercomm_create_from_groups,
         (local, leader, remote, remote_leader, tag, info, handler), *made)
 #endif
 
-/* Records a barrier that has been started; the communicator exists when it is over, but all ranks number it now. */
+/* Records the start of a barrier. The communicator exists after its end, but all ranks number it now. */
 static void note_idup(MPI_Comm comm, MPI_Comm *made, const MPI_Request *request) {
     struct spt_comm *copy = spt_comm_like(comm);
     spt_note_barrier(comm, (struct spt_how){request, false});

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that complete requests. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "trace.h"
 
-/* Numbers of requests and statuses of one call; each thread reuses its own. */
+/* Numbers of requests and statuses of one call. Each thread reuses its memory. */
 static __thread struct {
     int *numbers;
     MPI_Status *statuses;
     int capacity;
 } scratch;
 
-/* Stores the numbers of the requests, which do not exist after the call. */
+/* Returns the numbers of the requests, which do not exist after the call. They are valid until the next call. */
 static const int *numbers_of(int count, const MPI_Request *requests) {
     if (count >= scratch.capacity) {
         scratch.capacity = 2 * count + 8;
@@ -52,8 +53,8 @@ static void complete(int number, const MPI_Status *status) {
         spt_request_delete(number);
 }
 
-/* Notes that requests `indices` of a call (all if there are none) are complete; status `i` is that of the i-th of them.
- * */
+/* Records the completion of `count` requests of a call: those with these indices, or all for NULL. Status `i`
+ * belongs to the i-th. */
 static void note_completed(int count, const int *indices, const int *numbers, const MPI_Status *statuses) {
     int known = 0;
     for (int index = 0; index < count; index++)

@@ -1,16 +1,24 @@
-/* Start and end, and the calls that are only named: a schedule made from the trace does not contain them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start and end, and calls that a trace only names: a schedule made from it does not contain them. */
 #include <stdio.h>
 
 #include "trace.h"
 
+static void start(void) {
+    if (spt_open()) {
+        spt_handles_start();
+        spt_run();
+    }
+}
+
 SPT_API int MPI_Init(int *argc, char ***argv) {
     int result = PMPI_Init(argc, argv);
     if (result == MPI_SUCCESS)
-        spt_start();
+        start();
     return result;
 }
 
-/* Concurrent records of several threads would have no order that a schedule could keep. */
+/* A schedule needs an order of the records, which concurrent threads do not have. */
 SPT_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     bool lowered = required == MPI_THREAD_MULTIPLE;
     int result = PMPI_Init_thread(argc, argv, lowered ? MPI_THREAD_SERIALIZED : required, provided);
@@ -22,7 +30,7 @@ SPT_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (lowered && rank == 0)
         fprintf(stderr, "spintrace: MPI_THREAD_MULTIPLE cannot be traced; the program gets MPI_THREAD_SERIALIZED\n");
-    spt_start();
+    start();
     return result;
 }
 
@@ -90,7 +98,7 @@ OTHER(Comm_accept, (const char *port, MPI_Info info, int root, MPI_Comm comm, MP
 OTHER(Comm_connect, (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made),
       (port, info, root, comm, made))
 
-/* ---- files: collective access ---- */
+/* ---- Files: collective access ---- */
 
 #define COUNT int
 #define MPI(name) name

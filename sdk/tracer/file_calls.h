@@ -1,5 +1,6 @@
-/* Collective access to files; environment.c includes this for each type of counts. COUNT is the type, MPI(name) the
- * function. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collective access to files. environment.c includes this file for each type of counts: COUNT is the type, MPI(name)
+ * the function. */
 
 #define PASTED_OTHER(...) OTHER(__VA_ARGS__)
 

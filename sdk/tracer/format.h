@@ -1,5 +1,6 @@
-/* The trace file of one rank, `rank-N.spintrace`. docs/goal.md ("MPI traces") says the same in prose; crates/system/mpi-trace reads
- * it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trace file of one rank, `rank-N.spintrace`. docs/goal.md ("MPI traces") has the same in prose; the importer of
+ * `spinkit goal import` reads it.
  *
  *   file    = magic blocks
  *   magic   = "SPINTRC1"
@@ -17,12 +18,12 @@
  *
  *   peer    = 0 any source | 1 + rank in MPI_COMM_WORLD
  *   tag     = 0 any tag | 1 + tag
- *   actual  = peer tag of the message received, only after a `peer` or `tag` that is 0; as the field before it, a `peer`
- *             of 0 says that it is not known
+ *   actual  = peer tag of the message received, only after a `peer` or `tag` that is 0; a `peer` of 0 in it means that
+ *             the message is not known
  *   comm    = number given by a COMM record of this file; 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF
  *   request = number of an open request; free again for others when completed
  *   root    = 1 + rank in the communicator; of an intercommunicator: 0 this rank | 1 + rank in the remote group | 1 + size
- *             of that: none, this rank has no part
+ *             of the remote group: none, this rank takes no part
  *   sizes   = count, then one number of bytes for each
  */
 #ifndef SPINTRACE_FORMAT_H
@@ -43,7 +44,7 @@ enum {
     SPT_IRECV = 19,     /* comm peer tag bytes request */
     SPT_SENDRECV = 20,  /* comm, peer tag bytes of the send, peer tag bytes [actual] of the receive */
     SPT_WAIT = 21,      /* count, and for each: request * 4 + 1 if it was cancelled + 2 if `actual` follows, [actual] */
-    SPT_FREE = 22,      /* request: nobody will wait for it */
+    SPT_FREE = 22,      /* request: no call waits for it */
     SPT_ISENDRECV = 23, /* comm, peer tag bytes of the send, peer tag bytes of the receive, request */
 
     /* Collective calls: comm [request, with SPT_NONBLOCKING], then: */
@@ -65,7 +66,7 @@ enum {
     SPT_REDUCE_SCATTER = 47,       /* sizes */
     SPT_NEIGHBOR = 48,             /* for sends and then for receives: count, and for each peer bytes */
 
-    /* One-sided calls. A window has a number as if it were a communicator, and a COMM record before that of its making.
+    /* One-sided calls. A window has a number as a communicator does, and a COMM record before its WIN_CREATE.
      * group as in COMM; peer here is 1 + rank in MPI_COMM_WORLD, or 0 for all ranks of the window. */
     SPT_RMA = 50, /* comm [request, with SPT_NONBLOCKING] peer, bytes to it, 0 if nothing comes back | 1 + bytes back */
     SPT_WIN_CREATE = 51,      /* comm */

@@ -1,11 +1,12 @@
-/* Calls in Fortran that do not call those in C by themselves. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fortran routines that do not call those in C. */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN
 #include <stdlib.h>
 #include <string.h>
 
-/* Variables whose addresses stand for constants. */
+/* Variables with addresses that stand for constants. */
 #ifdef OPEN_MPI
 extern int mpi_fortran_bottom_ __attribute__((weak));
 extern int mpi_fortran_in_place_ __attribute__((weak));
@@ -29,7 +30,7 @@ static bool ignored(const F *status) {
 }
 #endif
 
-/* Integers of a status; in MPICH it is the same as in C. */
+/* Integers of a status. MPICH has the same status in C and Fortran. */
 #define STATUS_SIZE (sizeof(MPI_Status) / sizeof(F))
 
 void spt_fortran_give(const MPI_Status *status, F *to) {
@@ -50,7 +51,7 @@ char *spt_fortran_text(const char *text, size_t length) {
     return copy;
 }
 
-/* ---- environment ---- */
+/* ---- Environment ---- */
 
 FORTRAN(init, INIT, (F * e), {
     int result = MPI_Init(NULL, NULL);
@@ -66,7 +67,7 @@ FORTRAN(finalize, FINALIZE, (F * e), {
 })
 CALL(abort, ABORT, (F * c, F *status), MPI_Abort(C(c), *status))
 
-/* ---- point-to-point ---- */
+/* ---- Point-to-point ---- */
 
 #define MESSAGE void *b, F *n, F *t, F *peer, F *tag, F *c
 #define MESSAGE_C at(b), *n, T(t), *peer, *tag, C(c)
@@ -150,9 +151,9 @@ FORTRAN(imrecv, IMRECV, (void *b, F *n, F *t, F *m, F *r, F *e), {
         *e = result;
 })
 
-/* ---- requests ---- */
+/* ---- Requests ---- */
 
-/* Arrays of requests in C and of statuses for them, which `finish` releases. */
+/* Arrays of requests in C and of their statuses. `finish` frees them. */
 struct several {
     int count;
     MPI_Request *requests;
@@ -241,7 +242,7 @@ MAKES(isendrecv, ISENDRECV, (void *out, F *n, F *t, F *to, F *tag, void *in, F *
 MAKES(isendrecv_replace, ISENDRECV_REPLACE, (void *b, F *n, F *t, F *to, F *tag, F *from, F *tag2, F *c), Request,
       MPI_Isendrecv_replace(at(b), *n, T(t), *to, *tag, *from, *tag2, C(c), &fresh))
 
-/* ---- partitions ---- */
+/* ---- Partitions ---- */
 
 MAKES(psend_init, PSEND_INIT, (void *b, F *parts, MPI_Count *n, F *t, F *to, F *tag, F *c, F *info), Request,
       MPI_Psend_init(at(b), *parts, *n, T(t), *to, *tag, C(c), I(info), &fresh))

@@ -1,5 +1,7 @@
-/* Converts Fortran routines to C calls: all routines of Open MPI, which do not call those in C, and MPICH's routines of
-* `use mpi_f08` without buffers, which bypass them. (MPICH's with buffers have other names, and do call them.) */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fortran routines that call the C functions of the tracer: all routines of Open MPI, and MPICH's routines of `use
+ * mpi_f08` without buffers. Neither calls the C functions of MPI. MPICH's routines with buffers have other names,
+ * and call them. */
 #ifndef SPINTRACE_FORTRAN_H
 #define SPINTRACE_FORTRAN_H
 
@@ -14,7 +16,7 @@
 typedef MPI_Fint F;
 
 #ifdef OPEN_MPI
-/* The names that Fortran compilers generate, and that of `use mpi_f08`. */
+/* Names that Fortran compilers generate, and the name of `use mpi_f08`. */
 #define ALIAS(name, other) SPT_API extern __typeof__(name) other __attribute__((alias(#name)));
 #define FORTRAN(lower, UPPER, Parameters, ...)                                                                         \
     SPT_API void mpi_##lower Parameters;                                                                               \
@@ -28,7 +30,7 @@ typedef MPI_Fint F;
 
 #define UNPACK(...) __VA_ARGS__
 
-/* A routine that is one C call; `e` is its last parameter, which `use mpi_f08` may leave out. */
+/* Defines a routine that is one C call. Its last parameter is `e`, which `use mpi_f08` may leave out. */
 #define CALL(lower, UPPER, Parameters, call)                                                                           \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * e), {                                                                \
         int result = call;                                                                                             \
@@ -36,7 +38,7 @@ typedef MPI_Fint F;
             *e = result;                                                                                               \
     })
 
-/* As above, for a call that creates a handle, which is the last parameter before `e`. */
+/* Defines such a routine for a call that creates a handle, the last parameter before `e`. */
 #define MAKES(lower, UPPER, Parameters, Type, call)                                                                    \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * made, F * e), {                                                      \
         MPI_##Type fresh;                                                                                              \
@@ -47,14 +49,14 @@ typedef MPI_Fint F;
             *e = result;                                                                                               \
     })
 
-/* The address of a buffer; variables stand for MPI_BOTTOM and MPI_IN_PLACE. */
+/* Returns the address of a buffer in C. Variables of Fortran stand for MPI_BOTTOM and MPI_IN_PLACE. */
 void *spt_fortran_at(void *address);
 #define at spt_fortran_at
 
-/* Copies a status back, unless it is ignored. */
+/* Copies a status to Fortran, unless the caller ignores it. */
 void spt_fortran_give(const MPI_Status *status, F *to);
 
-/* A routine that fills in a status. */
+/* Defines a routine that fills in a status. */
 #define WITH_STATUS(lower, UPPER, Parameters, call)                                                                    \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * s, F * e), {                                                         \
         MPI_Status status;                                                                                             \
@@ -65,7 +67,7 @@ void spt_fortran_give(const MPI_Status *status, F *to);
             *e = result;                                                                                               \
     })
 
-/* A copy of a string that is padded with spaces; its length is the last argument. */
+/* Returns a copy of a string of `length` bytes without the spaces at its end. The caller frees it. */
 char *spt_fortran_text(const char *text, size_t length);
 
 #define C(comm) PMPI_Comm_f2c(*(comm))

@@ -1,4 +1,5 @@
-/* Collective calls and the creation of communicators in Fortran; fortran.c says when they are used. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collective calls and the creation of communicators in Fortran (see fortran.h). */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN
@@ -57,9 +58,9 @@ COLLECTIVE(neighbor_allgatherv, NEIGHBOR_ALLGATHERV, Neighbor_allgatherv, Ineigh
            (TO_V_C, C(c)))
 COLLECTIVE(neighbor_alltoallv, NEIGHBOR_ALLTOALLV, Neighbor_alltoallv, Ineighbor_alltoallv, (V), (V_C))
 
-/* ---- collectives with datatypes of their own for each peer ---- */
+/* ---- Collectives with datatypes of their own for each peer ---- */
 
-/* The datatypes to send, and from the `*received`-th on those to receive. */
+/* Returns the datatypes to send, followed from index `*received` by those to receive. */
 static MPI_Datatype *types_of(F *c, bool of_neighbors, bool in_place, const F *send, const F *recv, int *received) {
     int sent, count, is_inter;
     if (of_neighbors) {
@@ -78,7 +79,7 @@ static MPI_Datatype *types_of(F *c, bool of_neighbors, bool in_place, const F *s
     return all;
 }
 
-/* A call with a request reads its datatypes until it is complete. */
+/* A call with a request reads its datatypes until the request is complete. */
 static void keep(MPI_Datatype *types, int result, MPI_Request request, F *made) {
     int number = result == MPI_SUCCESS ? spt_request_find(request) : -1;
     if (result == MPI_SUCCESS)
@@ -121,9 +122,9 @@ TYPED_LATER(neighbor_alltoallw_init, NEIGHBOR_ALLTOALLW_INIT, true, (TYPED(MPI_A
             MPI_Neighbor_alltoallw_init(TYPED_C, I(info), &request))
 #endif
 
-/* ---- communicators ---- */
+/* ---- Communicators ---- */
 
-/* Variables whose addresses stand for constants; MPICH uses the names of gfortran. */
+/* Variables with addresses that stand for constants. MPICH uses the names of gfortran. */
 #ifdef OPEN_MPI
 #define UNWEIGHTED mpi_fortran_unweighted_
 #define WEIGHTS_EMPTY mpi_fortran_weights_empty_
@@ -180,7 +181,7 @@ MAKES(intercomm_create, INTERCOMM_CREATE, (F * c, F *leader, F *peers, F *remote
       MPI_Intercomm_create(C(c), *leader, C(peers), *remote, *tag, &fresh))
 MAKES(intercomm_merge, INTERCOMM_MERGE, (F * c, F *high), Comm, MPI_Intercomm_merge(C(c), *high != 0, &fresh))
 
-/* The C call writes the communicator to this place until it is complete. */
+/* The C call may write the communicator to this place until its request is complete. */
 #define MAKES_LATER(lower, UPPER, Parameters, call)                                                                    \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * made, F * r, F * e), {                                               \
         MPI_Request request;                                                                                           \

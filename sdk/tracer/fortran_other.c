@@ -1,4 +1,5 @@
-/* Calls in Fortran that are named and not recorded: collective ones on files, and those that create processes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fortran calls that a trace only names: collective ones on files, and those that create processes. */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN

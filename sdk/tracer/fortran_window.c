@@ -1,16 +1,17 @@
-/* One-sided calls in Fortran; fortran.c says when they are used. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided calls in Fortran (see fortran.h). */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN
 
-/* ---- windows ---- */
+/* ---- Windows ---- */
 
 MAKES(win_create, WIN_CREATE, (void *b, MPI_Aint *size, F *unit, F *info, F *c), Win,
       MPI_Win_create(at(b), *size, *unit, I(info), C(c), &fresh))
 MAKES(win_create_dynamic, WIN_CREATE_DYNAMIC, (F * info, F *c), Win, MPI_Win_create_dynamic(I(info), C(c), &fresh))
 
-/* The memory's address is an integer or a C pointer; the variant with a pointer has another name, except in `mpi_f08`.
- * */
+/* The address of the memory is an integer or a C pointer. The variant with a pointer has another name, except in
+ * `mpi_f08`. */
 #define ALLOCATES(lower, UPPER, Name)                                                                                  \
     MAKES(lower, UPPER, (MPI_Aint * size, F * unit, F * info, F * c, void *memory), Win,                               \
           Name(*size, *unit, I(info), C(c), memory, &fresh))
@@ -19,7 +20,7 @@ ALLOCATES(win_allocate_cptr, WIN_ALLOCATE_CPTR, MPI_Win_allocate)
 ALLOCATES(win_allocate_shared, WIN_ALLOCATE_SHARED, MPI_Win_allocate_shared)
 ALLOCATES(win_allocate_shared_cptr, WIN_ALLOCATE_SHARED_CPTR, MPI_Win_allocate_shared)
 
-/* These exist where MPICH has them with a unit of more than 32 bits. */
+/* Variants with a unit of more than 32 bits, as far as MPICH has them. */
 #if !defined OPEN_MPI && SPT_HAS_LARGE_COUNTS
 #define ALLOCATES_LARGE(lower, Name)                                                                                   \
     SPT_API void mpi_##lower##_f08_large_(MPI_Aint *size, MPI_Aint *unit, F *info, F *c, void *memory, F *made, F *e); \
@@ -44,7 +45,7 @@ FORTRAN(win_free, WIN_FREE, (F * w, F *e), {
         *e = result;
 })
 
-/* ---- epochs ---- */
+/* ---- Epochs ---- */
 
 CALL(win_fence, WIN_FENCE, (F * mode, F *w), MPI_Win_fence(*mode, W(w)))
 CALL(win_post, WIN_POST, (F * group, F *mode, F *w), MPI_Win_post(G(group), *mode, W(w)))
@@ -61,7 +62,7 @@ CALL(win_flush_all, WIN_FLUSH_ALL, (F * w), MPI_Win_flush_all(W(w)))
 CALL(win_flush_local, WIN_FLUSH_LOCAL, (F * rank, F *w), MPI_Win_flush_local(*rank, W(w)))
 CALL(win_flush_local_all, WIN_FLUSH_LOCAL_ALL, (F * w), MPI_Win_flush_local_all(W(w)))
 
-/* ---- accesses ---- */
+/* ---- Accesses ---- */
 
 #define ACCESS(lower, UPPER, Name, Rname, Parameters, Arguments)                                                       \
     CALL(lower, UPPER, (UNPACK Parameters, F * w), MPI_##Name(UNPACK Arguments, W(w)))                                 \

@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communicators and requests. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace.h"
 
-/* ---- communicators: each carries its description as an attribute ---- */
+/* ---- Communicators: each has its description as an attribute ---- */
 
 static int keyval = MPI_KEYVAL_INVALID;
 static uint64_t comms;
@@ -25,7 +27,7 @@ static int freed(MPI_Comm comm, int of, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
-/* Ranks of a group in MPI_COMM_WORLD. */
+/* Returns the ranks of a group in MPI_COMM_WORLD, -1 for a process outside of it. The caller frees them. */
 static int *translate(MPI_Group group, int *size) {
     PMPI_Group_size(group, size);
     int *own = spt_allocate((size_t)*size, sizeof *own), *world = spt_allocate((size_t)*size, sizeof *world);
@@ -39,7 +41,7 @@ static int *translate(MPI_Group group, int *size) {
     return world;
 }
 
-/* Length of the run with constant stride that starts at `from`. */
+/* Returns the length of the run with constant stride that starts at `from`. */
 static int run_length(const int *ranks, int from, int size) {
     int end = from + 1;
     while (end < size && ranks[end] - ranks[end - 1] == ranks[from + 1] - ranks[from])
@@ -144,7 +146,7 @@ void spt_count_neighbors(MPI_Comm comm, int *in, int *out) {
     }
 }
 
-/* The order of the neighbours is that of MPI 4.1 §8.6. */
+/* Order of neighbours: MPI 4.1 §8.6. */
 void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
     int topology, in, out;
     if (known->has_neighbors)
@@ -172,16 +174,16 @@ void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
     free(targets);
 }
 
-/* ---- requests: a hash table from handles to numbered entries ----
+/* ---- Requests: a hash table from handles to numbered entries ----
  *
- * MPICH gives the same handle to all sends that were complete at once, so a handle may occur more than once. */
+ * MPICH gives the same handle to all sends that complete at once, so a handle may occur more than once. */
 
 static struct spt_request *entries;
 static int *buckets; /* first entry of each, -1 for none */
 static int capacity; /* of both; a power of two */
 static int free_entry = -1;
 
-/* Handles are numbers or pointers; those of messages are distinguished from those of requests. */
+/* Handles are numbers or pointers. Inverted bits distinguish handles of messages from those of requests. */
 static uint64_t key_of_request(MPI_Request request) {
     uint64_t bits = 0;
     memcpy(&bits, &request, sizeof request);

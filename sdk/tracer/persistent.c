@@ -1,4 +1,5 @@
-/* Persistent requests: their messages and collectives are recorded when they are started. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Persistent requests. Each start records their message or collective. */
 #include "trace.h"
 
 struct spt_request *spt_keep(int kind, MPI_Comm comm, const MPI_Request *request) {
@@ -78,7 +79,7 @@ SPT_API int MPI_Startall(int count, MPI_Request requests[]) {
 }
 
 #if SPT_HAS_MPI_4
-/* A partitioned message is one message, sent when its last part is ready. */
+/* A partitioned message is one message, which the last part that is ready sends. */
 SPT_API int MPI_Psend_init(const void *buffer, int parts, MPI_Count count, MPI_Datatype type, int to, int tag,
                            MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spt_enter();
@@ -123,7 +124,7 @@ SPT_API int MPI_Pready_range(int low, int high, MPI_Request request) {
     return result;
 }
 
-/* Some versions lack the const of the standard, so this one has a name of its own. */
+/* Some versions of mpi.h lack the const of the standard, so an alias exports the function. */
 __attribute__((used)) static int pready_list(int count, const int parts[], MPI_Request request) {
     spt_enter();
     int result = PMPI_Pready_list(count, (void *)parts, request);

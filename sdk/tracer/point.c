@@ -1,38 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Point-to-point calls. */
-#include <stddef.h>
-
 #include "trace.h"
 
-uint64_t spt_bytes(int64_t count, MPI_Datatype type) {
-    MPI_Count size;
-    /* MPI_DATATYPE_NULL is permitted with a count of 0. */
-    if (count == 0)
-        return 0;
-    PMPI_Type_size_x(type, &size);
-    return (uint64_t)count * (uint64_t)size;
-}
-
-void spt_put_envelope(int peer, int tag) {
-    spt_put((uint64_t)(peer + 1));
-    spt_put(tag == MPI_ANY_TAG ? 0 : (uint64_t)tag + 1);
-}
-
-void spt_put_actual(const struct spt_comm *comm, const MPI_Status *status) {
-    spt_put_envelope(spt_world(comm, status->MPI_SOURCE), status->MPI_TAG);
-}
-
-bool spt_is_wild(int from, int tag) { return from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG; }
-
-int spt_sender(const struct spt_comm *comm, int from) { return from == MPI_ANY_SOURCE ? -1 : spt_world(comm, from); }
-
-/* Number of an active request. */
+/* Returns the number of a new active request. */
 static int new_request(const MPI_Request *handle) {
     int number = spt_request_new(*handle);
     spt_request(number)->active = true;
     return number;
 }
 
-void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, const MPI_Request *request) {
+static void note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, const MPI_Request *request) {
     struct spt_comm *known = spt_comm_of(comm);
     if (spt_world(known, to) < 0)
         return;
@@ -50,7 +27,7 @@ static void refer(struct spt_request *request, struct spt_comm *comm) {
     comm->references++;
 }
 
-/* Number of the request of a receive. */
+/* Returns the number of the new request of a receive. */
 static int new_recv(const MPI_Request *request, struct spt_comm *comm, int from, int tag) {
     int number = new_request(request);
     struct spt_request *entry = spt_request(number);
@@ -60,8 +37,8 @@ static int new_recv(const MPI_Request *request, struct spt_comm *comm, int from,
     return number;
 }
 
-void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, const MPI_Request *request,
-                   const MPI_Status *status) {
+static void note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, const MPI_Request *request,
+                      const MPI_Status *status) {
     struct spt_comm *known = spt_comm_of(comm);
     if (from != MPI_ANY_SOURCE && spt_world(known, from) < 0)
         return;
@@ -76,17 +53,17 @@ void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, c
     spt_commit();
 }
 
-/* Records both halves; only one remains if the other's peer is MPI_PROC_NULL. */
+/* Records both halves, or one if the peer of the other is MPI_PROC_NULL. */
 static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received, int from, int recv_tag, MPI_Comm comm,
                           const MPI_Request *request, const MPI_Status *status) {
     struct spt_comm *known = spt_comm_of(comm);
     bool sends = spt_world(known, to) >= 0, receives = from == MPI_ANY_SOURCE || spt_world(known, from) >= 0;
     if (!sends) {
-        spt_note_recv(request ? SPT_IRECV : SPT_RECV, received, from, recv_tag, comm, request, status);
+        note_recv(request ? SPT_IRECV : SPT_RECV, received, from, recv_tag, comm, request, status);
         return;
     }
     if (!receives) {
-        spt_note_send(request ? SPT_ISEND : SPT_SEND, sent, to, send_tag, comm, request);
+        note_send(request ? SPT_ISEND : SPT_SEND, sent, to, send_tag, comm, request);
         return;
     }
     spt_begin(request ? SPT_ISENDRECV : SPT_SENDRECV);
@@ -98,7 +75,7 @@ static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received
     if (request) {
         int number = new_recv(request, known, from, recv_tag);
 #ifdef MPICH_VERSION
-        /* Up to MPICH 5.0 the status does not say what was received, so the wildcard is kept. */
+        /* The status of MPICH up to 5.0 lacks source and tag, so the record keeps the wildcard. */
         spt_request(number)->wild = false;
 #endif
         spt_put((uint64_t)number);
@@ -108,9 +85,9 @@ static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received
     spt_commit();
 }
 
-/* ---- probes: a schedule has none, the receive that follows waits for the message ---- */
+/* ---- Probes. A schedule has none: the receive that follows waits for the message. ---- */
 
-/* Only the time of the call counts. */
+/* Counts only the time of the call. */
 static int left(int result) {
     spt_leave(result);
     return result;
@@ -126,7 +103,7 @@ SPT_API int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *
     return left(PMPI_Iprobe(from, tag, comm, flag, status));
 }
 
-/* A matched message is stored among the requests, because the later receive is known now. */
+/* Stores a matched message among the requests. Its receive is known now. */
 static void matched(MPI_Message message, MPI_Comm comm, const MPI_Status *status) {
     if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC)
         return;
@@ -171,7 +148,7 @@ static void note_matched(int kind, int number, uint64_t bytes, const MPI_Request
     spt_commit();
 }
 
-/* ---- calls with counts ---- */
+/* ---- Calls with counts ---- */
 
 #define COUNT int
 #define MPI(name) MPI_##name

@@ -1,12 +1,13 @@
-/* Point-to-point calls with a count; point.c includes this for each type of counts. COUNT is the type, MPI(name) and
- * PMPI(name) are the functions. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Point-to-point calls with a count. point.c includes this file for each type of counts: COUNT is the type,
+ * MPI(name) and PMPI(name) are the functions. */
 
 #define BLOCKING_SEND(Name)                                                                                            \
     SPT_API int MPI(Name)(const void *buffer, COUNT count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {        \
         spt_enter();                                                                                                   \
         int result = PMPI(Name)(buffer, count, type, to, tag, comm);                                                   \
         if (spt_leave(result))                                                                                         \
-            spt_note_send(SPT_SEND, spt_bytes(count, type), to, tag, comm, NULL);                                      \
+            note_send(SPT_SEND, spt_bytes(count, type), to, tag, comm, NULL);                                          \
         return result;                                                                                                 \
     }
 
@@ -21,7 +22,7 @@ BLOCKING_SEND(Rsend)
         spt_enter();                                                                                                   \
         int result = PMPI(Name)(buffer, count, type, to, tag, comm, request);                                          \
         if (spt_leave(result))                                                                                         \
-            spt_note_send(SPT_ISEND, spt_bytes(count, type), to, tag, comm, request);                                  \
+            note_send(SPT_ISEND, spt_bytes(count, type), to, tag, comm, request);                                      \
         return result;                                                                                                 \
     }
 
@@ -36,7 +37,7 @@ SPT_API int MPI(Recv)(void *buffer, COUNT count, MPI_Datatype type, int from, in
     spt_enter();
     int result = PMPI(Recv)(buffer, count, type, from, tag, comm, used);
     if (spt_leave(result))
-        spt_note_recv(SPT_RECV, spt_bytes(count, type), from, tag, comm, NULL, used);
+        note_recv(SPT_RECV, spt_bytes(count, type), from, tag, comm, NULL, used);
     return result;
 }
 
@@ -45,7 +46,7 @@ SPT_API int MPI(Irecv)(void *buffer, COUNT count, MPI_Datatype type, int from, i
     spt_enter();
     int result = PMPI(Irecv)(buffer, count, type, from, tag, comm, request);
     if (spt_leave(result))
-        spt_note_recv(SPT_IRECV, spt_bytes(count, type), from, tag, comm, request, NULL);
+        note_recv(SPT_IRECV, spt_bytes(count, type), from, tag, comm, request, NULL);
     return result;
 }
 

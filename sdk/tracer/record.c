@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks, records and the trace file. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,34 +11,34 @@
 
 #include "trace.h"
 
-/* A block is closed by the first record that takes it past this size, or this many ns after the previous block: records
-* that are not written yet are lost when the program is killed. */
+/* The first record that takes a block past BLOCK_BYTES, or ends BLOCK_TIME ns after the previous block, closes it. A
+ * program that is killed loses the records of its open block. */
 #define BLOCK_BYTES (64 * 1024)
 #define BLOCK_TIME 100000000
 #define HEADER_BYTES 4
-/* Unit of wall times in ns; the remainder counts for the next record, so that sums are exact. */
+/* Unit of wall times, in ns. The next record gets the remainder, so sums are exact. */
 #define WALL_UNIT 1000
-/* More than the longest varint. */
+/* Bytes of the longest varint. */
 #define NUMBER_BYTES 10
 
-/* No lock: a traced program gets at most MPI_THREAD_SERIALIZED, so only one thread is in MPI at a time. */
+/* A lock is not needed: a traced program gets at most MPI_THREAD_SERIALIZED, so only one thread is in MPI at a time. */
 static struct {
     bool running;
     int file;
-    pid_t process; /* a child that it forks must not write */
+    pid_t process; /* a forked child must not write */
     char path[4096];
-    unsigned char *buffer; /* the header of the block, then its payload */
+    unsigned char *buffer; /* header and payload of the block */
     size_t used, capacity;
     size_t committed; /* bytes of complete records */
     uint64_t wall_start, cpu_start, wall_flushed;
 } trace = {.file = -1};
 
-/* Spans up to this length, in ns, are CPU time completely: a thread that was descheduled or waited was away for longer.
-* The clock of CPU time is read only after longer spans, as that is a system call. */
+/* Longest span, in ns, that counts as CPU time without a reading of the clock of CPU time, which is a system call. A
+ * thread that is descheduled or waits is away for longer. */
 #define SHORT_SPAN 10000
 
-/* Under spinrun, all times are simulated: the program's computation is the time between its calls. Both are in
- * libportals, which the MPI has loaded; declared in spin.h, which is not needed to build the tracer. */
+/* Functions of libportals, which an MPI under spinrun has loaded. All times are simulated then: the program's
+ * computation is the time between its calls. The declarations repeat spin.h, so that the tracer builds without it. */
 static struct {
     uint64_t (*time_ps)(void);
     void (*show)(const char *name, uint64_t start_ps);
@@ -45,10 +47,10 @@ static struct {
 
 static __thread struct {
     int depth;
-    const char *name; /* of the outermost call, and when it began */
-    uint64_t begin_ps;
-    uint64_t cpu_last, wall_last; /* when the last call began or ended */
-    uint64_t gap, wall;           /* not yet recorded */
+    const char *name;             /* of the outermost call */
+    uint64_t begin_ps;            /* of this call */
+    uint64_t cpu_last, wall_last; /* times of the last begin or end of a call, in ns */
+    uint64_t gap, wall;           /* ns for the next record */
 } thread;
 
 static uint64_t now(clockid_t clock) {
@@ -98,7 +100,7 @@ static void reserve(size_t more) {
     trace.buffer = larger;
 }
 
-/* Writes all records so far; the file stays open. */
+/* Writes all records so far, without closing the file. */
 static void flush(void) {
     if (trace.used > HEADER_BYTES && trace.running) {
         size_t payload = trace.used - HEADER_BYTES;
@@ -199,7 +201,7 @@ static void find_simulator(void) {
     *(void **)&simulator.show = dlsym(library, "spin_show");
 }
 
-void spt_start(void) {
+bool spt_open(void) {
     int rank, ranks, length;
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     const char *folder = getenv("SPINTRACE_DIR");
@@ -208,10 +210,10 @@ void spt_start(void) {
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
-        /* The ranks already have files: those of the program that was started first. */
+        /* The files of these ranks belong to the program that was started first. */
         if (rank == 0)
             fprintf(stderr, "spintrace: processes made by MPI_Comm_spawn are not traced\n");
-        return;
+        return false;
     }
     PMPI_Get_library_version(library, &length);
     library[strcspn(library, "\r\n\t,")] = 0;
@@ -222,7 +224,7 @@ void spt_start(void) {
     trace.process = getpid();
     if (trace.file < 0) {
         fail("create");
-        return;
+        return false;
     }
     write_all(SPT_MAGIC, strlen(SPT_MAGIC));
     reserve(BLOCK_BYTES);
@@ -232,7 +234,10 @@ void spt_start(void) {
     spt_put((uint64_t)ranks);
     spt_put_text(library);
     trace.wall_start = trace.wall_flushed = thread.wall_last = now(CLOCK_MONOTONIC);
-    spt_handles_start();
+    return true;
+}
+
+void spt_run(void) {
     flush();
     thread.cpu_last = trace.cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
     thread.wall_last = now(CLOCK_MONOTONIC);
@@ -260,7 +265,7 @@ void spt_cut_off(void) {
     close(trace.file);
 }
 
-/* A program that ends without MPI_Finalize leaves its records. */
+/* Writes the records of a program that ends without MPI_Finalize. */
 __attribute__((destructor)) static void end_of_process(void) {
     if (trace.process == getpid())
         flush();

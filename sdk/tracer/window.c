@@ -1,9 +1,11 @@
-/* One-sided calls. A window is numbered like a communicator; docs/goal.md says what messages a schedule has instead. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided calls. Windows and communicators share one numbering. docs/goal.md describes the messages of a schedule
+ * for them. */
 #include <stdlib.h>
 
 #include "trace.h"
 
-/* Each window carries its description as an attribute. */
+/* Attribute of a window that holds its description. */
 static int keyval = MPI_KEYVAL_INVALID;
 
 static void note_opened(MPI_Comm comm, MPI_Win window) {
@@ -16,7 +18,7 @@ static void note_opened(MPI_Comm comm, MPI_Win window) {
     spt_commit();
 }
 
-/* NULL for a window that was created while tracing was off. */
+/* Returns NULL for a window that was created before tracing started. */
 static struct spt_comm *window_of(MPI_Win window) {
     struct spt_comm *known = NULL;
     int found = 0;
@@ -77,14 +79,14 @@ static void note_access(int target, uint64_t bytes, uint64_t back, MPI_Win windo
     spt_commit();
 }
 
-/* The data that is sent for an accumulate operation. */
+/* Returns the bytes that an accumulate operation sends. */
 static uint64_t sent(int64_t count, MPI_Datatype type, MPI_Op op) {
     return op == MPI_NO_OP ? 0 : spt_bytes(count, type);
 }
 
 #define UNPACK(...) __VA_ARGS__
 
-/* A call that is recorded by `note` when it has succeeded. */
+/* Defines a call that `note` records if it succeeds. */
 #define CALL(Name, Parameters, Arguments, note)                                                                        \
     SPT_API int Name(UNPACK Parameters) {                                                                              \
         spt_enter();                                                                                                   \
@@ -94,7 +96,7 @@ static uint64_t sent(int64_t count, MPI_Datatype type, MPI_Op op) {
         return result;                                                                                                 \
     }
 
-/* ---- windows ---- */
+/* ---- Windows ---- */
 
 CALL(MPI_Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *window), (info, comm, window),
      note_opened(comm, *window))
@@ -112,7 +114,7 @@ SPT_API int MPI_Win_free(MPI_Win *window) {
     return result;
 }
 
-/* ---- epochs ---- */
+/* ---- Epochs ---- */
 
 CALL(MPI_Win_fence, (int mode, MPI_Win window), (mode, window), note(SPT_WIN_FENCE, window))
 CALL(MPI_Win_post, (MPI_Group group, int mode, MPI_Win window), (group, mode, window),
@@ -140,13 +142,13 @@ CALL(MPI_Win_flush_all, (MPI_Win window), (window), note_peer(SPT_WIN_FLUSH, ALL
 CALL(MPI_Win_flush_local, (int rank, MPI_Win window), (rank, window), note_peer(SPT_WIN_FLUSH_LOCAL, rank, window))
 CALL(MPI_Win_flush_local_all, (MPI_Win window), (window), note_peer(SPT_WIN_FLUSH_LOCAL, ALL, window))
 
-/* ---- accesses ---- */
+/* ---- Accesses ---- */
 
 CALL(MPI_Fetch_and_op,
      (const void *origin, void *result_at, MPI_Datatype type, int target, MPI_Aint place, MPI_Op op, MPI_Win window),
      (origin, result_at, type, target, place, op, window),
      note_access(target, sent(1, type, op), BACK(spt_bytes(1, type)), window, NULL))
-/* The new value and the one to compare with are sent to the target. */
+/* The new value and the comparand travel to the target. */
 CALL(MPI_Compare_and_swap,
      (const void *origin, const void *compared, void *result_at, MPI_Datatype type, int target, MPI_Aint place,
       MPI_Win window),

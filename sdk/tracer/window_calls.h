@@ -1,5 +1,6 @@
-/* One-sided calls with counts; window.c includes this for each type of counts. COUNT and UNIT are the types of counts
- * and of a window's unit, MPI(name) is the function. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided calls with counts. window.c includes this file for each type of counts: COUNT and UNIT are the types of
+ * counts and of a window's unit, MPI(name) is the function. */
 
 #define PASTED_CALL(...) CALL(__VA_ARGS__)
 
@@ -11,7 +12,7 @@ PASTED_CALL(MPI(Win_allocate_shared),
             (MPI_Aint size, UNIT unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *window),
             (size, unit, info, comm, base, window), note_opened(comm, *window))
 
-/* The call of an access, and the one with a request. */
+/* Defines the call of an access, and the one with a request. */
 #define ACCESS(Name, Rname, Parameters, Arguments, bytes, back)                                                        \
     PASTED_CALL(MPI(Name), (UNPACK Parameters, MPI_Win window), (UNPACK Arguments, window),                            \
                 note_access(target, bytes, back, window, NULL))                                                        \

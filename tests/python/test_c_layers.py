@@ -1,9 +1,10 @@
-"""Files of sdk/ofi call each other in no circle, and its floors only use those below them."""
+"""Files of sdk/ofi and sdk/tracer call each other in no circle, and the floors of sdk/ofi only use those below them."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OFI = ROOT / "sdk" / "ofi"
+TRACER = ROOT / "sdk" / "tracer"
 # Floors of sdk/ofi from the lowest; tx and rx stand side by side.
 FLOORS = {"base": 0, "core": 1, "tx": 2, "rx": 2, "fi": 3}
 PREFIX = "spin_ofi_"
 # libfabric looks for this name.
 ENTRY_POINT = "fi_prov_ini"
+MPIS = ("mpich", "openmpi")
 
 Files = dict[Path, tuple[set[str], set[str]]]
 """External names that each source defines and uses."""
@@ -99,6 +102,15 @@ def test_floors_of_the_provider_include_headers_from_below() -> None:
 def test_external_names_of_the_provider_have_its_prefix(ofi: Files) -> None:
     names = {name for defined, _ in ofi.values() for name in defined}
     assert {name for name in names if not name.startswith(PREFIX)} == {ENTRY_POINT}
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_tracer_has_no_circle(mpi: str, tmp_path: Path) -> None:
+    compiler = Path(sys.prefix) / "mpi" / mpi / "bin" / "mpicc"
+    assert compiler.is_file(), "`make test` installs the MPIs of requirements-mpi.txt"
+    files = compiled(compiler, TRACER, tmp_path, "-std=gnu99", "-fPIC")
+    assert sum(1 for _ in calls(files)) > 50
+    assert circle(files) == []
 
 
 def test_a_circle_and_an_upward_use_are_found() -> None:
