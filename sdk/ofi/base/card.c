@@ -6,7 +6,7 @@
 
 enum { EVENTS = 1 << 16 }; /* places of the event queue */
 
-/* ---- Protocol and limits --------------------------------------------------------------------------------------------------- */
+/* ---- Protocol and limits ----------------------------------------------------------------------------------------- */
 
 /* Returns the protocol of the card, or the lesser one that SPIN_FI_PROTOCOL asks for. */
 static enum protocol choose_protocol(const ptl_ni_limits_t *limits) {
@@ -34,7 +34,7 @@ size_t spin_ofi_inject_size(const ptl_ni_limits_t *limits) {
     return limits->max_volatile_size < INJECT_MAX ? limits->max_volatile_size : INJECT_MAX;
 }
 
-/* ---- Interface ------------------------------------------------------------------------------------------------------------- */
+/* ---- Interface --------------------------------------------------------------------------------------------------- */
 
 int spin_ofi_card_open(struct card *card) {
     *card = (struct card){.md_lossy = PTL_INVALID_HANDLE};
@@ -107,11 +107,12 @@ void spin_ofi_card_stop(struct card *card) {
     PtlEQFree(card->pump.eq);
 }
 
-/* ---- Deferred calls -------------------------------------------------------------------------------------------------------- */
+/* ---- Deferred calls ---------------------------------------------------------------------------------------------- */
 
-/* Deferring must not change what the program reads. Buffers of messages belong to the provider until their completion, which only a
- * call that waits can return, but others may write registered memory at any time, and programs may read it without a call. A
- * deferred append must find room, so it is allowed while the card's tables are at most half full. */
+/* Deferring must not change what the program reads. Buffers of messages belong to the provider until their
+ * completion, which only a call that waits can return, but others may write registered memory at any time, and
+ * programs may read it without a call. A deferred append must find room, so it is allowed while the card's tables
+ * are at most half full. */
 int spin_ofi_defer_begin(const struct card *card) {
     return spin_defer(card->regions == 0 && card->appended < (unsigned)card->limits.max_entries / 2 &&
                       card->appended < (unsigned)card->limits.max_list_size / 2);
@@ -122,8 +123,8 @@ void spin_ofi_defer_end(int before) { spin_defer(before); }
 ptl_handle_me_t spin_ofi_entry_handle(const ptl_handle_me_t *entry) {
     const volatile ptl_handle_me_t *handle = entry;
     const int before = spin_defer(0);
-    /* A call that waits stores the handles of this thread's entries. Another thread's deferred calls (it was the only thread when it
-     * made them) complete when their simulated time has passed. */
+    /* A call that waits stores the handles of this thread's entries. Another thread's deferred calls (it was the
+     * only thread when it made them) complete when their simulated time has passed. */
     if (*handle == PTL_INVALID_HANDLE)
         PtlAtomicSync();
     while (*handle == PTL_INVALID_HANDLE)

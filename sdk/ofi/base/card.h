@@ -27,9 +27,9 @@ struct card {
     ptl_process_t self;
     enum protocol protocol;
     struct pump pump;
-    /* Descriptors of all memory. md_send has SEND events. md_quiet has none, only acknowledgements and replies. md_volatile reads
-     * its data during the call and only reports failures. md_lossy is the same for messages that a peer may miss; it is
-     * PTL_INVALID_HANDLE until a message needs it. */
+    /* Descriptors of all memory. md_send has SEND events. md_quiet has none, only acknowledgements and replies.
+     * md_volatile reads its data during the call and only reports failures. md_lossy is the same for messages that a
+     * peer may miss; it is PTL_INVALID_HANDLE until a message needs it. */
     ptl_handle_md_t md_send, md_quiet, md_volatile, md_lossy;
     ptl_pt_index_t remote_pt; /* entry for remote memory */
     unsigned appended;        /* linked entries for receives and long messages */
@@ -40,8 +40,8 @@ struct card {
  * spin_ofi_card_close. */
 int spin_ofi_card_open(struct card *card);
 void spin_ofi_card_close(struct card *card);
-/* Allocates the event queue, the descriptors and the entry for remote memory of an open card. Returns a Portals code; after an
- * error the card must be closed. */
+/* Allocates the event queue, the descriptors and the entry for remote memory of an open card. Returns a Portals
+ * code; after an error the card must be closed. */
 int spin_ofi_card_start(struct card *card);
 /* Releases what spin_ofi_card_start has allocated. */
 void spin_ofi_card_stop(struct card *card);
@@ -51,12 +51,14 @@ uint64_t spin_ofi_tag_mask(enum protocol protocol);
 /* Returns the bytes of the longest data for a call with FI_INJECT. */
 size_t spin_ofi_inject_size(const ptl_ni_limits_t *limits);
 
-/* Allocates a portal table entry: `wanted`, or another one if a library of the process has it. Returns a Portals code. */
+/* Allocates a portal table entry: `wanted`, or another one if a library of the process has it. Returns a Portals
+ * code. */
 int spin_ofi_card_pt_alloc(struct card *card, ptl_pt_index_t wanted, ptl_pt_index_t *pt);
 /* Makes sure that md_lossy exists. Returns a Portals code. */
 int spin_ofi_card_bind_lossy(struct card *card);
 
-/* Lets the library defer calls of the card that need no answer (spin_defer), or ends that. `before` is the result of the begin. */
+/* Lets the library defer calls of the card that need no answer (spin_defer), or ends that. `before` is the result of
+ * the begin. */
 int spin_ofi_defer_begin(const struct card *card);
 void spin_ofi_defer_end(int before);
 /* Returns the handle of an entry whose append may have been deferred. Waits for a deferred append. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pump: takes events from the card's event queue and calls the object that each belongs to.
  *
- * Each object behind the user_ptr of an event begins with a struct event_sink, so the pump depends on no kind of object. A handler
- * cannot hold a pointer of the host; its gets carry a small number instead, from 1 to RECEIVE_STATES. */
+ * Each object behind the user_ptr of an event begins with a struct event_sink, so the pump depends on no kind of
+ * object. A handler cannot hold a pointer of the host; its gets carry a small number instead, from 1 to
+ * RECEIVE_STATES. */
 #ifndef OFI_EVENT_H
 #define OFI_EVENT_H
 

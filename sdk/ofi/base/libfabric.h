@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libfabric's binary interface, as far as a provider of reliable datagram endpoints needs it.
+/* Binary interface of libfabric, as far as a provider of reliable datagram endpoints needs it.
  *
- * The names, numbers and layouts are those of the libfabric programming interface, 1.17 to 2.5: fabric(7), fi_getinfo(3), fi_endpoint(3),
- * fi_cq(3) and the pages that they name. They are declared here so that the provider builds where libfabric's headers are not installed;
- * a test compares them with the headers where they are. Structures only grow at their ends from version to version, and an operation that
- * a table leaves out is never called, because each table begins with its size. */
+ * Names, numbers and layouts are those of the libfabric programming interface, 1.17 to 2.5: fabric(7), fi_getinfo(3),
+ * fi_endpoint(3), fi_cq(3) and the pages that they name. The provider so builds without libfabric's headers; a test
+ * compares these declarations with installed headers. From version to version, structures only grow at their ends. Each
+ * table of operations begins with its size, so libfabric never calls an operation that a table leaves out. */
 #ifndef OFI_LIBFABRIC_H
 #define OFI_LIBFABRIC_H
 
@@ -51,7 +51,7 @@
 /* Flags of receives */
 #define FI_CLAIM FI_BIT(59)
 #define FI_DISCARD FI_BIT(58)
-/* Flag of fi_av_insert: its context is an array of an error number for each address */
+/* Flag of fi_av_insert: its context is an array with an error number for each address */
 #define FI_SYNC_ERR FI_BIT(58)
 /* Flags of fi_query_atomic */
 #define FI_FETCH_ATOMIC FI_BIT(58)
@@ -114,7 +114,7 @@ enum {
     FI_EOVERRUN = 268
 };
 
-/* ---- What fi_getinfo tells ---------------------------------------------------------------------------------------- */
+/* ---- Results of fi_getinfo --------------------------------------------------------------------------------------- */
 
 struct fid;
 struct fid_fabric;
@@ -232,7 +232,7 @@ struct fi_provider {
     void (*cleanup)(void);
 };
 
-/* ---- Objects ------------------------------------------------------------------------------------------------------- */
+/* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
 enum {
     FI_CLASS_UNSPEC,
@@ -290,7 +290,7 @@ struct fid_fabric {
     uint32_t api_version;
 };
 
-/* ---- Event queues, completion queues, counters ---------------------------------------------------------------------- */
+/* ---- Event queues, completion queues, counters ------------------------------------------------------------------- */
 
 enum fi_wait_obj { FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_SET, FI_WAIT_FD };
 
@@ -325,7 +325,7 @@ enum fi_cq_format {
     FI_CQ_FORMAT_TAGGED
 };
 
-/* The entry of each other format is the beginning of this one. */
+/* Entries of the other formats are beginnings of this one. */
 struct fi_cq_tagged_entry {
     void *op_context;
     uint64_t flags;
@@ -405,7 +405,7 @@ struct fid_cntr {
     struct fi_ops_cntr *ops;
 };
 
-/* ---- Address vectors and memory regions ------------------------------------------------------------------------------ */
+/* ---- Address vectors and memory regions -------------------------------------------------------------------------- */
 
 struct fi_av_attr {
     enum fi_av_type type;
@@ -441,7 +441,7 @@ struct fid_mr {
     uint64_t key;
 };
 
-/* The beginning of the structure, which ends with fields for the memory of accelerators. */
+/* Beginning of the structure. Its further fields describe the memory of accelerators. */
 struct fi_mr_attr {
     const struct iovec *mr_iov;
     size_t iov_count;
@@ -460,7 +460,7 @@ struct fi_ops_mr {
     int (*regattr)(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr);
 };
 
-/* ---- Domains --------------------------------------------------------------------------------------------------------- */
+/* ---- Domains ----------------------------------------------------------------------------------------------------- */
 
 enum fi_datatype {
     FI_INT8,
@@ -531,7 +531,7 @@ struct fid_domain {
     struct fi_ops_mr *mr;
 };
 
-/* ---- Endpoints --------------------------------------------------------------------------------------------------------- */
+/* ---- Endpoints --------------------------------------------------------------------------------------------------- */
 
 struct fi_msg {
     const struct iovec *msg_iov;

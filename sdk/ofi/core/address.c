@@ -11,7 +11,7 @@
 
 static const in_addr_t RANKS_NETWORK = 0x7f010000, RANKS_MASK = 0xffff0000;
 
-/* ---- Names ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 struct name spin_ofi_first_name(ptl_process_t process) {
     return (struct name){.nid = process.phys.nid,
@@ -37,7 +37,7 @@ fi_addr_t spin_ofi_av_address(const struct address_vector *av, ptl_process_t pro
     return FI_ADDR_NOTAVAIL;
 }
 
-/* ---- Hosts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Hosts ------------------------------------------------------------------------------------------------------- */
 
 /* Returns true if a socket can have the address, so that it belongs to this computer. */
 static bool is_here(const struct addrinfo *address) {

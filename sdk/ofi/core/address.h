@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of endpoints, address vectors, and hosts that stand for ranks (fi_getinfo(3), fi_av(3)).
  *
- * The name of an endpoint holds the portal table indices at which it takes messages. They follow from its number, so a rank alone
- * names the first endpoint of another process. All ranks run on this computer, whose loopback network has an address for each:
- * rank r has 127.1.0.0 plus r, to which sockets connect as well. */
+ * The name of an endpoint holds the portal table indices at which it takes messages. They follow from its number, so
+ * a rank alone names the first endpoint of another process. All ranks run on this computer, whose loopback network
+ * has an address for each: rank r has 127.1.0.0 plus r, to which sockets connect as well. */
 #ifndef OFI_ADDRESS_H
 #define OFI_ADDRESS_H
 
@@ -38,8 +38,8 @@ struct host {
     bool names_rank; /* the address belongs to the ranks' network */
     unsigned rank;   /* 0 for other addresses of this computer */
 };
-/* Resolves a host and a service, of which one may be NULL, with the flags of fi_getinfo(3). Returns NULL, or the reason of a
- * failure as static text. */
+/* Resolves a host and a service, of which one may be NULL, with the flags of fi_getinfo(3). Returns NULL, or the
+ * reason of a failure as static text. */
 const char *spin_ofi_host_find(const char *node, const char *service, uint64_t flags, struct host *host);
 
 #endif

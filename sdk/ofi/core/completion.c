@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---- Queues ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
 /* Doubles the ring. Returns false without memory. */
 static bool grow(struct completion_queue *cq) {
@@ -43,7 +43,7 @@ void spin_ofi_cq_fail(struct completion_queue *cq, int error) {
         cq->failure = error;
 }
 
-/* ---- End of operations ------------------------------------------------------------------------------------------------------ */
+/* ---- End of operations ------------------------------------------------------------------------------------------- */
 
 static struct counter *counter_of(const struct operation *op) {
     const struct endpoint *ep = op->ep;
@@ -64,7 +64,8 @@ void spin_ofi_complete(struct operation *op, struct completion completion) {
     const bool releases = parent && --parent->receive.children == 0 && !parent->list;
     completion.entry.op_context = op->context;
     completion.entry.flags |= op->flags;
-    /* The last message in the memory of a receive with FI_MULTI_RECV, or its cancellation, returns this memory to the program. */
+    /* The last message in the memory of a receive with FI_MULTI_RECV, or its cancellation, returns this memory to
+     * the program. */
     if (multi || (releases && !parent->receive.cancelled))
         completion.entry.flags |= FI_MULTI_RECV;
     /* The end of a receive with FI_MULTI_RECV is no message. */

@@ -24,15 +24,16 @@ struct completion_queue {
     size_t first, count, room;
 };
 
-/* Appends a completion to a queue, which grows as needed. Without memory the completion is lost and the queue fails with
- * FI_ENOMEM. The lock is taken. */
+/* Appends a completion to a queue, which grows as needed. Without memory the completion is lost and the queue fails
+ * with FI_ENOMEM. The lock is taken. */
 void spin_ofi_cq_push(struct completion_queue *cq, const struct completion *completion);
 /* Removes the oldest completion. The queue must have one. */
 void spin_ofi_cq_pop(struct completion_queue *cq);
 /* Lets a queue fail: once the program has read its completions, reads return -error. The queue may be NULL. */
 void spin_ofi_cq_fail(struct completion_queue *cq, int error);
 
-/* Completes an operation, successfully or with an error number, and frees it. Stores context and flags of the operation. */
+/* Completes an operation, successfully or with an error number, and frees it. Stores context and flags of the
+ * operation. */
 void spin_ofi_complete(struct operation *op, struct completion completion);
 /* Completes an operation with a positive error number, and frees it. */
 void spin_ofi_fail(struct operation *op, int error, ptl_ni_fail_t card_error);

@@ -5,16 +5,17 @@
 #include <stdlib.h>
 
 enum { UNIT = 1024 }; /* bytes */
-/* Units of room at the first endpoint of a process, and at each further one. ANY_BUFFERS bounce buffers hold those of a first one.
- * Together they are fewer than the messages without a receive that a card keeps (max_unexpected_headers, 16,384). */
+/* Units of room at the first endpoint of a process, and at each further one. ANY_BUFFERS bounce buffers hold those
+ * of a first one. Together they are fewer than the messages without a receive that a card keeps
+ * (max_unexpected_headers, 16,384). */
 enum { FIRST_ROOM = 6720, FURTHER_ROOM = 1200 };
 
-/* ---- Units ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Units ------------------------------------------------------------------------------------------------------- */
 
 unsigned spin_ofi_credit_units(size_t length) { return length > UNIT ? (unsigned)((length + UNIT - 1) / UNIT) : 1; }
 
-/* Returns the units that may be under way from one endpoint to another, by their numbers in their processes. The first endpoints of
- * all processes share one half of the room, their ENDPOINTS - 1 further ones the other. */
+/* Returns the units that may be under way from one endpoint to another, by their numbers in their processes. The
+ * first endpoints of all processes share one half of the room, their ENDPOINTS - 1 further ones the other. */
 static unsigned window(const struct domain *domain, unsigned from, unsigned to) {
     unsigned room = to == 0 ? FIRST_ROOM : FURTHER_ROOM;
     unsigned share = room / (from == 0 ? 2 : 2 * (ENDPOINTS - 1)) / (unsigned)domain->ranks;
@@ -31,7 +32,7 @@ bool spin_ofi_credit_is_short(const struct endpoint *ep, const struct name *name
     return length <= ep->domain->eager && spin_ofi_credit_units(length) <= window(ep->domain, ep->number, name->number);
 }
 
-/* ---- Peers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Peers ------------------------------------------------------------------------------------------------------- */
 
 /* A request for units makes an event only if it fails. */
 static void request_failed(struct event_sink *sink, const ptl_event_t *event) {
@@ -65,9 +66,10 @@ bool spin_ofi_credit_fits(const struct endpoint *ep, const struct peer *peer, en
     return peer->flows[kind].under_way + units <= window(ep->domain, ep->number, name->number);
 }
 
-/* ---- Messages about units --------------------------------------------------------------------------------------------------- */
+/* ---- Messages about units ---------------------------------------------------------------------------------------- */
 
-/* Sends a message to a control entry, with the descriptor `md`. The failure of one with an `asking` peer marks this peer. */
+/* Sends a message to a control entry, with the descriptor `md`. The failure of one with an `asking` peer marks this
+ * peer. */
 static int tell(struct endpoint *ep, const struct name *name, int message, enum kind kind, unsigned value,
                 ptl_handle_md_t md, struct peer *asking) {
     const ptl_process_t target = {.phys = {name->nid, name->pid}};

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Credit: flow control by which memory for messages without a receive never overflows.
  *
- * An endpoint has room for messages without a receive, counted in units: a message takes one, and a short message one for each UNIT
- * bytes that it begins. Each endpoint of the job has a share of this room, its window. A sender counts its units under way to an
- * endpoint and keeps them within the window; a call beyond it returns -FI_EAGAIN. The receiver returns units once their message
- * has found its receive, or once the CPU has put it into a list. Messages in the other direction carry the units (OWED in their
- * headers); a message to the control entry carries them when they exceed half a window.
+ * An endpoint has room for messages without a receive, counted in units: a message takes one, and a short message
+ * one for each UNIT bytes that it begins. Each endpoint of the job has a share of this room, its window. A sender
+ * counts its units under way to an endpoint and keeps them within the window; a call beyond it returns -FI_EAGAIN.
+ * The receiver returns units once their message has found its receive, or once the CPU has put it into a list.
+ * Messages in the other direction carry the units (OWED in their headers); a message to the control entry carries
+ * them when they exceed half a window.
  *
- * A sender without units asks for some. The receiver then moves the messages without a receive from its card's list to the CPU's,
- * at its next call of the library, so a receive never waits for a message that messages without a receive hold up. */
+ * A sender without units asks for some. The receiver then moves the messages without a receive from its card's list
+ * to the CPU's, at its next call of the library, so a receive never waits for a message that messages without a
+ * receive hold up. */
 #ifndef OFI_CREDIT_H
 #define OFI_CREDIT_H
 

@@ -10,8 +10,8 @@
  * | core/      | operations, completions, counters, arrivals, credit, addresses, regions |
  * | base/      | errors, the card, the wire format, the pump |
  *
- * A domain has one Portals interface and one event queue. All calls take the lock of their domain (FI_THREAD_SAFE). docs/mpi.md
- * describes the protocols. */
+ * A domain has one Portals interface and one event queue. All calls take the lock of their domain (FI_THREAD_SAFE).
+ * docs/mpi.md describes the protocols. */
 #ifndef OFI_DOMAIN_H
 #define OFI_DOMAIN_H
 
@@ -90,8 +90,8 @@ struct endpoint {
     struct endpoint *next_asked;
 };
 
-/* Returns true if the card matches messages of this kind. Messages without a tag land in bounce buffers on every card, because
- * those of a receive with FI_MULTI_RECV may be long. */
+/* Returns true if the card matches messages of this kind. Messages without a tag land in bounce buffers on every
+ * card, because those of a receive with FI_MULTI_RECV may be long. */
 static inline bool card_matches(const struct endpoint *ep, enum kind kind) {
     return kind == TAGGED && ep->domain->card.protocol != PROTOCOL_CPU;
 }

@@ -80,8 +80,8 @@ void spin_ofi_operations_remove(struct operation *op);
 int spin_ofi_operation_append(struct operation *op, ptl_pt_index_t pt, const ptl_me_t *me);
 /* Unlinks the entry of an operation. Returns a Portals code: PTL_IN_USE if a message has taken it. */
 int spin_ofi_operation_unlink(struct operation *op);
-/* Stores the descriptor for the memory of an operation, and the offset in it: that of all memory, or a new one for several pieces,
- * with the event options `options`. Returns a Portals code. */
+/* Stores the descriptor for the memory of an operation, and the offset in it: that of all memory, or a new one for
+ * several pieces, with the event options `options`. Returns a Portals code. */
 int spin_ofi_operation_descriptor(struct operation *op, ptl_handle_md_t all, unsigned options, ptl_handle_md_t *md,
                                   ptl_size_t *offset);
 

@@ -2,8 +2,8 @@
 #include "region.h"
 #include "domain.h"
 
-/* Low bits of a provider's key. They distinguish regions with the same first byte; the other bits are the address of this byte, by
- * which an initiator turns a virtual address into an offset. */
+/* Low bits of a provider's key. They distinguish regions with the same first byte; the other bits are the address of
+ * this byte, by which an initiator turns a virtual address into an offset. */
 enum { KEY_BITS = 16 };
 
 static uint64_t new_key(struct domain *domain, const void *start) {

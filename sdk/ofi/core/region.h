@@ -24,9 +24,9 @@ struct target {
     ptl_size_t offset;
 };
 
-/* Adds a region, which begins at `start`, to a domain, and appends its entry `me` with its key as match bits. The key is
- * `requested_key`, or one of the provider for a domain with virtual addresses. Returns 0, -FI_ENOKEY for a key that another region
- * has, or another negative error number. The lock is taken. */
+/* Adds a region, which begins at `start`, to a domain, and appends its entry `me` with its key as match bits. The
+ * key is `requested_key`, or one of the provider for a domain with virtual addresses. Returns 0, -FI_ENOKEY for a
+ * key that another region has, or another negative error number. The lock is taken. */
 int spin_ofi_region_add(struct domain *domain, struct region *region, ptl_me_t *me, const void *start,
                         uint64_t requested_key);
 /* Removes a region, whose entry is unlinked, from its domain. The lock is taken. */

@@ -13,7 +13,7 @@ static ssize_t perform(struct fid_ep *fid, const struct atomic *call) {
     return rc;
 }
 
-/* ---- Valid combinations ----------------------------------------------------------------------------------------------------- */
+/* ---- Valid combinations ------------------------------------------------------------------------------------------ */
 
 int spin_ofi_query_atomic(struct fid_domain *fid, enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,
                           uint64_t flags) {
@@ -38,7 +38,7 @@ static int compwritevalid(struct fid_ep *ep, enum fi_datatype type, enum fi_op o
     return valid(ep, type, op, COMPARE, count);
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t defaults(struct fid_ep *fid) { return endpoint_of(fid)->tx_flags; }
 static bool reports_default(struct fid_ep *fid) { return is_reported(endpoint_of(fid), defaults(fid)); }

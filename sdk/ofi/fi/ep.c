@@ -29,14 +29,14 @@ static void number_return(unsigned number) {
     pthread_mutex_unlock(&numbers_lock);
 }
 
-/* ---- Portal table entries --------------------------------------------------------------------------------------------------- */
+/* ---- Portal table entries ---------------------------------------------------------------------------------------- */
 
 static int alloc_pt(struct endpoint *ep, enum pt_use use, ptl_pt_index_t *pt) {
     return spin_ofi_card_pt_alloc(&ep->domain->card, ENDPOINT_PT(ep->number, use), pt);
 }
 
-/* Allocates the portal table entries of an endpoint, and links the entries and bounce buffers in them. Returns 0 or a negative error
- * number. */
+/* Allocates the portal table entries of an endpoint, and links the entries and bounce buffers in them. Returns 0 or
+ * a negative error number. */
 static int start(struct endpoint *ep) {
     const struct card *card = &ep->domain->card;
     spin_ofi_unexpected_start(ep);
@@ -59,7 +59,8 @@ static int start(struct endpoint *ep) {
     return 0;
 }
 
-/* The interface unlinks other entries when it ends. Messages that still arrive are reported as dropped to their senders. */
+/* The interface unlinks other entries when it ends. Messages that still arrive are reported as dropped to their
+ * senders. */
 static void stop(struct endpoint *ep) {
     const ptl_handle_ni_t ni = ep->domain->card.ni;
     spin_ofi_recv_stop(ep);
@@ -73,7 +74,7 @@ static void stop(struct endpoint *ep) {
     spin_ofi_unexpected_release(ep);
 }
 
-/* ---- Operations of the object ----------------------------------------------------------------------------------------------- */
+/* ---- Operations of the object ------------------------------------------------------------------------------------ */
 
 static int ep_close(struct fid *fid) {
     struct endpoint *ep = CONTAINER(fid, struct endpoint, fid.fid);

@@ -5,8 +5,8 @@
 
 #include "../core/domain.h"
 
-/* Opens objects (fi_fabric(3), fi_domain(3), fi_eq(3), fi_av(3), fi_cq(3), fi_cntr(3), fi_endpoint(3)). Each returns 0 or a negative error
- * number. */
+/* Opens objects (fi_fabric(3), fi_domain(3), fi_eq(3), fi_av(3), fi_cq(3), fi_cntr(3), fi_endpoint(3)). Each returns
+ * 0 or a negative error number. */
 int spin_ofi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 int spin_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain, void *context);
 int spin_ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
@@ -24,7 +24,8 @@ extern struct fi_ops_atomic spin_ofi_atomic_ops;
 int spin_ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,
                           uint64_t flags);
 
-/* Describes the endpoint that serves the hints (fi_getinfo(3)). Returns 0 or a negative error number: -FI_ENODATA without one. */
+/* Describes the endpoint that serves the hints (fi_getinfo(3)). Returns 0 or a negative error number: -FI_ENODATA
+ * without one. */
 int spin_ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
                      const struct fi_info *hints, struct fi_info **info);
 
@@ -44,13 +45,14 @@ void spin_ofi_idle(struct domain *domain);
 #define FOREVER UINT64_MAX
 /* Returns the simulated time in ps at which a wait of `milliseconds` from now ends, or FOREVER if they are negative. */
 uint64_t spin_ofi_wait_end(int milliseconds);
-/* Waits for an event until `end`, in ps, and handles it. For FOREVER, waits until something may have changed. Returns false once
- * `end` has passed. The lock is not taken. */
+/* Waits for an event until `end`, in ps, and handles it. For FOREVER, waits until something may have changed.
+ * Returns false once `end` has passed. The lock is not taken. */
 bool spin_ofi_await(struct domain *domain, uint64_t end);
 
 static inline struct endpoint *endpoint_of(struct fid_ep *fid) { return CONTAINER(fid, struct endpoint, fid); }
 
-/* Returns true if the success of a call with these flags is put into the transmit queue (fi_endpoint(3), FI_SELECTIVE_COMPLETION). */
+/* Returns true if the success of a call with these flags is put into the transmit queue (fi_endpoint(3),
+ * FI_SELECTIVE_COMPLETION). */
 static inline bool is_reported(const struct endpoint *ep, uint64_t flags) {
     return ep->tx_cq && (!ep->tx_selective || flags & FI_COMPLETION);
 }

@@ -50,8 +50,8 @@ static struct fi_info *new_info(void) {
     return info;
 }
 
-/* Returns the registration modes (fi_mr(3)). A program uses offsets and its own keys, unless its hints allow only FI_MR_BASIC: virtual addresses
- * and keys of the provider. */
+/* Returns the registration modes (fi_mr(3)). A program uses offsets and its own keys, unless its hints allow only
+ * FI_MR_BASIC: virtual addresses and keys of the provider. */
 static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     int basic = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     if (version >= FI_VERSION(1, 5))
@@ -59,7 +59,7 @@ static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     return hints && hints->mr_mode == FI_MR_BASIC ? FI_MR_BASIC : FI_MR_SCALABLE;
 }
 
-/* ---- Capabilities --------------------------------------------------------------------------------------------------------------- */
+/* ---- Capabilities ------------------------------------------------------------------------------------------------ */
 
 /* Capabilities of endpoints. Remote CQ data needs none. */
 #define SPIN_CAPS                                                                                                      \
@@ -75,8 +75,8 @@ static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |            \
      FI_SOURCE | FI_DIRECTED_RECV)
 
-/* Returns the capabilities of an endpoint for a program that asks for `asked`. It gets all directions of messages, or of remote memory, unless it
- * names some. */
+/* Returns the capabilities of an endpoint for a program that asks for `asked`. It gets all directions of messages,
+ * or of remote memory, unless it names some. */
 static uint64_t granted(uint64_t asked) {
     if (asked == 0)
         return SPIN_CAPS;
@@ -87,7 +87,7 @@ static uint64_t granted(uint64_t asked) {
     return asked | DOMAIN_CAPS;
 }
 
-/* ---- Hints ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Hints ------------------------------------------------------------------------------------------------------- */
 
 /* Returns true if the program asks for another name. */
 static bool differs(const char *asked, const char *ours) { return asked && strcmp(asked, ours) != 0; }
@@ -194,7 +194,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
     info->fabric_attr->api_version = version;
 }
 
-/* ---- fi_getinfo ----------------------------------------------------------------------------------------------------------------- */
+/* ---- fi_getinfo -------------------------------------------------------------------------------------------------- */
 
 /* Restricts a description to the capabilities and flags in the hints. */
 static void narrow(struct fi_info *info, const struct fi_info *hints) {
@@ -219,8 +219,8 @@ static bool set_address(void **address, size_t *length, const void *name) {
     return true;
 }
 
-/* Stores the addresses of this process and of the destination, which a host and a service, or the hints, name. Returns 0, or a
- * positive error number with the reason for the user. */
+/* Stores the addresses of this process and of the destination, which a host and a service, or the hints, name.
+ * Returns 0, or a positive error number with the reason for the user. */
 static int address(struct fi_info *info, const char *node, const char *service, uint64_t flags,
                    const struct fi_info *hints, ptl_process_t self, const char **why) {
     const bool is_source = flags & FI_SOURCE;

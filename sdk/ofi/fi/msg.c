@@ -4,9 +4,10 @@
 #include "../tx/send.h"
 #include "fi.h"
 
-/* ---- Receives and searches --------------------------------------------------------------------------------------------------- */
+/* ---- Receives and searches --------------------------------------------------------------------------------------- */
 
-/* Stores the matching criteria of a call. Returns false for an unknown source or a tag with bits that the card lacks. */
+/* Stores the matching criteria of a call. Returns false for an unknown source or a tag with bits that the card
+ * lacks. */
 static bool pattern_of(const struct endpoint *ep, fi_addr_t source, uint64_t tag, uint64_t ignore,
                        struct pattern *pattern) {
     *pattern = (struct pattern){.source.phys = {PTL_NID_ANY, PTL_PID_ANY}, .tag = tag, .ignore = ignore};
@@ -52,10 +53,10 @@ static ssize_t recv_call(struct fid_ep *fid, enum kind kind, const struct iovec 
     return rc;
 }
 
-/* ---- Sends ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Sends ------------------------------------------------------------------------------------------------------- */
 
-/* Returns true if there is credit for a message. Handles the card's events, which may bring credit, and then asks the peer for
- * some. A peer that is gone gives none, so its messages fail on their way. */
+/* Returns true if there is credit for a message. Handles the card's events, which may bring credit, and then asks
+ * the peer for some. A peer that is gone gives none, so its messages fail on their way. */
 static bool has_credit(struct endpoint *ep, const struct send *call) {
     const unsigned units = spin_ofi_send_units(ep, call);
     struct peer *peer = spin_ofi_credit_peer(ep, call->name);
@@ -104,7 +105,7 @@ static ssize_t send_call(struct fid_ep *fid, enum kind kind, const struct iovec 
 static uint64_t tx_flags(const struct fid_ep *fid) { return CONTAINER(fid, struct endpoint, fid)->tx_flags; }
 static uint64_t rx_flags(const struct fid_ep *fid) { return CONTAINER(fid, struct endpoint, fid)->rx_flags; }
 
-/* ---- Messages without a tag ------------------------------------------------------------------------------------------------- */
+/* ---- Messages without a tag -------------------------------------------------------------------------------------- */
 
 static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context) {
     const struct iovec iov = {buf, len};
@@ -170,7 +171,7 @@ struct fi_ops_msg spin_ofi_msg_ops = {sizeof spin_ofi_msg_ops,
                                       msg_senddata,
                                       msg_injectdata};
 
-/* ---- Messages with a tag ---------------------------------------------------------------------------------------------------- */
+/* ---- Messages with a tag ----------------------------------------------------------------------------------------- */
 
 static ssize_t tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, uint64_t tag,
                            uint64_t ignore, void *context) {

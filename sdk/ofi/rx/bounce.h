@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounce buffers: memory for messages without a receive.
  *
- * On a card that matches, a message without a receive lands in a buffer of the overflow list, and the card finds it there when its
- * receive is appended. Otherwise every message lands in a buffer, and the CPU finds its receive and copies it. */
+ * On a card that matches, a message without a receive lands in a buffer of the overflow list, and the card finds it
+ * there when its receive is appended. Otherwise every message lands in a buffer, and the CPU finds its receive and
+ * copies it. */
 #ifndef OFI_BOUNCE_H
 #define OFI_BOUNCE_H
 
@@ -11,7 +12,8 @@
 enum { ANY_BUFFERS = 8 }; /* buffers for each kind of messages that an endpoint keeps linked at least */
 enum { BUFFER_SIZE = 1 << 20 };
 
-/* Links buffers for messages of this kind until they have room for all that may be under way. Returns a Portals code. */
+/* Links buffers for messages of this kind until they have room for all that may be under way. Returns a Portals
+ * code. */
 int spin_ofi_bounce_link(struct endpoint *ep, enum kind kind);
 /* Unlinks all buffers. */
 void spin_ofi_bounce_unlink(struct endpoint *ep);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control entry of an endpoint, which takes remote CQ data (FI_REMOTE_CQ_DATA of fi_rma(3)) and messages about credit. */
+/* The control entry of an endpoint, which takes remote CQ data (FI_REMOTE_CQ_DATA of fi_rma(3)) and messages about
+ * credit. */
 #ifndef OFI_CONTROL_H
 #define OFI_CONTROL_H
 

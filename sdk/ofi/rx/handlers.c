@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long messages on a card with handlers (sPIN §5.1): the card gets the long message of a receive without the CPU.
  *
- * The paper's protocol sends the first part of a long message with its announcement. Ours does not: the get leaves at the same time
- * either way, the part arrives before the rest, and a receive that is posted too late would have to copy it. */
+ * The paper's protocol sends the first part of a long message with its announcement. Ours does not: the get leaves
+ * at the same time either way, the part arrives before the rest, and a receive that is posted too late would have to
+ * copy it. */
 #include "handlers.h"
 
 #define SPIN_NO_SHORT_NAMES

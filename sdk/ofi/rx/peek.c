@@ -13,7 +13,7 @@ static void found(struct operation *op, const struct arrival *arrival) {
                 .source = spin_ofi_av_address(op->ep->av, arrival->source, HEADER_NUMBER(arrival->header))});
 }
 
-/* Claims or discards the message that a search has taken, if it is to, and completes the search. */
+/* Completes a search with its message, which it claims or discards according to its flags. */
 static void finish(struct operation *op, const struct arrival *arrival) {
     struct endpoint *ep = op->ep;
     if (op->search.flags & FI_CLAIM && !spin_ofi_claimed_keep(ep, arrival, op->context)) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- HPU memory ------------------------------------------------------------------------------------------------------------- */
+/* ---- HPU memory -------------------------------------------------------------------------------------------------- */
 
 /* Allocates HPU memory for receives with handlers. A card that has less of it serves fewer at the same time. */
 static void states_alloc(struct domain *domain) {
@@ -32,7 +32,7 @@ static void state_return(struct operation *op) {
     op->receive.state = NO_STATE;
 }
 
-/* ---- Memory of operations --------------------------------------------------------------------------------------------------- */
+/* ---- Memory of operations ---------------------------------------------------------------------------------------- */
 
 /* Copies a message into the memory of an operation. Returns the bytes that fit. */
 static size_t copy_in(struct operation *op, const unsigned char *message, size_t length) {
@@ -45,7 +45,8 @@ static size_t copy_in(struct operation *op, const unsigned char *message, size_t
     return copied;
 }
 
-/* Charges the CPU for that copy. It reads the cache lines that a piece fills in part before it writes them (sPIN §5.2). */
+/* Charges the CPU for that copy. It reads the cache lines that a piece fills in part before it writes them (sPIN
+ * §5.2). */
 static void charge_copy(const struct operation *op, size_t copied) {
     enum { LINE = 64 };
     if (copied == 0)
@@ -68,7 +69,7 @@ static void charge_copy(const struct operation *op, size_t copied) {
     spin_host_memory(read, written);
 }
 
-/* ---- Delivery --------------------------------------------------------------------------------------------------------------- */
+/* ---- Delivery ---------------------------------------------------------------------------------------------------- */
 
 /* Completes a receive whose message of `total` bytes is in its memory, as far as it fits. */
 static void received(struct operation *op, uint64_t total) {
@@ -140,7 +141,7 @@ void spin_ofi_recv_discard(const struct endpoint *ep, const struct arrival *arri
         spin_ofi_complain("a message cannot be discarded (Portals error %d)", rc);
 }
 
-/* ---- Events ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
 
 /* Ends a receive after all events of its long message, or after a failure. */
 static void fetched(struct operation *op) {
@@ -153,8 +154,8 @@ static void fetched(struct operation *op) {
     spin_ofi_fail(op, spin_ofi_event_errno(failure), failure);
 }
 
-/* Handles the event of a message for a receive on the card, or the reply to the get of a long message. The reply to a handler's get may
- * precede the event of the announcement. */
+/* Handles the event of a message for a receive on the card, or the reply to the get of a long message. The reply to
+ * a handler's get may precede the event of the announcement. */
 static void receive_event(struct event_sink *sink, const ptl_event_t *event) {
     struct operation *op = CONTAINER(sink, struct operation, sink);
     struct receive *receive = &op->receive;
@@ -193,7 +194,7 @@ static void receive_event(struct event_sink *sink, const ptl_event_t *event) {
         fetched(op);
 }
 
-/* ---- Matching on the CPU ---------------------------------------------------------------------------------------------------- */
+/* ---- Matching on the CPU ----------------------------------------------------------------------------------------- */
 
 /* Closes a receive with FI_MULTI_RECV: it takes no more messages. */
 static void close_multi(struct operation *op) {
@@ -211,8 +212,8 @@ static struct operation *receive_new(struct endpoint *ep, enum kind kind, void *
     return op;
 }
 
-/* Places a message behind the previous one in the memory of a receive with FI_MULTI_RECV. Closes the receive and returns false if it has
- * not enough room left. */
+/* Places a message behind the previous one in the memory of a receive with FI_MULTI_RECV. Closes the receive and
+ * returns false if it has not enough room left. */
 static bool deliver_to_multi(struct operation *op, const struct arrival *arrival) {
     struct receive *receive = &op->receive;
     size_t total = spin_ofi_arrival_total(arrival), rest = op->length - receive->used;
@@ -289,7 +290,7 @@ static bool match_kept(struct operation *op) {
     return true;
 }
 
-/* ---- Matching on the card --------------------------------------------------------------------------------------------------- */
+/* ---- Matching on the card ---------------------------------------------------------------------------------------- */
 
 /* Appends an entry for a receive. Returns a Portals code. */
 static int card_receive(struct operation *op) {
@@ -332,7 +333,7 @@ static int card_receive(struct operation *op) {
     return rc;
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 ssize_t spin_ofi_recv_new(struct endpoint *ep, const struct recv *call, struct operation **op) {
     const bool multi = call->flags & FI_MULTI_RECV;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receives (fi_msg(3), fi_tagged(3)).
  *
- * The sender puts up to `domain->eager` bytes at once. It exposes a longer message to gets and announces it; the receiver gets it. */
+ * The sender puts up to `domain->eager` bytes at once. It exposes a longer message to gets and announces it; the
+ * receiver gets it. */
 #ifndef OFI_RECV_H
 #define OFI_RECV_H
 
@@ -24,7 +25,7 @@ int spin_ofi_recv_start(struct endpoint *ep);
 void spin_ofi_recv_stop(struct endpoint *ep);
 /* Posts a receive. Returns 0 or a negative error number. */
 ssize_t spin_ofi_recv(struct endpoint *ep, const struct recv *call);
-/* Returns the operation of a receive, which is in no list; stores NULL and returns a negative error number for bad memory. */
+/* Stores a new operation for a receive, which is in no list. Returns 0, or a negative error number and stores NULL. */
 ssize_t spin_ofi_recv_new(struct endpoint *ep, const struct recv *call, struct operation **op);
 /* Copies a message into the memory of its receive, or gets a long one. Completes the receive. */
 void spin_ofi_recv_deliver(struct operation *op, const struct arrival *arrival);

@@ -36,7 +36,7 @@ void spin_ofi_unexpected_free(struct arrival *arrival) {
     free(arrival);
 }
 
-/* ---- Claimed messages ------------------------------------------------------------------------------------------------------- */
+/* ---- Claimed messages -------------------------------------------------------------------------------------------- */
 
 bool spin_ofi_claimed_keep(struct endpoint *ep, const struct arrival *arrival, void *context) {
     struct arrival *claimed = malloc(sizeof *claimed);
@@ -58,7 +58,7 @@ struct arrival *spin_ofi_claimed_take(struct endpoint *ep, void *context) {
     return arrival;
 }
 
-/* ---- Draining the card's list ----------------------------------------------------------------------------------------------- */
+/* ---- Draining the card's list ------------------------------------------------------------------------------------ */
 
 static void drain_event(struct event_sink *sink, const ptl_event_t *event) {
     struct endpoint *ep = CONTAINER(sink, struct drain, sink)->ep;

@@ -28,8 +28,8 @@ struct atomic {
     bool report; /* a success is put into the completion queue */
 };
 
-/* Returns true if the card combines values of this type by this operation, in this form. Stores the elements that one operation may
- * have, and their size in bytes, where the pointers are not NULL. */
+/* Returns true if the card combines values of this type by this operation, in this form. Stores the elements that
+ * one operation may have, and their size in bytes, where the pointers are not NULL. */
 bool spin_ofi_atomic_valid(const struct domain *domain, enum fi_datatype type, enum fi_op op, enum form form,
                            size_t *count, size_t *size);
 /* Starts an operation. Returns 0 or a negative error number: -FI_EOPNOTSUPP for an invalid combination. */

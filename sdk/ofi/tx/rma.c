@@ -9,8 +9,8 @@ static int put_data(const struct endpoint *ep, const struct target *target, size
                   CONTROL_CQ_DATA, length, NULL, (uint32_t)data | HEADER_FROM(ep->number));
 }
 
-/* Copies the data of an operation, which the caller may change at once. The copy is needed until the acknowledgement, for which counters and
- * fences wait. */
+/* Copies the data of an operation, which the caller may change at once. The copy is needed until the
+ * acknowledgement, for which counters and fences wait. */
 static void copy_data(struct operation *op) {
     size_t at = 0;
     for (unsigned i = 0; i < op->count; at += op->pieces[i++].iov_len)

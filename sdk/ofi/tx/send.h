@@ -21,7 +21,8 @@ struct send {
 
 /* Returns the units of credit that a message takes. */
 unsigned spin_ofi_send_units(const struct endpoint *ep, const struct send *call);
-/* Sends a message, for which there is credit. Returns a Portals code: PTL_NO_SPACE if the card or the process has no room for it. */
+/* Sends a message, for which there is credit. Returns a Portals code: PTL_NO_SPACE if the card or the process has no
+ * room for it. */
 int spin_ofi_send(struct endpoint *ep, const struct send *call);
 
 #endif
