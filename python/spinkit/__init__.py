@@ -9,15 +9,25 @@ print(spinkit.Trace("hello.pftrace").slices())
 print(spinkit.sweep("./my-experiment", {"dma.L_ns": [50, 100, 250]}))
 ```
 
-Schedules have a module of their own, `spinkit.goal`.
+Schedules have a separate module, `spinkit.goal`. These two are the public interface; the packages below are private.
+They are layers, listed top-down: a package imports only from those that follow it.
+
+- `_manuals`, `cli`: the command `spinkit`, and its description for man pages.
+- `_new`, `_doctor`: templates of new folders; checks of the installation.
+- `goal`: GOAL schedules.
+- `suites`: conformance tests, MPI test suites, benchmarks.
+- `sweeps`: experiments over grids of parameters, here or on a cluster.
+- `reports`: pages, figures, tables and result files.
+- `experiments`: experiments as data, their claims, and the pool that runs them.
+- `simulate`: single simulations, their machines, profiles and timelines.
+- `common`: files, processes, values, terminal output.
+- `_paths`, `_errors`: locations of files and commands; the error that users see.
 """
 
-from importlib.metadata import version
-
-__version__ = version("spinkit")
-
 from spinkit._errors import SpinkitError
-from spinkit._frames import Trace, sweep
-from spinkit._simulation import Card, Handler, Result, run
+from spinkit.common._version import __version__
+from spinkit.simulate._simulation import Card, Handler, Result, run
+from spinkit.simulate._trace import Trace
+from spinkit.sweeps._frames import sweep
 
 __all__ = ["Card", "Handler", "Result", "SpinkitError", "Trace", "__version__", "run", "sweep"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from spinkit._errors import SpinkitError
-from spinkit._output import write_atomically
+from spinkit.common._output import write_atomically
 
 Kind = Literal["experiment", "handler"]
 """What can be made: each is a folder of templates, in whose names and texts NAME stands for the new name."""

@@ -13,14 +13,17 @@ from typing import Any
 
 import click
 
-from spinkit import __version__, _doctor, _experiment, _new, _paths
-from spinkit._claims import Verdict
+from spinkit import _doctor, _new, _paths
 from spinkit._errors import SpinkitError, choice
-from spinkit._output import check_writable, is_replaced, write_atomically
-from spinkit._pool import Settings
-from spinkit._prose import plain
-from spinkit._results import to_json
-from spinkit._run import Results, toolchain
+from spinkit.common._output import check_writable, is_replaced, write_atomically
+from spinkit.common._prose import plain
+from spinkit.common._version import __version__
+from spinkit.experiments import _reader
+from spinkit.experiments._claims import Verdict
+from spinkit.experiments._outcome import Results
+from spinkit.experiments._workshop import Settings
+from spinkit.reports._results import to_json
+from spinkit.simulate._toolchain import toolchain
 
 
 class _Group(click.Group):
@@ -136,17 +139,17 @@ def reproduce(
     Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
     one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
-    from spinkit import _reproduce, _timelines  # imported here because matplotlib takes a while to load
+    from spinkit.reports import _reproduce, _timelines  # imported here because matplotlib takes a while to load
 
     home = _paths.home()
     if everything == bool(names):
-        there = ", ".join([*_experiment.available(home), _timelines.NAME])
+        there = ", ".join([*_reader.available(home), _timelines.NAME])
         raise click.UsageError(f"name experiments or give --all; there are: {there}")
     named = [name for name in dict.fromkeys(names) if name != _timelines.NAME]
     has_timelines = _timelines.NAME in names or (everything and _timelines.file(home).is_file())
     if everything:
-        named = _experiment.available(home)
-    chosen = [_experiment.load(home, name) for name in named]
+        named = _reader.available(home)
+    chosen = [_reader.load(home, name) for name in named]
     if json_file is not None and (len(chosen) != 1 or has_timelines):
         raise click.UsageError("--json takes exactly one experiment")
     settings = _settings(out, quick, fresh)
@@ -180,7 +183,7 @@ def reproduce(
 
 def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
     """Draw the trace diagrams; return what is wrong."""
-    from spinkit import _timelines
+    from spinkit.reports import _timelines
 
     try:
         outcome = _timelines.run(home, toolchain(), out)
@@ -260,9 +263,9 @@ def sweep_experiment(
     Finished runs are cached: after an interruption or a failure the same command goes on where it was. Claims are not
     tested. docs/cluster.md tells how to use clusters.
     """
-    from spinkit import _sweep
-    from spinkit._cluster import Credentials
-    from spinkit._grid import parse
+    from spinkit.sweeps import _sweep
+    from spinkit.sweeps._cluster import Credentials
+    from spinkit.sweeps._grid import parse
 
     try:
         axes = [parse(text) for text in settings]
@@ -276,7 +279,7 @@ def sweep_experiment(
         if not (tls_ca and tls_cert and tls_key):
             raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong together")
         credentials = Credentials(tls_ca, tls_cert, tls_key)
-    experiment = _experiment.load(_paths.home(), name)
+    experiment = _reader.load(_paths.home(), name)
     outcome = _sweep.run_anywhere(
         experiment, axes, _settings(out, quick, fresh, jobs, retries), columns, scheduler, given, credentials
     )
@@ -321,16 +324,16 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
 
     Results come from spinkit reproduce. Only the parts of the page between comments are written.
     """
-    from spinkit import _validation
+    from spinkit.reports import _validation
 
     if writes == checks:
         raise click.UsageError("give either --write or --check")
     home = _paths.home()
-    known = _experiment.available(home)
+    known = _reader.available(home)
     for name in names:
         if name not in known:
             raise click.UsageError(f"{name}: no such experiment; {choice(name, known)}")
-    update = _validation.update(home, out, names or known, lambda name: _experiment.load(home, name), known)
+    update = _validation.update(home, out, names or known, lambda name: _reader.load(home, name), known)
     if checks:
         update.check()
     elif update.write():
@@ -344,7 +347,7 @@ def bench(out: Path) -> None:
 
     At the end a line for each aim says what was measured, what the aim is, and which program does the same work.
     """
-    from spinkit import _aims, _bench
+    from spinkit.suites import _aims, _bench
 
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
@@ -375,7 +378,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
 
     Exits with 1 when a check fails.
     """
-    from spinkit import _conformance
+    from spinkit.suites import _conformance
 
     home = _paths.home()
     there = {group.name: group for group in _conformance.groups(home)}
@@ -439,8 +442,8 @@ def mpi_tests(
     Exits with 1 when a test fails. The file of --json is written after each job, so it has the jobs that had ended when
     the command is interrupted.
     """
-    from spinkit import _mpi_suites
-    from spinkit._mpi_cases import Outcome
+    from spinkit.suites import _mpi_suites
+    from spinkit.suites._mpi_cases import Outcome
 
     ended: list[Outcome] = []
     repeatedly = json_file is not None and is_replaced(json_file)
@@ -505,7 +508,8 @@ def profile(
 
     Compile with -g to see source lines.
     """
-    from spinkit import _profile, _profile_view
+    from spinkit.reports import _profile_view
+    from spinkit.simulate import _profile
 
     options = ["-n", str(ranks), "--machine", machine, *(word for change in changes for word in ("--set", change))]
     measured = _profile.run(_paths.command("spinrun"), options, program, json_file == _STANDARD_OUTPUT)
@@ -517,9 +521,9 @@ def profile(
 @main.command()
 def handlers() -> None:
     """Measure the costs of the library's handlers, and print the page sdk/handlers/README.md."""
-    from spinkit import _handlers
+    from spinkit.reports import _handler_costs
 
-    click.echo(_handlers.page(_handlers.measure(_paths.home(), toolchain())), nl=False)
+    click.echo(_handler_costs.page(_handler_costs.measure(_paths.home(), toolchain())), nl=False)
 
 
 @main.command(
@@ -614,8 +618,8 @@ def sweep(
 
     SOURCE is a C source that reads the macro X; without, its handler is X instructions of one cycle.
     """
-    from spinkit import _pspin_sweep
-    from spinkit._text import console
+    from spinkit.common._terminal import console
+    from spinkit.sweeps import _pspin_sweep
 
     if plot is not None and plot.suffix not in (".svg", ".png"):
         raise click.BadParameter(f"{plot} must end in .svg or .png", param_hint="'--plot'")
@@ -650,13 +654,13 @@ def trace(out: Path, mpicc: str | None, packed: bool, command: tuple[str, ...]) 
 
     `spinkit goal import` makes a schedule of the traces. Ends with the launcher's status.
     """
-    from spinkit import _trace
+    from spinkit.simulate import _mpi_trace
 
-    status = _trace.run(_paths.home(), command, out, mpicc)
+    status = _mpi_trace.run(_paths.home(), command, out, mpicc)
     if not any(out.glob("rank-*.spintrace")):
         raise SpinkitError(f"{out}: no trace was written; is this an MPI program that is linked with a shared library?")
-    _trace.show(_trace.report(_paths.command("spinkit-goal"), out))
+    _mpi_trace.show(_mpi_trace.report(_paths.command("spinkit-goal"), out))
     if packed:
-        _trace.compress(out)
+        _mpi_trace.compress(out)
     click.echo(str(out))
     sys.exit(status)

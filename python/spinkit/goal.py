@@ -26,7 +26,7 @@ from typing import Any
 
 from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._output import write_atomically
+from spinkit.common._output import write_atomically
 
 __all__ = ["Builder", "Operation", "Option", "Result", "Schedule", "SpinkitError", "generate", "run"]
 

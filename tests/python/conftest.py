@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from spinkit import _paths
-from spinkit._run import Toolchain
+from spinkit.simulate._toolchain import Toolchain
 
 from .traced import PROCESSORS, Mpi
 

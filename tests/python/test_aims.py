@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from spinkit import _aims, _bench
-from spinkit._aims import Number
+from spinkit.suites import _aims, _bench
+from spinkit.suites._aims import Number
 
 
 def _compared(*numbers: Number) -> dict[str, _aims.Compared]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spinkit._claims import Claim, ClaimTable, Measured, Scope, Verdict, build_claim
 from spinkit._errors import SpinkitError
-from spinkit._toml import Place, convert
+from spinkit.common._toml import Place, convert
+from spinkit.experiments._claims import Claim, ClaimTable, Measured, Scope, Verdict, build_claim
 
 SCOPE = Scope(("int", "dis"), ("slow", "fast"), (4, 8, 8192))
 TIMES = {

@@ -22,9 +22,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from spinkit import _cluster, _new, _paths, _worker
+from spinkit import _new, _paths
 from spinkit._errors import SpinkitError
 from spinkit.cli import main
+from spinkit.simulate import _tasks
+from spinkit.sweeps import _cluster
 
 distributed = pytest.importorskip("distributed")
 # Dask closes its event loops late.
@@ -179,8 +181,8 @@ def test_a_local_cluster_is_interrupted(tmp_path: Path) -> None:
     script.chmod(0o755)
     (tmp_path / "own.toml").write_text('base = "sc17-int"\n')
     words = ("-n", "1", "--machine", "own", script)
-    task = _worker.Task("spinrun", words, (tmp_path / "own.toml",), None)
-    local = _cluster.Local(1, _worker.tools_digest(spinrun, _paths.library(spinrun)))
+    task = _tasks.Task("spinrun", words, (tmp_path / "own.toml",), None)
+    local = _cluster.Local(1, _tasks.tools_digest(spinrun, _paths.library(spinrun)))
     with ThreadPoolExecutor(2) as threads:
         runs = [threads.submit(local.perform, task) for _ in range(2)]
         while not (tmp_path / "started").is_file():
@@ -319,33 +321,33 @@ def test_a_worker_runs_what_it_is_sent_if_it_is_of_the_same_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spinrun = _paths.command("spinrun")
-    tools = _worker.tools_digest(spinrun, _paths.library(spinrun))
+    tools = _tasks.tools_digest(spinrun, _paths.library(spinrun))
     for name in ("own", "base"):
         (tmp_path / f"{name}.toml").write_text('base = "base"\n' if name == "own" else 'base = "sc17-int"\n')
     machine = (tmp_path / "base.toml", tmp_path / "own.toml")
     script = tmp_path / "hello.sh"
     script.write_text("#!/bin/sh\necho hello\n")
     script.chmod(0o755)
-    words = ("-n", "1", "--machine", "nothing", "--json", _worker.REPORT, script)
-    shipped = _worker.ship(_worker.Task("spinrun", words, machine, 60), tools)
+    words = ("-n", "1", "--machine", "nothing", "--json", _tasks.REPORT, script)
+    shipped = _tasks.ship(_tasks.Task("spinrun", words, machine, 60), tools)
     for file in (*machine, script):
         file.unlink()
-    done = _worker.perform(shipped)
+    done = _tasks.perform(shipped)
     assert (done.status, done.output, done.errors) == (0, "hello\n", "")
     assert done.report is not None
     assert json.loads(done.report)["machine"] == "own"
     with pytest.raises(SpinkitError, match=r"the spinkit of this worker \(.*spinrun\) is another build"):
-        _worker.perform(replace(shipped, tools="another"))
+        _tasks.perform(replace(shipped, tools="another"))
     # A file that is too large to be sent is read by its path, if it is the same there.
-    monkeypatch.setattr(_worker, "MOST_BYTES", 10)
+    monkeypatch.setattr(_tasks, "MOST_BYTES", 10)
     machine[0].write_text('base = "sc17-int"')
     machine[1].write_text('base = "base"')
     script.write_text("#!/bin/sh\necho hi\n")
     script.chmod(0o755)
-    large = _worker.ship(_worker.Task("spinrun", words, machine, 60), tools)
-    assert _worker.perform(large).output == "hi\n"
+    large = _tasks.ship(_tasks.Task("spinrun", words, machine, 60), tools)
+    assert _tasks.perform(large).output == "hi\n"
     script.write_text("#!/bin/sh\necho changed\n")
     with pytest.raises(SpinkitError, match=r"hello\.sh is larger than 0 MiB, and the worker does not see the same"):
-        _worker.perform(large)
+        _tasks.perform(large)
     with pytest.raises(SpinkitError, match="a folder cannot be sent to a cluster"):
-        _worker.ship(_worker.Task("spinkit-pspin", ("run", tmp_path, "--machine", "x"), machine, 60), tools)
+        _tasks.ship(_tasks.Task("spinkit-pspin", ("run", tmp_path, "--machine", "x"), machine, 60), tools)

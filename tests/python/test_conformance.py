@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from spinkit import _conformance, _paths
-from spinkit._conformance import Group
+from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._run import Toolchain
+from spinkit.simulate._toolchain import Toolchain
+from spinkit.suites import _conformance
+from spinkit.suites._conformance import Group
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAMS = CHECKOUT / _conformance.PROGRAMS

@@ -11,16 +11,18 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from spinkit import _claims, _experiment, _pool, _run
 from spinkit._errors import SpinkitError
-from spinkit._machines import Machine, Parameter
 from spinkit.cli import main
+from spinkit.experiments import _claims, _definition, _outcome, _reader
+from spinkit.experiments._jobs import jobs as jobs_of
+from spinkit.experiments._runners import ProgramRun
+from spinkit.simulate._machines import Machine, Parameter
 
 from .conftest import CHECKOUT, Program
 
 
 def test_ping_pong_is_the_papers_grid_and_more() -> None:
-    experiment = _experiment.load(CHECKOUT, "ping-pong")
+    experiment = _reader.load(CHECKOUT, "ping-pong")
     assert experiment.machines == ("int", "dis")
     assert [(s.name, s.nic, s.mode) for s in experiment.series] == [
         ("rdma", "rdma", "rdma"),
@@ -84,7 +86,7 @@ def test_mistakes_name_file_and_key(home: Path, program: Program, old: str, new:
     assert old in text
     file.write_text(text.replace(old, new, 1))
     with pytest.raises(SpinkitError) as error:
-        _experiment.load(home, "ping-pong")
+        _reader.load(home, "ping-pong")
     assert str(error.value).startswith(f"{file}: {message}")
 
 
@@ -92,7 +94,7 @@ def test_bytes_that_are_not_utf8_name_their_line(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     file.write_bytes(b'title = "x"\npaper = "\xa74"\n')
     with pytest.raises(SpinkitError) as error:
-        _experiment.read(file)
+        _reader.read(file)
     assert str(error.value) == f"{file}:2: byte 0xa7 is not UTF-8"
 
 
@@ -122,7 +124,7 @@ def test_whatever_is_in_the_file_an_error_names_it(tmp_path: Path, start: int, c
     (tmp_path / "ping-pong.c").touch()
     file.write_bytes(SAMPLE[:start] + new + SAMPLE[start + cut :])
     with suppress_errors_that_name(file):
-        _experiment.read(file)
+        _reader.read(file)
 
 
 def describe(machine: str, changes: tuple[str, ...]) -> Machine:
@@ -136,33 +138,33 @@ def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Progr
     for mode, more in (("rdma", ""), ("triggered", '\nset = ["network.radix=16"]')):
         text = text.replace(f'mode = "{mode}"', f'mode = "{mode}"\nargs = ["{{network.radix}}-{{max}}"]{more}', 1)
     file.write_text(text)
-    jobs = _pool.jobs(_experiment.read(file), quick=True, describe=describe)
-    assert [job.arguments[-1] for job in jobs[:2]] == ["36-262144", "16-262144"]
-    assert jobs[1].options[-2:] == ["--set", "network.radix=16"]
+    jobs = jobs_of(_reader.read(file), quick=True, describe=describe)
+    assert [ProgramRun.arguments(job)[-1] for job in jobs[:2]] == ["36-262144", "16-262144"]
+    assert ProgramRun.options(jobs[1])[-2:] == ["--set", "network.radix=16"]
     file.write_text(text.replace("{network.radix}", "{network.width}"))
-    job = _pool.jobs(_experiment.read(file), quick=True, describe=describe)[0]
+    job = jobs_of(_reader.read(file), quick=True, describe=describe)[0]
     message = (
         r"'\{network.width\}-\{max\}' may contain only \{values\}, \{max\}, \{mode\} and parameters of the machine"
     )
     with pytest.raises(SpinkitError, match=message):
-        _ = job.arguments
+        ProgramRun.arguments(job)
 
 
 def test_series_of_one_card_share_a_run() -> None:
-    experiment = _experiment.read(CHECKOUT / "experiments" / "broadcast" / "experiment.toml")
-    jobs = _pool.jobs(experiment, quick=True, describe=describe)
+    experiment = _reader.read(CHECKOUT / "experiments" / "broadcast" / "experiment.toml")
+    jobs = jobs_of(experiment, quick=True, describe=describe)
     # The series of sPIN with one HPU has other parameters, and so a run of its own.
     assert [(job.machine, len(job.series)) for job in jobs[:4]] == [("sc17-dis", count) for count in (3, 3, 4, 1)]
     assert len(jobs) == 16
-    assert jobs[0].options == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
+    assert ProgramRun.options(jobs[0]) == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
     pairs = [("rdma", "8"), ("rdma", "65536"), ("rdma-segments", "65536")]
     given = [word for mode, size in pairs for word in ("--mode", mode, "--bytes", size)]
-    assert jobs[0].arguments == ["--ranks", "2,8,64,128", *given]
+    assert ProgramRun.arguments(jobs[0]) == ["--ranks", "2,8,64,128", *given]
 
 
 def test_measures_are_shown_as_times_bandwidths_and_counts() -> None:
-    time, count = _experiment.Measure(key="x_ps", label="X"), _experiment.Measure(key="hpus", label="HPUs")
-    bandwidth = _experiment.Measure(key="x_ps", label="X", bytes=1 << 30)
+    time, count = _definition.Measure(key="x_ps", label="X"), _definition.Measure(key="hpus", label="HPUs")
+    bandwidth = _definition.Measure(key="x_ps", label="X", bytes=1 << 30)
     assert (time.heading, time.shown(1_500_000), time.text(1_500_000)) == ("X [µs]", 1.5, "1.5000")
     assert (bandwidth.heading, bandwidth.shown(10**12), bandwidth.text(10**12)) == ("X [GiB/s]", 1.0, "1.00")
     assert (count.heading, count.shown(8), count.text(8)) == ("HPUs", 8, "8")
@@ -183,14 +185,14 @@ def keys(kind: type[msgspec.Struct]) -> set[str]:
 @pytest.mark.parametrize(
     ("heading", "kind"),
     [
-        ("The whole file", _experiment.File),
-        ("`[program]`", _experiment.Program),
-        ("`[sweep]`", _experiment.Sweep),
-        ("`[[axis]]`", _experiment.Axis),
-        ("`[[series]]`", _experiment.Series),
-        ("`[measure]`", _experiment.Measure),
-        ("`[run]`", _experiment.RunTable),
-        ("`[[figure]]`", _experiment.Figure),
+        ("The whole file", _definition.File),
+        ("`[program]`", _definition.Program),
+        ("`[sweep]`", _definition.Sweep),
+        ("`[[axis]]`", _definition.Axis),
+        ("`[[series]]`", _definition.Series),
+        ("`[measure]`", _definition.Measure),
+        ("`[run]`", _definition.RunTable),
+        ("`[[figure]]`", _definition.Figure),
     ],
 )
 def test_every_key_is_documented(heading: str, kind: type[msgspec.Struct]) -> None:
@@ -258,7 +260,7 @@ timeout_s = 60
 
 
 def test_parameters_of_the_machine_are_axes(tmp_path: Path) -> None:
-    experiment = _experiment.read(of_own(tmp_path / "mine"))
+    experiment = _reader.read(of_own(tmp_path / "mine"))
     assert [(one.name, one.label) for one in experiment.series] == [
         (
             f"spin@dma.L_ns={latency},network.G_ps_per_byte={byte},nic.match_overlaps={overlaps}",
@@ -267,18 +269,18 @@ def test_parameters_of_the_machine_are_axes(tmp_path: Path) -> None:
         for latency, where in (("50", "integrated"), ("250.5", "discrete"))
         for byte, overlaps in (("20", "gap"), ("8", "reception"))
     ]
-    jobs = _pool.jobs(experiment, quick=True, describe=describe)
+    jobs = jobs_of(experiment, quick=True, describe=describe)
     assert [job.value for job in jobs] == [1, 2, 4] * 4
     assert len({job.key for job in jobs}) == 12
-    assert jobs[-1].arguments == ["--hpus", "4", "--latency", "250.5"]
+    assert ProgramRun.arguments(jobs[-1]) == ["--hpus", "4", "--latency", "250.5"]
     axes = ("dma.L_ns=250.5", "network.G_ps_per_byte=8", "nic.match_overlaps=reception", "accelerator.hpus=4")
     assert jobs[-1].changes == axes
     # What the program prints has no value; the run has it.
     output = '{"time_ps": 7, "data_ok": true}\n'
-    [point] = _run.read_points(experiment, "sc17-int", experiment.series[:1], (4,), output)
+    [point] = _outcome.read_points(experiment, "sc17-int", experiment.series[:1], (4,), output)
     assert (point.value, point.measured) == (4, 7)
     with pytest.raises(SpinkitError, match=r"output line 2: accelerator\.hpus = 4 occurs twice"):
-        _run.read_points(experiment, "sc17-int", experiment.series[:1], (4,), 2 * output)
+        _outcome.read_points(experiment, "sc17-int", experiment.series[:1], (4,), 2 * output)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +300,7 @@ def test_parameters_of_the_machine_are_axes(tmp_path: Path) -> None:
 def test_wrong_axes_name_their_key(tmp_path: Path, old: str, new: str, message: str) -> None:
     file = of_own(tmp_path / "mine", old=old, new=new)
     with pytest.raises(SpinkitError) as error:
-        _experiment.read(file)
+        _reader.read(file)
     assert str(error.value).startswith(f"{file}: {message}")
 
 
@@ -306,9 +308,9 @@ def test_only_parameters_have_fractions(tmp_path: Path) -> None:
     axes = '[sweep]\naxis = "bytes"\nlabel = "Size"\nvalues = [1, 2.5]\n'
     file = of_own(tmp_path / "mine", axes)
     with pytest.raises(SpinkitError, match=r"sweep.values\[1\]: expected an integer, as the axis is no parameter"):
-        _experiment.read(file)
+        _reader.read(file)
     of_own(tmp_path / "mine", axes.replace('"bytes"', '"network.g_ns"'))
-    assert _experiment.read(file).values(quick=True) == (1, 2.5)
+    assert _reader.read(file).values(quick=True) == (1, 2.5)
 
 
 def test_experiments_are_found_by_name_and_by_folder(
@@ -316,30 +318,35 @@ def test_experiments_are_found_by_name_and_by_folder(
 ) -> None:
     of_own(tmp_path / "mine")
     for name in ("mine", "./mine", str(tmp_path / "mine")):
-        found = _experiment.load(home, name)
+        found = _reader.load(home, name)
         assert (found.name, found.folder, found.claims, found.figures) == ("mine", tmp_path / "mine", (), ())
     # A name of ours goes first.
     (home / "experiments" / "ping-pong" / "ping-pong.c").touch()
     of_own(tmp_path / "ping-pong")
-    assert _experiment.load(home, "ping-pong").folder == home / "experiments" / "ping-pong"
-    assert _experiment.load(home, "./ping-pong").folder == tmp_path / "ping-pong"
+    assert _reader.load(home, "ping-pong").folder == home / "experiments" / "ping-pong"
+    assert _reader.load(home, "./ping-pong").folder == tmp_path / "ping-pong"
     with pytest.raises(SpinkitError, match=r"^\./nothing: there is no experiment.toml in this folder"):
-        _experiment.load(home, "./nothing")
+        _reader.load(home, "./nothing")
     with pytest.raises(
         SpinkitError, match=r"^nothing: no such experiment; there are: ping-pong; an experiment of your"
     ):
-        _experiment.load(home, "nothing")
+        _reader.load(home, "nothing")
     with pytest.raises(SpinkitError, match=r"^pingpong: no such experiment; did you mean ping-pong\? There are: ping"):
-        _experiment.load(home, "pingpong")
+        _reader.load(home, "pingpong")
 
 
 def test_machines_beside_an_experiment_are_its_own(tmp_path: Path) -> None:
-    experiment = _experiment.read(of_own(tmp_path / "mine"))
+    experiment = _reader.read(of_own(tmp_path / "mine"))
     assert experiment.place("sc17-int") == "sc17-int"
     own = tmp_path / "mine" / "sc17-int.toml"
     own.touch()
     assert experiment.place("sc17-int") == str(own)
-    assert _pool.jobs(experiment, quick=True, describe=describe)[0].options[:4] == ["-n", "2", "--machine", str(own)]
+    assert ProgramRun.options(jobs_of(experiment, quick=True, describe=describe)[0])[:4] == [
+        "-n",
+        "2",
+        "--machine",
+        str(own),
+    ]
 
 
 def test_names_that_the_system_does_not_take_are_errors(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from spinkit import _grid
 from spinkit._errors import SpinkitError
+from spinkit.sweeps import _grid
 
 
 @pytest.mark.parametrize(

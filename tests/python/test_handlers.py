@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spinkit import _handlers, _paths
+from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._run import Toolchain
+from spinkit.reports import _handler_costs
+from spinkit.simulate._toolchain import Toolchain
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +28,7 @@ def compiled(name: str, folder: Path) -> str:
 
 def test_the_table_of_costs_is_what_a_run_gives() -> None:
     tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal", "spinkit-pspin")))
-    fresh = _handlers.page(_handlers.measure(ROOT, tools))
+    fresh = _handler_costs.page(_handler_costs.measure(ROOT, tools))
     assert fresh == (ROOT / "sdk" / "handlers" / "README.md").read_text(), "spinkit handlers > sdk/handlers/README.md"
 
 
@@ -97,9 +98,9 @@ def test_an_array_that_hpu_memory_keeps_is_flushed(tmp_path: Path) -> None:
 
 def test_descriptions_of_handlers_are_taken_from_the_comments_above_them() -> None:
     header = "/* Payload handler: adds\n * one. Slow. */\n__handler int one(const ptl_payload_t p, void *state) {"
-    assert _handlers.described(f"/* Other. */\nint f(void);\n{header}") == {"one": "adds one"}
+    assert _handler_costs.described(f"/* Other. */\nint f(void);\n{header}") == {"one": "adds one"}
     with pytest.raises(SpinkitError, match="two: no comment"):
-        _handlers.described(f"{header}\n}}\n__handler int two(")
+        _handler_costs.described(f"{header}\n}}\n__handler int two(")
 
 
 def test_broadcast_reaches_every_rank_once(tmp_path: Path) -> None:

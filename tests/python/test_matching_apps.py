@@ -7,15 +7,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from spinkit import _experiment, _paths, _report
+from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._pool import Settings, run_all
-from spinkit._run import Results, Toolchain
+from spinkit.experiments import _definition, _reader
+from spinkit.experiments._outcome import Results
+from spinkit.experiments._pool import run_all
+from spinkit.experiments._workshop import Settings
+from spinkit.reports import _report
+from spinkit.simulate._toolchain import Toolchain
 
 HOME = Path(__file__).parents[2]
 
 
-def outcome(experiment: _experiment.Experiment, out: Path) -> Results | SpinkitError:
+def outcome(experiment: _definition.Experiment, out: Path) -> Results | SpinkitError:
     tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal", "spinkit-pspin")))
     ((_, result),) = run_all(
         [experiment], Settings(HOME, tools, _paths.command("spinkit-machines"), out, quick=True), lambda _: None
@@ -24,7 +28,7 @@ def outcome(experiment: _experiment.Experiment, out: Path) -> Results | SpinkitE
 
 
 def test_applications_gain_less_than_they_communicate(tmp_path: Path) -> None:
-    results = outcome(_experiment.load(HOME, "matching-apps"), tmp_path)
+    results = outcome(_reader.load(HOME, "matching-apps"), tmp_path)
     assert isinstance(results, Results)
     assert results.unmet == []
     assert results.wrong == []
@@ -47,7 +51,7 @@ def test_applications_gain_less_than_they_communicate(tmp_path: Path) -> None:
 
 
 def test_a_schedule_that_cannot_be_made(tmp_path: Path) -> None:
-    real = _experiment.load(HOME, "matching-apps")
+    real = _reader.load(HOME, "matching-apps")
     program = msgspec.structs.replace(
         real.program, schedules=("gen halo --ranks 3 --dims 2x2", *real.program.schedules[1:])
     )
@@ -61,4 +65,4 @@ def test_there_is_a_schedule_for_each_value(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text(text.replace('    "import {folder}/../mpi-traces/traces/hpcc",\n', ""))
     with pytest.raises(SpinkitError, match="schedules: expected one for each of the 13 values of the sweep"):
-        _experiment.read(file)
+        _reader.read(file)

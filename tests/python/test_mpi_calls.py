@@ -7,7 +7,7 @@ import subprocess
 from fnmatch import fnmatchcase
 
 import pytest
-from spinkit import _trace
+from spinkit.simulate import _mpi_trace
 
 from .traced import ROOT, Mpi
 
@@ -38,7 +38,7 @@ def symbols(mpi: Mpi) -> set[str]:
     """The functions that the tracer for an MPI defines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", mpi.environment["XDG_CACHE_HOME"])
-        library = _trace.library(ROOT, str(mpi.bin / "mpicc"))
+        library = _mpi_trace.library(ROOT, str(mpi.bin / "mpicc"))
     done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in done.stdout.splitlines()}
 

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from spinkit import _mpi_suites
 from spinkit._errors import SpinkitError
+from spinkit.suites import _mpi_suites
 
 MPICC = Path(sys.prefix) / "mpi" / "mpich" / "bin" / "mpicc"
 SUM = """

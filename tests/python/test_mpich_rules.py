@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from spinkit import _mpi_suites, _mpich_suite, _paths
+from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._mpi_cases import Outcome, Suite
 from spinkit.cli import main
+from spinkit.suites import _mpi_suites, _mpich_suite
+from spinkit.suites._mpi_cases import Outcome, Suite
 
 Judge = Callable[..., Outcome]
 # It executes the program as its only rank, after all options, each of which has a value.

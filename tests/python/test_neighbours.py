@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from spinkit import _paths, _user_cache
+from spinkit import _paths
 from spinkit._errors import SpinkitError
+from spinkit.common import _user_cache
 
 from .neighbours import Machine, User, machine
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from spinkit._errors import SpinkitError
-from spinkit._output import write_atomically
 from spinkit.cli import main
+from spinkit.common._output import write_atomically
 
 
 def mode(file: Path) -> int:
@@ -62,7 +62,7 @@ def test_pipes_and_devices_are_written_in_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/stderr"])
 def test_standard_output_is_appended_to_its_file(tmp_path: Path, name: str) -> None:
     program = (
-        "from pathlib import Path; from spinkit._output import write_atomically as write; "
+        "from pathlib import Path; from spinkit.common._output import write_atomically as write; "
         f"print('before'); write(Path({name!r}), b'text\\n') if {name!r} == '-' else "
         f"(__import__('sys').stdout.flush(), write(Path({name!r}), b'text\\n'))"
     )

@@ -9,16 +9,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from spinkit import _experiment, _machines, _paths, _pool
-from spinkit._claims import Claim, Verdict
+from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._experiment import PERTURBATIONS, Experiment, Perturbation, Series
-from spinkit._pool import Settings
-from spinkit._run import Results, judge, toolchain
+from spinkit.experiments import _pool, _reader
+from spinkit.experiments._claims import Claim, Verdict
+from spinkit.experiments._definition import PERTURBATIONS, Experiment, Perturbation, Series
+from spinkit.experiments._outcome import Results, judge
+from spinkit.experiments._workshop import Settings
+from spinkit.simulate import _machines
+from spinkit.simulate._toolchain import toolchain
 
 from .conftest import CHECKOUT
 
-EXPERIMENTS = {name: _experiment.load(CHECKOUT, name) for name in _experiment.available(CHECKOUT)}
+EXPERIMENTS = {name: _reader.load(CHECKOUT, name) for name in _reader.available(CHECKOUT)}
 
 
 def stores(experiment: Experiment) -> dict[str, Series]:

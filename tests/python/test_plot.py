@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from spinkit import _experiment, _plot, _report
-from spinkit._run import Point, Results, Run
+from spinkit.experiments import _reader
+from spinkit.experiments._outcome import Point, Results, Run
+from spinkit.reports import _plot, _report
 
 from .conftest import CHECKOUT
 
@@ -38,7 +39,7 @@ def test_curves_of_a_figure_differ_and_stay_in_the_colours_of_their_card() -> No
 
 
 def test_times_beside_the_measured_one_are_drawn_in_microseconds() -> None:
-    experiment = _experiment.load(CHECKOUT, "kvstore")
+    experiment = _reader.load(CHECKOUT, "kvstore")
     points = [
         Point("sc17-int", one, value, 1, True, {"p99_ps": 2_500_000, "cpu_ps": 40_000})
         for one in experiment.series
@@ -53,8 +54,8 @@ def test_times_beside_the_measured_one_are_drawn_in_microseconds() -> None:
 
 def test_streaming_has_one_colour_in_all_experiments() -> None:
     seen = set()
-    for name in _experiment.available(CHECKOUT):
-        experiment = _experiment.load(CHECKOUT, name)
+    for name in _reader.available(CHECKOUT):
+        experiment = _reader.load(CHECKOUT, name)
         streams = [series for series in experiment.series if (series.nic, series.mode) == ("spin", "stream")]
         for series in streams:
             seen.add(_plot._LOOKS[_report._looks(experiment, [series])[0]][0])

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from spinkit import _paths, _profile
+from spinkit import _paths
 from spinkit.cli import main
+from spinkit.simulate import _profile
 
 PARAMETERS = {
     "accelerator.hpus": 4,

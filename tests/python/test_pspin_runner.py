@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from spinkit import _experiment, _report
-from spinkit._experiment import Measure
-from spinkit._run import Point, Results, Run
 from spinkit.cli import main
+from spinkit.experiments import _reader
+from spinkit.experiments._definition import Measure
+from spinkit.experiments._outcome import Point, Results, Run
+from spinkit.reports import _report
 
 NS = {
     "pspin-400g": {"64": 26, "512": 33.5, "1024": 40},
@@ -318,7 +319,7 @@ def test_the_name_of_a_value_may_be_that_of_the_program(pspin: Write) -> None:
 
 
 def test_a_figure_may_show_a_bandwidth_or_another_number(pspin: Write) -> None:
-    experiment = _experiment.read(pspin() / "experiment.toml")
+    experiment = _reader.read(pspin() / "experiment.toml")
     lines = [{"request_ns": {"min": 26, "mean": 27}, "size": 64, "data_ok": True}]
     points = tuple(Point("pspin-400g", one, 64, 26, True, lines[0]) for one in experiment.series)
     results = Results(experiment, True, tuple(Run(one.machine, (one.series,), (one,), {}) for one in points), ())
@@ -347,6 +348,6 @@ def test_numbers_of_a_report_are_shown_as_they_are() -> None:
 
 def test_the_unit_of_a_number_is_that_of_its_place(pspin: Write) -> None:
     folder = pspin()
-    claims = {claim.name: claim for claim in _experiment.read(folder / "experiment.toml").claims}
+    claims = {claim.name: claim for claim in _reader.read(folder / "experiment.toml").claims}
     assert claims["mean"].unit == "ns"
     assert not claims["mean"].of_runs

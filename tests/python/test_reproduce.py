@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
-from spinkit import _experiment, _machines, _paths, _run
+from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._report import TimeTable
-from spinkit._reproduce import _time_tables
-from spinkit._text import styled
 from spinkit.cli import main
+from spinkit.common._terminal import styled
+from spinkit.experiments import _outcome, _reader
+from spinkit.reports._report import TimeTable
+from spinkit.reports._reproduce import _time_tables
+from spinkit.simulate import _machines
 
 from .conftest import CHECKOUT, TIMES, Program
 
@@ -133,28 +135,28 @@ GOOD = {"mode": "store", "bytes": 8, "half_rtt_ps": 5, "data_ok": True}
     ],
 )
 def test_lines_that_are_no_results(home: Path, program: Program, lines: list[Any], message: str) -> None:
-    experiment = _experiment.load(home, "ping-pong")
+    experiment = _reader.load(home, "ping-pong")
     output = "".join(f"{json.dumps(line)}\n" for line in lines)
     with pytest.raises(SpinkitError) as error:
-        _run.read_points(experiment, "sc17-int", experiment.series[2:3], (8, 16), output)
+        _outcome.read_points(experiment, "sc17-int", experiment.series[2:3], (8, 16), output)
     assert str(error.value).startswith(message)
 
 
 def test_series_that_run_together_print_one_after_the_other(home: Path, program: Program) -> None:
-    experiment = _experiment.load(home, "ping-pong")
+    experiment = _reader.load(home, "ping-pong")
     store, stream = experiment.series[2:]
     lines = [{**GOOD, "mode": mode, "bytes": size} for mode in ("store", "stream") for size in (16, 8)]
     output = [json.dumps(line) for line in lines]
-    points = _run.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join(output))
+    points = _outcome.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join(output))
     assert [(p.series, p.value) for p in points] == [(store, 8), (store, 16), (stream, 8), (stream, 16)]
     for kept, message in (
         (output[:3], "no result of sPIN (stream) for bytes = 8"),
         (output[1:], "mode: expected store"),
     ):
         with pytest.raises(SpinkitError, match=re.escape(message)):
-            _run.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join(kept))
+            _outcome.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join(kept))
     with pytest.raises(SpinkitError, match="line 5: bytes = 8 occurs twice"):
-        _run.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join([*output, output[3]]))
+        _outcome.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join([*output, output[3]]))
 
 
 def test_wrong_data_always_fails_but_claims_only_the_check(home: Path, program: Program) -> None:

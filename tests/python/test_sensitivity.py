@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from spinkit import _machines
-from spinkit._machines import Assumed, Machine
 from spinkit.cli import main
+from spinkit.simulate import _machines
+from spinkit.simulate._machines import Assumed, Machine
 
 from .conftest import TIMES, Program
 

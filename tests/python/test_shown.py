@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from spinkit import _experiment, _shown
 from spinkit._errors import SpinkitError
 from spinkit.cli import main
+from spinkit.experiments import _demonstrations, _reader
 
 from .conftest import TIMES, Program
 
@@ -111,7 +111,7 @@ def test_a_relation_between_points_runs_all_of_them(file: Path) -> None:
             'relation = "reduction"', 'relation = "largest"', 1
         )
     )
-    [case] = _shown.cases(_experiment.read(file), quick=True)
+    [case] = _demonstrations.cases(_reader.read(file), quick=True)
     assert case.variant.values(quick=True) == (8, 64, 4096, 8192, 262144)
     assert case.variant.machines == ("sc17-int", "sc17-dis")
     assert [series.name for series in case.variant.series] == ["rdma", "spin-stream"]
@@ -121,9 +121,9 @@ def test_what_a_quick_run_leaves_out_is_not_shown(file: Path) -> None:
     file.write_text(file.read_text().replace("\nvalues = [8]\npaper = 0.35", "\nvalues = [8, 16]\npaper = 0.35"))
     text = file.read_text()
     file.write_text(text.replace("[[claim.expected.shown]]", "[[claim.expected.shown]]\nvalues = [16]"))
-    experiment = _experiment.read(file)
-    assert _shown.cases(experiment, quick=True) == []
-    [case] = _shown.cases(experiment, quick=False)
+    experiment = _reader.read(file)
+    assert _demonstrations.cases(experiment, quick=True) == []
+    [case] = _demonstrations.cases(experiment, quick=False)
     assert case.variant.values(quick=False) == (16,)
     assert [series.name for series in case.variant.series] == ["rdma", "spin-stream"]
 
@@ -142,5 +142,5 @@ def test_what_a_quick_run_leaves_out_is_not_shown(file: Path) -> None:
 def test_mistakes_name_the_key(file: Path, old: str, new: str, message: str) -> None:
     file.write_text(file.read_text().replace(old, new))
     with pytest.raises(SpinkitError) as error:
-        _experiment.read(file)
+        _reader.read(file)
     assert f"claim[0].expected[0].shown[0].{message}" in str(error.value)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from spinkit import _gantt, _narrative, _perfetto, _timelines
 from spinkit._errors import SpinkitError
-from spinkit._perfetto import Slice
-from spinkit._round import Round
+from spinkit.reports import _gantt, _narrative, _timelines
+from spinkit.reports._timeline import Round
+from spinkit.simulate import _perfetto
+from spinkit.simulate._perfetto import Slice
 
 from .conftest import CHECKOUT
 

@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from spinkit import _paths, _trace
+from spinkit import _paths
 from spinkit._errors import SpinkitError
+from spinkit.simulate import _mpi_trace
 
 from .traced import OPEN_MPI, RANKS, ROOT, Message, Mpi, goal, messages
 
@@ -131,7 +132,7 @@ def test_rare_calls_are_recorded(mpi: Mpi) -> None:
 
 
 def test_report_counts_calls_and_times(mpi: Mpi) -> None:
-    report = _trace.report(_paths.command("spinkit-goal"), mpi.folder / "trace")
+    report = _mpi_trace.report(_paths.command("spinkit-goal"), mpi.folder / "trace")
     assert report.warnings == []
     assert [rank.messages for rank in report.ranks] == [sum(expected_sends(me).values()) for me in range(RANKS)]
     assert [rank.collectives for rank in report.ranks] == [20] * RANKS
@@ -165,33 +166,33 @@ def test_a_trace_ends_where_its_program_aborts(mpi: Mpi, tmp_path: Path, monkeyp
 def test_the_library_is_built_once(mpi: Mpi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", mpi.environment["XDG_CACHE_HOME"])
     mpicc = str(mpi.bin / "mpicc")
-    first = _trace.library(ROOT, mpicc)
+    first = _mpi_trace.library(ROOT, mpicc)
     made = first.stat().st_mtime_ns
-    assert _trace.library(ROOT, mpicc).stat().st_mtime_ns == made
-    assert _trace.compiler(str(mpi.bin / "mpirun"), None) == mpicc
+    assert _mpi_trace.library(ROOT, mpicc).stat().st_mtime_ns == made
+    assert _mpi_trace.compiler(str(mpi.bin / "mpirun"), None) == mpicc
 
 
 def test_programs_that_cannot_be_traced_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(SpinkitError, match="nowhere: no such compiler"):
-        _trace.compiler("mpirun", "nowhere")
+        _mpi_trace.compiler("mpirun", "nowhere")
     with pytest.raises(SpinkitError, match="nowhere: No such file"):
-        _trace.command_line(("nowhere",), {})
+        _mpi_trace.command_line(("nowhere",), {})
     with pytest.raises(SpinkitError, match="no traces: neither"):
-        _trace.report(_paths.command("spinkit-goal"), tmp_path)
+        _mpi_trace.report(_paths.command("spinkit-goal"), tmp_path)
     fake = tmp_path / "mpicc"
     fake.write_text("#!/bin/sh\necho no mpi.h >&2\nexit 1\n")
     fake.chmod(0o755)
     with pytest.raises(SpinkitError, match=r"cannot compile the tracer:\nno mpi\.h"):
-        _trace.library(ROOT, str(fake))
+        _mpi_trace.library(ROOT, str(fake))
     # One that does not live to tell its kind is not taken for another kind.
     killed = tmp_path / "mpiexec"
     killed.write_text("#!/bin/sh\nkill -SYS $$\n")
     killed.chmod(0o755)
     with pytest.raises(SpinkitError, match="mpiexec --version was ended by SIGSYS"):
-        _trace.command_line((str(killed),), {})
+        _mpi_trace.command_line((str(killed),), {})
     # A launcher of another kind gets the variables in its environment.
-    words, environment = _trace.command_line(("true", "x"), {"LD_PRELOAD": "lib"})
+    words, environment = _mpi_trace.command_line(("true", "x"), {"LD_PRELOAD": "lib"})
     assert (words, environment["LD_PRELOAD"]) == (["true", "x"], "lib")
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spinkit import _paths, _perfetto, _trace
-from spinkit._perfetto import Slice
+from spinkit import _paths
+from spinkit.simulate import _mpi_trace, _perfetto
+from spinkit.simulate._perfetto import Slice
 
 from .traced import ROOT, goal
 
@@ -130,6 +131,6 @@ def test_a_schedule_of_messages_takes_the_time_of_the_run(test: str, size: int, 
 
 def test_the_tracer_for_spinrun_is_that_of_its_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert _trace.compiler("/somewhere/spinrun", None) == str(_paths.mpicc())
-    words, _ = _trace.command_line((str(_paths.command("spinrun")), "-n", "2", "program"), {"A": "1"})
+    assert _mpi_trace.compiler("/somewhere/spinrun", None) == str(_paths.mpicc())
+    words, _ = _mpi_trace.command_line((str(_paths.command("spinrun")), "-n", "2", "program"), {"A": "1"})
     assert words[1:] == ["-x", "A=1", "-n", "2", "program"]

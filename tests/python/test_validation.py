@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from spinkit import _experiment, _validation
 from spinkit.cli import main
+from spinkit.experiments import _reader
+from spinkit.reports import _validation
 
 from .conftest import CHECKOUT, TIMES, Program
 from .test_shown import CHANGED, SHOWN
@@ -184,7 +185,7 @@ def test_mistakes_of_usage(words: list[str], message: str) -> None:
 
 
 def test_the_page_of_the_project_has_a_place_for_every_experiment() -> None:
-    known = _experiment.available(CHECKOUT)
+    known = _reader.available(CHECKOUT)
     parts = _validation.parts(CHECKOUT, known)
     assert sorted(name for kind, name in parts if kind == "claims") == known
 

@@ -25,9 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spinkit import _machines, _paths
-from spinkit._experiment import available, load
-from spinkit._pool import jobs
+from spinkit import _paths
+from spinkit.experiments._jobs import jobs
+from spinkit.experiments._reader import available, load
+from spinkit.experiments._runners import ProgramRun
+from spinkit.simulate import _machines
 
 HOME = Path(__file__).resolve().parents[2]
 BIN = HOME / ".venv/bin"
@@ -137,7 +139,9 @@ def of_experiments() -> Iterator[Case]:
                 continue
             seen.add(way)
             sources = tuple(experiment.folder / source for source in program.sources)
-            yield Case(f"{name} {series.name}", sources, tuple(job.options), tuple(job.arguments))
+            yield Case(
+                f"{name} {series.name}", sources, tuple(ProgramRun.options(job)), tuple(ProgramRun.arguments(job))
+            )
 
 
 def compile_program(sources: Sequence[Path], level: str, to: Path) -> str | None:

@@ -1,0 +1,179 @@
+"""Reads and checks `experiment.toml`; every mistake is an error that names the file and the key."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+from spinkit._errors import SpinkitError, choice
+from spinkit.common._toml import Place, check_file_name, convert, is_there, parse_toml, read_text
+from spinkit.common._values import written
+from spinkit.experiments._claims import Scope, build_claim
+from spinkit.experiments._definition import FILE, MOST_CURVES, Axis, Experiment, Figure, File, Series, Sweep
+from spinkit.experiments._runners import program_runner
+
+
+def available(home: Path) -> list[str]:
+    """Return the names of all experiments."""
+    return sorted(file.parent.name for file in (home / "experiments").glob(f"*/{FILE}"))
+
+
+def load(home: Path, name: str) -> Experiment:
+    """Read one experiment: one of ours by its name, or any folder with an experiment.toml by its path.
+
+    A path has a `/` or begins with a dot. Without one, a folder here is meant if none of ours has the name.
+    """
+    folder = Path(name)
+    names = available(home)
+    if "/" in name or name.startswith(".") or (name not in names and (folder / FILE).is_file()):
+        if not is_there(folder / FILE, Path.is_file):
+            raise SpinkitError(f"{name}: there is no {FILE} in this folder; `spinkit new experiment NAME` makes one")
+        return read(folder.resolve() / FILE)
+    if name not in names:
+        elsewhere = "; an experiment of your own is named by its folder, such as ./my-experiment"
+        raise SpinkitError(f"{name}: no such experiment; {choice(name, names)}{elsewhere}")
+    return read(home / "experiments" / name / FILE)
+
+
+def read(file: Path) -> Experiment:
+    """Read and validate an `experiment.toml`."""
+    place = Place(file)
+    table = convert(parse_toml(read_text(file), file), File, place)
+    program, sweep, measure, run = table.program, table.sweep, table.measure, table.run
+    _check_sweep(sweep, place / "sweep")
+    _check_series(table.series, file.parent, place / "series")
+    series = _on_axes(table.series, table.axis, sweep, place / "axis")
+    quick_values = sweep.values if run.quick_values is None else run.quick_values
+    if any(one.script is None for one in series):
+        program_runner(program).check(table, file.parent, place / "program")
+    if measure.bytes is not None and (measure.bytes < 1 or not measure.is_time):
+        raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
+    for index, value in enumerate(quick_values):
+        if value not in sweep.values:
+            raise (place / "run" / "quick_values" / index).error(f"{value} is not in sweep.values")
+    names = tuple(one.name for one in series)
+    scope = Scope(
+        table.machines,
+        names,
+        sweep.values,
+        measure.unit,
+        measure.shown,
+        table.models,
+        run.shared_run,
+        program_runner(program).point_reports or sweep.of_machine,
+    )
+    claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
+    _check_names([claim.name for claim in claims], place / "claim")
+    for index, claim in enumerate(claims):
+        if not claim.where(quick_values):
+            problem = "run.quick_values contains no value that this claim tests"
+            raise (place / "claim" / index / "values").error(problem)
+    _check_names([figure.name for figure in table.figure], place / "figure")
+    for index, figure in enumerate(table.figure):
+        check_file_name(figure.name, place / "figure" / index / "name")
+        _check_figure(figure, scope, place / "figure" / index)
+    return Experiment(
+        name=file.parent.name,
+        folder=file.parent,
+        title=table.title,
+        paper=table.paper,
+        summary=table.summary.strip(),
+        program=program,
+        models=table.models,
+        machines=table.machines,
+        sweep=sweep,
+        series=series,
+        measure=measure,
+        claims=claims,
+        figures=table.figure,
+        timeout_s=run.timeout_s,
+        quick_values=quick_values,
+        shared_run=run.shared_run,
+        axes=(*([sweep.axis] if sweep.of_machine else []), *(key for axis in table.axis for key in axis.set)),
+        insensitive=run.insensitive,
+    )
+
+
+def _on_axes(series: tuple[Series, ...], axes: tuple[Axis, ...], sweep: Sweep, place: Place) -> tuple[Series, ...]:
+    """Return the series at all combinations of the axes' values, in the order of the first axis."""
+    taken = {sweep.axis}
+    choices = []
+    for index, axis in enumerate(axes):
+        choices.append(_choices(axis, place / index))
+        for key in axis.set:
+            if key in taken:
+                raise (place / index / "set").error(f"{key} is an axis already")
+            taken.add(key)
+    return tuple(
+        msgspec.structs.replace(
+            one,
+            name=f"{one.name}@{','.join(change for changes, _ in several for change in changes)}",
+            label=", ".join([one.label, *(label for _, label in several)]),
+            set=(*one.set, *(change for changes, _ in several for change in changes)),
+        )
+        if several
+        else one
+        for one in series
+        for several in product(*choices)
+    )
+
+
+def _choices(axis: Axis, place: Place) -> list[tuple[tuple[str, ...], str]]:
+    """Return the changes of the machine at each value of an axis, and what they are called."""
+    counts = {len(values) for values in axis.set.values()}
+    if len(counts) != 1 or counts == {0}:
+        raise (place / "set").error("expected parameters with equally many values, at least one")
+    for key in axis.set:
+        if "." not in key:
+            raise (place / "set").error(f"{key} is no parameter of a machine; they have a dot, such as dma.L_ns")
+    if axis.labels and {len(axis.labels)} != counts:
+        raise (place / "labels").error(f"expected one for each of the {counts.pop()} values")
+    changes = [
+        tuple(f"{key}={written(value)}" for key, value in zip(axis.set, values, strict=True))
+        for values in zip(*axis.set.values(), strict=True)
+    ]
+    return list(zip(changes, axis.labels or [", ".join(one).replace("=", " = ") for one in changes], strict=True))
+
+
+def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> None:
+    _check_names([one.name for one in series], place)
+    for index, one in enumerate(series):
+        check_file_name(one.name, place / index / "name")
+        if one.script is not None and not is_there(folder / one.script, Path.is_file):
+            raise (place / index / "script").error(f"there is no file {one.script} in this folder")
+
+
+def _check_sweep(sweep: Sweep, place: Place) -> None:
+    if not sweep.values or list(sweep.values) != sorted(set(sweep.values)):
+        raise (place / "values").error("expected increasing numbers")
+    for index, value in enumerate(sweep.values):
+        if not sweep.of_machine and not isinstance(value, int):
+            raise (place / "values" / index).error("expected an integer, as the axis is no parameter of the machine")
+    if sweep.names and len(sweep.names) != len(sweep.values):
+        raise (place / "names").error(f"expected one for each of the {len(sweep.values)} values")
+
+
+def _check_names(names: list[str], place: Place) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise (place / index / "name").error(f"{name} occurs twice")
+
+
+def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
+    if figure.machine not in scope.machines:
+        raise (place / "machine").error(f"{figure.machine} is not in machines")
+    if figure.model is not None and figure.model not in scope.models:
+        raise (place / "model").error(f"{figure.model} is not in models")
+    if (figure.key is None and not figure.bandwidth) != (figure.label is None):
+        raise (place / "label").error("a key, or bandwidth, and its label are given together")
+    shown = scope.series if figure.series is None else figure.series
+    if len(shown) > MOST_CURVES:
+        raise (place / "series").error(f"at most {MOST_CURVES} curves can be distinguished, found {len(shown)}")
+    if figure.below and len(figure.below) != len(shown):
+        raise (place / "below").error(f"expected one for each of the {len(shown)} series")
+    for key, names in (("series", shown), ("below", figure.below)):
+        for index, one in enumerate(names):
+            if one not in scope.series:
+                raise (place / key / index).error(f"{one} is not a series; there are {', '.join(scope.series)}")

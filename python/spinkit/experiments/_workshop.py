@@ -1,0 +1,88 @@
+"""Shared state of the runs of one command: settings, child processes, programs, machine descriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from spinkit.common._processes import Processes
+from spinkit.experiments._jobs import Job
+from spinkit.experiments._programs import Programs
+from spinkit.simulate import _machines
+from spinkit.simulate._machines import Machine
+from spinkit.simulate._tasks import Done, Task, tools_digest
+from spinkit.simulate._tasks import run as run_here
+from spinkit.simulate._toolchain import Toolchain
+
+
+class Remote(Protocol):
+    """A cluster that runs commands."""
+
+    def perform(self, task: Task) -> Done:
+        """Run one command and wait for its end; callable from several threads."""
+
+    def cancel(self) -> None:
+        """End all running commands."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that all experiments of a command share."""
+
+    home: Path
+    tools: Toolchain
+    machines: Path
+    """`spinkit-machines`."""
+    out: Path
+    """Folder of the results, with one folder for each experiment."""
+    quick: bool = False
+    fresh: bool = False
+    """Run everything, without using the cache."""
+    jobs: int | None = None
+    """Number of simultaneous runs; by default the number of processors."""
+    retries: int = 0
+    """Number of times that a failed run is repeated."""
+    remote: Remote | None = None
+    """Cluster that runs the commands; by default this computer runs them."""
+
+
+class Workshop:
+    """Compiles programs, describes machines and executes tasks for all runs of a command."""
+
+    def __init__(self, settings: Settings, scratch: Path) -> None:
+        tools = settings.tools
+        self.settings = settings
+        self.tools_digest = tools_digest(tools.spinrun, tools.library)
+        self.processes = Processes()
+        self.programs = Programs(settings.home, settings.out, tools, settings.fresh, self.processes.execute)
+        self._scratch = scratch
+        self._machines: dict[tuple[str, tuple[str, ...]], Machine] = {}
+
+    def interrupt(self) -> None:
+        """End all running commands."""
+        self.processes.interrupt()
+        if self.settings.remote is not None:
+            self.settings.remote.cancel()
+
+    def describe(self, machine: str, changes: tuple[str, ...]) -> Machine:
+        """Describe a machine with changed parameters."""
+        if (machine, changes) not in self._machines:
+            self._machines[machine, changes] = _machines.load(self.settings.machines, machine, changes)
+        return self._machines[machine, changes]
+
+    def machine_files(self, job: Job) -> tuple[Path, ...]:
+        """Return the files of a job's machine."""
+        return self.describe(job.experiment.place(job.machine), ()).files
+
+    def perform(
+        self, job: Job, command: str, words: tuple[str | Path, ...], timeout_s: float | None, part: str = ""
+    ) -> Done:
+        """Execute a command of a job, here or on the cluster; `part` tells the commands of one job apart."""
+        task = Task(command, words, self.machine_files(job), timeout_s)
+        if self.settings.remote is not None:
+            return self.settings.remote.perform(task)
+        tools = self.settings.tools
+        place = {"spinrun": tools.spinrun, "spinkit-goal": tools.goal, "spinkit-pspin": tools.pspin}[command]
+        report = self._scratch / f"{job.experiment.name}.{job.name}{part}.json"
+        return run_here(task, place, report, self.processes.execute)

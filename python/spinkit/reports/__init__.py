@@ -1,0 +1,14 @@
+"""Reports: result files, figures, tables and pages.
+
+- `_reproduce`: the command `spinkit reproduce`.
+- `_validation`: the numbers in `docs/validation.md`.
+- `_results`: `results.json`.
+- `_timelines`: the trace diagrams of the sPIN paper's appendix.
+- `_handler_costs`: the page of the handler library.
+- `_report`: pages and tables of experiments.
+- `_narrative`: tests of the paper's sentences about trace diagrams.
+- `_gantt`: pictures of trace diagrams.
+- `_timeline`: the slices of a measured interval.
+- `_profile_view`: profiles on the terminal.
+- `_plot`: pictures of curves and bars.
+"""

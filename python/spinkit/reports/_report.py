@@ -1,0 +1,400 @@
+"""Reports for people: text tables, pictures and one self-contained HTML page."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from spinkit.common._prose import code_spans
+from spinkit.common._version import __version__
+from spinkit.experiments import _demonstrations
+from spinkit.experiments._claims import Claim, Verdict
+from spinkit.experiments._definition import Experiment, Figure, Series, Sweep
+from spinkit.experiments._outcome import Demonstration, Results, Run
+from spinkit.experiments._sensitivity import Effect, Tried
+from spinkit.reports import _plot
+from spinkit.reports._plot import Bar, Curve, Picture
+from spinkit.simulate._machines import Machine
+
+
+@dataclass(frozen=True)
+class TimeTable:
+    """The times of one machine: a row for each value of the sweep, a column for each series."""
+
+    machine: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def label(sweep: Sweep, value: float) -> str:
+    """Write a value of the sweep with its unit, or its name."""
+    if sweep.names:
+        return sweep.names[sweep.values.index(value)]
+    return _plot.byte_label(value) if sweep.unit == "B" else f"{value} {sweep.unit}".rstrip()
+
+
+_FEW_VALUES = 3
+"""Most values of which each is named."""
+
+
+def labels(sweep: Sweep, values: Sequence[float]) -> str:
+    """Name values of the sweep, or the first and the last of many."""
+    names = [label(sweep, value) for value in values]
+    return ", ".join(names) if len(names) <= _FEW_VALUES or sweep.names else f"{names[0]} to {names[-1]}"
+
+
+def time_tables(results: Results) -> list[TimeTable]:
+    """Lay out all measured numbers; wrong data is marked."""
+    experiment = results.experiment
+    points = {(point.machine, point.series.name, point.value): point for point in results.points}
+
+    def cell(machine: str, series: str, value: float) -> str:
+        point = points[machine, series, value]
+        return f"{experiment.measure.text(point.measured)}{'' if point.data_ok else ' (wrong data)'}"
+
+    return [
+        TimeTable(
+            machine,
+            [experiment.sweep.label, *(series.label for series in experiment.series)],
+            [
+                [label(experiment.sweep, value), *(cell(machine, series.name, value) for series in experiment.series)]
+                for value in results.values
+            ],
+        )
+        for machine in experiment.machine_files
+    ]
+
+
+def claim_rows(results: Results) -> list[dict[str, Any]]:
+    """Lay out the claims: what the paper says, and for each model the number here and the verdict."""
+    verdicts: dict[str, list[Verdict]] = {}
+    for verdict in results.verdicts:
+        verdicts.setdefault(verdict.claim.name, []).append(verdict)
+    shown = _demonstrations.by_claim(results)
+    return [_claim_row(results, of_one, shown) for of_one in verdicts.values()]
+
+
+def _claim_row(
+    results: Results, verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]
+) -> dict[str, Any]:
+    experiment, claim = results.experiment, verdicts[0].claim
+    # Those of this run: a quick one has fewer.
+    values = [] if claim.of_runs else claim.where(results.values)
+    at = f", at {labels(experiment.sweep, values)}" if values else ""
+    return {
+        "text": claim.text,
+        "source": claim.source,
+        "tested": claim.statement + _bounds(claim) + at,
+        "quick": f"quick run{at}" if results.quick and at else "",
+        "paper": "–" if claim.paper is None else claim.format(claim.paper),
+        "models": [
+            _verdict_cells(experiment, verdict, shown.get((claim.name, verdict.model), [])) for verdict in verdicts
+        ],
+    }
+
+
+def _verdict_cells(experiment: Experiment, verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]:
+    return {
+        "model": verdict.model,
+        "at": _where(experiment, verdict),
+        "here": _here(verdict),
+        "ratio": "–" if verdict.ratio is None else f"{verdict.ratio:.2f}",
+        "expected": _expected_bounds(verdict),
+        "reason": verdict.reason,
+        "shown": [_shown_cells(one) for one in shown],
+        "kind": kind(verdict),
+        "verdict": verdict.word,
+    }
+
+
+def _here(verdict: Verdict) -> str:
+    """Write the number that stands for all, and whether all others are above or below it."""
+    numbers = [sample.number for sample in verdict.tested]
+    written = verdict.claim.format(verdict.worst.number)
+    if verdict.claim.format(min(numbers)) == verdict.claim.format(max(numbers)):
+        return written
+    if verdict.worst.number == min(numbers):
+        return f"at least {written}"
+    return f"at most {written}" if verdict.worst.number == max(numbers) else written
+
+
+def _where(experiment: Experiment, verdict: Verdict) -> str:
+    """Say in words where the number was measured, and for how many others it stands."""
+    worst = verdict.worst
+    place = experiment.machine(verdict.model, worst.machine)
+    if not verdict.claim.of_runs:
+        # What follows machine and value, such as another series.
+        about = worst.point.removeprefix(f"{worst.machine}, {worst.value}")
+        place = f"{place}, {label(experiment.sweep, worst.value)}{about}"
+    if verdict.samples == 1:
+        return place
+    if verdict.holds:
+        return f"{place}; of {verdict.samples} numbers it comes nearest to a bound"
+    return f"{place}; it stands for {verdict.failed or verdict.differing} of {verdict.samples} that differ"
+
+
+def _shown_cells(one: Demonstration) -> dict[str, str]:
+    numbers = [sample.number for sample in one.verdict.tested]
+    return {
+        "machines": ", ".join(one.shown.claim.machines),
+        "change": one.shown.words,
+        "numbers": one.verdict.claim.span(min(numbers), max(numbers)),
+        "kind": kind(one.verdict),
+    }
+
+
+def kind(verdict: Verdict) -> str:
+    """Return the class of a verdict: `holds`, `explained` or `fails`."""
+    return "holds" if verdict.holds else "fails" if verdict.fails else "explained"
+
+
+def _expected_bounds(verdict: Verdict) -> str | None:
+    expected = verdict.worst.expected
+    return None if expected is None else verdict.claim.span(expected.interval.least, expected.interval.most)
+
+
+def _bounds(claim: Claim) -> str:
+    if claim.at_least is not None and claim.at_most is not None:
+        return f", {claim.span(claim.at_least, claim.at_most)}"
+    if claim.at_least is not None:
+        return f", at least {claim.format(claim.at_least)}"
+    return "" if claim.at_most is None else f", at most {claim.format(claim.at_most)}"
+
+
+def pictures(results: Results) -> dict[str, Picture]:
+    """Draw the experiment's figures, by name."""
+    return {figure.name: _picture(results, figure) for figure in results.experiment.figures}
+
+
+def _picture(results: Results, figure: Figure) -> Picture:
+    experiment = results.experiment
+    sweep, measure, values = experiment.sweep, experiment.measure, results.values
+    curves = curves_of(results, figure)
+    heading = "Time saved [%]" if figure.below else figure.label or measure.heading
+    if sweep.names:
+        names = [label(sweep, value) for value in values]
+        return _plot.bars(figure.title, heading, names, curves, linear=figure.linear or bool(figure.below))
+    in_bytes = sweep.unit == "B"
+    return _plot.lines(
+        figure.title, sweep.label, heading, values, curves, figure.zoom_to, in_bytes=in_bytes, linear=figure.linear
+    )
+
+
+def curves_of(results: Results, figure: Figure) -> list[Curve]:
+    """Return the curves of a figure, in the order of the experiment's series."""
+    experiment = results.experiment
+    measured = results.measured(experiment.models[0] if figure.model is None else figure.model)
+    times = measured.times
+    shown = [series for series in experiment.series if figure.series is None or series.name in figure.series]
+    names = [series.name for series in experiment.series] if figure.series is None else figure.series
+    below = dict(zip(names, figure.below, strict=True)) if figure.below else {}
+
+    def number(series: str, value: float) -> float:
+        if figure.key is not None:
+            found = measured.printed(figure.machine, series, value, figure.key)
+            return found / 1_000_000 if figure.key.endswith("_ps") else found
+        time = times[figure.machine, series, value]
+        if figure.bandwidth:
+            return 8 * value / time
+        if series in below:
+            return 100 * (1 - time / times[figure.machine, below[series], value])
+        return experiment.measure.shown(time)
+
+    return [
+        Curve(series.label, [number(series.name, value) for value in results.values], look)
+        for series, look in zip(shown, _looks(experiment, shown), strict=True)
+    ]
+
+
+def _looks(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
+    """Give each series the look of its kind of card and mode, which is the same in all figures of all experiments."""
+    modes: dict[str, list[str]] = {}
+    for series in experiment.series:
+        of_card = modes.setdefault(series.nic, [])
+        if series.mode not in of_card:
+            # The modes beside "store" look the same in experiments without it.
+            of_card.insert(of_card.index("store") if "store" in of_card else len(of_card), series.mode)
+    return _plot.looks([(series.nic, modes[series.nic].index(series.mode)) for series in shown])
+
+
+def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
+    """Lay out the costs of handlers, as spinrun counted them over a whole run."""
+    return [
+        {
+            "machine": run.machine,
+            "series": "; ".join(series.label for series in run.series),
+            "name": name,
+            "calls": str(counted["calls"]),
+            **{what: _a_call(counted, what) for what in ("instructions", "cycles")},
+        }
+        for run in runs
+        for name, counted in run.report.get("handlers", {}).items()
+        if counted["calls"]
+    ]
+
+
+def _a_call(counted: dict[str, int], what: str) -> str:
+    least, most = counted[f"min_{what}"], counted[f"max_{what}"]
+    return f"{least}" if least == most else f"{counted[what] / counted['calls']:.1f} ({least}–{most})"
+
+
+def sensitivity(results: Results, tried: Sequence[Tried]) -> dict[str, Any]:
+    """Lay out which claims turn when assumed parameters change, and draw how far each moves them."""
+    pictures = []
+    for verdict in results.verdicts:
+        claim, number = verdict.claim, verdict.worst.number
+        bars = _bars(tried, claim, verdict.model)
+        if bars:
+            model = f", {verdict.model}" if verdict.model else ""
+            scale = 100 if claim.unit == "%" else 1
+            stated = verdict.worst.stated
+            picture = _plot.tornado(
+                f"{claim.name}{model}",
+                f"{claim.statement}, {verdict.worst.point} [{claim.unit}]",
+                scale * number,
+                (scale * stated.least, scale * stated.most),
+                [Bar(bar.label, scale * bar.least, scale * bar.most) for bar in bars],
+            )
+            pictures.append({"title": f"{claim.name}{model}", "svg": b64encode(picture.svg).decode()})
+    return {"rows": sensitivity_rows(tried), "idle": idle_changes(tried), "pictures": pictures}
+
+
+def _bars(tried: Sequence[Tried], claim: Claim, model: str) -> list[Bar]:
+    """Return the range of a claim's number for each parameter that moves it, the widest first."""
+    ranges: dict[str, list[float]] = {}
+    ends: dict[str, list[str]] = {}
+    for one in tried:
+        for effect in one.effects:
+            if (effect.claim.name, effect.model) == (claim.name, model):
+                key = one.change.parameter.key
+                ranges.setdefault(key, [effect.before.number]).append(effect.after.number)
+                ends.setdefault(key, []).append(one.change.value)
+    found = [
+        Bar(f"{key}: {', '.join(dict.fromkeys(ends[key]))}", min(numbers), max(numbers))
+        for key, numbers in ranges.items()
+    ]
+    return sorted((bar for bar in found if bar.most > bar.least), key=lambda bar: bar.least - bar.most)
+
+
+def sensitivity_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    """Lay out the changes that move a number or cannot be run, and the claims that each turns."""
+    return [
+        {
+            "key": one.change.parameter.key,
+            "machines": ", ".join(one.change.machines),
+            "from": one.change.parameter.value,
+            "to": one.change.value,
+            "unit": one.change.parameter.unit,
+            "error": one.error,
+            "turns": [_turn(effect) for effect in one.turned],
+        }
+        for one in tried
+        if one.matters
+    ]
+
+
+def idle_changes(tried: Sequence[Tried]) -> list[str]:
+    """Name the parameters whose changes move no number, such as capacities that are not reached."""
+    moving = {one.change.parameter.key for one in tried if one.matters}
+    return [key for key in dict.fromkeys(one.change.parameter.key for one in tried) if key not in moving]
+
+
+def _turn(effect: Effect) -> str:
+    write = effect.claim.format
+    model = f" ({effect.model})" if effect.model else ""
+    now = "holds" if effect.after.holds else "does not hold"
+    before, after = write(effect.before.number), write(effect.after.number)
+    return f"{effect.claim.name}{model}, {effect.before.point}: {before} → {after}, {now}"
+
+
+def section(results: Results, drawn: dict[str, Picture], tried: Sequence[Tried] | None = None) -> dict[str, Any]:
+    """Lay out an experiment for a page, with its sensitivity if that was tried."""
+    experiment, verdicts = results.experiment, results.verdicts
+    figures = [
+        {"title": figure.title, "paper": figure.paper, "svg": b64encode(drawn[figure.name].svg).decode()}
+        for figure in experiment.figures
+    ]
+    counts = count(verdicts)
+    bad = bool(results.wrong or counts["fails"])
+    return {
+        **_heading(experiment),
+        "failure": None,
+        "kind": "fails" if bad else "explained" if counts["explained"] else "holds",
+        "mark": f"{counts['holds']}/{counts['all']}",
+        "points": len(results.points),
+        "wrong": len(results.wrong),
+        "measure": experiment.measure.label,
+        "heading": experiment.measure.heading,
+        "axis": experiment.sweep.label,
+        "figures": figures,
+        "models": experiment.models,
+        "claims": claim_rows(results),
+        "counts": counts,
+        "tables": time_tables(results),
+        "handlers": _handlers(results.runs),
+        "sensitivity": None if tried is None else sensitivity(results, tried),
+    }
+
+
+def failed_section(experiment: Experiment, failure: str) -> dict[str, Any]:
+    """Lay out an experiment that has no results."""
+    return {**_heading(experiment), "failure": failure, "kind": "fails", "mark": "–", "counts": count([])}
+
+
+def _heading(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "summary": experiment.summary.split("\n\n"),
+    }
+
+
+def count(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Count verdicts of each kind, and all."""
+    kinds = [kind(verdict) for verdict in verdicts]
+    return {"all": len(kinds), **{name: kinds.count(name) for name in ("holds", "explained", "fails")}}
+
+
+def render(template: str, **content: Any) -> bytes:
+    """Fill in a template, of HTML or Markdown."""
+    environment = Environment(
+        loader=PackageLoader("spinkit"),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["code_spans"] = code_spans
+    return environment.get_template(template).render(**content, version=__version__).encode()
+
+
+def page(section: dict[str, Any], machines: Sequence[Machine], quick: bool) -> bytes:
+    """Write the page of one experiment."""
+    return render("experiment.html.j2", title=section["title"], e=section, machines=machines, quick=quick)
+
+
+def report(
+    sections: Sequence[dict[str, Any]],
+    machines: Sequence[Machine],
+    versions: dict[str, str],
+    quick: bool,
+    pages: Mapping[str, str],
+) -> bytes:
+    """Write one page with everything; `pages` are further pages and their titles."""
+    counts = {key: sum(section["counts"][key] for section in sections) for key in count([])}
+    return render(
+        "report.html.j2",
+        title="The experiments of the sPIN papers",
+        experiments=sections,
+        counts=counts,
+        machines=machines,
+        versions=versions,
+        quick=quick,
+        pages=pages,
+    )

@@ -1,0 +1,156 @@
+"""What runs a command for an experiment: here, or in a worker of a cluster, which may share no files with us."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spinkit import _paths
+from spinkit._errors import SpinkitError
+from spinkit.common._digest import digest
+
+REPORT = "{report}"
+"""A word of a command that stands for the file to which it writes its report."""
+
+MOST_BYTES = 32 << 20
+"""The largest file that is sent to a worker; it reads a larger one itself, by its path."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    output: str
+    errors: str
+    report: str | None
+    """The report, if the command was to write one and did."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A command with its arguments, in which paths are files that it reads."""
+
+    command: str
+    words: tuple[str | Path, ...]
+    machine: tuple[Path, ...]
+    """The files of the machine that follows the word `--machine`: its own last, before it those that it is based on."""
+    timeout_s: float | None
+
+    def here(self, report: Path) -> list[str]:
+        """Return the arguments for a run on this computer."""
+        return [str(report) if word == REPORT else str(word) for word in self.words]
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A file for a worker."""
+
+    name: str
+    """Its name in the folder of the run."""
+    content: bytes | None
+    """What is in it; None if it is too large to be sent."""
+    path: str
+    digest: str
+    is_executable: bool
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A task with all that a worker needs for it."""
+
+    command: str
+    words: tuple[str | _Sent, ...]
+    files: tuple[_Sent, ...]
+    tools: str
+    """The digest of the commands (`tools_digest`): a worker with others would give other results."""
+    timeout_s: float | None
+
+
+def tools_digest(spinrun: Path, library: Path | None) -> str:
+    """Return a digest of what decides the outcome of a run besides its inputs."""
+    return digest([file for file in (spinrun, library) if file], [])
+
+
+def ship(task: Task, tools: str) -> Shipped:
+    """Put a task and its files together."""
+    words = list(task.words)
+    machine = [_send(file, f"machine/{file.name}") for file in task.machine]
+    at = words.index("--machine") + 1
+    rest = [_send(word, f"{n}-{word.name}") if isinstance(word, Path) else word for n, word in enumerate(words)]
+    rest[at] = machine[-1]
+    return Shipped(task.command, tuple(rest), tuple(machine), tools, task.timeout_s)
+
+
+def _send(file: Path, name: str) -> _Sent:
+    if file.is_dir():
+        raise SpinkitError(f"{file}: a folder cannot be sent to a cluster; run this experiment here")
+    small = file.stat().st_size <= MOST_BYTES
+    content = file.read_bytes() if small else None
+    return _Sent(name, content, str(file.resolve()), digest([file], []), bool(file.stat().st_mode & 0o100))
+
+
+Execute = Callable[[list[str], float | None], tuple[int, str, str]]
+"""Runs a command, within a time in seconds; returns its exit status, output and error output."""
+
+
+def perform(shipped: Shipped, execute: Execute | None = None) -> Done:
+    """Run a task in this worker."""
+    spinrun = _paths.command("spinrun")
+    if _own_tools(spinrun) != shipped.tools:
+        raise SpinkitError(f"the spinkit of this worker ({spinrun}) is another build than that of the sweep")
+    with TemporaryDirectory(prefix="spinkit-") as name:
+        folder = Path(name)
+        for sent in shipped.files:
+            _receive(sent, folder)
+        words = tuple(_receive(word, folder) if isinstance(word, _Sent) else word for word in shipped.words)
+        task = Task(shipped.command, words, (), shipped.timeout_s)
+        return run(task, _paths.command(shipped.command), folder / "report.json", execute or _execute)
+
+
+@cache
+def _own_tools(spinrun: Path) -> str:
+    return tools_digest(spinrun, _paths.library(spinrun))
+
+
+def _receive(sent: _Sent, folder: Path) -> Path:
+    """Return the file, written to the folder if it was sent."""
+    if sent.content is None:
+        file = Path(sent.path)
+        if not file.is_file() or digest([file], []) != sent.digest:
+            most = f"{MOST_BYTES >> 20} MiB"
+            raise SpinkitError(f"{file} is larger than {most}, and the worker does not see the same file at this path")
+        return file
+    file = folder / sent.name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(sent.content)
+    if sent.is_executable:
+        file.chmod(0o755)
+    return file
+
+
+def _execute(command: list[str], timeout_s: float | None) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SpinkitError(f"{command[0]} did not end within {timeout_s} s") from None
+    return done.returncode, done.stdout, done.stderr
+
+
+def run(task: Task, command: Path, report: Path, execute: Execute) -> Done:
+    """Run a task on this computer, with its report in this file."""
+    status, output, errors = execute([str(command), *task.here(report)], task.timeout_s)
+    told = report.read_text(encoding="utf-8") if REPORT in task.words and report.is_file() else None
+    return Done(status, output, errors, told)
