@@ -143,8 +143,7 @@ def reproduce(
 
     home = _paths.home()
     if everything == bool(names):
-        there = ", ".join([*_reader.available(home), _timelines.NAME])
-        raise click.UsageError(f"name experiments or give --all; there are: {there}")
+        raise click.UsageError(f"name experiments or give --all; there are:\n{_listed(home)}")
     named = [name for name in dict.fromkeys(names) if name != _timelines.NAME]
     has_timelines = _timelines.NAME in names or (everything and _timelines.file(home).is_file())
     if everything:
@@ -179,6 +178,16 @@ def reproduce(
         click.echo(str(_reproduce.write_report(outcomes, settings, tried, pages)))
     if problems:
         raise SpinkitError("\n".join(problems))
+
+
+def _listed(home: Path) -> str:
+    """Return the names of all experiments, with a line for each group."""
+    from spinkit.reports import _timelines
+
+    groups = _reader.by_group(home)
+    if _timelines.file(home).is_file():
+        groups.setdefault(_timelines.GROUP, []).append(_timelines.NAME)
+    return "\n".join(f"  {group}: {', '.join(sorted(names))}" for group, names in groups.items())
 
 
 def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:

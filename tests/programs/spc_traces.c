@@ -1,5 +1,5 @@
-/* Reads a storage trace (experiments/raid5/spc.h), or makes up a numbered one, and prints it in the same format. */
-#include "../../experiments/raid5/spc.h"
+/* Reads a storage trace (experiments/sc17/raid5/spc.h), or makes up a numbered one, and prints it in the same format. */
+#include "../../experiments/sc17/raid5/spc.h"
 
 int main(int argc, char **argv) {
     struct spc_trace trace;

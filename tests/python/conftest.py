@@ -58,8 +58,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "sdk" / "include").mkdir(parents=True)
     (folder / "sdk" / "include" / "portals4.h").touch()
     shutil.copytree(CHECKOUT / "machines", folder / "machines")
-    (folder / "experiments" / "ping-pong").mkdir(parents=True)
-    shutil.copy(SAMPLE, folder / "experiments" / "ping-pong" / "experiment.toml")
+    (folder / "experiments" / "sc17" / "ping-pong").mkdir(parents=True)
+    shutil.copy(SAMPLE, folder / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml")
     monkeypatch.setenv("SPINKIT_HOME", str(folder))
     real = _paths.command
     monkeypatch.setattr(_paths, "command", lambda name: FAKES / name if (FAKES / name).exists() else real(name))
@@ -73,7 +73,7 @@ def program(home: Path) -> Program:
 
     def write(**changes: Any) -> None:
         content = {"times": TIMES, **changes}
-        (home / "experiments" / "ping-pong" / "ping-pong.c").write_text(json.dumps(content))
+        (home / "experiments" / "sc17" / "ping-pong" / "ping-pong.c").write_text(json.dumps(content))
 
     write()
     return write

@@ -30,7 +30,7 @@ def by_hand(heading: str, machine: str) -> Decimal:
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("trees") / "trees"
-    source = CHECKOUT / "experiments" / "broadcast-trees" / "trees.c"
+    source = CHECKOUT / "experiments" / "beyond" / "broadcast-trees" / "trees.c"
     subprocess.run([_paths.command("spincc"), "-Wall", "-Wextra", "-Werror", source, "-o", program], check=True)
     return program
 
@@ -83,7 +83,7 @@ def test_a_card_that_sends_more_than_it_receives_loses_packets(trees: Path) -> N
 def test_a_portals_4_tree_needs_logarithmic_space(tmp_path: Path) -> None:
     """The card of the root's first child holds log2 P - 1 triggered puts, and no other card holds more."""
     program, report = tmp_path / "broadcast", tmp_path / "report.json"
-    source = CHECKOUT / "experiments" / "broadcast" / "broadcast.c"
+    source = CHECKOUT / "experiments" / "sc17" / "broadcast" / "broadcast.c"
     subprocess.run([_paths.command("spincc"), source, "-o", program], check=True)
     for ranks, children in ((4, 1), (16, 3), (64, 5)):
         command: list[str | Path] = [_paths.command("spinrun"), "-n", str(ranks), "--nic", "portals4", "--json", report]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from spinkit import _paths
 
-SOURCE = Path(__file__).parents[2] / "experiments" / "datatype" / "datatype.c"
+SOURCE = Path(__file__).parents[2] / "experiments" / "sc17" / "datatype" / "datatype.c"
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ def test_sums_by_hand_are_those_of_a_run(machine: str, size: str, tmp_path: Path
     _, _, rest = page("docs/validation.md").partition(f"| {machine} {size} | {' | '.join(NICS)} |\n")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
     columns = dict(zip(NICS, list(zip(*rows, strict=True))[1:], strict=True))
-    run("spincc", CHECKOUT / "experiments/ping-pong/ping-pong.c", "-o", tmp_path / "ping-pong")
+    run("spincc", CHECKOUT / "experiments/sc17/ping-pong/ping-pong.c", "-o", tmp_path / "ping-pong")
     for mode, cells in columns.items():
         *terms, round_trip, half = [Decimal(cell.replace("–", "0")) for cell in cells]
         assert sum(terms) == round_trip == 2 * half, mode

@@ -81,7 +81,7 @@ def test_ping_pong_is_the_papers_grid_and_more() -> None:
     ],
 )
 def test_mistakes_name_file_and_key(home: Path, program: Program, old: str, new: str, message: str) -> None:
-    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
@@ -107,7 +107,7 @@ def suppress_errors_that_name(file: Path) -> Iterator[None]:
             raise AssertionError(str(error)) from error
 
 
-SAMPLE = (CHECKOUT / "experiments" / "ping-pong" / "experiment.toml").read_bytes()
+SAMPLE = (CHECKOUT / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml").read_bytes()
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -133,7 +133,7 @@ def describe(machine: str, changes: tuple[str, ...]) -> Machine:
 
 
 def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Program) -> None:
-    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     text = file.read_text()
     for mode, more in (("rdma", ""), ("triggered", '\nset = ["network.radix=16"]')):
         text = text.replace(f'mode = "{mode}"', f'mode = "{mode}"\nargs = ["{{network.radix}}-{{max}}"]{more}', 1)
@@ -151,7 +151,7 @@ def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Progr
 
 
 def test_series_of_one_card_share_a_run() -> None:
-    experiment = _reader.read(CHECKOUT / "experiments" / "broadcast" / "experiment.toml")
+    experiment = _reader.read(CHECKOUT / "experiments" / "sc17" / "broadcast" / "broadcast.toml")
     jobs = jobs_of(experiment, quick=True, describe=describe)
     # The series of sPIN with one HPU has other parameters, and so a run of its own.
     assert [(job.machine, len(job.series)) for job in jobs[:4]] == [("sc17-dis", count) for count in (3, 3, 4, 1)]
@@ -321,9 +321,9 @@ def test_experiments_are_found_by_name_and_by_folder(
         found = _reader.load(home, name)
         assert (found.name, found.folder, found.claims, found.figures) == ("mine", tmp_path / "mine", (), ())
     # A name of ours goes first.
-    (home / "experiments" / "ping-pong" / "ping-pong.c").touch()
+    (home / "experiments" / "sc17" / "ping-pong" / "ping-pong.c").touch()
     of_own(tmp_path / "ping-pong")
-    assert _reader.load(home, "ping-pong").folder == home / "experiments" / "ping-pong"
+    assert _reader.load(home, "ping-pong").folder == home / "experiments" / "sc17" / "ping-pong"
     assert _reader.load(home, "./ping-pong").folder == tmp_path / "ping-pong"
     with pytest.raises(SpinkitError, match=r"^\./nothing: there is no experiment.toml in this folder"):
         _reader.load(home, "./nothing")
@@ -357,3 +357,21 @@ def test_names_that_the_system_does_not_take_are_errors(tmp_path: Path) -> None:
         assert isinstance(done.exception, SystemExit)
         assert "xxx: " in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_our_experiments_are_files_of_groups() -> None:
+    groups = _reader.by_group(CHECKOUT)
+    assert list(groups) == list(_reader.GROUPS)
+    assert sorted(name for names in groups.values() for name in names) == _reader.available(CHECKOUT)
+    assert "hpu-sweeps" in groups["sc17"]
+    experiment = _reader.load(CHECKOUT, "hpu-sweeps")
+    assert experiment.folder == CHECKOUT / "experiments" / "sc17" / "accumulate"
+    assert _reader.load(CHECKOUT, str(experiment.file)) == experiment
+
+
+def test_a_name_is_unique_in_all_groups(home: Path, program: Program) -> None:
+    folder = home / "experiments" / "beyond" / "other"
+    folder.mkdir(parents=True)
+    (folder / "ping-pong.toml").touch()
+    with pytest.raises(SpinkitError, match="ping-pong.toml has the same name"):
+        _reader.available(home)

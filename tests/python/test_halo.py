@@ -24,7 +24,7 @@ SERIES = {
 @pytest.fixture(scope="module")
 def halo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("halo") / "halo"
-    source = CHECKOUT / "experiments" / "halo" / "halo.c"
+    source = CHECKOUT / "experiments" / "sc17" / "halo" / "halo.c"
     subprocess.run([_paths.command("spincc"), "-Wall", "-Wextra", "-Werror", source, "-o", program], check=True)
     return program
 

@@ -34,7 +34,7 @@ def test_the_table_of_costs_is_what_a_run_gives() -> None:
 
 def test_a_write_that_loses_packets_is_an_error(tmp_path: Path) -> None:
     program = str(tmp_path / "raid5")
-    subprocess.run([_paths.command("spincc"), ROOT / "experiments/raid5/raid5.c", "-o", program], check=True)
+    subprocess.run([_paths.command("spincc"), ROOT / "experiments/sc17/raid5/raid5.c", "-o", program], check=True)
     options = ["-n", "6", "--set", "accelerator.packet_buffer_bytes=8192", "--timeout", "100"]
     command = [_paths.command("spinrun"), *options, program, "--mode", "spin", "--bytes", "65536"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -46,7 +46,7 @@ def test_a_write_that_loses_packets_is_an_error(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def raid5(tmp_path_factory: pytest.TempPathFactory) -> str:
     program = str(tmp_path_factory.mktemp("raid5") / "raid5")
-    subprocess.run([_paths.command("spincc"), ROOT / "experiments/raid5/raid5.c", "-o", program], check=True)
+    subprocess.run([_paths.command("spincc"), ROOT / "experiments/sc17/raid5/raid5.c", "-o", program], check=True)
     return program
 
 
@@ -89,7 +89,9 @@ def test_reads_take_the_sum_of_their_terms(raid5: str, reads: str, time_ns: floa
 def test_an_array_that_hpu_memory_keeps_is_flushed(tmp_path: Path) -> None:
     """The last sizes are larger than what HPU memory keeps, 64 chunks of 4 KiB; the program checks every number."""
     program = str(tmp_path / "accumulate")
-    subprocess.run([_paths.command("spincc"), ROOT / "experiments/accumulate/accumulate.c", "-o", program], check=True)
+    subprocess.run(
+        [_paths.command("spincc"), ROOT / "experiments/sc17/accumulate/accumulate.c", "-o", program], check=True
+    )
     sizes = ["16", "4112", "262144", "262160", "1048576"]
     command = [_paths.command("spinrun"), "-n", "2", program, "--mode", "cached", "--sizes", ",".join(sizes)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

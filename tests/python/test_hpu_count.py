@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from spinkit import _paths
 
-SOURCE = Path(__file__).parents[2] / "experiments" / "hpu-count" / "hpu-count.c"
+SOURCE = Path(__file__).parents[2] / "experiments" / "sc17" / "hpu-count" / "hpu-count.c"
 
 
 @pytest.mark.parametrize(("clock", "reached_ps", "stderr"), [("2.5", 52_800, ""), ("0.5", 26_000, "of 53.0 ns")])

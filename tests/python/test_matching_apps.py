@@ -61,8 +61,8 @@ def test_a_schedule_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_there_is_a_schedule_for_each_value(tmp_path: Path) -> None:
-    text = (HOME / "experiments" / "matching-apps" / "experiment.toml").read_text()
+    text = (HOME / "experiments" / "sc17" / "matching" / "matching-apps.toml").read_text()
     file = tmp_path / "experiment.toml"
-    file.write_text(text.replace('    "import {folder}/../mpi-traces/traces/hpcc",\n', ""))
+    file.write_text(text.replace('    "import {folder}/../../mpi/traces/hpcc",\n', ""))
     with pytest.raises(SpinkitError, match="schedules: expected one for each of the 13 values of the sweep"):
         _reader.read(file)

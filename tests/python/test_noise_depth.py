@@ -20,7 +20,7 @@ ROUNDS = 100
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("noise-depth") / "noise-depth"
-    source = CHECKOUT / "experiments" / "noise-depth" / "noise-depth.c"
+    source = CHECKOUT / "experiments" / "beyond" / "noise-depth" / "noise-depth.c"
     subprocess.run([_paths.command("spincc"), "-Wall", "-Wextra", "-Werror", source, "-o", found], check=True)
     return found
 

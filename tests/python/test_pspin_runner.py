@@ -138,8 +138,8 @@ Write = Callable[..., Path]
 @pytest.fixture
 def pspin(home: Path) -> Write:
     """Return what writes the experiment, with changes of its text, and its program."""
-    folder = home / "experiments" / "pspin-test"
-    folder.mkdir()
+    folder = home / "experiments" / "pspin" / "pspin-test"
+    folder.mkdir(parents=True)
     (home / "sdk" / "pspin").mkdir()
 
     def write(*changes: tuple[str, str], program: str = "", **content: Any) -> Path:
@@ -147,7 +147,7 @@ def pspin(home: Path) -> Write:
         for old, new in changes:
             assert old in text
             text = text.replace(old, new, 1)
-        (folder / "experiment.toml").write_text(text)
+        (folder / "pspin-test.toml").write_text(text)
         (folder / "empty.c").write_text(program or json.dumps({"ns": NS} | content))
         (folder / "paper.py").write_text(SCRIPT)
         return folder
@@ -319,7 +319,7 @@ def test_the_name_of_a_value_may_be_that_of_the_program(pspin: Write) -> None:
 
 
 def test_a_figure_may_show_a_bandwidth_or_another_number(pspin: Write) -> None:
-    experiment = _reader.read(pspin() / "experiment.toml")
+    experiment = _reader.read(pspin() / "pspin-test.toml")
     lines = [{"request_ns": {"min": 26, "mean": 27}, "size": 64, "data_ok": True}]
     points = tuple(Point("pspin-400g", one, 64, 26, True, lines[0]) for one in experiment.series)
     results = Results(experiment, True, tuple(Run(one.machine, (one.series,), (one,), {}) for one in points), ())
@@ -348,6 +348,6 @@ def test_numbers_of_a_report_are_shown_as_they_are() -> None:
 
 def test_the_unit_of_a_number_is_that_of_its_place(pspin: Write) -> None:
     folder = pspin()
-    claims = {claim.name: claim for claim in _reader.read(folder / "experiment.toml").claims}
+    claims = {claim.name: claim for claim in _reader.read(folder / "pspin-test.toml").claims}
     assert claims["mean"].unit == "ns"
     assert not claims["mean"].of_runs

@@ -198,12 +198,12 @@ def test_finished_runs_are_cached_until_an_input_changes(home: Path, program: Pr
 
 
 def test_programs_are_compiled_once_until_something_changes(home: Path, program: Program) -> None:
-    other = home / "experiments" / "other"
+    other = home / "experiments" / "sc17" / "other"
     other.mkdir()
-    text = (home / "experiments" / "ping-pong" / "experiment.toml").read_text()
+    text = (home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml").read_text()
     source = 'sources = ["ping-pong.c"]'
     assert source in text
-    (other / "experiment.toml").write_text(text.replace(source, 'sources = ["../ping-pong/ping-pong.c"]'))
+    (other / "other.toml").write_text(text.replace(source, 'sources = ["../ping-pong/ping-pong.c"]'))
 
     def compiled(*options: str) -> int:
         """Return when the program of both was compiled; there is one, and a note of what it is made."""
@@ -218,7 +218,7 @@ def test_programs_are_compiled_once_until_something_changes(home: Path, program:
     assert first < changed == compiled()
     fresh = compiled("--fresh")
     assert changed < fresh
-    (home / "experiments" / "ping-pong" / "ping-pong.c").write_text("#error")
+    (home / "experiments" / "sc17" / "ping-pong" / "ping-pong.c").write_text("#error")
     assert "does not compile" in spinkit("reproduce", "other", "--quick").stderr
     assert "does not compile" in spinkit("reproduce", "other", "--quick").stderr
 
@@ -232,10 +232,11 @@ def test_failed_runs_keep_the_results_of_finished_ones(home: Path, program: Prog
 
 
 def test_all_writes_one_report(home: Path, program: Program) -> None:
-    broken = home / "experiments" / "broken"
-    shutil.copytree(home / "experiments" / "ping-pong", broken)
-    text = (broken / "experiment.toml").read_text()
-    (broken / "experiment.toml").write_text(text.replace("Ping-pong latency", "Broken one"))
+    broken = home / "experiments" / "sc17" / "broken"
+    shutil.copytree(home / "experiments" / "sc17" / "ping-pong", broken)
+    text = (broken / "ping-pong.toml").read_text()
+    (broken / "ping-pong.toml").unlink()
+    (broken / "broken.toml").write_text(text.replace("Ping-pong latency", "Broken one"))
     (broken / "ping-pong.c").write_text("#error")
     result = spinkit("reproduce", "--all", "--quick")
     assert result.exit_code == 1
@@ -259,7 +260,7 @@ def test_all_writes_one_report(home: Path, program: Program) -> None:
 
 
 def test_code_is_set_as_code(home: Path, program: Program) -> None:
-    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     text = file.read_text().replace('summary = """\n', 'summary = """\nRun `ping-pong\n<8>` & see: ` alone. ', 1)
     file.write_text(text.replace("35 % lower latency", "35 % lower `max(rtt)`", 1))
     result = spinkit("reproduce", "ping-pong", "--quick")
@@ -315,7 +316,7 @@ name = "bandwidth"
 
 
 def test_expected_differences_do_not_fail(home: Path, program: Program) -> None:
-    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     file.write_text(file.read_text().replace('\n[[claim]]\nname = "bandwidth"\n', EXPECTED, 1))
     slower = TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [790_000, 15], "store": [790_008, 15, 900_000, 20]}}
     program(times=slower)
@@ -337,7 +338,7 @@ def test_expected_differences_do_not_fail(home: Path, program: Program) -> None:
 
 
 def test_compile_error_is_shown(home: Path, program: Program) -> None:
-    (home / "experiments" / "ping-pong" / "ping-pong.c").write_text("#error")
+    (home / "experiments" / "sc17" / "ping-pong" / "ping-pong.c").write_text("#error")
     result = spinkit("reproduce", "ping-pong")
     assert result.exit_code == 1
     assert "ping-pong does not compile" in result.stderr
@@ -347,7 +348,7 @@ def test_compile_error_is_shown(home: Path, program: Program) -> None:
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        ((), 2, "name experiments or give --all; there are: ping-pong"),
+        ((), 2, "name experiments or give --all; there are:\n  sc17: ping-pong"),
         (("ping-pong", "--all"), 2, "name experiments or give --all"),
         (("ping-pong", "--fast"), 2, "No such option"),
         (("pong",), 1, "pong: no such experiment; there are: ping-pong"),

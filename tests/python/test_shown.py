@@ -35,7 +35,7 @@ at_most = 0.41
 @pytest.fixture
 def file(home: Path, program: Program) -> Path:
     """Test `latency` on both cards, where the discrete one is expected to differ."""
-    found = home / "experiments" / "ping-pong" / "experiment.toml"
+    found = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     text = found.read_text().replace('machines = ["sc17-int"]\nvalues = [8]', "values = [8]")
     found.write_text(text.replace("at_most = 0.45\n", f"at_most = 0.45\n{SHOWN}"))
     return found

@@ -18,7 +18,7 @@ FILE = Path("out/ping-pong/sweep.json")
 @pytest.fixture
 def one_machine(home: Path) -> Path:
     """Run the experiment on one of its machines, without claims and figures."""
-    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     text = file.read_text().partition("# What the paper says")[0]
     file.write_text(text.replace('machines = ["sc17-int", "sc17-dis"]', 'machines = ["sc17-int"]'))
     return home
@@ -96,7 +96,7 @@ def test_cards_without_handlers_run_once_for_all_numbers_of_hpus(one_machine: Pa
 
 
 def test_what_is_swept_replaces_what_a_series_sets(one_machine: Path, program: Program) -> None:
-    file = one_machine / "experiments" / "ping-pong" / "experiment.toml"
+    file = one_machine / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     file.write_text(file.read_text().replace('mode = "stream"', 'mode = "stream"\nset = ["dma.L_ns=1"]', 1))
     program(changed={"dma.L_ns=1,dma.L_ns=60": slower(TIMES, 3)})
     assert sweep("--quick", "--set", "dma.L_ns=60").exit_code == 0
@@ -170,7 +170,7 @@ def test_mistakes_are_told(one_machine: Path, program: Program, words: list[str]
 
 
 def test_axes_of_the_experiment_cannot_be_swept(one_machine: Path, program: Program) -> None:
-    file = one_machine / "experiments" / "ping-pong" / "experiment.toml"
+    file = one_machine / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     axis = '[[axis]]\nset = { "dma.L_ns" = [1, 2] }\n\n[measure]'
     text: Any = file.read_text().partition("# What the paper says")[0].replace("[measure]", axis)
     file.write_text(text)

@@ -43,7 +43,7 @@ class Traced:
 
 def trace(folder: Path, name: str, ranks: int, *arguments: str) -> Traced:
     """Compile a program of an experiment, and trace it on Portals 4 cards, with a timeline."""
-    source = ROOT / "experiments" / name / f"{name}.c"
+    source = ROOT / "experiments" / "mpi" / name.removeprefix("mpi-") / f"{name}.c"
     subprocess.run([_paths.mpicc(), "-O2", source, "-lm", "-o", folder / name], check=True)
     spinrun = [str(_paths.command("spinrun")), "-n", str(ranks), "--nic", "portals4", "--clock", "simulated"]
     command = [*spinrun, "--timeout", "300", "--trace", str(folder / "timeline"), str(folder / name), *arguments]

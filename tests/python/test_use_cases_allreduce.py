@@ -22,8 +22,8 @@ MACHINES = ["sc17-int", "sc17-dis", "pspin-400g"]
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("collectives")
-    for name in ("allreduce", "barrier"):
-        source = ROOT / "experiments" / name / f"{name}.c"
+    for group, name in (("use-cases", "allreduce"), ("beyond", "barrier")):
+        source = ROOT / "experiments" / group / name / f"{name}.c"
         command: list[str | Path] = [
             _paths.command("spincc"),
             "-Wall",
@@ -181,7 +181,7 @@ def test_a_handler_that_lets_ranks_go_too_early_is_found(right: str, wrong: str,
     broken = tmp_path / "handlers" / "barrier" / "barrier.h"
     broken.parent.mkdir(parents=True)
     broken.write_text(header.replace(right, wrong))
-    source = ROOT / "experiments" / "barrier" / "barrier.c"
+    source = ROOT / "experiments" / "beyond" / "barrier" / "barrier.c"
     command = [_paths.command("spincc"), "-I", tmp_path, source, "-o", tmp_path / "barrier"]
     subprocess.run(command, check=True)
     run = spinrun(7, tmp_path / "barrier", "spin", "--ranks", "7")

@@ -1,4 +1,4 @@
-"""Breadth-first search and shortest paths (experiments/bfs, sdk/handlers/graph): values, times by hand, failures."""
+"""Breadth-first search and shortest paths (experiments/use-cases/graph): values, times by hand, failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def compile_program(source: Path, folder: Path, home: Path = CHECKOUT) -> Path:
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_program(CHECKOUT / "experiments" / "bfs" / "graph.c", tmp_path_factory.mktemp("graph"))
+    return compile_program(
+        CHECKOUT / "experiments" / "use-cases" / "graph" / "graph.c", tmp_path_factory.mktemp("graph")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -202,12 +204,12 @@ def test_limits_are_told(graph: Path) -> None:
     ],
 )
 def test_the_check_finds_wrong_handlers(tmp_path: Path, kernel: str, state: str, right: str, wrong: str) -> None:
-    for folder in ("sdk", "experiments/bfs", "experiments/common"):
+    for folder in ("sdk", "experiments/use-cases/graph", "experiments/common"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder)
     header = tmp_path / "sdk" / "handlers" / "graph" / "graph.h"
     assert right in header.read_text()
     header.write_text(header.read_text().replace(right, wrong))
-    program = compile_program(tmp_path / "experiments" / "bfs" / "graph.c", tmp_path, tmp_path)
+    program = compile_program(tmp_path / "experiments" / "use-cases" / "graph" / "graph.c", tmp_path, tmp_path)
     arguments = ["--kernel", kernel, "--mode", "spin", "--state", state, "--cache", "2", "--scales", "8"]
     done = spinrun("-n", str(RANKS), program, *arguments)
     assert done.returncode == 1

@@ -16,7 +16,7 @@ from spinkit import _paths
 from .use_cases import by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "experiments" / "conditional-read" / "conditional-read.c"
+SOURCE = ROOT / "experiments" / "use-cases" / "conditional-read" / "conditional-read.c"
 MACHINES = ("sc17-int", "sc17-dis", "pspin-400g")
 NICS = {"rdma": "rdma", "served": "rdma", "spin": "spin"}
 COLUMNS = "id INTEGER, department INTEGER, salary INTEGER, year INTEGER, account INTEGER, name TEXT"

@@ -20,8 +20,8 @@ from spinkit import _paths
 from .conftest import CHECKOUT
 from .use_cases import by_hand, refuses
 
-SOURCE = CHECKOUT / "experiments" / "consensus" / "consensus.c"
-SCHEDULES = CHECKOUT / "experiments" / "consensus-schedules"
+SOURCE = CHECKOUT / "experiments" / "use-cases" / "consensus" / "consensus.c"
+SCHEDULES = CHECKOUT / "experiments" / "use-cases" / "consensus"
 NICS = {"rdma": "rdma", "cpu": "rdma", "spin": "spin"}
 
 
@@ -212,7 +212,7 @@ def test_broken_protocols_are_found(flag: str, tmp_path: Path) -> None:
         ),
         # A host that begins to lead reads its own log only.
         (
-            "experiments/consensus/consensus.c",
+            "experiments/use-cases/consensus/consensus.c",
             "(set >> from & 1) && slot < promises",
             "from == rank && slot < promises",
             0,
@@ -223,7 +223,7 @@ def test_broken_protocols_are_found(flag: str, tmp_path: Path) -> None:
 def test_errors_in_the_protocol_are_found(
     file: str, correct: str, broken: str, dead: int, first: int, tmp_path: Path
 ) -> None:
-    for folder in ("sdk", "experiments/common", "experiments/consensus"):
+    for folder in ("sdk", "experiments/common", "experiments/use-cases/consensus"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder)
     text = (tmp_path / file).read_text()
     assert text.count(correct) == 1
@@ -231,7 +231,7 @@ def test_errors_in_the_protocol_are_found(
     command = [
         _paths.command("spincc"),
         "-O3",
-        tmp_path / "experiments/consensus/consensus.c",
+        tmp_path / "experiments/use-cases/consensus/consensus.c",
         "-o",
         tmp_path / "program",
     ]

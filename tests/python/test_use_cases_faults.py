@@ -35,31 +35,33 @@ class Case:
 STORE = "--mixes 1 --records 64 --operations 24"
 COLLECTIVE = "--ranks 6 --bytes 4096 --row 20 --patience 2"
 CASES = {
-    "kvstore": Case("kvstore/kvstore.c", 6, f"--mode spin --index card {STORE}"),
-    "kvstore-rdma": Case("kvstore/kvstore.c", 6, f"--mode rdma {STORE}", "rdma"),
-    "kvstore-cpu": Case("kvstore/kvstore.c", 6, f"--mode cpu {STORE}", "portals4"),
-    "conditional-read": Case("conditional-read/conditional-read.c", 5, "--mode spin --discarded 60 --rows 2048"),
-    "transactions": Case("transactions/transactions.c", 8, "--mode spin --clients 4 --cores 1"),
-    "bfs": Case("bfs/graph.c", 8, "--kernel bfs --mode spin --scales 9"),
-    "sssp": Case("bfs/graph.c", 8, "--kernel sssp --mode spin --scales 9"),
-    "ft-broadcast": Case("ft-broadcast/ft-broadcast.c", 8, "--mode spin --bytes 8 --ranks 8"),
-    "consensus": Case("consensus/consensus.c", 6, "--mode spin --replicas 3 --requests 20 --clients 3"),
-    "allreduce-doubling": Case("allreduce/allreduce.c", 6, f"--mode spin --algorithm doubling {COLLECTIVE}"),
-    "allreduce-ring": Case("allreduce/allreduce.c", 6, f"--mode spin --algorithm ring {COLLECTIVE}"),
-    "allreduce-tree": Case("allreduce/allreduce.c", 6, f"--mode spin --algorithm tree {COLLECTIVE}"),
-    "allreduce-triggered": Case(
-        "allreduce/allreduce.c", 6, f"--mode triggered --algorithm best {COLLECTIVE}", "portals4"
+    "kvstore": Case("use-cases/kvstore/kvstore.c", 6, f"--mode spin --index card {STORE}"),
+    "kvstore-rdma": Case("use-cases/kvstore/kvstore.c", 6, f"--mode rdma {STORE}", "rdma"),
+    "kvstore-cpu": Case("use-cases/kvstore/kvstore.c", 6, f"--mode cpu {STORE}", "portals4"),
+    "conditional-read": Case(
+        "use-cases/conditional-read/conditional-read.c", 5, "--mode spin --discarded 60 --rows 2048"
     ),
-    "barrier": Case("barrier/barrier.c", 7, "--mode spin --ranks 7 --patience 2", at_us=5),
-    "barrier-rdma": Case("barrier/barrier.c", 7, "--mode rdma --ranks 7 --patience 2", "rdma", at_us=3),
+    "transactions": Case("use-cases/transactions/transactions.c", 8, "--mode spin --clients 4 --cores 1"),
+    "bfs": Case("use-cases/graph/graph.c", 8, "--kernel bfs --mode spin --scales 9"),
+    "sssp": Case("use-cases/graph/graph.c", 8, "--kernel sssp --mode spin --scales 9"),
+    "ft-broadcast": Case("use-cases/ft-broadcast/ft-broadcast.c", 8, "--mode spin --bytes 8 --ranks 8"),
+    "consensus": Case("use-cases/consensus/consensus.c", 6, "--mode spin --replicas 3 --requests 20 --clients 3"),
+    "allreduce-doubling": Case("use-cases/allreduce/allreduce.c", 6, f"--mode spin --algorithm doubling {COLLECTIVE}"),
+    "allreduce-ring": Case("use-cases/allreduce/allreduce.c", 6, f"--mode spin --algorithm ring {COLLECTIVE}"),
+    "allreduce-tree": Case("use-cases/allreduce/allreduce.c", 6, f"--mode spin --algorithm tree {COLLECTIVE}"),
+    "allreduce-triggered": Case(
+        "use-cases/allreduce/allreduce.c", 6, f"--mode triggered --algorithm best {COLLECTIVE}", "portals4"
+    ),
+    "barrier": Case("beyond/barrier/barrier.c", 7, "--mode spin --ranks 7 --patience 2", at_us=5),
+    "barrier-rdma": Case("beyond/barrier/barrier.c", 7, "--mode rdma --ranks 7 --patience 2", "rdma", at_us=3),
     "switch-allreduce": Case(
-        "switch-allreduce/switch-allreduce.c", 16, "--mode switch --bytes 64,16384", options=SWITCHES
+        "use-cases/switch-allreduce/switch-allreduce.c", 16, "--mode switch --bytes 64,16384", options=SWITCHES
     ),
     "switch-allreduce-ring": Case(
-        "switch-allreduce/switch-allreduce.c", 16, "--mode ring --bytes 64,16384", "rdma", FABRIC
+        "use-cases/switch-allreduce/switch-allreduce.c", 16, "--mode ring --bytes 64,16384", "rdma", FABRIC
     ),
-    "reed-solomon": Case("reed-solomon/reed-solomon.c", 7, "--mode spin --bytes 64,16384"),
-    "reed-solomon-rdma": Case("reed-solomon/reed-solomon.c", 7, "--mode rdma --bytes 64,16384", "rdma"),
+    "reed-solomon": Case("use-cases/reed-solomon/reed-solomon.c", 7, "--mode spin --bytes 64,16384"),
+    "reed-solomon-rdma": Case("use-cases/reed-solomon/reed-solomon.c", 7, "--mode rdma --bytes 64,16384", "rdma"),
 }
 MACHINES = ["sc17-int", "sc17-dis", "pspin-400g"]
 

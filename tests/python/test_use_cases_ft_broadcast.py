@@ -17,8 +17,8 @@ from spinkit import _paths
 from .conftest import CHECKOUT
 from .use_cases import by_hand, refuses
 
-SOURCE = CHECKOUT / "experiments" / "ft-broadcast" / "ft-broadcast.c"
-SETS = CHECKOUT / "experiments" / "ft-broadcast-failures" / "sets.py"
+SOURCE = CHECKOUT / "experiments" / "use-cases" / "ft-broadcast" / "ft-broadcast.c"
+SETS = CHECKOUT / "experiments" / "use-cases" / "ft-broadcast" / "sets.py"
 NICS = {"rdma": "rdma", "triggered": "portals4", "spin": "spin", "tree": "spin"}
 MACHINES = ("sc17-int", "sc17-dis", "pspin-400g")
 

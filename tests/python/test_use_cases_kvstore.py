@@ -18,7 +18,7 @@ from spinkit import _paths
 from .use_cases import by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "experiments" / "kvstore"
+FOLDER = ROOT / "experiments" / "use-cases" / "kvstore"
 MODES = {
     "rdma": ("--nic", "rdma"),
     "cpu": ("--nic", "portals4"),

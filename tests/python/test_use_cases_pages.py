@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from spinkit import _paths
+from spinkit.experiments import _reader
 
 from .conftest import CHECKOUT
 
@@ -57,7 +58,7 @@ def test_the_commands_of_the_page_run(page: str, tmp_path: Path) -> None:
         if command[0] == "spinkit":
             assert command[1] == "reproduce"
             names = [word for word in command[2:] if not word.startswith("--")]
-            assert all((CHECKOUT / "experiments" / name / "experiment.toml").exists() for name in names), command
+            assert set(names) <= set(_reader.available(CHECKOUT)), command
         elif command[0] == "python":
             assert (CHECKOUT / command[1]).exists(), command  # minutes; the use case's own test runs the script
         else:
@@ -92,7 +93,7 @@ CHANGES = {
     "allreduce": Change("sdk/handlers/allreduce/allreduce.h", "ALLREDUCE_LEAST = 512", "ALLREDUCE_LEAST = 4096"),
     "bfs": Change("sdk/handlers/graph/graph.h", "(__atomic_load_n(word, __ATOMIC_RELAXED) & bit) == 0 &&", ""),
     "consensus": Change(
-        "experiments/consensus/consensus.c", "quorum = replicas / 2 + 1;\n#if", "quorum = replicas;\n#if"
+        "experiments/use-cases/consensus/consensus.c", "quorum = replicas / 2 + 1;\n#if", "quorum = replicas;\n#if"
     ),
     "reed-solomon": Change(
         "sdk/handlers/reed-solomon/reed_solomon.h",

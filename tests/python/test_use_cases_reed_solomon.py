@@ -1,4 +1,4 @@
-"""Reed-Solomon storage (experiments/reed-solomon): all losses are rebuilt, times by hand, failures."""
+"""Reed-Solomon storage (experiments/use-cases/reed-solomon): all losses are rebuilt, times by hand, failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODES = ("rdma", "spin")
 
 
 def compile_program(home: Path, folder: Path) -> Path:
-    source = home / "experiments" / "reed-solomon" / "reed-solomon.c"
+    source = home / "experiments" / "use-cases" / "reed-solomon" / "reed-solomon.c"
     command: list[str | Path] = [_paths.command("spincc"), "-O2", "-Wall", "-Wextra", "-Werror", source]
     environment = os.environ | {"SPINKIT_HOME": str(home)}
     subprocess.run([*command, "-o", folder / "reed-solomon"], check=True, env=environment)
@@ -134,7 +134,7 @@ def test_wrong_numbers_are_told(program: Path) -> None:
     ],
 )
 def test_the_check_finds_wrong_handlers(tmp_path: Path, right: str, wrong: str, words: str) -> None:
-    for folder in ("sdk", "experiments/reed-solomon", "experiments/common"):
+    for folder in ("sdk", "experiments/use-cases/reed-solomon", "experiments/common"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder)
     header = tmp_path / "sdk" / "handlers" / "reed-solomon" / "reed_solomon.h"
     assert header.read_text().count(right) == 1

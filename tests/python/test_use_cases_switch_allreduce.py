@@ -14,7 +14,7 @@ from spinkit import _paths
 from .use_cases import by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "experiments" / "switch-allreduce" / "switch-allreduce.c"
+SOURCE = ROOT / "experiments" / "use-cases" / "switch-allreduce" / "switch-allreduce.c"
 PAGE = ROOT / "docs" / "use-cases" / "switch-allreduce.md"
 FABRIC = ("--set", "network.model=fabric", "--set", "network.radix=8")
 SWITCHES = (*FABRIC, "--set", 'network.switch.handlers=["switch * of level 1", "switch 0 of level 2"]')
@@ -96,7 +96,7 @@ def test_traffic_is_that_of_the_page(program: Path, tmp_path: Path) -> None:
 
 def test_cards_take_the_times_of_the_page(tmp_path: Path) -> None:
     program = tmp_path / "allreduce"
-    source = ROOT / "experiments" / "allreduce" / "allreduce.c"
+    source = ROOT / "experiments" / "use-cases" / "allreduce" / "allreduce.c"
     subprocess.run([_paths.command("spincc"), "-O3", source, "-o", program], check=True)
     arguments = ["--mode", "spin", "--algorithm", "best", "--type", "int32", "--ranks", "16", "--bytes", "64,512,4096"]
     command = [_paths.command("spinrun"), "-n", "16", *FABRIC, program, *arguments]

@@ -15,7 +15,7 @@ from spinkit import _paths
 from .use_cases import by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "experiments" / "transactions"
+FOLDER = ROOT / "experiments" / "use-cases" / "transactions"
 NICS = {"rdma": "rdma", "served": "rdma", "spin": "spin"}
 
 Done = subprocess.CompletedProcess[str]

@@ -32,7 +32,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(home: Path, program: Program, kept: Path) -> Path:
     """Write a page with places for numbers, and reproduce an experiment one of whose claims differs."""
-    experiment = home / "experiments" / "ping-pong" / "experiment.toml"
+    experiment = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     text = experiment.read_text().replace('machines = ["sc17-int"]\nvalues = [8]', "values = [8]")
     experiment.write_text(text.replace("at_most = 0.45\n", f"at_most = 0.45\n{SHOWN}"))
     program(changed=CHANGED)

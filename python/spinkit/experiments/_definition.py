@@ -16,7 +16,7 @@ from spinkit.common._toml import Integer, Number, Table
 from spinkit.experiments._claims import Claim, ClaimTable
 
 FILE = "experiment.toml"
-"""The file of an experiment, in its folder."""
+"""File of a user's experiment, which is named by its folder."""
 
 MOST_CURVES = 6
 """Largest number of curves in a figure."""
@@ -184,10 +184,10 @@ class Figure(Table, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything in an `experiment.toml`."""
+    """Everything in the file of an experiment."""
 
     name: str
-    folder: Path
+    file: Path
     title: str
     paper: str
     summary: str
@@ -232,9 +232,14 @@ class Experiment:
         """The names of all machine files, model by model."""
         return tuple(self.machine(model, machine) for model in self.models for machine in self.machines)
 
+    @property
+    def folder(self) -> Path:
+        """Folder with the program."""
+        return self.file.parent
+
     def is_definition(self, file: Path) -> bool:
         """Return whether a file of the folder defines an experiment."""
-        return file.name == FILE
+        return file.name == FILE if self.file.name == FILE else file.suffix == self.file.suffix
 
     def values(self, quick: bool) -> tuple[float, ...]:
         """Return the sweep's values for a full or a quick run."""

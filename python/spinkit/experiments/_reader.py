@@ -1,4 +1,4 @@
-"""Reads and checks `experiment.toml`; every mistake is an error that names the file and the key."""
+"""Finds, reads and checks the files of experiments; every mistake is an error that names the file and the key."""
 
 from __future__ import annotations
 
@@ -14,31 +14,58 @@ from spinkit.experiments._claims import Scope, build_claim
 from spinkit.experiments._definition import FILE, MOST_CURVES, Axis, Experiment, Figure, File, Series, Sweep
 from spinkit.experiments._runners import program_runner
 
+GROUPS = ("sc17", "pspin", "use-cases", "mpi", "beyond")
+"""Folders of `experiments`: the two papers, use cases with pages, MPI, and questions that no paper asks."""
+
+
+def by_group(home: Path) -> dict[str, list[str]]:
+    """Return the names of all experiments of each group, in the order of `GROUPS`."""
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name, file in sorted(_files(home).items()):
+        groups.setdefault(_group(home, file), []).append(name)
+    return {group: names for group, names in groups.items() if names}
+
 
 def available(home: Path) -> list[str]:
     """Return the names of all experiments."""
-    return sorted(file.parent.name for file in (home / "experiments").glob(f"*/{FILE}"))
+    return sorted(_files(home))
+
+
+def _files(home: Path) -> dict[str, Path]:
+    """Return the files `experiments/GROUP/PROGRAM/NAME.toml`, by name; a name is unique in all groups."""
+    found: dict[str, Path] = {}
+    for file in sorted((home / "experiments").glob("*/*/*.toml")):
+        if file.stem in found:
+            raise SpinkitError(f"{file}: {found[file.stem]} has the same name")
+        found[file.stem] = file
+    return found
+
+
+def _group(home: Path, file: Path) -> str:
+    return file.relative_to(home / "experiments").parts[0]
 
 
 def load(home: Path, name: str) -> Experiment:
-    """Read one experiment: one of ours by its name, or any folder with an experiment.toml by its path.
+    """Read one experiment: an included one by its name, or any other by the path of its folder or of its file.
 
-    A path has a `/` or begins with a dot. Without one, a folder here is meant if none of ours has the name.
+    A path has a `/` or begins with a dot. Any other word names an included experiment, else a folder here.
     """
-    folder = Path(name)
-    names = available(home)
-    if "/" in name or name.startswith(".") or (name not in names and (folder / FILE).is_file()):
-        if not is_there(folder / FILE, Path.is_file):
+    place = Path(name)
+    files = _files(home)
+    if "/" in name or name.startswith(".") or (name not in files and is_there(place / FILE, Path.is_file)):
+        if place.suffix == ".toml" and is_there(place, Path.is_file):
+            return read(place.resolve())
+        if not is_there(place / FILE, Path.is_file):
             raise SpinkitError(f"{name}: there is no {FILE} in this folder; `spinkit new experiment NAME` makes one")
-        return read(folder.resolve() / FILE)
-    if name not in names:
+        return read(place.resolve() / FILE)
+    if name not in files:
         elsewhere = "; an experiment of your own is named by its folder, such as ./my-experiment"
-        raise SpinkitError(f"{name}: no such experiment; {choice(name, names)}{elsewhere}")
-    return read(home / "experiments" / name / FILE)
+        raise SpinkitError(f"{name}: no such experiment; {choice(name, list(files))}{elsewhere}")
+    return read(files[name])
 
 
 def read(file: Path) -> Experiment:
-    """Read and validate an `experiment.toml`."""
+    """Read and check a file; an `experiment.toml` is named by its folder, any other file by itself."""
     place = Place(file)
     table = convert(parse_toml(read_text(file), file), File, place)
     program, sweep, measure, run = table.program, table.sweep, table.measure, table.run
@@ -75,8 +102,8 @@ def read(file: Path) -> Experiment:
         check_file_name(figure.name, place / "figure" / index / "name")
         _check_figure(figure, scope, place / "figure" / index)
     return Experiment(
-        name=file.parent.name,
-        folder=file.parent,
+        name=file.parent.name if file.name == FILE else file.stem,
+        file=file,
         title=table.title,
         paper=table.paper,
         summary=table.summary.strip(),

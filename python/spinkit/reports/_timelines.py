@@ -1,6 +1,6 @@
 """`spinkit reproduce timelines`: the trace diagrams of App. C.3 of the sPIN paper, drawn from runs.
 
-`experiments/timelines/timelines.toml` says what is run, and quotes what the paper tells of each diagram. Each sentence
+`experiments/sc17/timelines.toml` has the runs, and quotes the paper on each diagram. Each sentence
 is tested on the run by a function of `_narrative`.
 """
 
@@ -29,6 +29,7 @@ from spinkit.simulate import _perfetto
 from spinkit.simulate._toolchain import Toolchain
 
 NAME = "timelines"
+GROUP = "sc17"
 _KINDS = {True: "holds", False: "fails"}
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
@@ -149,7 +150,7 @@ class Outcome:
 
 def file(home: Path) -> Path:
     """Return the file with the diagrams."""
-    return home / "experiments" / NAME / f"{NAME}.toml"
+    return home / "experiments" / GROUP / f"{NAME}.toml"
 
 
 def load(home: Path) -> _File:
@@ -183,7 +184,7 @@ def run(home: Path, tools: Toolchain, out: Path) -> Outcome:
     folder = out / NAME
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".run-", dir=out) as scratch:
-        runner = _Runner(home / "experiments" / NAME, tools, Path(scratch), table.timeout_s)
+        runner = _Runner(file(home).parent, tools, Path(scratch), table.timeout_s)
         drawn = [
             _draw(diagram, model, runner.run(diagram, f"{model}-{table.machine}"))
             for diagram in table.diagram

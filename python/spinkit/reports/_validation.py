@@ -183,7 +183,7 @@ class _Results:
                 if any(found.get(key) != value for key, value in facts.items()):
                     raise self._error(f"the claim {claim.name} has changed since")
         if list(self.claims) != wanted:
-            raise self._error("its claims are others than those of experiment.toml")
+            raise self._error("its claims are others than those of the experiment's file")
 
     def _error(self, message: str) -> SpinkitError:
         return SpinkitError(f"{self.file}: {message}; run `spinkit reproduce {self.experiment.name}`")

@@ -256,7 +256,7 @@ def _cards(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     """Measure a broadcast by handlers: ranks and messages per CPU second, including the creation of cards."""
     goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
     program, schedule = str(room / "broadcast"), str(room / "broadcast.bin")
-    source = home / "experiments" / "broadcast" / "broadcast.c"
+    source = home / "experiments" / "sc17" / "broadcast" / "broadcast.c"
     _call([str(tools.spincc), "-O2", str(source), "-o", program])
     _call([goal, "gen", "bcast-spin", "--ranks", str(CARDS), "--size", "8", "-o", schedule])
     report = json.loads(_call([goal, "run", "nic", schedule, "--device", program, "--json", "-"]))

@@ -7,7 +7,7 @@ use goal::loggops::{LogGops, run};
 use mpi_trace::{Options, Wildcards, import};
 
 fn simulate(name: &str, options: &Options) -> (u32, usize, u64) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/mpi-traces/traces").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/mpi/traces").join(name);
     let import = import(&folder, options).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(import.warnings, [""; 0]);
     let schedule = import.schedule;

@@ -82,17 +82,17 @@ pub fn without_portals(name: &str) -> PathBuf {
 
 /// The program of the ping-pong experiment.
 pub fn ping_pong() -> PathBuf {
-    once("ping-pong", |path| spincc(&home().join("experiments/ping-pong/ping-pong.c"), &[], path))
+    once("ping-pong", |path| spincc(&home().join("experiments/sc17/ping-pong/ping-pong.c"), &[], path))
 }
 
 /// The program of the accumulate experiment.
 pub fn accumulate() -> PathBuf {
-    once("accumulate", |path| spincc(&home().join("experiments/accumulate/accumulate.c"), &[], path))
+    once("accumulate", |path| spincc(&home().join("experiments/sc17/accumulate/accumulate.c"), &[], path))
 }
 
 /// The program of the broadcast experiment.
 pub fn broadcast() -> PathBuf {
-    once("broadcast", |path| spincc(&home().join("experiments/broadcast/broadcast.c"), &[], path))
+    once("broadcast", |path| spincc(&home().join("experiments/sc17/broadcast/broadcast.c"), &[], path))
 }
 
 /// The results of a run.
