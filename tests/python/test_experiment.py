@@ -373,5 +373,5 @@ def test_a_name_is_unique_in_all_groups(home: Path, program: Program) -> None:
     folder = home / "experiments" / "beyond" / "other"
     folder.mkdir(parents=True)
     (folder / "ping-pong.toml").touch()
-    with pytest.raises(SpinkitError, match="ping-pong.toml has the same name"):
+    with pytest.raises(SpinkitError, match=r"ping-pong\.toml has the same name"):
         _reader.available(home)

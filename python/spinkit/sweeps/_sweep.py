@@ -153,9 +153,7 @@ def to_parquet(rows: Sequence[Row]) -> bytes:
     try:
         import pandas as pd  # imported here because only tables need it
 
-        # The package that writes the file closes it.
-        content.close = lambda: None  # type: ignore[method-assign]
-        pd.DataFrame(rows).to_parquet(content, index=False)
+        pd.DataFrame(rows).to_parquet(content, engine="pyarrow", index=False)
     except ImportError as error:
         problem = f"{str(error).splitlines()[0]}: Parquet needs more packages: pip install 'spinkit[frames]'"
         raise SpinkitError(problem) from None
