@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Start, barrier and end of many ranks: `spinkit bench` measures the time with 1,024 of them. */
 
 #include <spin.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `spinkit bench` uses this program to measure messages per second of wall-clock time. All messages carry 8 B.
  *
  *   stream    rank 0 puts to rank 1, acknowledged, up to 64 in flight

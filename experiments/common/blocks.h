@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of equal size at a fixed distance, MPI's vector type, as the CPU copies them and as a list describes them. */
 #ifndef EXPERIMENTS_BLOCKS_H
 #define EXPERIMENTS_BLOCKS_H

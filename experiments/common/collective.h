@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What programs of collective operations share: numbers among their arguments, entries whose messages are events, and how a rank gives
  * up: it says which rank is missing, and whether that rank is dead. */
 #ifndef EXPERIMENTS_COLLECTIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the programs of the experiments share: checked calls, test data, arguments, start and end. */
 #ifndef EXPERIMENTS_COMMON_H
 #define EXPERIMENTS_COMMON_H

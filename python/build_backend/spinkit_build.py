@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PEP 517 backend: collects the files that a sPIN program needs for the wheel, then runs maturin.
 
 A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib`, where spincc, spinrun and `spinkit` look

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints THIRD-PARTY.md: licences of what is linked into the wheel's commands and libraries, and of installed packages.
 
 `make licences` runs it, and a test compares its output with the file.

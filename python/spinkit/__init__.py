@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """spinkit: simulated sPIN cards, experiments, sweeps and timelines.
 
 ```python

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check that the compilers and commands that spinkit needs are installed."""
 
 from __future__ import annotations

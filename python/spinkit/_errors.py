@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one kind of error that users see without a traceback."""
 
 from __future__ import annotations

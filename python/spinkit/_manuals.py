@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Describes the commands of `spinkit` for `spinkit-manuals`, which writes man pages and completions.
 
 `python -m spinkit._manuals` prints the description as JSON.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit new`: makes a folder with a working experiment, or a working program with handlers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths of spinkit's files and commands, installed or in a checkout."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes GOAL schedules, by generators or operation by operation, and runs them with the command `spinkit goal`.
 
 ```python

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Barrier by dissemination: in round n each rank tells the rank 2^n ahead that it has come so far, and waits for the rank 2^n behind.
  *
  *   --mode spin|rdma|triggered    handlers on the cards do it (the library's barrier), CPUs do, or triggered puts of the cards

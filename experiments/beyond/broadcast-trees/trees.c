@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Broadcast of large messages over trees that pipeline them (sPIN §4.4.3): rank 0 sends a message to all others.
  *
  *   --cases N,N,…     numbers of ranks and message sizes, by their places in `cases`; ranks beyond wait

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What messages cost when they share links: 64 ranks on a fat tree, with rank r on node r of the tree.
  *
  *   --mode incast              every rank sends to rank 0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A destination whose CPU streams through memory while a message arrives (sPIN §4.3).
  *
  *   --mode put        rank 1's card stores the message, and its program waits for it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many broadcasts of one packet over a binomial tree, for runs in which the CPUs that forward have noise (sPIN §4.4.3).
  *
  *   --mode rdma       a rank's CPU sees the message and posts it to the rank's children

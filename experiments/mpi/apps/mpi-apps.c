@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two applications in MPI, nothing of spinkit's: run them with spinrun --clock simulated, so that the clock and the sleeps in which they
  * compute are in simulated time. (They read the clock themselves: the last bit of MPI_Wtime's seconds may be 238 ns.)
  *

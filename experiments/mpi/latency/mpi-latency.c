@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that its clock and
  * nanosleep are in simulated time. It reads the clock itself: the doubles of MPI_Wtime may be seconds since 1970, whose last bit is 238 ns.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs LAMMPS and HPCC under spinrun, and writes programs.json: `python experiments/mpi/programs/measure.py`.
 
 They are programs of others, which are not part of spinkit: docs/mpi.md says where to get them. `--lmp` and `--hpcc`
@@ -16,6 +17,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from spinkit.common._output import write_atomically
 
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE.parent / "traces"
@@ -150,7 +153,7 @@ def main() -> int:
             written["results"].setdefault(nic, {}).update(rows)
     written["command"] = "python experiments/mpi/programs/measure.py"
     written["machine"] = "sc17-int"
-    options.out.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_atomically(options.out, (json.dumps(written, indent=1, sort_keys=True) + "\n").encode())
     return 1 if missing else 0
 
 

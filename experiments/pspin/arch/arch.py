@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running times of the use cases on x86 (x86.json, written by measure.py), and what the paper prints about its own.
 
 Arguments: the threads, and the values of the sweep.

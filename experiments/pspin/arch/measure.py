@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the use cases on this computer's cores, and writes x86.json: `python experiments/pspin/arch/measure.py`.
 
 Wall-clock times differ from run to run, so what was measured once is data of the experiment. Of several runs the one
@@ -12,6 +13,8 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+from spinkit.common._output import write_atomically
 
 HERE = Path(__file__).resolve().parent
 HANDLERS = HERE.parents[2] / "sdk" / "handlers" / "pspin"
@@ -65,7 +68,7 @@ def main() -> None:
         "runs": RUNS,
         "results": results,
     }
-    (HERE / "x86.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    write_atomically(HERE / "x86.json", (json.dumps(written, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

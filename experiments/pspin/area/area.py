@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Area and power of PsPIN in 22 nm, as Table III prints them, and what follows from its rows."""
 
 import json

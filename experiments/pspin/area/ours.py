@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Area of the hardware in rtl/, as Table III counts, from the synthesis of its units (`make -C rtl area`: area.json).
 
 Synthesis counts gate equivalents (GE) of logic and bits of memories. They become areas by the paper's own numbers:

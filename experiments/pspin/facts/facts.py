@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cycles from request to feedback that were measured on the published hardware, without load, for plain rv32imac.
 
 Arguments: the program, and the sizes of packets.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The longest that handlers may take at line rate: HPUs x bits of a packet / line rate.
 
 Arguments: sizes of packets, Gbit/s, HPUs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A handler of X instructions that take a cycle each, besides its return. */
 #include <handler.h>
 

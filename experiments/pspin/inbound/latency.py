@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latencies of an empty handler: what was measured on the published hardware (cycles, of 1 ns)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The most that PsPIN can take in: the least of what its wide paths carry and of what its HPUs process.
 
 Arguments: values of x, the instructions of a handler; bytes of a packet; HPUs; cycles for which a packet takes an HPU

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput of units by the law of pspin-inbound.
 
 Arguments: clusters, HPUs in each, bytes of a packet, instructions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A handler that takes X cycles, a multiple of 100, besides its call and its return. */
 #include <handler.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A handler that copies BYTES bytes from a memory: by loads into registers, or by the DMA engine of its cluster into L1.
  *
  * MODE_load_… and MODE_dma_… say how and from where: local (the L1 of its cluster), remote (that of the next cluster), packet or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput from L1 that was measured on the published hardware, with eight messages at once.
 
 Arguments: ping-pong or copy-to-host, and the sizes of packets.

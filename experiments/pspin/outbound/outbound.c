@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers that move each packet out of the unit: MODE_send exchanges its addresses and ports and sends it back, MODE_host copies it to
  * the host. FROM_L2 takes the packet from L2 instead of L1, as it came. */
 #include <handler.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the programs of this experiment on the hardware, and writes rtl.json: `python experiments/pspin/rtl/measure.py`.
 
 Programs and options are those of the series in pspin-rtl.toml that the model simulates. The hardware of pspin-400g is
@@ -9,6 +10,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from spinkit.common._output import write_atomically
 
 HERE = Path(__file__).resolve().parent
 COMMAND = ["spinkit-pspin", "run", "--engine", "rtl", "--machine", "pspin-400g", "--json", "-"]
@@ -36,7 +39,7 @@ def main() -> None:
         if "script" not in series
     }
     written = {"command": "python experiments/pspin/rtl/measure.py", "machine": "pspin-400g", "results": results}
-    (HERE / "rtl.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    write_atomically(HERE / "rtl.json", (json.dumps(written, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An empty handler on the published hardware, as it was measured: cycles of 1 ns, and throughput."""
 
 import json

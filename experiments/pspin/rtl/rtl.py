@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the hardware did with the programs of this experiment (rtl.json, written by measure.py).
 
 Arguments: the series of the model whose program it was, and the values of the sweep.

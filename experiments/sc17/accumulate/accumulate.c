@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Remote accumulate (sPIN §4.4.2, App. C.3.2): rank 0 sends an array of double complex numbers, rank 1 multiplies it
  * onto its own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Broadcast (sPIN §4.4.3, App. C.3.3): rank 0 sends a message to ranks 1 … P-1 over a binomial tree.
  *
  *   --mode rdma       a rank's CPU sees the message and posts it to the rank's children

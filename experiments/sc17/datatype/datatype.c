@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strided datatype (sPIN §5.2, App. C.3.4): rank 0 sends data, rank 1 unpacks it into blocks at a fixed distance.
  *
  *   --mode cpu        the card stores the message in a temporary buffer, rank 1's CPU unpacks

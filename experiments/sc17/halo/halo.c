@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Halo exchange of a stencil code (sPIN §5.2): P³ ranks on a torus, each with N³ doubles and one layer of ghost cells
  * around them, send the six faces of these cells to their neighbours.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many HPUs are needed? (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
  * given time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Message matching (sPIN §5.1, Fig. 5b): rank 0 receives a message of another rank and computes meanwhile.
  *
  *   --mode rdma       every message lands in a bounce buffer; the CPU matches it, and copies it or gets its data

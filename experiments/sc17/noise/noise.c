@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ping-pong (sPIN §4.4.1) in many rounds, for runs whose destination has noise (`spinrun --noise … --noise-ranks 1`).
  *
  *   --mode cpu        rank 1's CPU sees the ping and posts the pong

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ping-pong (sPIN §4.4.1, App. C.3.1): rank 0 sends a message to rank 1 and gets it back.
  *
  *   --mode rdma       rank 1's CPU sees the ping and posts the pong

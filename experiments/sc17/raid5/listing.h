@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers of the paper's listing for RAID-5 (sPIN App. C.3.5): whole packets, one blocking fetch before and one
  * blocking write after the loop. Where the listing as printed gives wrong data, these differ from it:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RAID-5 (sPIN §5.3, App. C.3.5): rank 0 is the client, rank 1 the parity node, ranks 2 to 5 hold the data.
  *
  *   --mode rdma       the CPUs of the nodes answer reads, compute differences and parity, and forward acknowledgements

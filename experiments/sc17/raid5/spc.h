@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storage traces in the format of the Storage Performance Council, with one request in each line:
  *
  *     ASU,LBA,size,opcode,timestamp
@@ -33,6 +34,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../../common/random.h"
 
 enum { SPC_BLOCK = 512, SPC_TRACES = 5 };
 
@@ -141,12 +144,8 @@ static inline struct spc_trace spc_generate(unsigned number, size_t count) {
     uint64_t state = number; /* the seed */
     for (size_t i = 0; i < count; i++) {
         uint64_t random[4];
-        for (int j = 0; j < 4; j++) { /* splitmix64 */
-            uint64_t z = state += 0x9e3779b97f4a7c15;
-            z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-            z = (z ^ z >> 27) * 0x94d049bb133111eb;
-            random[j] = z ^ z >> 31;
-        }
+        for (int j = 0; j < 4; j++)
+            random[j] = random_next(&state);
         const struct spc_size *size = traces[number - 1].sizes;
         for (unsigned draw = random[0] % 1000; draw >= size->share; size++)
             draw -= size->share;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All-reduce: every rank gets the sum of all ranks' vectors.
  *
  *   --mode spin|rdma|triggered    handlers on the cards add (the library's allreduce), CPUs do, or triggered atomic operations of the card

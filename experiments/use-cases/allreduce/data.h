@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The vectors of the ranks, and what their sum is by a plain computation. */
 #ifndef EXPERIMENTS_ALLREDUCE_DATA_H
 #define EXPERIMENTS_ALLREDUCE_DATA_H

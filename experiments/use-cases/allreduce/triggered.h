@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The three algorithms by triggered atomic operations (Portals 4): the card adds in host memory, and sends what it has when all parts
  * of a step have come. An atomic operation is at most max_atomic_size bytes, so that a vector is as many independent chains.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional reads of a table (sPIN §5.4): rank 0 is the client, and every other rank has a part of the table.
  *
  *   --mode rdma        the client reads the whole table by gets, all of them posted at once, and filters each piece when it is there

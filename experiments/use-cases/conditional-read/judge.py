@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQLite's answers to the reads of the experiment: the table of conditional-read.c, and a SELECT for each share.
 
 The time of a point is the least that any card can take: that of the rows that SQLite returns, and of an answer, on the

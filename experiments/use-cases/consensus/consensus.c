@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consensus (the talk's use case 9): clients change and read numbers that replicas keep by a replicated log.
  *
  *   --mode spin   the cards of the replicas keep the log, count votes and answer; hosts only replace a leader
@@ -21,6 +22,7 @@
  *                               it has made or got.
  *   --pauses US                 with --until: now and then the host of a replica, not its card, stops for so long at most */
 #include "../../common/common.h"
+#include "../../common/random.h"
 #include <handlers/consensus/consensus.h>
 #include <inttypes.h>
 
@@ -51,14 +53,7 @@ static bool works(int rc) {
     return rc == PTL_OK;
 }
 
-/* Random numbers (SplitMix64): the same in each run. */
 static uint64_t random_state;
-static uint64_t random_number(void) {
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 
 /* Waits until a counter has reached a number, for so many milliseconds; `*counted` is what it has. */
 static bool wait_for(ptl_handle_ct_t ct, ptl_size_t number, ptl_time_t ms, ptl_size_t *counted) {
@@ -236,8 +231,8 @@ static void keep_later(const struct consensus_snapshot *from) {
 
 /* Stops once in `times` times, as a host that has other work: its card goes on meanwhile. */
 static void pause_once_in(unsigned times) {
-    if (pauses_ns > 0 && random_number() % times == 0)
-        spin_host_compute(random_number() % pauses_ns);
+    if (pauses_ns > 0 && random_next(&random_state) % times == 0)
+        spin_host_compute(random_next(&random_state) % pauses_ns);
 }
 
 /* The leader's host carries out what is chosen, when that is a quarter of its log, and sends all replicas the snapshot. It sends
@@ -331,7 +326,7 @@ static void replicate(void) {
         if (told(&host->heard) != heard) {
             heard = told(&host->heard);
             silent_since = spin_time_ps();
-            patience_ps = 3000000000 + random_number() % 3000000000;
+            patience_ps = 3000000000 + random_next(&random_state) % 3000000000;
         }
         if (spin_time_ps() - silent_since >= patience_ps) {
             uint32_t term = (told(&host->promised) / replicas + 1) * replicas + rank;
@@ -342,7 +337,7 @@ static void replicate(void) {
                 lead(term, set);
             }
             silent_since = spin_time_ps();
-            patience_ps = 3000000000 + random_number() % 3000000000;
+            patience_ps = 3000000000 + random_next(&random_state) % 3000000000;
         } else {
             wait_for(woken, counted + 1, 1, &counted);
             pause_once_in(BURST);
@@ -417,12 +412,13 @@ static struct outcome ask(struct consensus_command command) {
 static void use(void) {
     printf("{\"client\":%u,\"history\":[", rank);
     for (uint32_t i = 1; i <= requests && time_left(); i++) {
-        struct consensus_command command = {.client = rank, .request = i, .key = (uint32_t)(random_number() % KEYS)};
-        command.operation = CONSENSUS_READ + (uint32_t)(random_number() % 4);
-        command.value = random_number() % 4;
-        command.expected = random_number() % 4;
-        if (random_number() % BURST == 0) /* 150 us for each command on average */
-            spin_host_compute(random_number() % (300000 * BURST));
+        struct consensus_command command = {
+            .client = rank, .request = i, .key = (uint32_t)(random_next(&random_state) % KEYS)};
+        command.operation = CONSENSUS_READ + (uint32_t)(random_next(&random_state) % 4);
+        command.value = random_next(&random_state) % 4;
+        command.expected = random_next(&random_state) % 4;
+        if (random_next(&random_state) % BURST == 0) /* 150 us for each command on average */
+            spin_host_compute(random_next(&random_state) % (300000 * BURST));
         struct outcome outcome = ask(command);
         printf("%s[%u,%u,%" PRIu64 ",%" PRIu64 ",", i > 1 ? "," : "", command.operation, command.key, command.value,
                command.expected);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a history of commands is linearizable: whether some order explains all results and keeps the order of time.
 
 Numbers are independent of each other, so the commands of each are checked alone. The search is that of Wing and Gong:

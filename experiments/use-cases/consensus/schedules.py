@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consensus under random failures: runs the program on many schedules, and checks what clients and hosts have seen.
 
 A schedule has replicas that die at random times, their cards or their processes; links that lose packets; clients that

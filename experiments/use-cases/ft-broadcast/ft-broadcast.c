@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fault-tolerant broadcast (sPIN §5.4): every rank forwards the first copy of a message to the ranks at distances 1, 2, 4, …,
  * so that fewer than log2 P dead ranks keep it from no survivor.
  *

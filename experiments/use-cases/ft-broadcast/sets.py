@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Broadcasts among ranks of which some are dead: runs the program for many sets of failures, and checks who has what.
 
 Every run has one set of dead cards, and a broadcast of each rank in turn. The ranks that live at the end must agree:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Breadth-first search and shortest paths on Kronecker graphs whose vertices are distributed (sPIN §5.4).
  *
  *   --kernel bfs|sssp

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kronecker graphs as Graph500 defines them: 2^scale vertices, 16 edges for each, drawn by A, B, C = 0.57, 0.19, 0.19, with
  * permuted names. Edge number `i` is computed from `i` alone, so that every rank draws the same graph. Weights are whole
  * numbers from 1 to 255, where Graph500 has numbers between 0 and 1. */
@@ -7,18 +8,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "../../common/random.h"
+
 enum { KRONECKER_FACTOR = 16, KRONECKER_WEIGHTS = 255 };
 
 struct kronecker_edge {
     uint32_t from, to, weight;
 };
-
-static inline uint64_t kronecker_random(uint64_t number) { /* splitmix64 */
-    uint64_t z = number * 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 
 /* A permutation of the numbers of `scale` bits: each step can be undone. */
 static inline uint32_t kronecker_name(uint32_t vertex, unsigned scale) {
@@ -36,12 +32,12 @@ static inline struct kronecker_edge kronecker_edge(uint64_t number, unsigned sca
     uint64_t random = 0;
     for (unsigned level = 0; level < scale; level++, random >>= 16) {
         if (level % 4 == 0)
-            random = kronecker_random(number * 8 + level / 4 + 1);
+            random = random_mix((number * 8 + level / 4 + 1) * RANDOM_STEP);
         uint32_t draw = random & 0xffff; /* of 65,536: 0.57, 0.19, 0.19, 0.05 */
         edge.from = edge.from * 2 + (draw >= 49807);
         edge.to = edge.to * 2 + ((draw >= 37356 && draw < 49807) || draw >= 62259);
     }
-    edge.weight = 1 + kronecker_random(number * 8) % KRONECKER_WEIGHTS;
+    edge.weight = 1 + random_mix(number * 8 * RANDOM_STEP) % KRONECKER_WEIGHTS;
     edge.from = kronecker_name(edge.from, scale);
     edge.to = kronecker_name(edge.to, scale);
     return edge;

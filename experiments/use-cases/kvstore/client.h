@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client: sends requests and waits for answers (spin, cpu), or gets, puts and swaps everything itself (rdma). */
 #ifndef KVSTORE_CLIENT_H
 #define KVSTORE_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A key-value store (sPIN §5.4): the first ranks are servers, each other rank is a client.
  *
  *   --mode spin          handlers on the servers' cards serve the requests, and hand long ones to the CPU
@@ -88,7 +89,7 @@ static bool work(void) {
     enum ycsb_kind kind = ycsb_kind(mix, &random_state);
     bool is_mixed = mix->percent[YCSB_DELETE] > 0; /* records come and go */
     uint64_t record = kind == YCSB_INSERT && !is_mixed ? next_insert() : choose();
-    uint32_t length = kind == YCSB_SCAN ? 1 + (uint32_t)(ycsb_random(&random_state) % YCSB_LONGEST) : 1;
+    uint32_t length = kind == YCSB_SCAN ? 1 + (uint32_t)(random_next(&random_state) % YCSB_LONGEST) : 1;
     int status = KV_OK;
     switch (kind) {
     case YCSB_UPDATE: status = perform(KV_UPDATE, record); break;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells whether what clients did to a key-value store (kvstore --history) is linearizable.
 
     python3 linearizability.py HISTORY...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server: what its CPU does beside its card (spin), instead of it (cpu), or for clients that do everything
  * themselves (rdma). */
 #ifndef KVSTORE_SERVER_H

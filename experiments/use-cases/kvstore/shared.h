@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What server and clients share: the arguments of the program, and entries. */
 #ifndef KVSTORE_SHARED_H
 #define KVSTORE_SHARED_H

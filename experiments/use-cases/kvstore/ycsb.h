@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the clients do: the mixes of YCSB (Cooper et al., SoCC 2010), with Zipf's distribution over the records. */
 #ifndef KVSTORE_YCSB_H
 #define KVSTORE_YCSB_H
 
 #include "../../common/common.h"
+#include "../../common/random.h"
 #include <handlers/kvstore/table.h>
 
 enum ycsb_kind { YCSB_READ, YCSB_UPDATE, YCSB_INSERT, YCSB_DELETE, YCSB_SCAN, YCSB_MODIFY, YCSB_KINDS };
@@ -26,14 +28,6 @@ static const struct ycsb_mix {
 };
 enum { YCSB_MIXES = sizeof ycsb_mixes / sizeof *ycsb_mixes };
 
-/* Random numbers (SplitMix64, Steele et al.). */
-static inline uint64_t ycsb_random(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
-
 /* (1 - x)^theta for x up to 1/2, by the binomial series. */
 static double ycsb_power(double x, double theta) {
     double sum = 1, term = 1;
@@ -54,7 +48,7 @@ static double *ycsb_zipf(uint32_t count, double theta) {
 
 /* A rank, from 0, the most frequent one. */
 static uint32_t ycsb_rank(const double *upto, uint32_t count, uint64_t *state) {
-    double at = (double)(ycsb_random(state) >> 11) / 9007199254740992.0;
+    double at = (double)(random_next(state) >> 11) / 9007199254740992.0;
     uint32_t low = 0, high = count - 1;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -67,7 +61,7 @@ static uint32_t ycsb_rank(const double *upto, uint32_t count, uint64_t *state) {
 }
 
 static enum ycsb_kind ycsb_kind(const struct ycsb_mix *mix, uint64_t *state) {
-    int at = (int)(ycsb_random(state) % 100), kind = 0;
+    int at = (int)(random_next(state) % 100), kind = 0;
     while ((at -= mix->percent[kind]) >= 0)
         kind++;
     return (enum ycsb_kind)kind;

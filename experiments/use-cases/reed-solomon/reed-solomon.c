@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reed-Solomon storage (sPIN §5.3 has RAID-5): rank 0 is the client, ranks 1 to k hold the data, the next m the parities.
  *
  *   --mode rdma     the CPUs of the nodes compute differences, products and parities, and forward acknowledgements

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All-reduce of vectors of integers: in the switches of the network, or by the CPUs of the ranks.
  *
  *   --mode switch     handlers on the switches add (network.switch.handlers); the CPUs send, and wait for totals

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge of histories: whether committed transactions are as if they had run one after the other.
  *
  * Each value that is written has the name of the transaction that wrote it. So a history tells which transaction each read saw, and,

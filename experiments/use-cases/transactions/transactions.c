@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Distributed transactions (sPIN §5.4): ranks 0 to 3 keep the accounts, every other rank is a client.
  *
  *   --mode rdma       optimistic, one-sided: reads by gets, then locks by compare-and-swap, validates versions and writes by puts
@@ -19,6 +20,7 @@
  * The time is that of the run over the number of transactions that committed; cpu_ps is what the CPUs of all hosts work for each. In the
  * end the first client reads the histories of all clients and the records of all hosts, and judges (history.h). */
 #include "../../common/common.h"
+#include "../../common/random.h"
 #include "history.h"
 #include <handlers/common/reply.h>
 #include <handlers/transactions/transactions.h>
@@ -74,12 +76,7 @@ static size_t share; /* records of a core; the last of some are not accounts */
 static ptl_handle_eq_t eq;
 static uint64_t random_state;
 
-static uint64_t draw(uint64_t below) { /* splitmix64 */
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (z ^ z >> 31) % below;
-}
+static uint64_t draw(uint64_t below) { return random_next(&random_state) % below; }
 
 /* Appends an entry that any rank may access as `options` say. */
 static void expect(ptl_pt_index_t pt, ptl_match_bits_t bits, void *start, size_t bytes, unsigned options) {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Foundations that know nothing of simulations: files, processes, values and terminal output.
 
 - `_progress`: progress of long commands, as a bar or as lines.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The optional package for data frames."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Digests of files and options, which identify the inputs of a run."""
 
 from __future__ import annotations

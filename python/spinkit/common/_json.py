@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strict JSON."""
 
 from __future__ import annotations

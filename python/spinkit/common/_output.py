@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes files completely or not at all, and replaces only regular files, like the crate `output`."""
 
 from __future__ import annotations

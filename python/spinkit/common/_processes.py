@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Child processes of a command, which an interrupt ends together."""
 
 from __future__ import annotations

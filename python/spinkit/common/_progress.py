@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shows the steps of a long command: a bar on a terminal, else a line for each."""
 
 from __future__ import annotations

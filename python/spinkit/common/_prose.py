@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prose of experiments, with code between backticks."""
 
 from __future__ import annotations

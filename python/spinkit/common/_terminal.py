@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text for terminals, and as plain text for files and pipes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strict reading of TOML files: every error names the file and the key, and unknown keys are errors."""
 
 from __future__ import annotations

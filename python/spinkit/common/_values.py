@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of parameters, as options of commands and as Python values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments: their definition, their claims, the ways to run them, and their outcome.
 
 - `_sensitivity`: claims that depend on assumed parameters.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache of finished runs, so that a reproduction continues where it was interrupted and runs only what has changed.
 
 The key of a run is a digest of everything that its outcome depends on. An entry with another key is not used.

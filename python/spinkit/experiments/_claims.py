@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims of a paper about an experiment: relations between measured times that are tested at every named point."""
 
 from __future__ import annotations

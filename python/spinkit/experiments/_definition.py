@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An experiment as data: what is simulated, how it is run, and what the paper says.
 
 `_reader` reads an `experiment.toml` into these types.

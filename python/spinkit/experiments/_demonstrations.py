@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs that show why a model differs from the paper: each changes only the parameters that a reason names."""
 
 from __future__ import annotations

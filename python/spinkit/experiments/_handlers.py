@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handlers for PsPIN's own interface, built for `spinkit pspin run`.
 
 A C source is compiled here. `spinkit pspin run` builds a folder in the published layout by its Makefile and runs it by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs: the single runs of an experiment, with the settings and arguments of each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The outcome of an experiment, and how it is read from the output of programs."""
 
 from __future__ import annotations

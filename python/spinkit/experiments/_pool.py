@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pool of runs: all experiments of a command share its threads, and finished runs are cached."""
 
 from __future__ import annotations

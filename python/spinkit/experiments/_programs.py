@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of experiments: each is compiled once for all experiments that share its sources."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds, reads and checks the files of experiments; every mistake is an error that names the file and the key."""
 
 from __future__ import annotations

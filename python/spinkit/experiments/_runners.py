@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runners: the ways to run a job, each with its checks, its preparation, its cache key and its execution.
 
 `ProgramRun` simulates a compiled program, `ScheduleRun` a GOAL schedule, `PspinRun` handlers for PsPIN's own interface;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sensitivity: which claims of an experiment depend on parameters that no paper gives.
 
 Each assumed parameter (`[assumed."KEY"]` in a machine file) is set to each end of its range, or to each other value

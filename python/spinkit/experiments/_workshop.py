@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared state of the runs of one command: settings, child processes, programs, machine descriptions."""
 
 from __future__ import annotations

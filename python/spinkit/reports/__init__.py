@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports: result files, figures, tables and pages.
 
 - `_reproduce`: the command `spinkit reproduce`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws a round as the trace diagrams of App. C.3: rows for what each rank has, and lines for packets."""
 
 from __future__ import annotations

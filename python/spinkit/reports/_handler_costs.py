@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit handlers`: writes what each handler of the library does and costs, as `sdk/handlers/README.md`."""
 
 from __future__ import annotations

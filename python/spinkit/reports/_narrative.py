@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of what App. C.3 of the sPIN paper tells about its trace diagrams."""
 
 from __future__ import annotations

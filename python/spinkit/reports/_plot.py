@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws all figures in one style; the same data gives the same bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports for people: text tables, pictures and one self-contained HTML page."""
 
 from __future__ import annotations

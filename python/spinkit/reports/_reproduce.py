@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit reproduce`: run experiments, show them, write their files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as JSON: the same inputs give the same bytes, so no dates, paths or durations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The slices of one round of a program, and questions about them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit reproduce timelines`: the trace diagrams of App. C.3 of the sPIN paper, drawn from runs.
 
 `experiments/sc17/timelines.toml` has the runs, and quotes the paper on each diagram. Each sentence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit validation`: the numbers of docs/validation.md, written from the results of `spinkit reproduce`.
 
 A generated part of the page lies between two comments:

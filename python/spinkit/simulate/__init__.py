@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single simulations: programs, machines, profiles and timelines.
 
 - `_simulation`: `spinkit.run`, with its typed result.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machines, as the command `spinkit-machines` describes them."""
 
 from __future__ import annotations

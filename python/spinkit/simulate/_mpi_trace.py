@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces MPI programs: builds `libspintrace.so` for an MPI, runs a program with it, and summarizes its ranks' calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the slices of a timeline that `spinrun --trace` has written.
 
 The file is a Perfetto trace: protocol buffers, with the field numbers of `protos/perfetto/trace` in Perfetto's public

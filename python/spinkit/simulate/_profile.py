@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit profile`: shows what the handlers of a program cost, by line, and whether the card sustains line rate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs programs from Python, and returns what they cost as typed values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs a command for an experiment: here, or in a worker of a cluster, which may share no files with us."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands that compile and simulate programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timelines of runs as data frames."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Suites: conformance tests, MPI test suites, benchmarks.
 
 - `_bench`: the command `spinkit bench`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit bench`: measures how fast the simulator itself is.
 
 The crates' own benchmarks (Criterion), messages of running ranks, the start and end of many ranks, and all experiments.

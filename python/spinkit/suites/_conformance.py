@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's own Portals 4 tests: a plain C program for each feature group, on every card and kind of interface."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The test suite in mpi4py's source package: each of its modules is a job."""
 
 from __future__ import annotations

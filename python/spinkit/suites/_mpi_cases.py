@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of a program of an MPI test suite, and its outcome."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test suites of others for MPI, run under spinrun: that of mpi4py's source package, and MPICH's own."""
 
 from __future__ import annotations

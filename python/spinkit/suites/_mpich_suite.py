@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MPICH's test suite, or one of its form: the lists of programs, and the rules of its script `runtests`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps: experiments and PsPIN units over grids of parameters.
 
 - `_frames`: `spinkit.sweep`, a sweep as a data frame.

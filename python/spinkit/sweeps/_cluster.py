@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs commands on a Dask cluster: one that is there already, or one that is started for a sweep.
 
 Workers need spinkit, in the same build as here, and no files of ours: each run gets its program and its machine. A run

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps as data frames."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The points of a sweep over parameters, as options name them.
 
 `dma.L_ns=50,250` lists values, `dma.L_ns=50:500:50` counts from the first to the second in steps of the third, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps of PsPIN units (PsPIN §IV-B2, Fig. 8): clusters, HPUs, packet sizes and handler lengths."""
 
 from __future__ import annotations

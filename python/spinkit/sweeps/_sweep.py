@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit sweep`: runs an experiment at every combination of parameters, and writes one table of all points."""
 
 from __future__ import annotations

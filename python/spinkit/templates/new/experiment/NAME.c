@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NAME: how long it takes until rank 1 has answered a message of rank 0.
  *
  *   --mode host       the CPU of rank 1 awaits the message and answers

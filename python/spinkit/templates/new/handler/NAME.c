@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NAME: rank 0's card adds up the numbers that all other ranks send; only the sum reaches its memory. */
 #include <spin.h>
 #include <stdio.h>
