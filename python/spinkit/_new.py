@@ -12,7 +12,7 @@ from spinkit._errors import SpinkitError
 from spinkit.common._output import write_atomically
 
 Kind = Literal["experiment", "handler"]
-"""What can be made: each is a folder of templates, in whose names and texts NAME stands for the new name."""
+"""Kinds of new folders: each is a folder of templates, in whose names and texts NAME stands for the new name."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

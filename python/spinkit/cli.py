@@ -488,7 +488,7 @@ def _problems(results: Results, check: bool) -> list[str]:
     if not check:
         return wrong
     unmet = [f"{name}: {_unmet(verdict)}" for verdict in results.unmet]
-    not_shown = [f"{name}: {plain(one.shown.words)}: {_unmet(one.verdict)}" for one in results.not_shown]
+    not_shown = [f"{name}: {plain(one.shown.description)}: {_unmet(one.verdict)}" for one in results.not_shown]
     return [*wrong, *unmet, *not_shown]
 
 

@@ -188,24 +188,24 @@ def run(schedule: Schedule | Path | str, model: str = "loggops", **parameters: O
         report = Path(folder) / "report.json"
         fixed = ["run", model, "--progress", "off", "--json", str(report)]
         _goal([*fixed, *_options(parameters), "--", file], data)
-        told = json.loads(report.read_text(encoding="utf-8"))
+        content = json.loads(report.read_text(encoding="utf-8"))
     for left_out in ("ranks", "cpu_seconds", "wall_seconds", "peak_memory_bytes"):
-        del told[left_out]
-    ends = tuple(told.pop("end_ns"))
-    known = {key: told.pop(key) for key in ("model", "parameters", "operations", "events", "max_end_ns")}
-    return Result(end_ns=ends, more=told, **known)
+        del content[left_out]
+    ends = tuple(content.pop("end_ns"))
+    known = {key: content.pop(key) for key in ("model", "parameters", "operations", "events", "max_end_ns")}
+    return Result(end_ns=ends, more=content, **known)
 
 
 def _options(given: Mapping[str, Option]) -> list[str]:
-    words: list[str] = []
+    options: list[str] = []
     for name, value in given.items():
         flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
         if value is True:
-            words.append(flag)
+            options.append(flag)
         elif value is not None and value is not False:
             values = [str(value)] if isinstance(value, str | int | float | Path) else value
-            words += [word for one in values for word in (flag, one)]
-    return words
+            options += [word for one in values for word in (flag, one)]
+    return options
 
 
 def _goal(arguments: Sequence[str], data: bytes) -> bytes:

@@ -71,7 +71,7 @@ def test_points_are_all_combinations() -> None:
         ("a.b=2", "a.c=8.5", "a.d=true"),
     ]
     assert points[3].values == {"a.b": 2, "a.c": 8.5, "a.d": True}
-    assert points[0].words == "a.b = 1, a.c = 20, a.d = x"
+    assert points[0].description == "a.b = 1, a.c = 20, a.d = x"
     with pytest.raises(SpinkitError, match=r"^a\.b is an axis already$"):
         _grid.points([_grid.parse("a.b=1"), _grid.parse("a.c/a.b=1/2")])
 

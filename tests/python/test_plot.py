@@ -14,28 +14,28 @@ from spinkit.reports import _plot, _report
 from .conftest import CHECKOUT
 
 
-def colors(looks: list[int]) -> list[str]:
-    return [_plot._LOOKS[look][0] for look in looks]
+def colors(styles: list[int]) -> list[str]:
+    return [_plot._CURVE_STYLES[style][0] for style in styles]
 
 
 def test_cards_have_colours_of_their_own() -> None:
-    families = [{_plot._LOOKS[look][0] for look in looks} for looks in _plot._FAMILIES.values()]
-    assert sum(map(len, families)) == len(set.union(*families)) == len(_plot._LOOKS)
+    colors_of_cards = [{_plot._CURVE_STYLES[style][0] for style in styles} for styles in _plot._CARD_STYLES.values()]
+    assert sum(map(len, colors_of_cards)) == len(set.union(*colors_of_cards)) == len(_plot._CURVE_STYLES)
 
 
 def test_a_mode_has_its_colour_wherever_it_is_drawn() -> None:
-    all_three = colors(_plot.looks([("rdma", 0), ("portals4", 0), ("spin", 0)]))
+    all_three = colors(_plot.curve_styles([("rdma", 0), ("portals4", 0), ("spin", 0)]))
     assert all_three == ["#D55E00", "#E69F00", "#0072B2"]
-    assert colors(_plot.looks([("spin", 0)])) == all_three[2:]
-    assert colors(_plot.looks([("portals4", 0), ("spin", 1), ("spin", 0)]))[2] == all_three[2]
+    assert colors(_plot.curve_styles([("spin", 0)])) == all_three[2:]
+    assert colors(_plot.curve_styles([("portals4", 0), ("spin", 1), ("spin", 0)]))[2] == all_three[2]
 
 
 def test_curves_of_a_figure_differ_and_stay_in_the_colours_of_their_card() -> None:
-    found = _plot.looks([("spin", 0)] * 6 + [("rdma", 0)])
+    found = _plot.curve_styles([("spin", 0)] * 6 + [("rdma", 0)])
     assert len(set(found)) == 7
-    assert set(found[:6]) <= set(_plot._FAMILIES["spin"])
-    assert found[6] == _plot._FAMILIES["rdma"][0]
-    assert _plot.looks([("portals4", 0)] * 4)[3] in _plot._FAMILIES["none"]
+    assert set(found[:6]) <= set(_plot._CARD_STYLES["spin"])
+    assert found[6] == _plot._CARD_STYLES["rdma"][0]
+    assert _plot.curve_styles([("portals4", 0)] * 4)[3] in _plot._CARD_STYLES["none"]
 
 
 def test_times_beside_the_measured_one_are_drawn_in_microseconds() -> None:
@@ -58,7 +58,7 @@ def test_streaming_has_one_colour_in_all_experiments() -> None:
         experiment = _reader.load(CHECKOUT, name)
         streams = [series for series in experiment.series if (series.nic, series.mode) == ("spin", "stream")]
         for series in streams:
-            seen.add(_plot._LOOKS[_report._looks(experiment, [series])[0]][0])
+            seen.add(_plot._CURVE_STYLES[_report._curve_styles(experiment, [series])[0]][0])
     assert seen == {"#0072B2"}
 
 

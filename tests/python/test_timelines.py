@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from spinkit._errors import SpinkitError
 from spinkit.reports import _gantt, _narrative, _timelines
-from spinkit.reports._timeline import Round
+from spinkit.reports._timeline import Timeline
 from spinkit.simulate import _perfetto
 from spinkit.simulate._perfetto import Slice
 
@@ -65,9 +65,9 @@ def test_slices_are_read_with_exact_times(tmp_path: Path) -> None:
 def test_a_sentence_is_true_or_not() -> None:
     """Both ranks must post, once, for exactly o."""
     test = _narrative.TESTS["both-post"]
-    assert test.on(Round(POSTS, 700_000, PARAMETERS)) == (True, "rank 0 at 0–65 ns; rank 1 at 634–699 ns")
-    assert not test.on(Round(POSTS[:1], 700_000, PARAMETERS))[0]
-    assert not test.on(Round([POSTS[0], replace(POSTS[1], end=700_000)], 700_000, PARAMETERS))[0]
+    assert test.on(Timeline(POSTS, 700_000, PARAMETERS)) == (True, "rank 0 at 0–65 ns; rank 1 at 634–699 ns")
+    assert not test.on(Timeline(POSTS[:1], 700_000, PARAMETERS))[0]
+    assert not test.on(Timeline([POSTS[0], replace(POSTS[1], end=700_000)], 700_000, PARAMETERS))[0]
 
 
 def test_every_sentence_is_tested_and_no_test_holds_where_nothing_happens() -> None:
@@ -77,13 +77,13 @@ def test_every_sentence_is_tested_and_no_test_holds_where_nothing_happens() -> N
     instead = {difference.test for sentence in sentences for difference in sentence.differs}
     assert {sentence.test for sentence in sentences} | (instead - {None}) == set(_narrative.TESTS)
     for parameters in (PARAMETERS, PARAMETERS | LATENCIES):
-        quiet = Round([*POSTS, POSTS[0]], 700_000, parameters)
+        quiet = Timeline([*POSTS, POSTS[0]], 700_000, parameters)
         assert [name for name, test in _narrative.TESTS.items() if test.on(quiet)[0]] == []
 
 
 def test_the_same_round_gives_the_same_picture() -> None:
     """A picture has a row for each part of a rank that does something."""
-    shown = Round(POSTS, 700_000, PARAMETERS)
+    shown = Timeline(POSTS, 700_000, PARAMETERS)
     picture = _gantt.draw("posts", shown)
     assert picture == _gantt.draw("posts", shown)
     assert picture.startswith(b"<?xml")

@@ -12,9 +12,9 @@ _LAYOUT = 1
 """Version of the layout of cached files; part of every digest."""
 
 
-def digest(files: Iterable[Path], words: Iterable[str]) -> str:
-    """Return a digest of the contents of files, in order, and of words."""
-    total = hashlib.sha256(json.dumps([_LAYOUT, *words]).encode())
+def digest(files: Iterable[Path], texts: Iterable[str]) -> str:
+    """Return a digest of the contents of files, in order, and of texts."""
+    total = hashlib.sha256(json.dumps([_LAYOUT, *texts]).encode())
     for file in files:
         with file.open("rb") as stream:
             total.update(hashlib.file_digest(stream, "sha256").digest())

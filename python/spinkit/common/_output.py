@@ -26,7 +26,7 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 
 def is_replaced(file: Path) -> bool:
-    """Whether writing a file again replaces what was written before.
+    """Return whether writing a file again replaces its previous content.
 
     It does not for pipes and devices, nor for standard output, where the one text would follow the other.
     """
@@ -78,7 +78,7 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _stream(there: os.stat_result) -> int | None:
-    """Return which of this process' output streams a file is, if it is one."""
+    """Return the output stream of this process that a file is, if it is one."""
     for stream in (1, 2):
         with suppress(OSError):
             if os.path.samestat(there, os.fstat(stream)):

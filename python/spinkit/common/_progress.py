@@ -18,9 +18,9 @@ class Step:
     done: int
     total: int
     cached: bool
-    """Whether the result comes from the cache."""
+    """True if the result comes from the cache."""
     failure: str | None = None
-    """Why the step failed and is made again."""
+    """Reason for repeating the failed step."""
 
 
 Progress = Callable[[Step], None]

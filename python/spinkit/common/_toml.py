@@ -68,7 +68,7 @@ class Place:
 
 
 _LONGEST = 200
-"""Bytes of a name to which folders of results add what tells their files apart."""
+"""Largest number of bytes of a name, to which folders of results add a suffix for each file."""
 
 
 def check_file_name(name: str, place: Place) -> None:
@@ -79,7 +79,7 @@ def check_file_name(name: str, place: Place) -> None:
 
 
 def is_there(file: Path, test: Callable[[Path], bool] = Path.exists) -> bool:
-    """Return whether a file passes a test of the system; one with a name that the system does not take passes none."""
+    """Return whether a file passes a test of the system; a name that the system refuses passes none."""
     try:
         return test(file)
     except (OSError, ValueError):

@@ -20,13 +20,13 @@ Times = Mapping[tuple[str, str, float], float]
 
 @dataclass(frozen=True)
 class Measured:
-    """What the runs of one model gave."""
+    """Measurements of the runs of one model."""
 
     times: Times
     lines: Mapping[tuple[str, str, float], Mapping[str, Any]] = field(default_factory=dict)
-    """What the program printed for each point."""
+    """Line that the program printed for each point."""
     reports: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    """What spinrun reported of each run, by (machine, series)."""
+    """Report of each run by spinrun, by (machine, series)."""
 
     def printed(self, machine: str, series: str, value: float, key: str) -> float:
         """Return a number that the program printed for a point, or one in its report: a key, or several with dots."""
@@ -44,7 +44,7 @@ class Measured:
 
 
 def inside(table: Any, path: str) -> Any:
-    """Return what is at a place of nested tables and lists: names and indices, joined by dots; None if nothing is."""
+    """Return the entry of nested tables and lists at a path of names and indices, joined by dots, or None."""
     return reduce(_inside, path.split("."), table)
 
 
@@ -75,9 +75,9 @@ class Scope:
     models: tuple[str, ...] = ("",)
     """The models that are compared; one without a name where an experiment has one model only."""
     shared_run: bool = False
-    """Whether series share a run, and so its report."""
+    """True if series share a run, and thus its report."""
     run_per_value: bool = False
-    """Whether each value has a run of its own, and so a report."""
+    """True if each value has a separate run, and thus a report."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Expected:
-    """Where a model is known to differ from the paper: the interval in which its numbers lie, and the reason."""
+    """Known difference of a model from the paper: the interval of its numbers, and the reason."""
 
     models: tuple[str, ...]
     machines: tuple[str, ...]
@@ -119,8 +119,8 @@ class Shown:
     """The claim at the points that are run again, with the interval in which its numbers then lie."""
 
     @property
-    def words(self) -> str:
-        """The change in words."""
+    def description(self) -> str:
+        """Description of the change."""
         return f"with {changes_in_words(self.changes)}"
 
 
@@ -137,21 +137,21 @@ class Sample:
     machine: str
     value: float
     point: str
-    """The point in words."""
+    """Description of the point."""
     number: float
     stated: Interval
-    """What the paper's sentence allows."""
+    """Interval that the paper's sentence allows."""
     expected: Expected | None
-    """Where it is known to differ."""
+    """Known difference at this point."""
 
     @property
     def holds(self) -> bool:
-        """Whether the paper's sentence allows the number."""
+        """True if the paper's sentence allows the number."""
         return self.stated.margin(self.number) >= 0
 
     @property
     def fails(self) -> bool:
-        """Whether the number is neither what the paper says nor what is expected instead, or is both."""
+        """True if the number lies in neither the paper's interval nor the expected one, or in both."""
         if self.expected is None:
             return not self.holds
         return self.holds or self.expected.interval.margin(self.number) < 0
@@ -189,17 +189,17 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether the paper's sentence is true at every point."""
+        """True if the paper's sentence holds at every point."""
         return self.failed == 0 and self.differing == 0
 
     @property
     def fails(self) -> bool:
-        """Whether some number is neither what the paper says nor what is expected instead."""
+        """True if some number lies in neither the paper's interval nor the expected one."""
         return self.failed > 0
 
     @property
     def word(self) -> str:
-        """The verdict in words."""
+        """Text of the verdict."""
         if self.holds:
             return "holds"
         if self.fails and self.worst.holds:
@@ -236,17 +236,17 @@ class Claim:
     values: tuple[float, ...]
     unit: str
     statement: str
-    """The tested relation in words."""
+    """Description of the tested relation."""
     numbers: Callable[[Measured, str, float], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
     """The numbers of a (machine, value), each with a description and its least permitted value."""
     series: tuple[str, ...] = ()
     """The series that it compares."""
     of_runs: bool = False
-    """Whether the numbers are those of whole runs, with all values."""
+    """True if the numbers are those of whole runs, with all values."""
     all_machines: bool = False
-    """Whether the number of a machine depends on other machines."""
+    """True if the number of a machine depends on other machines."""
     all_values: bool = False
-    """Whether the number of a value depends on other values."""
+    """True if the number of a value depends on other values."""
 
     def where(self, values: Sequence[float]) -> list[float]:
         """Return those of the given values to which the claim applies."""
@@ -469,13 +469,15 @@ def _expected(table: _ExpectedTable, place: Place, scope: Scope, claim: Claim) -
         interval=interval,
         reason=table.reason,
         shown=tuple(
-            _shown(one, place / "shown" / index, scope, models, replace(claim, machines=machines, values=values))
+            _demonstration(
+                one, place / "shown" / index, scope, models, replace(claim, machines=machines, values=values)
+            )
             for index, one in enumerate(table.shown)
         ),
     )
 
 
-def _shown(table: _ShownTable, place: Place, scope: Scope, among: tuple[str, ...], claim: Claim) -> Shown:
+def _demonstration(table: _ShownTable, place: Place, scope: Scope, among: tuple[str, ...], claim: Claim) -> Shown:
     if not table.set:
         raise (place / "set").error("expected at least one change")
     for index, change in enumerate(table.set):
@@ -548,7 +550,7 @@ def _check_series(name: str, place: Place, scope: Scope) -> None:
 
 
 def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """Return the relation in words, its numbers, and the machines that it is tested on."""
+    """Return the description of the relation, its numbers, and the machines that it is tested on."""
     for key in ("of", "against"):
         if getattr(table, key, None) is not None:
             _check_series(getattr(table, key), place / key, scope)

@@ -43,7 +43,7 @@ class Program(Table, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
     ranks: Integer | str = 1
     mpi: bool = False
-    """Whether it is an MPI program: it is compiled with `mpicc`, and its clocks and sleeps are in simulated time."""
+    """True for an MPI program: `mpicc` compiles it, and its clocks and sleeps are in simulated time."""
     schedules: tuple[str, ...] = ()
     """Given instead of sources: the arguments of `spinkit goal` that make the schedule of each value of the sweep
     (`gen` or `import`, without `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
@@ -77,7 +77,7 @@ class Sweep(Table, frozen=True, kw_only=True):
 
     @property
     def of_machine(self) -> bool:
-        """Whether the axis is a parameter of the machine."""
+        """True if the axis is a parameter of the machine."""
         return "." in self.axis
 
 
@@ -89,7 +89,7 @@ class Axis(Table, frozen=True, kw_only=True):
 
     set: dict[str, tuple[bool | Integer | Number | str, ...]]
     labels: tuple[str, ...] = ()
-    """What the labels of the series say of each value; parameters and values if it is not given."""
+    """Text of each value in the labels of the series; by default the parameters and values."""
 
 
 class Series(Table, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class Measure(Table, frozen=True, kw_only=True):
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a time in picoseconds."""
+        """True for a time in picoseconds."""
         return self.own_unit is None and self.key.endswith("_ps")
 
     @property
@@ -174,13 +174,13 @@ class Figure(Table, frozen=True, kw_only=True):
     zoom_to: Integer | None = None
     """Values up to this one are also drawn in an inset."""
     linear: bool = False
-    """Whether the y axis is linear and begins at 0."""
+    """True for a linear y axis that begins at 0."""
     key: str | None = None
     """Another number of the points, which is drawn in place of the measured one."""
     bandwidth: bool = False
-    """Whether Gbit/s are drawn: the bits of the values, which are bytes, in the measured nanoseconds."""
+    """True to draw Gbit/s: the bits of the values, which are bytes, in the measured nanoseconds."""
     label: str | None = None
-    """What that other number or the bandwidth is, with its unit."""
+    """Label of that other number or of the bandwidth, with its unit."""
 
 
 @dataclass(frozen=True)
@@ -205,26 +205,26 @@ class Experiment:
     timeout_s: int
     quick_values: tuple[float, ...]
     shared_run: bool
-    """Whether series of one card share a run, which gets their arguments in order and prints in the same order."""
+    """True if series of one card share a run, which gets their arguments in order and prints in the same order."""
     axes: tuple[str, ...]
     """The parameters of the machine that vary in the experiment itself."""
     insensitive: Mapping[Perturbation, str]
     """The perturbations (`PERTURBATIONS`) that turn no claim, each with the reason."""
     variant: str = ""
-    """What is changed in a variant of the experiment, in words."""
+    """Description of the changes in a variant of the experiment."""
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """In a variant, the changed parameters of each machine file; those that a series changes itself stay."""
     point: tuple[str, ...] = ()
     """In a point of a sweep over parameters, their values: they come after what a series changes itself."""
     chosen: tuple[float, ...] | None = None
-    """In a variant, those values of the sweep that are run; all if it is not given."""
+    """Values of the sweep that a variant runs; by default all."""
 
     def machine(self, model: str, machine: str) -> str:
         """Return the name of the machine file of a model."""
         return f"{model}-{machine}" if model else machine
 
     def place(self, machine: str) -> str:
-        """Return how commands are told of a machine file: its path if it is in this folder, else its name."""
+        """Return the argument that names a machine: the path of its file if this folder has it, else its name."""
         own = self.folder / f"{machine}.toml"
         return str(own.resolve()) if own.is_file() else machine
 
@@ -249,7 +249,7 @@ class Experiment:
 
 
 class RunTable(Table, frozen=True, kw_only=True):
-    """How the program is run."""
+    """Settings of all runs."""
 
     timeout_s: Integer
     quick_values: tuple[Integer | Number, ...] | None = None

@@ -43,7 +43,7 @@ def _variant(experiment: Experiment, shown: Shown) -> Experiment:
         machines=experiment.machines if claim.all_machines else claim.machines,
         series=tuple(one for one in experiment.series if whole_runs or one.name in claim.series),
         claims=(claim,),
-        variant=f"{claim.name} {plain(shown.words)}",
+        variant=f"{claim.name} {plain(shown.description)}",
         changes=dict.fromkeys(experiment.machine_files, shown.changes),
         chosen=None if claim.all_values else claim.values,
     )

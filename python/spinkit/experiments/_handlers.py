@@ -41,8 +41,8 @@ class Builder:
         """Return a digest of the command, the SDK, the sources and the flags."""
         places = dict.fromkeys([one.path if one.path.is_dir() else one.path.parent for one in several])
         sources = [file for place in places for file in _files(place)]
-        words = [word for one in several for word in (str(one.path.name), *one.flags)]
-        return digest([self._pspin, *_files(self._sdk / "pspin"), *sources], words)
+        texts = [word for one in several for word in (str(one.path.name), *one.flags)]
+        return digest([self._pspin, *_files(self._sdk / "pspin"), *sources], texts)
 
     def get(self, handlers: Handlers) -> Path:
         """Return the compiled program, or the folder: the argument of `spinkit pspin run`."""

@@ -58,7 +58,7 @@ def _opened(settings: Settings) -> Iterator[tuple[Workshop, ThreadPoolExecutor]]
     settings.out.mkdir(parents=True, exist_ok=True)
     processors = sorted(os.sched_getaffinity(0))
     count = settings.jobs or len(processors)
-    # When each processor has runs of its own, simulator and ranks hand over on one: that takes a fraction of the time.
+    # Simulator and ranks hand over faster on one processor, so each thread stays on one if all processors have runs.
     is_full = settings.remote is None and count >= len(processors)
     places = cycle([{one} for one in processors] if is_full else [processors])
     with (

@@ -104,8 +104,14 @@ class ProgramRun:
         limit = job.experiment.timeout_s
         strict = ("--fail-on-drop", "--fail-on-handler-error")
         limits = ("--timeout", str(limit), "--json", REPORT)
-        words: tuple[str | Path, ...] = (*self.options(job), *strict, *limits, self._program.file, *self.arguments(job))
-        done = self._workshop.perform(job, "spinrun", words, limit + _GRACE_S)
+        arguments: tuple[str | Path, ...] = (
+            *self.options(job),
+            *strict,
+            *limits,
+            self._program.file,
+            *self.arguments(job),
+        )
+        done = self._workshop.perform(job, "spinrun", arguments, limit + _GRACE_S)
         if done.status != 0 and not _reports_wrong_data(done.status, done.output):
             raise SpinkitError(f"spinrun ended with status {done.status}\n{done.errors.strip()}".rstrip())
         return Entry(done.output, _report(done, "spinrun's report"))
@@ -155,9 +161,9 @@ class ScheduleRun:
         files = []
         wanted = experiment.values(workshop.settings.quick)
         # On an axis of the machine all values have one schedule.
-        for value, words in zip(experiment.sweep.values, experiment.program.schedules, strict=False):
+        for value, arguments in zip(experiment.sweep.values, experiment.program.schedules, strict=False):
             if value in wanted or experiment.sweep.of_machine:
-                made = [word.replace("{folder}", str(experiment.folder)) for word in words.split()]
+                made = [word.replace("{folder}", str(experiment.folder)) for word in arguments.split()]
                 files.append(folder / f"schedule-{value}.bin")
                 status, _, errors = workshop.processes.execute([str(goal), *made, "-o", str(files[-1])], None)
                 if status != 0:
@@ -222,8 +228,8 @@ class PspinRun:
     def inputs(self, job: Job) -> list[str]:
         """Return the handlers and the options of each value."""
         handlers = [self._handlers(job, value) for value in job.values]
-        words = [word for value in job.values for word in (str(value), *self._options(job, value))]
-        return [self._builder.digest(handlers), *words]
+        arguments = [word for value in job.values for word in (str(value), *self._options(job, value))]
+        return [self._builder.digest(handlers), *arguments]
 
     def execute(self, job: Job) -> Entry:
         """Run the handlers for each value; the report is the line of the value."""
@@ -231,8 +237,8 @@ class PspinRun:
         lines = []
         for value in job.values:
             target = self._builder.get(self._handlers(job, value))
-            words: tuple[str | Path, ...] = ("run", target, "--json", REPORT, *self._options(job, value))
-            done = self._workshop.perform(job, "spinkit-pspin", words, experiment.timeout_s, f".{value}")
+            arguments: tuple[str | Path, ...] = ("run", target, "--json", REPORT, *self._options(job, value))
+            done = self._workshop.perform(job, "spinkit-pspin", arguments, experiment.timeout_s, f".{value}")
             if done.status != 0:
                 title = f"spinkit pspin run ended with status {done.status} at {experiment.sweep.axis} = {value}"
                 raise SpinkitError(f"{title}\n{done.errors.strip()}".rstrip())
@@ -261,7 +267,7 @@ class PspinRun:
         changes = job.settings(tuple(job.fill(change, value, ()) for change in series.set))
         machine = job.experiment.place(job.machine)
         options = ["--machine", machine, *(word for change in changes for word in ("--set", change))]
-        # Those of all series are last: a folder's driver may take them.
+        # Arguments of all series are last: a folder's driver may take them.
         arguments = (*series.args, *job.experiment.program.args)
         more = {"mode": series.mode, "folder": str(job.experiment.folder)}
         return [*options, *(job.fill(word, value, changes, **more) for word in arguments)]
@@ -277,15 +283,15 @@ class ScriptRun:
 
     def inputs(self, job: Job) -> list[str]:
         """Return the script with the files beside it, the arguments, and the program if it has one."""
-        words = [self._digest(job.experiment), *self._arguments(job)]
-        return words if self._program is None else [*words, self._workshop.tools_digest, self._program.digest]
+        arguments = [self._digest(job.experiment), *self._arguments(job)]
+        return arguments if self._program is None else [*arguments, self._workshop.tools_digest, self._program.digest]
 
     def execute(self, job: Job) -> Entry:
         """Run the script; its arguments may name the program."""
         experiment = job.experiment
         program = str(self._workshop.settings.out / experiment.name if self._program is None else self._program.file)
-        words = [word.replace("{program}", program) for word in self._arguments(job)]
-        command = [sys.executable, str(experiment.folder / self._script), *words]
+        arguments = [word.replace("{program}", program) for word in self._arguments(job)]
+        command = [sys.executable, str(experiment.folder / self._script), *arguments]
         status, output, errors = self._workshop.processes.execute(command, experiment.timeout_s)
         if status != 0 and not _reports_wrong_data(status, output):
             raise SpinkitError(f"{self._script} ended with status {status}\n{errors.strip()}".rstrip())

@@ -33,7 +33,7 @@ class Change:
 
     @property
     def what(self) -> str:
-        """The change in words."""
+        """Description of the change."""
         where = "" if self.machines == self.variant.machine_files else f" on {', '.join(self.machines)}"
         return f"{self.parameter.key} = {self.value} {self.parameter.unit}".rstrip() + where
 
@@ -49,7 +49,7 @@ class Effect:
 
     @property
     def turns(self) -> bool:
-        """Whether the change makes the paper's sentence true or false at this point."""
+        """True if the change makes the paper's sentence true or false at this point."""
         return self.before.holds != self.after.holds
 
 
@@ -62,14 +62,14 @@ class Tried:
     """For each claim and model, the effect at the point that stood for it before the change."""
     turned: tuple[Effect, ...] = ()
     """The effects at all points at which a claim turns."""
-    moved: bool = False
-    """Whether the number of some claim changes at some point."""
+    changed: bool = False
+    """True if the number of some claim changes at some point."""
     error: str | None = None
 
     @property
     def matters(self) -> bool:
-        """Whether the change moves a number, or cannot be run."""
-        return self.error is not None or self.moved
+        """True if the change moves a number, or cannot be run."""
+        return self.error is not None or self.changed
 
 
 def changes(experiment: Experiment, describe: Callable[[str], Machine]) -> list[Change]:
@@ -80,13 +80,13 @@ def changes(experiment: Experiment, describe: Callable[[str], Machine]) -> list[
         for parameter in machine.parameters:
             for value in _others(parameter):
                 found.setdefault((parameter.key, parameter.value, value), {})[machine.name] = parameter
-    # By parameter; its values keep their order.
+    # Sorted by parameter; its values keep their order.
     ordered = sorted(found.items(), key=lambda one: one[0][0])
     return [_change(experiment, value, of_machines) for (_, _, value), of_machines in ordered]
 
 
 def _others(parameter: Parameter) -> Iterable[str]:
-    """Return the values that an assumed parameter may have instead of its own."""
+    """Return the other possible values of an assumed parameter."""
     assumed = parameter.assumed
     if assumed is None:
         return
@@ -112,8 +112,8 @@ def compare(change: Change, before: Results, after: Results | SpinkitError) -> T
     pairs = list(zip(before.verdicts, after.verdicts, strict=True))
     effects = [effect for pair in pairs for effect in _effects(*pair)]
     turned = tuple(effect for effect in effects if effect.turns)
-    moved = any(effect.before.number != effect.after.number for effect in effects)
-    return Tried(change, tuple(_shown(*pair) for pair in pairs), turned, moved)
+    changed = any(effect.before.number != effect.after.number for effect in effects)
+    return Tried(change, tuple(_worst_effect(*pair) for pair in pairs), turned, changed)
 
 
 def _effects(before: Verdict, after: Verdict) -> list[Effect]:
@@ -121,7 +121,7 @@ def _effects(before: Verdict, after: Verdict) -> list[Effect]:
     return [Effect(before.claim, before.model, sample, samples[sample.point]) for sample in before.tested]
 
 
-def _shown(before: Verdict, after: Verdict) -> Effect:
+def _worst_effect(before: Verdict, after: Verdict) -> Effect:
     """Return the effect at the point that stands for the claim."""
     return next(effect for effect in _effects(before, after) if effect.before is before.worst)
 
@@ -132,12 +132,12 @@ def to_json(results: Results, tried: Sequence[Tried]) -> bytes:
         "experiment": results.experiment.name,
         "spinkit": __version__,
         "quick": results.quick,
-        "changes": [_tried(one) for one in tried],
+        "changes": [_change_to_json(one) for one in tried],
     }
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _tried(one: Tried) -> dict[str, Any]:
+def _change_to_json(one: Tried) -> dict[str, Any]:
     parameter = one.change.parameter
     assumed = parameter.assumed
     return {
@@ -149,12 +149,12 @@ def _tried(one: Tried) -> dict[str, Any]:
         "reason": assumed.reason if assumed else "",
         "anchor": assumed.anchor if assumed else None,
         "error": one.error,
-        "claims": [_told(effect) for effect in one.effects],
-        "turned": [_told(effect) for effect in one.turned],
+        "claims": [_effect_to_json(effect) for effect in one.effects],
+        "turned": [_effect_to_json(effect) for effect in one.turned],
     }
 
 
-def _told(effect: Effect) -> dict[str, Any]:
+def _effect_to_json(effect: Effect) -> dict[str, Any]:
     return {
         "name": effect.claim.name,
         "model": effect.model,

@@ -77,10 +77,10 @@ class Workshop:
         return self.describe(job.experiment.place(job.machine), ()).files
 
     def perform(
-        self, job: Job, command: str, words: tuple[str | Path, ...], timeout_s: float | None, part: str = ""
+        self, job: Job, command: str, arguments: tuple[str | Path, ...], timeout_s: float | None, part: str = ""
     ) -> Done:
         """Execute a command of a job, here or on the cluster; `part` tells the commands of one job apart."""
-        task = Task(command, words, self.machine_files(job), timeout_s)
+        task = Task(command, arguments, self.machine_files(job), timeout_s)
         if self.settings.remote is not None:
             return self.settings.remote.perform(task)
         tools = self.settings.tools

@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure as Canvas
 
 from spinkit.reports import _plot
-from spinkit.reports._timeline import Round, packet, rank_of
+from spinkit.reports._timeline import Timeline, packet, rank_of
 from spinkit.simulate._perfetto import Slice
 
 _CPU = {"post": "#D55E00", "poll": "#E69F00", "match": "#F0E442"}
@@ -31,7 +31,7 @@ _LETTER = 0.0043
 """Share of the width that a letter needs."""
 
 
-def draw(title: str, shown: Round) -> bytes:
+def draw(title: str, shown: Timeline) -> bytes:
     """Draw a round as SVG, with time in nanoseconds."""
     rows = _rows(shown)
     height = _MARGIN_INCHES + _ROW_INCHES * (len(rows) + 0.6 * len(shown.ranks))
@@ -54,7 +54,7 @@ def _row(one: Slice) -> str:
     return "NIC" if one.row in ("NIC in", "NIC out") else one.row
 
 
-def _rows(shown: Round) -> list[tuple[int, str]]:
+def _rows(shown: Timeline) -> list[tuple[int, str]]:
     """Return the rows that have slices, by rank, each rank's in the order of the paper."""
     order = {"CPU": 0, "NIC": 1, "DMA": 2}
     used = {(rank_of(one), _row(one)) for one in shown.slices}
@@ -97,7 +97,7 @@ def _extent(one: Slice, place: float) -> tuple[float, float]:
     return place - 0.4, place + 0.4
 
 
-def _draw_slices(axes: Axes, shown: Round, places: Mapping[tuple[int, str], float]) -> None:
+def _draw_slices(axes: Axes, shown: Timeline, places: Mapping[tuple[int, str], float]) -> None:
     boxes, colors = [], []
     for one in shown.slices:
         top, bottom = _extent(one, places[rank_of(one), _row(one)])
@@ -111,7 +111,7 @@ def _draw_slices(axes: Axes, shown: Round, places: Mapping[tuple[int, str], floa
     axes.add_collection(PolyCollection(boxes, facecolors=colors, edgecolors="#22272e", linewidths=0.25))
 
 
-def _free(one: Slice, shown: Round) -> tuple[int, int]:
+def _free(one: Slice, shown: Timeline) -> tuple[int, int]:
     """Return the longest part of a slice in which no other slice of its row covers it."""
     cuts = [one.start]
     if one.row.startswith("HPU "):
@@ -122,7 +122,7 @@ def _free(one: Slice, shown: Round) -> tuple[int, int]:
     return max(zip(cuts[::2], cuts[1::2], strict=True), key=lambda part: part[1] - part[0])
 
 
-def _draw_packets(axes: Axes, shown: Round, places: Mapping[tuple[int, str], float]) -> None:
+def _draw_packets(axes: Axes, shown: Timeline, places: Mapping[tuple[int, str], float]) -> None:
     """Draw a line from the place where a packet leaves to the one where it arrives."""
     arrivals = {(packet(one), one.name): one for rank in shown.ranks for one in shown.received(rank)}
     lines = []

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what App. C.3 of the sPIN paper tells about its trace diagrams."""
+"""Tests of the sentences of App. C.3 of the sPIN paper about its trace diagrams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from spinkit.reports._timeline import Round, follow, ns, packet
+from spinkit.reports._timeline import Timeline, follow, ns, packet
 from spinkit.simulate._perfetto import Slice
 
 _CLIENT, _PARITY, _SERVERS = 0, 1, (2, 3, 4, 5)
 """Ranks of RAID."""
 
-Check = Callable[[Round], tuple[bool, str]]
+Check = Callable[[Timeline], tuple[bool, str]]
 """Returns whether a round is as the test says, and what was found."""
 
 
@@ -23,7 +23,7 @@ class Test:
     says: str
     check: Check
 
-    def on(self, shown: Round) -> tuple[bool, str]:
+    def on(self, shown: Timeline) -> tuple[bool, str]:
         """Return whether a round is as the test says, and what was found."""
         try:
             return self.check(shown)
@@ -47,13 +47,13 @@ def _spans(slices: Sequence[Slice]) -> str:
     return ", ".join(f"{one.start / 1000:,.0f}–{one.end / 1000:,.0f}" for one in slices) + " ns" if slices else "none"
 
 
-def _forwarders(shown: Round) -> list[int]:
+def _forwarders(shown: Timeline) -> list[int]:
     """Return the ranks that send on what they have received."""
     return [rank for rank in shown.ranks if rank > 0 and shown.sent(rank) and shown.received(rank)]
 
 
 @_test("ranks 0 and 1 each post one message, which takes o")
-def _both_post(shown: Round) -> tuple[bool, str]:
+def _both_post(shown: Timeline) -> tuple[bool, str]:
     posts = [shown.cpu(rank, "post") for rank in (0, 1)]
     overhead = shown.ps("host.o_ns")
     holds = all(len(of_rank) == 1 and of_rank[0].end - of_rank[0].start == overhead for of_rank in posts)
@@ -61,7 +61,7 @@ def _both_post(shown: Round) -> tuple[bool, str]:
 
 
 @_test("each rank sends two packets, which the other receives and writes to host memory")
-def _packets_both_ways(shown: Round) -> tuple[bool, str]:
+def _packets_both_ways(shown: Timeline) -> tuple[bool, str]:
     counts = [(len(shown.sent(r)), len(shown.received(r, 1 - r)), len(shown.of(r, "DMA", "deposit"))) for r in (0, 1)]
     return counts == [(2, 2, 2 if shown.shows_deposits else 0)] * 2, "; ".join(
         f"rank {rank}: {sent} sent, {received} received, {deposited} written"
@@ -70,7 +70,7 @@ def _packets_both_ways(shown: Round) -> tuple[bool, str]:
 
 
 @_test("rank 1's CPU polls, matches and posts without a pause, after the whole message is in its memory")
-def _answer_by_cpu(shown: Round) -> tuple[bool, str]:
+def _answer_by_cpu(shown: Timeline) -> tuple[bool, str]:
     work = [one for one in shown.cpu(1) if one.name in ("poll", "match", "post")]
     there = shown.in_memory(1)
     holds = [one.name for one in work] == shown.notices("post") and follow(work) and work[0].start >= there
@@ -78,12 +78,12 @@ def _answer_by_cpu(shown: Round) -> tuple[bool, str]:
 
 
 @_test("the first packet is matched in 30 ns, the second in 2 ns, and then each goes on")
-def _matched_separately(shown: Round) -> tuple[bool, str]:
+def _matched_separately(shown: Timeline) -> tuple[bool, str]:
     arrivals = shown.received(1, 0)
     waits: list[int] = []
     for arrival in arrivals:
         followers = [one for one in shown.of(1, "HPU") + shown.of(1, "DMA", "deposit") if _is_of(one, arrival)]
-        # Of a packet that is only written nothing more is shown, if deposits are not.
+        # A packet that is only written leaves no further slice if deposits are not shown.
         if followers or shown.shows_deposits or not waits:
             waits.append(min(one.start for one in followers) - arrival.end)
     first, later = shown.ps("nic.match_header_ns"), shown.ps("nic.match_cam_ns")
@@ -96,7 +96,7 @@ def _is_of(one: Slice, arrival: Slice) -> bool:
 
 
 @_test("one completion handler runs on rank 1, on HPU 0, when both packets are in host memory; no payload handler runs")
-def _completion_on_hpu_0(shown: Round) -> tuple[bool, str]:
+def _completion_on_hpu_0(shown: Timeline) -> tuple[bool, str]:
     completions = shown.handlers(1, "_completion")
     deposited = shown.deposited(1)
     holds = (
@@ -109,27 +109,27 @@ def _completion_on_hpu_0(shown: Round) -> tuple[bool, str]:
 
 
 @_test("a payload handler runs for each of the two packets, on different HPUs at the same time")
-def _two_payload_handlers(shown: Round) -> tuple[bool, str]:
+def _two_payload_handlers(shown: Timeline) -> tuple[bool, str]:
     runs = shown.handlers(1, "_payload")
     holds = len(runs) == 2 and runs[0].row != runs[1].row and runs[1].start < runs[0].end
     return holds, ", ".join(f"{one.row} {_spans([one])}" for one in runs)
 
 
 @_test("a payload handler runs for each of the two packets, one after the other on HPU 0")
-def _payload_handlers_in_turn(shown: Round) -> tuple[bool, str]:
+def _payload_handlers_in_turn(shown: Timeline) -> tuple[bool, str]:
     runs = shown.handlers(1, "_payload")
     holds = [one.row for one in runs] == ["HPU 0"] * 2 and runs[1].start >= runs[0].end
     return holds, ", ".join(f"{one.row} {_spans([one])}" for one in runs)
 
 
 @_test("rank 1 begins to send before the second packet has arrived, and its memory is not touched")
-def _sent_before_received(shown: Round) -> tuple[bool, str]:
+def _sent_before_received(shown: Timeline) -> tuple[bool, str]:
     sent, received = shown.sent(1)[0].start, shown.received(1, 0)[-1].end
     return sent < received and not shown.of(1, "DMA"), f"sent from {ns(sent)} on, received by {ns(received)}"
 
 
 @_test("rank 0 posts one message of two packets; rank 1's CPU polls and matches when both are in memory")
-def _message_to_cpu(shown: Round) -> tuple[bool, str]:
+def _message_to_cpu(shown: Timeline) -> tuple[bool, str]:
     work = [one for one in shown.cpu(1) if one.name in ("poll", "match")]
     there = shown.in_memory(1)
     holds = (
@@ -142,7 +142,7 @@ def _message_to_cpu(shown: Round) -> tuple[bool, str]:
 
 
 @_test("rank 1's CPU reads and writes memory, directly after it has matched, and no handler runs")
-def _computed_by_cpu(shown: Round) -> tuple[bool, str]:
+def _computed_by_cpu(shown: Timeline) -> tuple[bool, str]:
     work = shown.cpu(1)
     holds = (
         [one.name for one in work] == shown.notices("memory")
@@ -154,14 +154,14 @@ def _computed_by_cpu(shown: Round) -> tuple[bool, str]:
 
 
 @_test("both handlers wait for host memory, the second before the first has its data")
-def _competing_reads(shown: Round) -> tuple[bool, str]:
+def _competing_reads(shown: Timeline) -> tuple[bool, str]:
     waits, runs = shown.of(1, "HPU", "wait for DMA read"), shown.handlers(1, "_payload")
     holds = len(waits) == len(runs) == 2 and waits[1].start < waits[0].end
     return holds, f"waits at {_spans(waits)}"
 
 
 @_test("each handler waits in its read and in its write; the waits of the two handlers overlap")
-def _waits_overlap(shown: Round) -> tuple[bool, str]:
+def _waits_overlap(shown: Timeline) -> tuple[bool, str]:
     waits = [one for one in shown.of(1, "HPU") if one.name.startswith("wait for DMA")]
     overlap = any(
         one.row != other.row and one.start < other.end and other.start < one.end for one in waits for other in waits
@@ -170,14 +170,14 @@ def _waits_overlap(shown: Round) -> tuple[bool, str]:
 
 
 @_test("the waits of two handlers for their reads overlap; a write frees its handler at once")
-def _reads_overlap(shown: Round) -> tuple[bool, str]:
+def _reads_overlap(shown: Timeline) -> tuple[bool, str]:
     waits, writes = shown.of(1, "HPU", "wait for DMA read"), shown.of(1, "HPU", "wait for DMA write")
     holds = len(waits) == 2 and waits[1].start < waits[0].end and not writes and len(shown.of(1, "DMA", "to host")) == 2
     return holds, f"reads {_spans(waits)}; waits for writes: {len(writes)}"
 
 
 @_test("a read blocks its handler from its start until 2 L + s G have passed, of requests 2 L + (s − 1) G")
-def _long_reads(shown: Round) -> tuple[bool, str]:
+def _long_reads(shown: Timeline) -> tuple[bool, str]:
     if shown.parameters["dma.handlers"] == "transfers":
         least = 2 * shown.ps("dma.L_ns") + shown.dma(4096)
         taken = _blocked(shown, "from host", "wait for DMA read")
@@ -191,7 +191,7 @@ def _long_reads(shown: Round) -> tuple[bool, str]:
 
 
 @_test("a write blocks its handler only until its data has left the card, s G, less than half as long as a read")
-def _short_writes(shown: Round) -> tuple[bool, str]:
+def _short_writes(shown: Timeline) -> tuple[bool, str]:
     transfer = shown.dma(4096)
     reads, writes = (
         _blocked(shown, *names) for names in (("from host", "wait for DMA read"), ("to host", "wait for DMA write"))
@@ -205,14 +205,14 @@ def _near(times: Sequence[int], expected: int) -> bool:
     return len(times) == 2 and all(abs(time - expected) <= 1 for time in times)
 
 
-def _blocked(shown: Round, transfer: str, wait: str) -> list[int]:
+def _blocked(shown: Timeline, transfer: str, wait: str) -> list[int]:
     """Return the times from the start of each of rank 1's transfers until its handler goes on."""
     transfers, waits = shown.of(1, "DMA", transfer), shown.of(1, "HPU", wait)
-    return [waited.end - moved.start for moved, waited in zip(transfers, waits, strict=True)]
+    return [waited.end - transfer.start for transfer, waited in zip(transfers, waits, strict=True)]
 
 
 @_test("each rank that forwards polls and matches when the message is in its memory, and then posts to its children")
-def _forwarded_by_cpus(shown: Round) -> tuple[bool, str]:
+def _forwarded_by_cpus(shown: Timeline) -> tuple[bool, str]:
     ranks, ok = _forwarders(shown), True
     for rank in ranks:
         work = shown.cpu(rank)
@@ -224,7 +224,7 @@ def _forwarded_by_cpus(shown: Round) -> tuple[bool, str]:
 
 
 @_test("rank 0 receives nothing and posts log P messages; every other rank receives two packets")
-def _rank_0_is_root(shown: Round) -> tuple[bool, str]:
+def _rank_0_is_root(shown: Timeline) -> tuple[bool, str]:
     ranks = shown.ranks
     received = [len(shown.received(rank)) for rank in ranks]
     posts = len(shown.cpu(0, "post"))
@@ -233,7 +233,7 @@ def _rank_0_is_root(shown: Round) -> tuple[bool, str]:
 
 
 @_test("only the root's CPU posts; at each rank that forwards, handlers of both packets send them to every child")
-def _forwarded_by_handlers(shown: Round) -> tuple[bool, str]:
+def _forwarded_by_handlers(shown: Timeline) -> tuple[bool, str]:
     ranks, ok = _forwarders(shown), True
     for rank in ranks:
         runs = shown.handlers(rank, "_payload")
@@ -248,14 +248,14 @@ def _forwarded_by_handlers(shown: Round) -> tuple[bool, str]:
 
 
 @_test("every rank that forwards begins to send before it has received the second packet")
-def _forwarded_before_received(shown: Round) -> tuple[bool, str]:
+def _forwarded_before_received(shown: Timeline) -> tuple[bool, str]:
     ahead = {rank: shown.received(rank)[-1].end - shown.sent(rank)[0].start for rank in _forwarders(shown)}
     holds = bool(ahead) and min(ahead.values()) > 0
     return holds, "; ".join(f"rank {rank}: {ns(time)} earlier" for rank, time in ahead.items())
 
 
 @_test("64 packets are written to host memory, and then rank 1's CPU polls and matches")
-def _whole_message_first(shown: Round) -> tuple[bool, str]:
+def _whole_message_first(shown: Timeline) -> tuple[bool, str]:
     packets, there = len(shown.received(1)), shown.in_memory(1)
     work = shown.cpu(1)
     names = shown.notices("memory")
@@ -264,7 +264,7 @@ def _whole_message_first(shown: Round) -> tuple[bool, str]:
 
 
 @_test("each handler has one DMA write of a piece of a block, and ends before the next packet has arrived")
-def _one_write_each(shown: Round) -> tuple[bool, str]:
+def _one_write_each(shown: Timeline) -> tuple[bool, str]:
     runs, writes = shown.handlers(1, "unpack_blocking"), shown.of(1, "DMA", "to host")
     waits, packets = shown.of(1, "HPU", "wait for DMA write"), shown.received(1, 0)
     longest, shortest = max(one.end - one.start for one in runs), min(one.end - one.start for one in packets)
@@ -275,13 +275,13 @@ def _one_write_each(shown: Round) -> tuple[bool, str]:
 
 
 @_test("there are 64 packets and 64 runs of the payload handler")
-def _one_call_per_packet(shown: Round) -> tuple[bool, str]:
+def _one_call_per_packet(shown: Timeline) -> tuple[bool, str]:
     packets, runs = len(shown.received(1, 0)), len(shown.handlers(1, "unpack_blocking"))
     return packets == runs == 64, f"{packets} packets, {runs} runs"
 
 
 @_test("the first block is written before the second packet has arrived, the last one directly after the last packet")
-def _written_while_receiving(shown: Round) -> tuple[bool, str]:
+def _written_while_receiving(shown: Timeline) -> tuple[bool, str]:
     arrivals, writes = shown.received(1, 0), shown.of(1, "DMA", "to host")
     lag = writes[-1].end - arrivals[-1].end
     handler = max(one.end - one.start for one in shown.handlers(1, "unpack_blocking"))
@@ -290,14 +290,14 @@ def _written_while_receiving(shown: Round) -> tuple[bool, str]:
 
 
 @_test("rank 0 posts four messages, one to each of ranks 2 to 5")
-def _client_writes(shown: Round) -> tuple[bool, str]:
+def _client_writes(shown: Timeline) -> tuple[bool, str]:
     received = [len(shown.received(rank, _CLIENT)) for rank in _SERVERS]
     posts = len(shown.cpu(_CLIENT, "post"))
     return posts == 4 and all(received), f"{posts} messages; packets to each server: {received}"
 
 
 @_test("each server computes, then sends the difference to rank 1, whose CPU computes four times")
-def _parity_by_cpus(shown: Round) -> tuple[bool, str]:
+def _parity_by_cpus(shown: Timeline) -> tuple[bool, str]:
     ok = True
     for rank in _SERVERS:
         work = shown.cpu(rank, "memory")
@@ -308,14 +308,14 @@ def _parity_by_cpus(shown: Round) -> tuple[bool, str]:
 
 
 @_test("rank 1 acknowledges to each server, and then that server to rank 0")
-def _acknowledged_back(shown: Round) -> tuple[bool, str]:
+def _acknowledged_back(shown: Timeline) -> tuple[bool, str]:
     pairs = [(shown.received(rank, _PARITY), shown.received(_CLIENT, rank)) for rank in _SERVERS]
     holds = all(len(inner) == len(outer) > 0 and inner[-1].end < outer[-1].start for inner, outer in pairs)
     return holds, f"rank 0 has the last at {ns(max(outer[-1].end for _, outer in pairs if outer))}"
 
 
 @_test("each server's CPU posts the triggered put after the difference, and is idle when the acknowledgement comes")
-def _acknowledgement_is_triggered(shown: Round) -> tuple[bool, str]:
+def _acknowledgement_is_triggered(shown: Timeline) -> tuple[bool, str]:
     ok, lasts = True, []
     for rank in _SERVERS:
         posts, acknowledged = shown.cpu(rank, "post"), shown.received(rank, _PARITY)
@@ -326,7 +326,7 @@ def _acknowledgement_is_triggered(shown: Round) -> tuple[bool, str]:
 
 
 @_test("each server writes to its memory, and sends to rank 1 before its handlers end; no CPU of ranks 1 to 5 works")
-def _pipelined_to_parity(shown: Round) -> tuple[bool, str]:
+def _pipelined_to_parity(shown: Timeline) -> tuple[bool, str]:
     ok, parts = not any(shown.cpu(rank) for rank in (_PARITY, *_SERVERS)), []
     for rank in _SERVERS:
         sent = next(one for one in shown.sent(rank) if one.arguments["bytes"] > 1)
@@ -337,7 +337,7 @@ def _pipelined_to_parity(shown: Round) -> tuple[bool, str]:
 
 
 @_test("handlers of rank 1 and of the servers send the acknowledgements, as many as packets were written")
-def _acknowledged_by_cards(shown: Round) -> tuple[bool, str]:
+def _acknowledged_by_cards(shown: Timeline) -> tuple[bool, str]:
     written = sum(len(shown.received(rank, _CLIENT)) for rank in _SERVERS)
     counts = [
         len(shown.handlers(_PARITY, "_completion")),

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, N
 
 # Okabe and Ito's palette is safe for every common colour blindness; markers and dashes repeat the distinction. The
 # further colours are darker and lighter ones of the same hues.
-_LOOKS = (
+_CURVE_STYLES = (
     ("#D55E00", "s", (0, ())),
     ("#E69F00", "^", (0, (6, 1.5))),
     ("#56B4E9", "D", (0, (3, 1.5))),
@@ -35,8 +35,8 @@ _LOOKS = (
     ("#7B4B73", "P", (0, (3, 1.5))),
     ("#6E7781", "X", (0, (2, 2))),
 )
-_FAMILIES = {"rdma": (0, 6, 7), "portals4": (1, 8, 9), "spin": (3, 2, 4, 5, 10, 11, 12), "none": (13,)}
-"""Looks of the curves of each kind of card: the first is that of its first mode, in all figures."""
+_CARD_STYLES = {"rdma": (0, 6, 7), "portals4": (1, 8, 9), "spin": (3, 2, 4, 5, 10, 11, 12), "none": (13,)}
+"""Styles of the curves of each kind of card: the first is that of its first mode, in all figures."""
 
 _SIZE = (6.2, 4.1)
 """Size in inches: two such figures fit side by side on a laptop without scaling, so text keeps its size."""
@@ -96,8 +96,8 @@ class Curve:
 
     label: str
     values: Sequence[float]
-    look: int
-    """Index of the colour, marker and dashes, from 0; see `looks`."""
+    style: int
+    """Index of the colour, marker and dashes, from 0; see `curve_styles`."""
 
 
 @dataclass(frozen=True)
@@ -125,17 +125,21 @@ class Picture:
     png: bytes
 
 
-def looks(kinds: Sequence[tuple[str, int]]) -> list[int]:
-    """Choose the looks of a figure's curves, each given by kind of card and number of the mode.
+def curve_styles(kinds: Sequence[tuple[str, int]]) -> list[int]:
+    """Choose the styles of a figure's curves, each given by kind of card and number of the mode.
 
-    A mode of a card looks the same in all figures. Where it is drawn twice, the others look like their card's other
-    modes, or, when there is none left, grey, or like any that are not drawn.
+    A mode of a card has the same style in all figures. A mode that is drawn again takes a free style of its card, else
+    grey, else any free style.
     """
     chosen: list[int] = []
     for card, mode in kinds:
-        family = _FAMILIES[card]
-        wanted = family[mode % len(family)]
-        free = (look for look in (wanted, *family, *_FAMILIES["none"], *range(len(_LOOKS))) if look not in chosen)
+        of_card = _CARD_STYLES[card]
+        wanted = of_card[mode % len(of_card)]
+        free = (
+            style
+            for style in (wanted, *of_card, *_CARD_STYLES["none"], *range(len(_CURVE_STYLES)))
+            if style not in chosen
+        )
         chosen.append(next(free, wanted))
     return chosen
 
@@ -259,7 +263,7 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         axes = figure.add_subplot()
         width = 0.8 / len(curves)
         for place, curve in enumerate(curves):
-            color, _, _ = _LOOKS[curve.look]
+            color, _, _ = _CURVE_STYLES[curve.style]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
             drawn = axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
             if len(names) * len(curves) <= _NUMBERED:
@@ -286,14 +290,14 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
         figure = Canvas(figsize=(_SIZE[0], 1.4 + 0.3 * len(bars)), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        color, _, _ = _LOOKS[3]
+        color, _, _ = _CURVE_STYLES[3]
         places = range(len(bars) - 1, -1, -1)
         axes.barh(places, [bar.most - bar.least for bar in bars], 0.6, [bar.least for bar in bars], color=color)
         low, high = axes.get_xlim()
         low, high = min(low, base), max(high, base)
         least, most = max(allowed[0], low), min(allowed[1], high)
         if least < most:
-            axes.axvspan(least, most, color=_LOOKS[4][0], alpha=0.15, zorder=0)
+            axes.axvspan(least, most, color=_CURVE_STYLES[4][0], alpha=0.15, zorder=0)
         axes.axvline(base, color=_INK, linewidth=1)
         axes.set(title=title, xlabel=x_label, xlim=(low, high))
         axes.set_yticks(places, [bar.label for bar in bars])
@@ -304,7 +308,7 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
 
 def _draw(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
     for curve in curves:
-        color, marker, dashes = _LOOKS[curve.look]
+        color, marker, dashes = _CURVE_STYLES[curve.style]
         axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)
 
 
@@ -324,7 +328,7 @@ def render(figure: Canvas) -> Picture:
     """Write a figure as PNG and SVG."""
     png, svg = io.BytesIO(), io.BytesIO()
     figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
-    figure.set_layout_engine("none")  # everything has its place now; savefig would look for it again
+    figure.set_layout_engine("none")  # everything has its place now; savefig would lay it out again
     FigureCanvasSVG(figure).print_svg(svg, metadata=_SAME_SVG)  # type: ignore[no-untyped-call]
     return Picture(svg.getvalue(), png.getvalue())
 

@@ -83,7 +83,7 @@ def _claim_row(
     results: Results, verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]
 ) -> dict[str, Any]:
     experiment, claim = results.experiment, verdicts[0].claim
-    # Those of this run: a quick one has fewer.
+    # Values of this run: a quick one has fewer.
     values = [] if claim.of_runs else claim.where(results.values)
     at = f", at {labels(experiment.sweep, values)}" if values else ""
     return {
@@ -128,7 +128,7 @@ def _where(experiment: Experiment, verdict: Verdict) -> str:
     worst = verdict.worst
     place = experiment.machine(verdict.model, worst.machine)
     if not verdict.claim.of_runs:
-        # What follows machine and value, such as another series.
+        # Text after machine and value, such as another series.
         about = worst.point.removeprefix(f"{worst.machine}, {worst.value}")
         place = f"{place}, {label(experiment.sweep, worst.value)}{about}"
     if verdict.samples == 1:
@@ -142,7 +142,7 @@ def _shown_cells(one: Demonstration) -> dict[str, str]:
     numbers = [sample.number for sample in one.verdict.tested]
     return {
         "machines": ", ".join(one.shown.claim.machines),
-        "change": one.shown.words,
+        "change": one.shown.description,
         "numbers": one.verdict.claim.span(min(numbers), max(numbers)),
         "kind": kind(one.verdict),
     }
@@ -206,20 +206,20 @@ def curves_of(results: Results, figure: Figure) -> list[Curve]:
         return experiment.measure.shown(time)
 
     return [
-        Curve(series.label, [number(series.name, value) for value in results.values], look)
-        for series, look in zip(shown, _looks(experiment, shown), strict=True)
+        Curve(series.label, [number(series.name, value) for value in results.values], style)
+        for series, style in zip(shown, _curve_styles(experiment, shown), strict=True)
     ]
 
 
-def _looks(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
-    """Give each series the look of its kind of card and mode, which is the same in all figures of all experiments."""
+def _curve_styles(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
+    """Give each series the style of its kind of card and mode, which is the same in all figures of all experiments."""
     modes: dict[str, list[str]] = {}
     for series in experiment.series:
         of_card = modes.setdefault(series.nic, [])
         if series.mode not in of_card:
-            # The modes beside "store" look the same in experiments without it.
+            # The modes beside "store" have the same styles in experiments without it.
             of_card.insert(of_card.index("store") if "store" in of_card else len(of_card), series.mode)
-    return _plot.looks([(series.nic, modes[series.nic].index(series.mode)) for series in shown])
+    return _plot.curve_styles([(series.nic, modes[series.nic].index(series.mode)) for series in shown])
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as JSON: the same inputs give the same bytes, so no dates, paths or durations."""
+"""Results as JSON without dates, paths or durations: the same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def stated(claim: Claim) -> dict[str, Any]:
-    """Return what an experiment's file says about a claim, as in JSON."""
+    """Return the definition of a claim, as in JSON."""
     return {
         "name": claim.name,
         "text": claim.text,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The slices of one round of a program, and questions about them."""
+"""Timeline of one round of a program: its slices, and queries on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ns(time_ps: int) -> str:
 
 
 @dataclass(frozen=True)
-class Round:
+class Timeline:
     """A round: the time that a program measures, which begins at 0."""
 
     slices: Sequence[Slice]
@@ -28,7 +28,7 @@ class Round:
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks that do anything."""
+        """Ranks with slices."""
         return sorted({rank_of(one) for one in self.slices})
 
     def of(self, rank: int | None = None, row: str | None = None, name: str | None = None) -> list[Slice]:
@@ -65,15 +65,15 @@ class Round:
 
     @property
     def shows_deposits(self) -> bool:
-        """Whether the data of messages crosses the DMA engine, so that a slice shows it."""
+        """True if the data of messages crosses the DMA engine, so that a slice shows it."""
         return self.parameters["dma.messages"] == "transfers"
 
     def deposited(self, rank: int) -> int:
-        """Return when the last data that a rank has received has left its card, or has arrived if that is not shown."""
+        """Return the end of a rank's last deposit, or the arrival of its last packet if deposits are not shown."""
         return max(one.end for one in (self.of(rank, "DMA", "deposit") if self.shows_deposits else self.received(rank)))
 
     def in_memory(self, rank: int) -> int:
-        """Return when all that a rank has received is in its host memory, at the earliest."""
+        """Return the earliest time at which all received data of a rank is in its host memory."""
         return self.deposited(rank) + self.ps("dma.L_ns")
 
     def ps(self, key: str) -> int:
@@ -81,7 +81,7 @@ class Round:
         return round(float(self.parameters[key]) * 1000)
 
     def dma(self, size: int) -> int:
-        """Return the time for which a transfer of so many bytes occupies the DMA engine."""
+        """Return the time for which a transfer of `size` bytes occupies the DMA engine."""
         return round(float(self.parameters["dma.G_ps_per_byte"]) * size)
 
 
@@ -91,9 +91,9 @@ def rank_of(one: Slice) -> int:
 
 
 def packet(one: Slice) -> tuple[int, int, int]:
-    """Return what identifies a packet: sender, message and offset."""
-    told = one.arguments
-    return told["sender"], told["message"], told["offset"]
+    """Return the identity of a packet: sender, message and offset."""
+    arguments = one.arguments
+    return arguments["sender"], arguments["message"], arguments["offset"]
 
 
 def follow(slices: Sequence[Slice]) -> bool:

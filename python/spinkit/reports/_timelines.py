@@ -25,7 +25,7 @@ from spinkit.common._output import write_atomically
 from spinkit.common._terminal import console, print_block, styled, table_box
 from spinkit.common._toml import Integer, Place, Table, convert, parse_toml, read_text
 from spinkit.reports import _gantt, _narrative, _report
-from spinkit.reports._timeline import Round
+from spinkit.reports._timeline import Timeline
 from spinkit.simulate import _perfetto
 from spinkit.simulate._toolchain import Toolchain
 
@@ -40,9 +40,9 @@ class Difference(Table, frozen=True, kw_only=True):
 
     reason: str
     models: tuple[str, ...] | None = None
-    """By the rules of which models; all of them if not given."""
+    """Models whose rules cause it; by default all."""
     test: str | None = None
-    """The name of the function of `_narrative` that says what is true instead, if not the sentence's."""
+    """Function of `_narrative` that tests the replacing statement; by default the sentence's."""
 
 
 class Sentence(Table, frozen=True, kw_only=True):
@@ -98,11 +98,11 @@ class Verdict:
     reason: str | None
     """Why the sentence is not literally true here."""
     tested: str
-    """What the test checks, in words."""
+    """Description of the test."""
     holds: bool
-    """Whether what the test checks is true."""
+    """True if the test passes."""
     found: str
-    """What was measured."""
+    """Measured values."""
 
     @property
     def kind(self) -> str:
@@ -111,7 +111,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """The verdict in words."""
+        """Text of the verdict."""
         return {"holds": "holds", "explained": "differs, as expected", "fails": "does not hold"}[self.kind]
 
 
@@ -121,7 +121,7 @@ class Drawn:
 
     diagram: Diagram
     model: str
-    timeline: Round
+    timeline: Timeline
     svg: bytes
     verdicts: tuple[Verdict, ...]
 
@@ -246,7 +246,7 @@ class _Runner:
         self._folder, self._tools, self._scratch, self._timeout_s = folder, tools, scratch, timeout_s
         self._programs: dict[str, Path] = {}
 
-    def run(self, diagram: Diagram, machine: str) -> Round:
+    def run(self, diagram: Diagram, machine: str) -> Timeline:
         """Return the timeline of the last round."""
         trace = self._scratch / "trace.pftrace"
         report = self._scratch / "report.json"
@@ -259,14 +259,14 @@ class _Runner:
         line = parse_json(output.splitlines()[-1])
         if line.get("data_ok") is not True:
             raise SpinkitError(f"{NAME}: {diagram.name}: wrong data")
-        told = parse_json(report.read_text(encoding="utf-8"))["parameters"]
-        parameters = {key: about["value"] for key, about in told.items()}
+        described = parse_json(report.read_text(encoding="utf-8"))["parameters"]
+        parameters = {key: parameter["value"] for key, parameter in described.items()}
         slices = _perfetto.read(trace)
         begin, end = _round(diagram, slices, parameters, line[diagram.time] * diagram.times)
         shown = [
             replace(one, start=one.start - begin, end=one.end - begin) for one in slices if begin <= one.start < end
         ]
-        return Round(shown, end - begin, parameters)
+        return Timeline(shown, end - begin, parameters)
 
     def _program(self, source: str) -> Path:
         if source not in self._programs:
@@ -294,7 +294,7 @@ def _round(
     """
     begins = [one.start for one in slices if (one.process, one.row, one.name) == ("rank 0", "CPU", "post")]
     noticed = {one.end for one in slices if one.row == "CPU" and one.name != "post"}
-    if Round(slices, 0, parameters).notices() == []:
+    if Timeline(slices, 0, parameters).notices() == []:
         # Noticing takes no time: the result is there a DMA latency after a handler, its write, or a match.
         keys = ("dma.L_ns", "nic.match_header_ns", "nic.match_cam_ns")
         latency, *matches = (round(1000 * float(parameters[key])) for key in keys)
@@ -307,7 +307,7 @@ def _round(
     raise SpinkitError(f"{NAME}: {diagram.name}: no CPU notices anything {length} ps after a message of rank 0")
 
 
-def _draw(diagram: Diagram, model: str, timeline: Round) -> Drawn:
+def _draw(diagram: Diagram, model: str, timeline: Timeline) -> Drawn:
     verdicts = []
     for sentence in diagram.sentence:
         difference = sentence.difference(model)

@@ -343,7 +343,7 @@ def _times(results: _Results, part: _Part, page: _Page) -> Iterator[str]:
 
 
 _KINDS: Mapping[str, Callable[[_Results, _Part, _Page], Iterator[str]]] = {"claims": _claims, "times": _times}
-"""What a generated part may be."""
+"""Kinds of generated parts."""
 
 
 def _row(*cells: str) -> str:

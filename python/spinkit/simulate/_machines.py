@@ -15,7 +15,7 @@ from spinkit._errors import SpinkitError
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a parameter that no paper gives may be instead, and why: a range or values."""
+    """Other possible values of a parameter that no paper gives, with the reason: a range or a list."""
 
     reason: str
     range: tuple[str, str] | None = None
@@ -51,8 +51,8 @@ class Machine:
 
 def load(command: Path, name: str, changes: Sequence[str] = ()) -> Machine:
     """Describe one machine, with changed parameters such as `network.radix=16`."""
-    words = [str(command), "--json", *(word for change in changes for word in ("--set", change)), "--", name]
-    done = subprocess.run(words, capture_output=True, check=False)
+    arguments = [str(command), "--json", *(word for change in changes for word in ("--set", change)), "--", name]
+    done = subprocess.run(arguments, capture_output=True, check=False)
     if done.returncode != 0:
         message = done.stderr.decode(errors="replace").strip().removeprefix("spinkit machines: error: ")
         raise SpinkitError(message or f"{command.name} ended with status {done.returncode}")

@@ -130,7 +130,7 @@ def listed(file: Path) -> Iterator[str]:
 def command_line(command: tuple[str, ...], variables: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """Return the command and the environment that give these variables to every rank.
 
-    Open MPI's launcher and spinrun are told by `-x`, MPICH's by `-genv`; any other is taken to pass its environment on.
+    Open MPI's launcher and spinrun take `-x`, MPICH's takes `-genv`; any other is assumed to pass its environment on.
     """
     try:
         asked = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=False)
@@ -139,14 +139,14 @@ def command_line(command: tuple[str, ...], variables: dict[str, str]) -> tuple[l
     if asked.returncode < 0:
         # Its kind is not known, so neither is how the ranks get the variables.
         raise SpinkitError(f"{command[0]} --version was ended by {signal.Signals(-asked.returncode).name}")
-    words = [command[0]]
+    arguments = [command[0]]
     if any(name in asked.stdout for name in ("Open MPI", "OpenRTE", "PRRTE", "spinrun ")):
-        words += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        arguments += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
     elif any(name in asked.stdout for name in ("HYDRA", "Hydra", "Intel(R) MPI")):
-        words += [word for name, value in variables.items() for word in ("-genv", name, value)]
+        arguments += [word for name, value in variables.items() for word in ("-genv", name, value)]
     else:
         return [*command], os.environ | variables
-    return [*words, *command[1:]], dict(os.environ)
+    return [*arguments, *command[1:]], dict(os.environ)
 
 
 def run(home: Path, command: tuple[str, ...], out: Path, mpicc: str | None) -> int:
@@ -158,8 +158,8 @@ def run(home: Path, command: tuple[str, ...], out: Path, mpicc: str | None) -> i
     before = os.environ.get("LD_PRELOAD")
     with listed(tracer) as name:
         preload = f"{name}:{before}" if before else name
-        words, environment = command_line(command, {"LD_PRELOAD": preload, "SPINTRACE_DIR": str(out.resolve())})
-        return subprocess.run(words, env=environment, check=False).returncode
+        arguments, environment = command_line(command, {"LD_PRELOAD": preload, "SPINTRACE_DIR": str(out.resolve())})
+        return subprocess.run(arguments, env=environment, check=False).returncode
 
 
 def compress(out: Path) -> None:

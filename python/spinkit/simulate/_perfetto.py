@@ -74,12 +74,12 @@ def _slices(content: bytes) -> Iterator[Slice]:
                 name = _bytes(_message(thread)[_THREAD_NAME][0]).decode()
                 tracks[uuid] = (_int(track[_PARENT][0]), name)
         for event in fields.get(_EVENT, []):
-            told = _message(event)
-            if told[_TYPE][0] == _SLICE_BEGIN:
-                parent, row = tracks[_int(told[_TRACK][0])]
-                values = dict(_argument(one, arguments) for one in told.get(_ARGUMENT, []))
+            track_event = _message(event)
+            if track_event[_TYPE][0] == _SLICE_BEGIN:
+                parent, row = tracks[_int(track_event[_TRACK][0])]
+                values = dict(_argument(one, arguments) for one in track_event.get(_ARGUMENT, []))
                 start, length = values.pop("start_ps"), values.pop("dur_ps")
-                name = events[_int(told[_NAME_IID][0])]
+                name = events[_int(track_event[_NAME_IID][0])]
                 yield Slice(processes[parent], row, name, start, start + length, values)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs from Python, and returns what they cost as typed values."""
+"""Runs programs from Python, and returns their costs as typed values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PS_PER_US = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Handler:
-    """What one handler did, summed over all calls on all cards."""
+    """Costs of one handler, summed over all calls on all cards."""
 
     calls: int
     errors: int
@@ -40,14 +40,14 @@ class Handler:
     occupancy_ps: int
     """Time from the begin to the end of each call, waiting included, in picoseconds."""
     bytes: int
-    """Bytes of the packets that it was given."""
+    """Bytes of its packets."""
     puts: int
     dmas: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What one card counted."""
+    """Counters of one card."""
 
     messages_sent: int
     packets_sent: int
@@ -58,9 +58,9 @@ class Card:
     dma_bytes: int
     """Bytes that the card moved to and from host memory."""
     memory_bytes: int
-    """The traffic of host memory: of the card and of what the CPU said that it reads and writes."""
+    """Traffic of host memory: of the card, and of the CPU's declared accesses."""
     undeliverable: int
-    """Messages that no card was there to take."""
+    """Messages to cards that do not exist."""
     packets_lost: int
     packets_resent: int
     packets_held: int
@@ -68,7 +68,7 @@ class Card:
     packets_dropped: int
     """Packets for which there was no room."""
     flow_control: int
-    """How often a portal table entry was disabled because handlers could not keep up."""
+    """Number of times that a portal table entry was disabled because handlers could not keep up."""
     packet_buffer_peak_bytes: int
     tx_busy_ps: int
     """Time in which the port sent, in picoseconds."""
@@ -97,9 +97,9 @@ class Result:
     handlers: Mapping[str, Handler]
     """The handlers, by name."""
     output: str
-    """What the ranks printed on standard output."""
+    """Standard output of the ranks."""
     errors: str
-    """What ranks and spinrun printed on standard error, such as messages that were dropped."""
+    """Standard error of ranks and spinrun, such as reports of dropped messages."""
     report: Mapping[str, Any]
     """The whole report of `spinrun --json`: also drops by reason, links of a fabric, source lines with --profile."""
 
@@ -117,7 +117,7 @@ class Result:
 
 
 class _Report(msgspec.Struct, frozen=True):
-    """What `Result` has of a report."""
+    """Fields of a report that become a `Result`."""
 
     machine: str
     nic: str
@@ -148,7 +148,7 @@ def run(
         ranks: The number of processes.
         machine: The name of a machine, or a TOML file.
         set: Changed parameters of the machine, such as `{"accelerator.hpus": 8}`.
-        arguments: What the program is given.
+        arguments: Arguments of the program.
         nic: The kind of card if not the machine's: rdma, portals4 or spin.
         trace: The file to which the timeline is written, for `Trace` and for ui.perfetto.dev.
         options: Further options of spinrun, such as `["--profile"]`.
@@ -163,12 +163,19 @@ def run(
         place = Path(program)
         if place.suffix in _SOURCES:
             place = _compile(place, Path(name))
-        words = ["-n", str(ranks), "--machine", str(machine), "--json", str(report)]
-        words += [word for key, value in (set or {}).items() for word in ("--set", f"{key}={written(value)}")]
+        spinrun_options = ["-n", str(ranks), "--machine", str(machine), "--json", str(report)]
+        spinrun_options += [word for key, value in (set or {}).items() for word in ("--set", f"{key}={written(value)}")]
         for option, value in (("--nic", nic), ("--trace", trace), ("--timeout", timeout_s)):
-            words += [] if value is None else [option, str(value)]
+            spinrun_options += [] if value is None else [option, str(value)]
         # A path, as spinrun looks for a plain name on PATH.
-        command = [str(_paths.command("spinrun")), *words, *options, "--", str(place.resolve()), *map(str, arguments)]
+        command = [
+            str(_paths.command("spinrun")),
+            *spinrun_options,
+            *options,
+            "--",
+            str(place.resolve()),
+            *map(str, arguments),
+        ]
         done = _execute(command)
         if done.returncode != 0:
             raise SpinkitError(f"{program}: spinrun ended with status {done.returncode}\n{done.stderr.strip()}")
@@ -192,19 +199,19 @@ def _execute(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
 def _result(file: Path, output: str, errors: str) -> Result:
     try:
         report = parse_json(file.read_text(encoding="utf-8"))
-        told = msgspec.convert(report, _Report)
+        fields = msgspec.convert(report, _Report)
     except (OSError, ValueError) as error:
         raise SpinkitError(f"spinrun's report: {error}") from None
-    parameters = {key: typed(one["value"]) for key, one in told.parameters.items()}
+    parameters = {key: typed(one["value"]) for key, one in fields.parameters.items()}
     return Result(
-        machine=told.machine,
-        nic=told.nic,
-        ranks=told.ranks,
-        end_ps=told.end_ps,
-        rank_end_ps=told.rank_end_ps,
+        machine=fields.machine,
+        nic=fields.nic,
+        ranks=fields.ranks,
+        end_ps=fields.end_ps,
+        rank_end_ps=fields.rank_end_ps,
         parameters=parameters,
-        cards=told.cards,
-        handlers=told.handlers,
+        cards=fields.cards,
+        handlers=fields.handlers,
         output=output,
         errors=errors,
         report=report,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs a command for an experiment: here, or in a worker of a cluster, which may share no files with us."""
+"""Tasks: commands of experiments, executed here or by a worker of a cluster, which may share no files with us."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """Exit status, output and report of a command."""
 
     status: int
     output: str
@@ -37,14 +37,14 @@ class Task:
     """A command with its arguments, in which paths are files that it reads."""
 
     command: str
-    words: tuple[str | Path, ...]
+    arguments: tuple[str | Path, ...]
     machine: tuple[Path, ...]
     """The files of the machine that follows the word `--machine`: its own last, before it those that it is based on."""
     timeout_s: float | None
 
     def here(self, report: Path) -> list[str]:
         """Return the arguments for a run on this computer."""
-        return [str(report) if word == REPORT else str(word) for word in self.words]
+        return [str(report) if word == REPORT else str(word) for word in self.arguments]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Sent:
     name: str
     """Its name in the folder of the run."""
     content: bytes | None
-    """What is in it; None if it is too large to be sent."""
+    """Its bytes; None if it is too large to be sent."""
     path: str
     digest: str
     is_executable: bool
@@ -65,7 +65,7 @@ class Shipped:
     """A task with all that a worker needs for it."""
 
     command: str
-    words: tuple[str | _Sent, ...]
+    arguments: tuple[str | _Sent, ...]
     files: tuple[_Sent, ...]
     tools: str
     """The digest of the commands (`tools_digest`): a worker with others would give other results."""
@@ -79,10 +79,10 @@ def tools_digest(spinrun: Path, library: Path | None) -> str:
 
 def ship(task: Task, tools: str) -> Shipped:
     """Put a task and its files together."""
-    words = list(task.words)
+    arguments = list(task.arguments)
     machine = [_send(file, f"machine/{file.name}") for file in task.machine]
-    at = words.index("--machine") + 1
-    rest = [_send(word, f"{n}-{word.name}") if isinstance(word, Path) else word for n, word in enumerate(words)]
+    at = arguments.index("--machine") + 1
+    rest = [_send(word, f"{n}-{word.name}") if isinstance(word, Path) else word for n, word in enumerate(arguments)]
     rest[at] = machine[-1]
     return Shipped(task.command, tuple(rest), tuple(machine), tools, task.timeout_s)
 
@@ -108,8 +108,8 @@ def perform(shipped: Shipped, execute: Execute | None = None) -> Done:
         folder = Path(name)
         for sent in shipped.files:
             _receive(sent, folder)
-        words = tuple(_receive(word, folder) if isinstance(word, _Sent) else word for word in shipped.words)
-        task = Task(shipped.command, words, (), shipped.timeout_s)
+        arguments = tuple(_receive(word, folder) if isinstance(word, _Sent) else word for word in shipped.arguments)
+        task = Task(shipped.command, arguments, (), shipped.timeout_s)
         return run(task, _paths.command(shipped.command), folder / "report.json", execute or _execute)
 
 
@@ -153,5 +153,5 @@ def _execute(command: list[str], timeout_s: float | None) -> tuple[int, str, str
 def run(task: Task, command: Path, report: Path, execute: Execute) -> Done:
     """Run a task on this computer, with its report in this file."""
     status, output, errors = execute([str(command), *task.here(report)], task.timeout_s)
-    told = report.read_text(encoding="utf-8") if REPORT in task.words and report.is_file() else None
-    return Done(status, output, errors, told)
+    written = report.read_text(encoding="utf-8") if REPORT in task.arguments and report.is_file() else None
+    return Done(status, output, errors, written)

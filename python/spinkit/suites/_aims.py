@@ -23,7 +23,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Aim:
-    """What a number should be: at least, or at most, so much."""
+    """Lower or upper bound of a number."""
 
     name: str
     value: float
@@ -75,7 +75,7 @@ class Compared:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the measured number is as good as the aim."""
+        """True if the measured number meets the aim."""
         if self.measured is None:
             return False
         return self.measured <= self.aim.value if self.aim.at_most else self.measured >= self.aim.value

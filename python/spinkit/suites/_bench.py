@@ -199,7 +199,7 @@ def _loggops(folder: Path) -> Iterator[Number]:
             if threads == 1:
                 rate = max(rate, _per_second(result["events"], result["cpu_seconds"]))
         yield Number(name, rate, "events/s")
-        # Where threads are not worth their cost, --threads 2 runs one.
+        # --threads 2 runs one thread if two would be slower.
         yield Number(f"{name}/two-threads", clock[1] / clock[2], "times-as-fast")
         beyond = result["peak_memory_bytes"] - least - schedule.stat().st_size
         yield Number(f"{name}/memory", beyond / result["operations"], "bytes/operation")

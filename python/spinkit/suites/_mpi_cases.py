@@ -49,7 +49,7 @@ class Ended:
     output: str
     errors: str
     is_native: bool = False
-    """Whether the MPI's own mpiexec has started it."""
+    """True if the MPI's own mpiexec started it."""
 
     @property
     def printed(self) -> list[str]:
@@ -65,9 +65,9 @@ class Ended:
     @property
     def reason(self) -> str:
         """The first message of spinrun about a failure, or else the last line of the program."""
-        told = re.search(rf"{SPINRUN}.*", self.errors) if self.status != 0 else None
+        message = re.search(rf"{SPINRUN}.*", self.errors) if self.status != 0 else None
         text = (self.errors.strip() if self.status != 0 else "") or self.output.strip() or "nothing was printed"
-        return f"status {self.status}: {told[0] if told else text.splitlines()[-1].strip()}"
+        return f"status {self.status}: {message[0] if message else text.splitlines()[-1].strip()}"
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def _run_natively(case: Case, suite: Suite, processes: Processes, mpiexec: Path)
 
 
 def whose(outcome: Outcome, suite: Suite) -> str:
-    """Return whose fault it is that a test did not pass, as far as a native run tells."""
+    """Return the culprit of a failed test, judged by a native run."""
     if outcome.native is None:
         return ""
     return "ours" if outcome.native == "passed" else suite.owner

@@ -174,7 +174,7 @@ def _problem(rule: _Rule, ended: Ended, lines: Sequence[str], no_errors: bool, s
 
 
 def _avoids_spawning(case: Case, ended: Ended) -> bool:
-    """Whether a program that starts processes has passed without a call that does.
+    """Return whether a program that starts processes passed without a call that does.
 
     Those of MPICH's suite do when MPI_UNIVERSE_SIZE leaves no room, and print "No Errors".
     """

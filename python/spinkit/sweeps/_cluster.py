@@ -25,7 +25,7 @@ from spinkit.simulate import _tasks
 from spinkit.simulate._tasks import Done, Task
 
 NAMES = ("local", "slurm", "kubernetes")
-"""What `--scheduler` takes besides an address."""
+"""Values of `--scheduler` besides an address."""
 
 _CONNECT_S = 10
 
@@ -90,7 +90,7 @@ class Cluster:
         except Exception as error:
             if self._closed:
                 raise EndingError("interrupted") from None
-            # Whatever a worker or the connection to it may raise; the name of its class tells what it is.
+            # Workers and their connections raise many classes of errors; the message names the class.
             raise SpinkitError(f"on the cluster: {type(error).__name__}: {error}") from None
         finally:
             future.release()
@@ -191,7 +191,7 @@ def _slurm(jobs: int, options: Mapping[str, str], security: Any, folder: str) ->
     are off unless Dask's configuration has options of the scheduler.
     """
     queue, dask = _module("dask_jobqueue"), _module("dask")
-    # What neither the user nor Dask's own configuration says.
+    # Defaults for options that neither the user nor Dask's configuration sets.
     asked: dict[str, Any] = {"cores": 1, "processes": 1, "memory": "4 GB", **_of_configuration("slurm")}
     asked |= _numbers(options)
     if dask.config.get("jobqueue.slurm.shared-temp-directory", None) is None:

@@ -43,8 +43,8 @@ class Point:
         return {key: typed(value) for key, _, value in (one.partition("=") for one in self.settings)}
 
     @property
-    def words(self) -> str:
-        """The values in words."""
+    def description(self) -> str:
+        """Text with all values."""
         return ", ".join(one.replace("=", " = ", 1) for one in self.settings)
 
 

@@ -24,7 +24,7 @@ from spinkit.reports import _plot
 
 @dataclass(frozen=True)
 class Grid:
-    """What is varied."""
+    """Values of the varied parameters."""
 
     clusters: tuple[int, ...]
     hpus: tuple[int, ...]
@@ -47,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """How the points are run."""
+    """Settings of all points."""
 
     pspin: Path
     """`spinkit-pspin`."""
@@ -59,7 +59,7 @@ class Sweep:
     hpu: str | None
     includes: tuple[Path, ...]
     engine: str
-    """What executes: model or rtl."""
+    """Engine: model or rtl."""
 
 
 MESSAGES = 8
@@ -96,8 +96,8 @@ def _compile(sweep: Sweep, instructions: int, folder: Path, processes: Processes
     program = folder / f"{instructions}.elf"
     kind = ["--hpu", sweep.hpu] if sweep.hpu else []
     includes = [word for include in sweep.includes for word in ("-I", str(include))]
-    words = ["cc", *kind, "-O3", f"-DX={instructions}", *includes, str(sweep.source), "-o", str(program)]
-    status, _, errors = processes.execute([str(sweep.pspin), *words], None)
+    arguments = ["cc", *kind, "-O3", f"-DX={instructions}", *includes, str(sweep.source), "-o", str(program)]
+    status, _, errors = processes.execute([str(sweep.pspin), *arguments], None)
     if status != 0:
         raise SpinkitError(f"{sweep.source} does not compile with -DX={instructions}:\n{errors.strip()}")
     return program
@@ -123,9 +123,9 @@ def _what(point: Point) -> str:
 def to_json(sweep: Sweep, reports: Mapping[Point, Mapping[str, Any]]) -> bytes:
     """Return what was run, and the report of each point."""
     points = [{**vars(point), "report": report} for point, report in reports.items()]
-    told: dict[str, Any] = {"source": sweep.source.name, "machine": sweep.machine, "set": list(sweep.settings)}
-    told.update(engine=sweep.engine, points=points)
-    return (json.dumps(told, indent=1) + "\n").encode()
+    content: dict[str, Any] = {"source": sweep.source.name, "machine": sweep.machine, "set": list(sweep.settings)}
+    content.update(engine=sweep.engine, points=points)
+    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 def table(reports: Mapping[Point, Mapping[str, Any]]) -> Table:

@@ -56,7 +56,8 @@ def run(experiment: Experiment, axes: Sequence[Axis], settings: Settings, column
     grid = points(axes)
     _check(experiment, grid[0], settings)
     variants = {
-        point: replace(experiment, variant=point.words, point=point.settings, claims=(), figures=()) for point in grid
+        point: replace(experiment, variant=point.description, point=point.settings, claims=(), figures=())
+        for point in grid
     }
     numbers = {id(variant): number for number, variant in enumerate(variants.values())}
     machines = experiment.machine_files
@@ -127,10 +128,10 @@ def _rows(experiment: Experiment, point: Point, run: Run, columns: Sequence[str]
     for one in run.points:
         # Handlers for PsPIN and schedules have a report for each value, which is the line of the point.
         report = {**run.report, **one.line}
-        told = {column: inside(report, column) for column in columns}
+        reported = {column: inside(report, column) for column in columns}
         row: Row = {"machine": one.machine, "series": one.series.name, "nic": one.series.nic, "mode": one.series.mode}
         row |= point.values | {experiment.sweep.axis: one.value, experiment.measure.key: one.measured}
-        row |= {key: value for key, value in one.line.items() if key not in row and not _is_nested(value)} | told
+        row |= {key: value for key, value in one.line.items() if key not in row and not _is_nested(value)} | reported
         for column in columns:
             if _is_nested(row[column]):
                 raise SpinkitError(f"--column {column}: is no number or text in the report of a run")
