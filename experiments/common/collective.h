@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs of collective operations share: numbers among their arguments, entries whose messages are events, and how a rank gives
+/* Parts that programs of collective operations share: numbers among their arguments, entries whose messages are events, and how a rank gives
  * up: it says which rank is missing, and whether that rank is dead. */
 #ifndef EXPERIMENTS_COLLECTIVE_H
 #define EXPERIMENTS_COLLECTIVE_H
@@ -47,7 +47,7 @@ static inline void await_reports(ptl_handle_ct_t ct, ptl_size_t count, uint64_t 
     check_card(rc);
 }
 
-/* Whether a rank answers an empty message: PTL_NI_OK, or why not. */
+/* Sends a rank an empty message; returns PTL_NI_OK if it answers, else the kind of failure. */
 static inline int ping(ptl_pt_index_t pt, ptl_match_bits_t bits, uint32_t rank) {
     ptl_md_t md = {.options = PTL_MD_EVENT_SEND_DISABLE, .ct_handle = PTL_CT_NONE};
     ptl_handle_md_t handle;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of the experiments share: checked calls, test data, arguments, start and end. */
+/* Library of the experiments' programs: checked calls, test data, arguments, start and end. */
 #ifndef EXPERIMENTS_COMMON_H
 #define EXPERIMENTS_COMMON_H
 
@@ -51,7 +51,7 @@ static inline unsigned char pattern(size_t i, unsigned seed) {
     return (unsigned char)((i * 2654435761u + seed * 40503u) >> 13);
 }
 
-/* Whether `data` begins with that many bytes of test data. */
+/* Returns whether `data` begins with `bytes` bytes of test data. */
 __attribute__((unused)) static bool is_pattern(const unsigned char *data, size_t bytes, unsigned seed) {
     for (size_t i = 0; i < bytes; i++)
         if (data[i] != pattern(i, seed))

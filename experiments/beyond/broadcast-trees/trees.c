@@ -69,7 +69,7 @@ static uint32_t ranks;
 static size_t bytes, segment;
 static struct broadcast places[TREES]; /* of this rank in each tree */
 
-/* What this rank has for it. */
+/* Objects of this rank for it. */
 static ptl_pt_index_t data;
 static ptl_handle_ct_t arrived[TREES];
 static ptl_size_t total[TREES]; /* bytes that have arrived in a tree */
@@ -109,7 +109,7 @@ static void join(void) {
     }
 }
 
-/* Sends the segment at `offset` to child number `i`, if there is one; with a threshold, when so many bytes have arrived
+/* Sends the segment at `offset` to child number `i`, if there is one; with a threshold, once that many bytes have arrived
  * in its tree. */
 static void send(size_t offset, uint32_t i, ptl_size_t threshold) {
     const struct broadcast *b = &places[tree_of(offset)];
@@ -117,7 +117,7 @@ static void send(size_t offset, uint32_t i, ptl_size_t threshold) {
     if (place == BROADCAST_NONE)
         return;
     size_t start = rank == 0 ? seed + offset : offset, length = segment_at(offset);
-    /* Where packets are streamed, they have entries; else trees have. */
+    /* Streamed packets have entries; otherwise trees have. */
     size_t entry = mode == STREAM ? offset : tree_of(offset) * segment;
     ptl_process_t child = broadcast_process(b, (uint32_t)place);
     ptl_match_bits_t bits = TAG + entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What messages cost when they share links: 64 ranks on a fat tree, with rank r on node r of the tree.
+/* Cost of messages that share links: 64 ranks on a fat tree, with rank r on node r of the tree.
  *
  *   --mode incast              every rank sends to rank 0
  *   --mode victim              rank 63 sends to rank 1 while all others send to rank 0

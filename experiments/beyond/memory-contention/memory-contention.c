@@ -49,7 +49,7 @@ static void fill(double *array, unsigned seed) {
         array[i] = number(i, seed);
 }
 
-/* Whether rank 1 has what the round's message makes of its array. */
+/* Returns whether rank 1's array is right after the round's message. */
 static bool is_right(const double *numbers, unsigned onto, unsigned by) {
     for (size_t i = 0; i < bytes / 8; i += 2) {
         long a = number(i, onto), b = number(i + 1, onto), c = number(i, by), d = number(i + 1, by);

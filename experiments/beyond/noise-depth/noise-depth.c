@@ -25,7 +25,7 @@ static struct message {
     unsigned char data[56];
 } message;
 
-/* Sends the message to all children; with a threshold, when so many messages have arrived. */
+/* Sends the message to all children; with a threshold, once that many messages have arrived. */
 static void send(ptl_handle_md_t md, uint32_t ranks, ptl_handle_ct_t arrived, ptl_size_t threshold) {
     uint32_t rank = (uint32_t)spin_rank();
     for (uint32_t distance = broadcast_reach(rank, ranks); distance > 0; distance /= 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that its clock and
+/* Cost of messages in an MPI program, with any MPI and nothing of spinkit. Run it with spinrun --clock simulated, so that its clock and
  * nanosleep are in simulated time. It reads the clock itself: the doubles of MPI_Wtime may be seconds since 1970, whose last bit is 238 ns.
  *
  *   --test latency    half the round trip between ranks 0 and 1
@@ -49,7 +49,7 @@ static bool correct(size_t bytes, unsigned round) {
     return true;
 }
 
-/* Whether a vector with blocks of this length has been received, and its gaps are zeros. */
+/* Returns whether a vector with blocks of this length has been received, and its gaps are zeros. */
 static bool correct_vector(size_t bytes, size_t block, unsigned round) {
     for (size_t i = 0; i < bytes; i++) {
         const unsigned char *at = data + i / block * 2 * block + i % block;
@@ -119,7 +119,7 @@ static double window(int bytes, int pairs, bool *ok) {
     return time;
 }
 
-/* What a receive adds to a computation, posted before it or called after it. */
+/* Time that a receive adds to a computation, posted before it or called after it. */
 static double receive(int bytes, enum test test, bool *ok) {
     const bool early = test != LATE;
     const int block = test == VECTOR && bytes > BLOCKS ? bytes / BLOCKS : 1;

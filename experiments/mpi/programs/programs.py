@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What LAMMPS and HPCC did on cards of a kind (programs.json, written by measure.py).
+"""Prints the measurements of LAMMPS and HPCC on one kind of card (programs.json, written by measure.py).
 
 Arguments: the kind of card, and the values of the sweep, which number the rows.
 """

@@ -22,7 +22,7 @@ CHIPS = {"ault": (485.0, 18, 17.978, 35.956), "zynq": (3.27, 4, 0.876, 1.752), "
 
 
 def derived(row: int, clusters: int, hpus: int) -> dict[str, float]:
-    """Compute from the other rows what the paper says about a component, or about all, of a unit with so many cores."""
+    """Compute the numbers of a component, or of the whole, of a unit with `clusters` clusters of `hpus` HPUs."""
     _, one_area, number, _, _, printed_area, printed_power = TABLE[row]
     area = {key: one[3] for key, one in TABLE.items()}
     power = {key: one[4] for key, one in TABLE.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hardware did with the programs of this experiment (rtl.json, written by measure.py).
+"""Prints the hardware's measurements of this experiment's programs (rtl.json, written by measure.py).
 
 Arguments: the series of the model whose program it was, and the values of the sweep.
 """

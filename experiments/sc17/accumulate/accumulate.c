@@ -73,7 +73,7 @@ static void fill(double *array, size_t count, unsigned seed) {
 static unsigned old_seed(unsigned round) { return mode == CACHED ? 0 : 2 * round; }
 static unsigned new_seed(unsigned round) { return 2 * round + 1; }
 
-/* Whether `numbers` has the products of the first `count` doubles after the rounds from `first` to `last`, followed by
+/* Returns whether `numbers` has the products of the first `count` doubles after the rounds from `first` to `last`, followed by
  * old data. */
 static bool multiplied(const double *numbers, size_t count, unsigned first, unsigned last) {
     unsigned onto = old_seed(first);

@@ -4,7 +4,7 @@
  *   --mode rdma       a rank's CPU sees the message and posts it to the rank's children
  *   --mode triggered  a rank's card sends it from host memory when it has arrived (Portals 4 triggered puts)
  *   --mode rdma-segments, triggered-segments
- *                     likewise, but in segments: the first child gets each when it has arrived, then the next child
+ *                     the same, but in segments: the first child gets each when it has arrived, then the next child
  *   --mode store      handlers send it: from the card if it is one packet, else from host memory
  *   --mode stream     payload handlers forward every packet from the card
  *   --bytes N         size of the message
@@ -73,7 +73,7 @@ static size_t part_at(size_t offset) {
     return left < part ? left : part;
 }
 
-/* Sends the part of the message from `offset` on to the child at a distance; with a threshold, when so many bytes have
+/* Sends the part of the message from `offset` on to the child at a distance; with a threshold, once that many bytes have
  * arrived. */
 static void to_child(uint32_t ranks, uint32_t distance, size_t offset, ptl_size_t threshold) {
     ptl_process_t child = broadcast_child(rank, ranks, 0, distance);

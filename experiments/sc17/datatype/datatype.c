@@ -7,8 +7,8 @@
  *   --mode blocking   payload handlers unpack with blocking DMA, as in the paper's listing
  *   --send whole      rank 0 has the data in one piece (if the option is missing, too)
  *   --send cpu        rank 0 has it in the same blocks: its CPU packs them into a buffer first
- *   --send iovec      likewise, but its card reads them by a list
- *   --send handler    likewise, but handlers on its card pack them; for --mode handler
+ *   --send iovec      the same, but its card reads them by a list
+ *   --send handler    the same, but handlers on its card pack them; for --mode handler
  *   --piece BYTES     sends messages of that size (at least a block), of which the CPU unpacks one while the next
  *                     travels; without it data is only split where a list would have more blocks than the card accepts
  *   --total BYTES     of data, 4 MiB if the option is missing

@@ -203,7 +203,7 @@ static void exchange(uint64_t *marshal_ps, uint64_t *post_ps) {
     await_count(deposited, deposits);
 }
 
-/* What a cell must have after the exchange, or NaN if that does not matter. */
+/* Returns the expected value of a cell after the exchange, or NaN if any value is right. */
 static double expected(size_t x, size_t y, size_t z) {
     const size_t at[AXES] = {x, y, z};
     size_t rank = (size_t)spin_rank(), source[AXES], outside = 0;

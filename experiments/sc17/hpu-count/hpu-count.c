@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many HPUs are needed? (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
+/* Number of HPUs that line rate needs (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
  * given time.
  *
  *   --mode count      how many HPUs a card with enough of them uses for handlers of --handler-ns
@@ -120,7 +120,7 @@ static int64_t alone(uint32_t loops) {
     return (int64_t)flood(8, 1, loops);
 }
 
-/* How long a handler takes, ps: measured on the simulated machine. With LONG loops a flood ends after as many turns as
+/* Duration of a handler in ps, measured on the simulated machine. With LONG loops a flood ends after as many turns as
  * each HPU has packets, so one turn more is one handler; with fewer loops a packet alone ends so much earlier. */
 static int64_t duration(uint32_t loops) {
     static bool calibrated;
@@ -134,7 +134,7 @@ static int64_t duration(uint32_t loops) {
     return alone(loops) + difference;
 }
 
-/* Whether no packet waits for an HPU: a flood ends later than one of the shortest handlers by just as much as a packet
+/* Returns whether no packet waits for an HPU: a flood ends later than one of the shortest handlers by just as much as a packet
  * alone does, up to rounding. */
 static bool keeps_up(size_t bytes, uint32_t loops) {
     enum { ROUNDING_PS = 100 };

@@ -110,7 +110,7 @@ static ptl_handle_me_t expect_unexpected(void) {
     return handle;
 }
 
-/* What a receive has set up for messages of one source, or of any. */
+/* Objects of a receive for messages of one source, or of any. */
 struct posted {
     ptl_handle_me_t entry;
     ptl_handle_ct_t arrived; /* triggered, barrett: bytes; spin: up to MATCHING_COMPLETE */

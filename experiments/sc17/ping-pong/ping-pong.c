@@ -58,7 +58,7 @@ static unsigned char *sent, *received;
 /* Seed of the data of a round. */
 static unsigned seed(size_t bytes, unsigned round) { return (unsigned)bytes * ROUNDS + round; }
 
-/* Whether everything from `from` on is unchanged. */
+/* Returns whether everything from `from` on is unchanged. */
 static bool untouched(const unsigned char *data, size_t from) {
     for (size_t i = from; i < MAX_BYTES; i++)
         if (data[i] != UNTOUCHED)

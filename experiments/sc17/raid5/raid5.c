@@ -2,9 +2,9 @@
 /* RAID-5 (sPIN §5.3, App. C.3.5): rank 0 is the client, rank 1 the parity node, ranks 2 to 5 hold the data.
  *
  *   --mode rdma       the CPUs of the nodes answer reads, compute differences and parity, and forward acknowledgements
- *   --mode triggered  likewise, but triggered puts forward the acknowledgements (Portals 4)
+ *   --mode triggered  the same, but triggered puts forward the acknowledgements (Portals 4)
  *   --mode spin       handlers on the cards do all of it: those of the library
- *   --mode listing    likewise, but the handlers of the paper's listing (listing.h)
+ *   --mode listing    the same, but the handlers of the paper's listing (listing.h)
  * and either
  *   --bytes N,N,…     writes of N bytes, a quarter to each data node
  *   --traces T,T,…    replays synthetic traces, 1 to 5 (spc.h), of --requests N requests each

@@ -43,7 +43,7 @@ static bool in_order;
 static ptl_handle_md_t nothing; /* empty memory */
 static ptl_handle_ct_t counter; /* of the sum, which the card has written */
 
-/* What the ranks tell rank 0, the largest of each: the end, the hash of the sum, and its complement. */
+/* Maxima over all ranks, collected by rank 0: the end, the hash of the sum, and its complement. */
 static struct result {
     uint64_t end, bits, not_bits;
 } last;

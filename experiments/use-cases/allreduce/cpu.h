@@ -11,7 +11,7 @@ enum { PIECE = 32768 };
 enum { IN_LINE = 64 };       /* bytes that come in the cache line which the CPU polls */
 enum { IN_CACHE = 1 << 20 }; /* bytes of a vector that stays in the CPU's cache */
 
-/* What the CPUs of a run have. */
+/* Objects of the CPUs in a run. */
 static struct cpu {
     unsigned char *source, *staged, *sums;
     ptl_handle_md_t source_md, staged_md, sums_md;
@@ -50,7 +50,7 @@ static void add(void *to, const void *a, const void *b, size_t bytes) {
 static void await(uint32_t number, uint32_t times, uint32_t from) {
     ptl_event_t event;
     unsigned which;
-    uint64_t end = 0; /* Who asks for the time before it has to wait for the puts that are posted ahead. */
+    uint64_t end = 0; /* read late: reading the time waits for the puts that are posted ahead */
     while (cpu.seen[number] < times) {
         int rc = PtlEQPoll(&events, 1, patience_ps / 1000000000, &event, &which);
         uint64_t now = spin_time_ps();

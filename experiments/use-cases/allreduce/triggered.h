@@ -2,7 +2,7 @@
 /* The three algorithms by triggered atomic operations (Portals 4): the card adds in host memory, and sends what it has when all parts
  * of a step have come. An atomic operation is at most max_atomic_size bytes, so that a vector is as many independent chains.
  *
- * Doubling: the sum of each step has a place of its own, to which this rank and its partner add. Ring and tree: there is one place,
+ * Doubling: the sum of each step has a separate place, to which this rank and its partner add. Ring and tree: there is one place,
  * to which this rank and those before it add; the sum of all then goes to the other ranks by triggered puts. A chain of the ring
  * begins at one rank and ends at the one before it; the chains are divided evenly among the ranks.
  *
@@ -88,7 +88,7 @@ static void contribute_later(size_t part, uint32_t to, ptl_match_bits_t bits, ui
                              operation + 1));
 }
 
-/* Where a rank's own vector goes: to a partner or a rank of the way, and with doubling also to its own place. */
+/* Destinations of a rank's own vector: a partner or a rank of the way, and with doubling also to its own place. */
 static void contribute_all(const struct allreduce *a, uint32_t operation, bool is_now) {
     uint32_t set = operation & 1, first = cpu.rank < 2 * a->folded ? 0 : 1;
     for (size_t part = is_now ? 0 : 1; part < (is_now ? 1 : triggered.parts); part++) {

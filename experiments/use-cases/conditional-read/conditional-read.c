@@ -265,7 +265,7 @@ static void read_rows(void) {
     }
 }
 
-/* Whether the filter, computed plainly, keeps a row; another filter than the default is interpreted for this row alone. */
+/* Returns whether the filter, computed plainly, keeps a row; another filter than the default is interpreted for this row alone. */
 static bool keeps(const struct message *message, const struct employee *row, size_t discarded) {
     struct filter_mask masks[FILTER_DEPTH];
     if (is_plain)

@@ -4,10 +4,10 @@
  *   --mode spin   the cards of the replicas keep the log, count votes and answer; hosts only replace a leader
  *   --mode rdma   the leader's CPU takes the commands that have come, writes them into the logs of the others by one put to each,
  *                 whose acknowledgements are the votes, and answers. The others' CPUs do nothing
- *   --mode cpu    likewise, but the others' CPUs take the commands and acknowledge: a leader that they have deposed is refused
+ *   --mode cpu    the same, but the others' CPUs take the commands and acknowledge: a leader that they have deposed is refused
  *
  *   --replicas R --requests N   ranks 0 to R-1 are replicas; the others are clients, each with N commands one after the other
- *   --clients C,C,…             measures with so many of the clients. Rank R prints a line with a JSON object for each:
+ *   --clients C,C,…             measures with C of the clients. Rank R prints a line with a JSON object for each:
  *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
  *                               from the first to the last answer to rank R. At the end it compares the logs of the replicas,
  *                               which must be the same and have each command in a majority, and asks a leader that is alone,
@@ -45,7 +45,7 @@ static uint64_t deadline;  /* when everybody ends */
 static uint64_t pauses_ns; /* of hosts, at most */
 static bool lives = true;
 
-/* Whether a call that needs the card has worked; it fails from the death of the card on. */
+/* Returns whether a call that needs the card has worked; such calls fail once the card is dead. */
 static bool works(int rc) {
     if (rc != PTL_OK && rc != PTL_CT_NONE_REACHED && rc != PTL_FAIL)
         fail("a call returned %d", rc);
@@ -55,7 +55,7 @@ static bool works(int rc) {
 
 static uint64_t random_state;
 
-/* Waits until a counter has reached a number, for so many milliseconds; `*counted` is what it has. */
+/* Waits up to `ms` milliseconds until a counter reaches `number`; `*counted` is its value. */
 static bool wait_for(ptl_handle_ct_t ct, ptl_size_t number, ptl_time_t ms, ptl_size_t *counted) {
     ptl_ct_event_t event;
     unsigned which;
@@ -188,7 +188,7 @@ static bool fetch(uint32_t set) {
             expected++;
         }
     if (!lives || !works(PtlCTPoll(&fetched, &expected, 1, PATIENCE_MS, &after, &which)) || after.failure != 0) {
-        if (lives && after.failure != 0) /* the next try counts anew */
+        if (lives && after.failure != 0) /* the next try starts counting at 0 */
             works(PtlCTSet(fetched, (ptl_ct_event_t){.success = after.success}));
         return false;
     }
@@ -277,7 +277,7 @@ static uint32_t merge(uint32_t set, struct consensus_command *merged) {
     return end > first ? end : first;
 }
 
-/* Whether the snapshots that were fetched are whole: a host may have changed its own meanwhile. */
+/* Returns whether the fetched snapshots are consistent: a host may have changed its own meanwhile. */
 static bool are_whole(uint32_t set) {
     for (uint32_t from = 0; from < replicas; from++)
         if ((set >> from & 1) && log_of(from)->snapshot.slot > 0 &&
@@ -476,7 +476,7 @@ static void carry_out(const struct consensus_command *command) {
                  (ptl_process_t){.rank = command->client}, LOG, REPLIES, command->request * sizeof *reply, NULL, 0));
 }
 
-/* Waits until so many followers have acknowledged that they are a majority with the leader. */
+/* Waits until enough followers have acknowledged to be a majority with the leader. */
 static bool has_majority(ptl_size_t batches) {
     ptl_handle_ct_t waiting[CONSENSUS_REPLICAS];
     ptl_size_t tests[CONSENSUS_REPLICAS];
@@ -544,7 +544,7 @@ static void follow(uint32_t commands) {
 
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
-/* What the first client adds up. */
+/* Sums of the first client over all clients. */
 static struct sums {
     uint64_t time, results, unanswered, end;
 } sums;

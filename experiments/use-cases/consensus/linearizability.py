@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a history of commands is linearizable: whether some order explains all results and keeps the order of time.
+"""Linearizability of a history of commands: some order explains all results and keeps the order of time.
 
 Numbers are independent of each other, so the commands of each are checked alone. The search is that of Wing and Gong:
 it takes a command that may come next, because no other has ended before it began, and tries the rest; what it has

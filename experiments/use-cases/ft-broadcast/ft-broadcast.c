@@ -41,7 +41,7 @@ static size_t segment;     /* bytes of which each is forwarded by itself; of a p
 static uint64_t last_seen; /* when this rank's CPU saw that the last part was there */
 static bool lives = true;  /* as far as this rank knows, its card works */
 
-/* Whether a call that needs the card has worked; it fails from the death of the card on. */
+/* Returns whether a call that needs the card has worked; such calls fail once the card is dead. */
 static bool works(int rc) {
     if (rc != PTL_OK && rc != PTL_CT_NONE_REACHED && rc != PTL_FAIL)
         fail("a call returned %d", rc);
@@ -219,7 +219,7 @@ static bool broadcast(struct group *group, uint32_t root, size_t offset, unsigne
     return has_come;
 }
 
-/* Whether the data of a round is here, as it should be. */
+/* Returns whether the data of a round is complete and right. */
 static bool is_right(size_t offset, unsigned seed) { return is_pattern(message + offset, bytes, seed); }
 
 /* Measures broadcasts of rank 0 to all numbers of ranks in `list`. */

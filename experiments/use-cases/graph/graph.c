@@ -14,7 +14,7 @@
  *   --filter yes    the sender leaves out updates that cannot change anything because it has sent a better one before
  *   --look-ns N     time of a core to look up what it has sent to a vertex (filter); nothing, if not given
  *   --batch N       updates of a message; for handlers at most a packet
- *   --window N      messages from a rank to a card that may be unacknowledged (spin); if not given, so many that the packets of
+ *   --window N      messages from a rank to a card that may be unacknowledged (spin); by default as many as the packets of
  *                   all ranks fit into the card's packet buffer
  *   --ring N        updates that the ring of a card has room for (spin); as many as the owner has edges, if not given
  *   --cores N       cores that share the work of a rank's CPU ideally
@@ -57,13 +57,13 @@ struct news {
     uint32_t nearest;  /* LEFT: the least distance of them */
 };
 
-/* What is known of a vertex. */
+/* State of a vertex. */
 struct vertex {
     uint32_t distance; /* levels, or the length of the shortest path */
     uint32_t parent;   /* breadth-first search */
 };
 
-/* What a rank has done; collected with the results. */
+/* Counters of a rank, collected with the results. */
 struct work {
     uint64_t updates; /* that it has sent */
     uint64_t passed;  /* that its CPU has received */

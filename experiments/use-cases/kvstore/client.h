@@ -6,13 +6,13 @@
 #include "shared.h"
 #include <handlers/common/hash.h>
 
-/* How often a get without an answer, and a request that a server does not take, is sent. */
+/* Number of times that a get without an answer, or a refused request, is sent. */
 enum { MOST_REPEATS = 3, MOST_TRIES = 50 };
 
 /* With RDMA an item's first bytes are fetched together, up to KNOWN bytes of its value. */
 enum { KEY_BYTES = 20, KNOWN = 4096 };
 
-/* What a client has of a server (rdma). */
+/* A client's objects for one server (rdma). */
 struct remote {
     uint32_t level;
     struct balance balance;
@@ -23,7 +23,7 @@ static struct {
     int number;
     ptl_handle_eq_t eq;
     ptl_handle_md_t md;       /* all memory */
-    ptl_handle_md_t requests; /* likewise; of acknowledgements only failures are events */
+    ptl_handle_md_t requests; /* the same for requests; acknowledgements are events only if they fail */
     uint8_t *request;         /* a request or an item, and the value */
     uint8_t *answer;          /* an item or its slot */
     struct reply reply;
@@ -79,7 +79,7 @@ static bool await(ptl_event_t *event) {
 
 /* ---- Requests to a server ---------------------------------------------------------------------------------------- */
 
-/* Whether client.answer has the item with this tag, from end to end. */
+/* Returns whether client.answer has the item with this tag, from end to end. */
 static bool is_whole(uint32_t tag, size_t bytes) {
     const uint8_t *tail = client.answer + slot_bytes - KV_TAIL;
     return ((const struct kv_item *)client.answer)->tag == tag &&

@@ -32,7 +32,7 @@ static const char usage[] =
     "[--value N] [--index host|card] [--levels N,N] [--steps N] [--queued N] [--slots N] [--servers N] [--history "
     "PREFIX]";
 
-/* What a client tells rank 0. */
+/* Results of a client, sent to rank 0. */
 struct report {
     uint64_t came, from_ps, to_ps, retries;
     uint32_t done, lost, missing;
@@ -204,7 +204,7 @@ static void print(size_t count, size_t theta, uint64_t busy_ps, uint64_t served)
     free(took);
 }
 
-/* What the cores of this server have done. */
+/* Counters of the cores of this server. */
 static void cpu(uint64_t *busy_ps, uint64_t *served) {
     *busy_ps = *served = 0;
     for (uint32_t i = 0; i < core_count; i++) {

@@ -26,7 +26,7 @@ FOREVER = 1 << 63
 
 @dataclass(frozen=True)
 class Operation:
-    """What one client did to one record."""
+    """Operation of one client on one record."""
 
     client: int
     kind: str

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What server and clients share: the arguments of the program, and entries. */
+/* Parts that server and clients share: the arguments of the program, and entries. */
 #ifndef KVSTORE_SHARED_H
 #define KVSTORE_SHARED_H
 
@@ -28,10 +28,10 @@ static uint32_t level = 6, levels = 12, steps = 8, queued = 256, slots = 16384, 
 
 static inline ptl_process_t rank_of(int number) { return (ptl_process_t){.rank = (uint32_t)number}; }
 
-/* With RDMA every client has slots of its own, on every server. */
+/* With RDMA every client has private slots on every server. */
 static inline uint32_t slots_of_client(void) { return slots / (uint32_t)all_clients; }
 
-/* What a client tells every server at the end. */
+/* Last message of a client to every server. */
 struct balance {
     int64_t records;   /* that it has inserted there, less those that it has deleted */
     uint64_t is_known; /* 0: it has not reported, or an answer has not come */

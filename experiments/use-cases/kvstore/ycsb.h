@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the clients do: the mixes of YCSB (Cooper et al., SoCC 2010), with Zipf's distribution over the records. */
+/* Operations of the clients: the mixes of YCSB (Cooper et al., SoCC 2010), with Zipf's distribution over the records. */
 #ifndef KVSTORE_YCSB_H
 #define KVSTORE_YCSB_H
 

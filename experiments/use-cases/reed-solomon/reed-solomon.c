@@ -16,7 +16,7 @@
  * bytes of each lost one from the others, and compares them with what was written. `rebuild_ps` is the time in which it rebuilds all
  * that was written to the first data node while m nodes are lost. In the end every node compares its memory with a plain computation.
  *
- * When a node dies during a write, the client makes the survivors agree again (`repair`), says what became of the write, and fails. */
+ * When a node dies during a write, the client makes the survivors agree again (`repair`), reports the outcome of the write, and fails. */
 #include "../../common/common.h"
 #include <handlers/reed-solomon/reed_solomon.h>
 

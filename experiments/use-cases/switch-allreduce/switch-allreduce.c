@@ -34,7 +34,7 @@ static bool is_broken; /* something that this rank waits for has not come */
 /* Element `i` of a rank's vector. */
 static element data_of(int of, size_t i) { return (element)((i * 31 + (size_t)of * 17) % 1000); }
 
-/* What an entry has that only counts messages. */
+/* Options of an entry that only counts messages. */
 static ptl_me_t counts(ptl_handle_ct_t ct) {
     return (ptl_me_t){.options = PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE, .ct_handle = ct};
 }

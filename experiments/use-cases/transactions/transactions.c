@@ -5,8 +5,8 @@
  *   --mode served     the CPUs of the hosts answer reads and log them, validate and write
  *   --mode spin       clients read by gets, which header handlers log; the CPUs of the hosts validate and write
  *   --mode gets       no transactions: clients post gets to one host, 16 at a time, and the card answers
- *   --mode logged     likewise, but header handlers log them
- *   --clients N,N,…   runs with so many clients each
+ *   --mode logged     the same, but header handlers log them
+ *   --clients N,N,…   runs with N clients each
  * and perhaps
  *   --count N         transactions of each client, or gets (default: 40)
  *   --accounts N      accounts of each host (default: 256)
@@ -87,7 +87,7 @@ static void expect(ptl_pt_index_t pt, ptl_match_bits_t bits, void *start, size_t
 
 static struct record *table; /* the records of this host: those of core 0, then those of core 1 … */
 
-/* What a core of this host has. */
+/* State of a core of this host. */
 struct core {
     ptl_handle_eq_t eq;
     struct record *records;
@@ -236,7 +236,7 @@ static void prepare_host(void) {
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
-/* What became of operations that were waited for; the later ones are worse. */
+/* Outcomes of awaited operations, from good to bad. */
 enum outcome { DONE, REFUSED, LOG_FULL, DEAD };
 
 /* An account that a transaction uses. */
@@ -299,7 +299,7 @@ static void request(size_t to, struct request r) {
                  0));
 }
 
-/* Where a part's record is in the table of its host, bytes. */
+/* Offset of a part's record in the table of its host, bytes. */
 static size_t place_of(const struct part *part) { return (part->core * share + part->record) * sizeof *seen; }
 
 /* Gets the record of a part by the entry of its core, which logs it, or the first bytes of it by that of the table. */
@@ -557,7 +557,7 @@ static bool fetch(void *to, size_t bytes, ptl_rank_t from, ptl_match_bits_t bits
     return is_there;
 }
 
-/* What a client leaves for the judge. */
+/* Record of a client for the judge. */
 static struct {
     uint64_t committed, aborted, log_full, is_lost, end_ps;
     struct transaction transactions[];
