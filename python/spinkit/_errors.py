@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one kind of error that users see without a traceback."""
+"""Errors that users see without a traceback."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from difflib import get_close_matches
 
 
 class SpinkitError(Exception):
-    """Something failed that the user can act on; the text names the thing and the place."""
+    """A failure that the user can act on; the text names the thing and the place."""
 
 
 class EndingError(SpinkitError):
-    """The command is ending; nothing more is run."""
+    """The command is ending; no further run starts."""
 
 
 def choice(name: str, known: Collection[str]) -> str:
-    """Return the end of a message about an unknown name: what may have been meant, and the names that exist."""
+    """Return the end of a message about an unknown name: a similar name, and the names that exist."""
     like = get_close_matches(name, known, n=1, cutoff=0.7)
     there = f"here are: {', '.join(known) or 'none'}"
     return f"did you mean {like[0]}? T{there}" if like else f"t{there}"

@@ -192,7 +192,7 @@ def _listed(home: Path) -> str:
 
 
 def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
-    """Draw the trace diagrams; return what is wrong."""
+    """Draw the trace diagrams; return the failures."""
     from spinkit.reports import _timelines
 
     try:

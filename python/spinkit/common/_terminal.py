@@ -15,7 +15,7 @@ from rich.text import Text
 from spinkit.common._prose import code_spans
 
 _PLAIN_WIDTH = 100_000
-"""Columns of output that goes to a file or pipe: tables are as wide as what is in them, and nothing is cut."""
+"""Columns of output to a file or pipe: tables are as wide as their cells, and nothing is cut."""
 
 PROSE = 76
 """Columns of sentences in a table that goes to a file or pipe."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of what commands keep from one run to the next, found and checked as the crate `output` does.
+"""The user's cache folder, found and checked as the crate `output` does.
 
 Programs load what is in it, so it must be the user's own.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of finished runs, so that a reproduction continues where it was interrupted and runs only what has changed.
+"""Cache of finished runs: an interrupted reproduction continues, and repeats only runs with changed inputs.
 
-The key of a run is a digest of everything that its outcome depends on. An entry with another key is not used.
+The key of a run is a digest of all inputs of its outcome. An entry with another key is ignored.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Scope:
     unit: str = "µs"
     """Unit in which measured numbers are shown; empty for a count."""
     shown: Callable[[float], float] = lambda time_ps: time_ps / 1_000_000
-    """Converts what is measured to that unit."""
+    """Converts a measured number to that unit."""
     models: tuple[str, ...] = ("",)
     """The models that are compared; one without a name where an experiment has one model only."""
     shared_run: bool = False
@@ -210,7 +210,7 @@ class Verdict:
 
     @property
     def reason(self) -> str | None:
-        """Why it differs, where that is known."""
+        """Reason for the difference, if it is known."""
         return None if self.worst.expected is None else self.worst.expected.reason
 
     @property
@@ -230,7 +230,7 @@ class Claim:
     at_least: float | None
     at_most: float | None
     one_sided: str | None
-    """Why the sentence has only one bound."""
+    """Reason for a single bound."""
     expected: tuple[Expected, ...]
     machines: tuple[str, ...]
     values: tuple[float, ...]
@@ -253,7 +253,7 @@ class Claim:
         return [value for value in values if value in self.values]
 
     def test(self, measured: Measured, values: Sequence[float], model: str = "") -> Verdict:
-        """Test the claim on what a model's runs gave; every point it names must be there."""
+        """Test the claim on the measurements of a model, which must have every point that it names."""
         tested = self.where(values)
         try:
             samples = [
@@ -751,4 +751,4 @@ _BOUNDS: dict[type, tuple[str | None, frozenset[str]]] = {
     _Value: (None, _BOTH),
     _Reported: (None, _BOTH),
 }
-"""For each relation the unit of its number (None: the unit of what is measured), and the bounds that a claim gives."""
+"""For each relation the unit of its number (None: that of the measured number), and the bounds that a claim gives."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment as data: what is simulated, how it is run, and what the paper says.
+"""An experiment as data: its program, its runs, and the statements of the paper.
 
 `_reader` reads an `experiment.toml` into these types.
 """
@@ -215,7 +215,7 @@ class Experiment:
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """In a variant, the changed parameters of each machine file; those that a series changes itself stay."""
     point: tuple[str, ...] = ()
-    """In a point of a sweep over parameters, their values: they come after what a series changes itself."""
+    """Changed parameters of a sweep's point; they follow those of the series."""
     chosen: tuple[float, ...] | None = None
     """Values of the sweep that a variant runs; by default all."""
 

@@ -22,7 +22,7 @@ class Case:
 
 
 def cases(experiment: Experiment, quick: bool) -> list[Case]:
-    """Return what is to be shown at points of a full or quick run."""
+    """Return the demonstrations at the points of a full or quick run."""
     values = experiment.values(quick)
     return [
         Case(expected, shown, _variant(experiment, shown))
@@ -50,7 +50,7 @@ def _variant(experiment: Experiment, shown: Shown) -> Experiment:
 
 
 def add(results: Results, ended: Iterable[tuple[Case, Results]]) -> Results:
-    """Add what was shown to an experiment's results."""
+    """Add demonstrations to an experiment's results."""
     shown = [
         Demonstration(case.expected, case.shown, verdict) for case, outcome in ended for verdict in outcome.verdicts
     ]
@@ -58,7 +58,7 @@ def add(results: Results, ended: Iterable[tuple[Case, Results]]) -> Results:
 
 
 def by_claim(results: Results) -> Mapping[tuple[str, str], list[Demonstration]]:
-    """Return what was shown for each claim on each model."""
+    """Return the demonstrations of each claim on each model."""
     found: dict[tuple[str, str], list[Demonstration]] = {}
     for one in results.shown:
         found.setdefault((one.verdict.claim.name, one.verdict.model), []).append(one)

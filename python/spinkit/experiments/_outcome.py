@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of an experiment, and how it is read from the output of programs."""
+"""Outcome of an experiment, read from the output of programs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Results:
         return [point for run in self.runs for point in run.points]
 
     def measured(self, model: str) -> Measured:
-        """Return what a model's runs gave, by the machine's name in the experiment."""
+        """Return the measurements of a model, by the machine's name in the experiment."""
         names = {self.experiment.machine(model, machine): machine for machine in self.experiment.machines}
         runs = [run for run in self.runs if run.machine in names]
         points = {(names[run.machine], one.series.name, one.value): (one, run) for run in runs for one in run.points}
@@ -90,12 +90,12 @@ class Results:
 
     @property
     def unmet(self) -> list[Verdict]:
-        """Claims with a number that is neither what the paper says nor what is expected instead."""
+        """Claims with a number in neither the paper's interval nor the expected one."""
         return [verdict for verdict in self.verdicts if verdict.fails]
 
     @property
     def not_shown(self) -> list[Demonstration]:
-        """The runs that were to show a reason and did not."""
+        """Demonstrations that failed to show their reason."""
         return [one for one in self.shown if one.verdict.fails]
 
 

@@ -45,7 +45,7 @@ def run_all(
 ) -> Generator[Outcome, None, None]:
     """Run experiments and variants of them, their points in one pool; yield each outcome as soon as it is complete.
 
-    Runs that variants have in common are made once. What fails in an experiment, in any of its runs, is one error and
+    Runs that variants have in common are made once. Failures in the runs of an experiment are one error, which
     does not end the others.
     """
     with _opened(settings) as (workshop, threads):
@@ -54,7 +54,7 @@ def run_all(
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[tuple[Workshop, ThreadPoolExecutor]]:
-    """Make a pool and its threads; if what uses them ends early, so does all that is running."""
+    """Make a pool and its threads; if the block ends by an exception, all runs end."""
     settings.out.mkdir(parents=True, exist_ok=True)
     processors = sorted(os.sched_getaffinity(0))
     count = settings.jobs or len(processors)

@@ -149,7 +149,7 @@ def _on_axes(series: tuple[Series, ...], axes: tuple[Axis, ...], sweep: Sweep, p
 
 
 def _choices(axis: Axis, place: Place) -> list[tuple[tuple[str, ...], str]]:
-    """Return the changes of the machine at each value of an axis, and what they are called."""
+    """Return the changes of the machine at each value of an axis, with their labels."""
     counts = {len(values) for values in axis.set.values()}
     if len(counts) != 1 or counts == {0}:
         raise (place / "set").error("expected parameters with equally many values, at least one")

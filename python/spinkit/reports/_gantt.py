@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a round as the trace diagrams of App. C.3: rows for what each rank has, and lines for packets."""
+"""Draws a timeline as the trace diagrams of App. C.3: rows for the units of each rank, and lines for packets."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _color(one: Slice) -> str:
 
 
 def _extent(one: Slice, place: float) -> tuple[float, float]:
-    """Return the upper and lower edge of a slice: the upper half of a NIC's row is for what leaves."""
+    """Return the upper and lower edge of a slice: the upper half of a NIC's row is for sent packets."""
     if one.row == "NIC out":
         return place - 0.42, place
     if one.row == "NIC in":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`spinkit handlers`: writes what each handler of the library does and costs, as `sdk/handlers/README.md`."""
+"""`spinkit handlers`: purpose and costs of each handler of the library, as `sdk/handlers/README.md`."""
 
 from __future__ import annotations
 

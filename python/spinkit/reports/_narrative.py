@@ -13,7 +13,7 @@ _CLIENT, _PARITY, _SERVERS = 0, 1, (2, 3, 4, 5)
 """Ranks of RAID."""
 
 Check = Callable[[Timeline], tuple[bool, str]]
-"""Returns whether a round is as the test says, and what was found."""
+"""Tests a timeline; returns the verdict and the measured values."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Test:
     check: Check
 
     def on(self, shown: Timeline) -> tuple[bool, str]:
-        """Return whether a round is as the test says, and what was found."""
+        """Test a timeline; return the verdict and the measured values."""
         try:
             return self.check(shown)
         except (IndexError, ValueError, StopIteration):
@@ -48,7 +48,7 @@ def _spans(slices: Sequence[Slice]) -> str:
 
 
 def _forwarders(shown: Timeline) -> list[int]:
-    """Return the ranks that send on what they have received."""
+    """Return the ranks that forward received data."""
     return [rank for rank in shown.ranks if rank > 0 and shown.sent(rank) and shown.received(rank)]
 
 

@@ -71,7 +71,7 @@ def time_tables(results: Results) -> list[TimeTable]:
 
 
 def claim_rows(results: Results) -> list[dict[str, Any]]:
-    """Lay out the claims: what the paper says, and for each model the number here and the verdict."""
+    """Lay out the claims: the paper's statement, and for each model the number here and the verdict."""
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in results.verdicts:
         verdicts.setdefault(verdict.claim.name, []).append(verdict)
@@ -124,7 +124,7 @@ def _here(verdict: Verdict) -> str:
 
 
 def _where(experiment: Experiment, verdict: Verdict) -> str:
-    """Say in words where the number was measured, and for how many others it stands."""
+    """Describe the point of the number, and the number of points that it stands for."""
     worst = verdict.worst
     place = experiment.machine(verdict.model, worst.machine)
     if not verdict.claim.of_runs:

@@ -62,7 +62,7 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
 def _together(
     outcome: Results | SpinkitError, shown: Sequence[tuple[_demonstrations.Case, Results | SpinkitError]]
 ) -> Results | SpinkitError:
-    """Add what was shown to an experiment's results; if a run failed, return that error instead."""
+    """Add demonstrations to an experiment's results; if a run failed, return that error instead."""
     failures = [one for one in (outcome, *(one for _, one in shown)) if isinstance(one, SpinkitError)]
     if isinstance(outcome, SpinkitError) or failures:
         return SpinkitError("\n".join(dict.fromkeys(map(str, failures))))
@@ -217,7 +217,7 @@ def show(results: Results) -> None:
 
 
 def _reasons(claim: Mapping[str, Any]) -> Iterator[str]:
-    """Say why a claim differs from the paper, and which runs show it."""
+    """Yield the reason of each difference from the paper, and the runs that show it."""
     for cells in claim["models"]:
         where = f" ({cells['model']})" if cells["model"] else ""
         if cells["reason"]:

@@ -17,7 +17,7 @@ def ns(time_ps: int) -> str:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A round: the time that a program measures, which begins at 0."""
+    """The interval that a program measures; it begins at 0."""
 
     slices: Sequence[Slice]
     """In the order of their starts; times are in picoseconds."""
@@ -59,7 +59,7 @@ class Timeline:
         return [one for one in runs if one.name.endswith(part) and not one.name.startswith("wait")]
 
     def notices(self, *further: str) -> list[str]:
-        """Return the names of a CPU's work when it notices a message, as far as it takes time, and what follows."""
+        """Return the names of a CPU's work on the arrival of a message that takes time, then `further`."""
         costs = {"poll": "host.poll_ns", "match": "host.match_ns"}
         return [*(name for name, key in costs.items() if self.ps(key) > 0), *further]
 

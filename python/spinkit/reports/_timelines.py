@@ -36,7 +36,7 @@ _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
 
 class Difference(Table, frozen=True, kw_only=True):
-    """Why a sentence is not literally true here."""
+    """Reason why a sentence is not literally true here."""
 
     reason: str
     models: tuple[str, ...] | None = None
@@ -96,7 +96,7 @@ class Verdict:
 
     sentence: Sentence
     reason: str | None
-    """Why the sentence is not literally true here."""
+    """Reason why the sentence is not literally true here."""
     tested: str
     """Description of the test."""
     holds: bool
@@ -140,7 +140,7 @@ class Outcome:
 
     @property
     def unmet(self) -> list[str]:
-        """The sentences that do not hold, with what was measured."""
+        """The sentences that do not hold, with the measured values."""
         return [
             f"{NAME}: does not hold: {verdict.sentence.text} ({one.diagram.name}, {one.model}: {verdict.found})"
             for one in self.drawn

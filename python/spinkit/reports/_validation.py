@@ -83,7 +83,7 @@ class Update:
         return self.before != self.after
 
     def check(self) -> None:
-        """Fail unless the page is what results say."""
+        """Fail unless the page agrees with the results."""
         pairs = zip_longest(self.before.split("\n"), self.after.split("\n"), fillvalue="")
         for number, (there, wanted) in enumerate(pairs, 1):
             if there != wanted:
@@ -224,7 +224,7 @@ def _claims(results: _Results, part: _Part, page: _Page) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Note:
-    """Why results differ from the paper, and the runs that show it."""
+    """Reason for a difference from the paper, and the runs that show it."""
 
     number: int
     reason: str

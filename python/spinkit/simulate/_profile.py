@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`spinkit profile`: shows what the handlers of a program cost, by line, and whether the card sustains line rate."""
+"""`spinkit profile`: costs of a program's handlers by line, compared with line rate."""
 
 from __future__ import annotations
 

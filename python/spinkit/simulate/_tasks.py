@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 from spinkit import _paths
 from spinkit._errors import SpinkitError
 from spinkit.common._digest import digest
+from spinkit.common._processes import Execute
 
 REPORT = "{report}"
 """A word of a command that stands for the file to which it writes its report."""
@@ -73,7 +73,7 @@ class Shipped:
 
 
 def tools_digest(spinrun: Path, library: Path | None) -> str:
-    """Return a digest of what decides the outcome of a run besides its inputs."""
+    """Return a digest of the simulator and its library, which decide the outcome of a run besides its inputs."""
     return digest([file for file in (spinrun, library) if file], [])
 
 
@@ -93,10 +93,6 @@ def _send(file: Path, name: str) -> _Sent:
     small = file.stat().st_size <= MOST_BYTES
     content = file.read_bytes() if small else None
     return _Sent(name, content, str(file.resolve()), digest([file], []), bool(file.stat().st_mode & 0o100))
-
-
-Execute = Callable[[list[str], float | None], tuple[int, str, str]]
-"""Runs a command, within a time in seconds; returns its exit status, output and error output."""
 
 
 def perform(shipped: Shipped, execute: Execute | None = None) -> Done:

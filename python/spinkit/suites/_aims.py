@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aims of `spinkit bench`, beside what was measured and beside comparable programs."""
+"""Aims of `spinkit bench`, compared with the measured numbers and with other programs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _NOT_MEASURED = {
 
 @dataclass(frozen=True)
 class Compared:
-    """An aim, what was measured, and what is known of the peer."""
+    """An aim, the measured number, and the known number of the peer."""
 
     aim: Aim
     measured: float | None

@@ -225,7 +225,7 @@ def _threads_beside_another(goal: str, schedule: Path, report: Path, name: str) 
 
 
 def _timed(command: list[str]) -> tuple[bytes, resource.struct_rusage]:
-    """Run a command; return its output, and what it and the processes that it has waited for have used."""
+    """Run a command; return its output, and the resources used by it and its awaited children."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         output = process.stdout.read() if process.stdout else b""
         _, status, usage = os.wait4(process.pid, 0)

@@ -30,7 +30,7 @@ def read(folder: Path, ranks: Sequence[int], nics: Sequence[str], python: Path, 
 
 
 def judge(case: Case, ended: Ended) -> Outcome:
-    """Judge what unittest says on each rank."""
+    """Judge the output of unittest on each rank."""
     counts = [int(count) for count in _RAN.findall(ended.errors)]
     tests, skipped = max(counts, default=0), max(map(int, _SKIPPED.findall(ended.errors)), default=0)
     found = _FAILED.findall(ended.errors)

@@ -87,7 +87,7 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     """Warnings of spinrun in a run that did not fail."""
     native: Status | None = None
-    """Outcome with the MPI's own mpiexec, for what did not pass under spinrun."""
+    """Outcome with the MPI's own mpiexec, for tests that did not pass under spinrun."""
     native_reason: str = ""
 
 

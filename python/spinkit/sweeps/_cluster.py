@@ -97,7 +97,7 @@ class Cluster:
         return done
 
     def cancel(self) -> None:
-        """End the connection; those who wait for a result get an error."""
+        """End the connection; threads that wait for a result get an error."""
         self._closed = True
         self._client.close(timeout=1)
 
@@ -221,7 +221,7 @@ def _kubernetes(jobs: int, options: Mapping[str, str]) -> Any:
 
 
 def _of_configuration(kind: str) -> dict[str, Any]:
-    """Return what Dask's configuration says of the defaults that spinkit has itself."""
+    """Return the options in Dask's configuration that replace spinkit's defaults."""
     dask = _module("dask")
     place, names = (
         ("jobqueue.slurm", ("cores", "processes", "memory")) if kind == "slurm" else ("kubernetes", ("name",))

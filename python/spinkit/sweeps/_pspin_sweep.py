@@ -121,7 +121,7 @@ def _what(point: Point) -> str:
 
 
 def to_json(sweep: Sweep, reports: Mapping[Point, Mapping[str, Any]]) -> bytes:
-    """Return what was run, and the report of each point."""
+    """Return the settings of the sweep, and the report of each point."""
     points = [{**vars(point), "report": report} for point, report in reports.items()]
     content: dict[str, Any] = {"source": sweep.source.name, "machine": sweep.machine, "set": list(sweep.settings)}
     content.update(engine=sweep.engine, points=points)

@@ -31,7 +31,7 @@ _LEAST_AT_ONCE = 64
 """Runs that are given to a cluster at the same time, at least."""
 
 Row = dict[str, Any]
-"""One measured point: where and what was run, the parameters, and all numbers of the point."""
+"""One measured point: machine, series, parameters, and all numbers."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Outcome:
     rows: tuple[Row, ...]
     """In the order of points, machines, series and values."""
     failures: tuple[str, ...]
-    """The runs that failed, and why."""
+    """The failed runs, with their errors."""
 
     @property
     def wrong(self) -> list[Row]:
@@ -102,7 +102,7 @@ def run_anywhere(
 
 
 def problems(outcome: Outcome) -> str:
-    """Say which runs failed or have wrong data, and what helps."""
+    """Return a message with the runs that failed or have wrong data, and the remedy."""
     keys = [key for one in outcome.axes for key in one.keys]
     lines = list(outcome.failures)
     if lines:
