@@ -2,8 +2,8 @@
 """PEP 517 backend: collects the files that a sPIN program needs for the wheel, then runs maturin.
 
 A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib`, where spincc, spinrun and `spinkit` look
-(crates/tools/command/src/sdk.rs and `spinkit._paths`); and headers under `<prefix>/include` and what `pkg-config portals4` needs
-under `<prefix>/lib/pkgconfig`, so that Portals programs build as they do with any other implementation.
+(crates/tools/command/src/sdk.rs and `spinkit._paths`); headers lie under `<prefix>/include` and the file of
+`pkg-config portals4` under `<prefix>/lib/pkgconfig`, so that Portals programs build as they do with any other implementation.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FOLDERS = ("sdk", "machines", "experiments", "examples", "tests/portals")
 # The hardware, from which `spinkit pspin run --engine rtl` makes a simulator.
 HARDWARE = ("rtl/src", "rtl/core", "rtl/observe", "rtl/tests/harness")
 
-# The name that is recorded in programs (crates/guest/libportals/build.rs), and the file. `make install` makes links with the
-# shorter names; a wheel has no links.
+# Name recorded in programs (crates/guest/libportals/build.rs), and the file. `make install` makes links with the shorter
+# names; a wheel has no links.
 SONAME = "libportals.so.4"
 LIBRARY = "libportals.so.4.3.0"
 

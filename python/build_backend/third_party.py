@@ -17,7 +17,14 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ("spinkit", "spinkit-libpmi", "spinkit-libportals", "spinkit-libpspin", "spinkit-libsimclock", "spinkit-libsimpmix")
+SHIPPED = (
+    "spinkit",
+    "spinkit-libpmi",
+    "spinkit-libportals",
+    "spinkit-libpspin",
+    "spinkit-libsimclock",
+    "spinkit-libsimpmix",
+)
 """The crates whose commands and libraries are in the wheel."""
 
 _TEXT = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|UNLICENSE)", re.IGNORECASE)

@@ -75,7 +75,7 @@ def read(file: Path) -> Experiment:
     series = _on_axes(table.series, table.axis, sweep, place / "axis")
     quick_values = sweep.values if run.quick_values is None else run.quick_values
     if any(one.script is None for one in series):
-        program_runner(program).check(table, file.parent, place / "program")
+        program_runner(program).check(table, file.parent, place)
     if measure.bytes is not None and (measure.bytes < 1 or not measure.is_time):
         raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
     for index, value in enumerate(quick_values):

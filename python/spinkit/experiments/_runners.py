@@ -19,7 +19,7 @@ from spinkit.common._digest import digest
 from spinkit.common._json import parse_json
 from spinkit.common._toml import Place, is_there
 from spinkit.experiments._cache import Entry
-from spinkit.experiments._definition import Experiment, File, Program
+from spinkit.experiments._definition import Experiment, File, Program, Series
 from spinkit.experiments._handlers import Builder, Handlers
 from spinkit.experiments._jobs import Job
 from spinkit.experiments._programs import Compiled
@@ -78,8 +78,9 @@ class ProgramRun:
 
     @staticmethod
     def check(table: File, folder: Path, place: Place) -> None:
-        """Raise an error for a missing source or a wrong number of ranks."""
-        program = table.program
+        """Raise an error for a missing source, a wrong number of ranks, or flags."""
+        _refuse_flags(table, place)
+        program, place = table.program, place / "program"
         if not program.sources:
             problem = "missing: an experiment runs a program (sources), schedules or handlers (pspin)"
             raise (place / "sources").error(problem)
@@ -147,11 +148,12 @@ class ScheduleRun:
 
     @staticmethod
     def check(table: File, folder: Path, place: Place) -> None:  # noqa: ARG004
-        """Raise an error unless each value of the sweep has a schedule."""
+        """Raise an error unless each value of the sweep has a schedule, or for flags."""
+        _refuse_flags(table, place)
         needed = 1 if table.sweep.of_machine else len(table.sweep.values)
         if len(table.program.schedules) != needed:
             which = "only one" if table.sweep.of_machine else f"one for each of the {needed} values of the sweep"
-            raise (place / "schedules").error(f"expected {which}")
+            raise (place / "program" / "schedules").error(f"expected {which}")
 
     @classmethod
     def prepare(cls, experiment: Experiment, workshop: Workshop) -> Self:
@@ -211,12 +213,19 @@ class PspinRun:
 
     @staticmethod
     def check(table: File, folder: Path, place: Place) -> None:
-        """Raise an error for a source or folder of handlers that does not exist."""
-        for one in table.series:
+        """Raise an error for handlers that do not exist, or for flags of a folder, which its own Makefile builds."""
+        program = table.program
+        for index, one in enumerate(table.series):
             for name in table.sweep.names or ("{name}",):
-                named = (table.program.pspin or "").replace("{mode}", one.mode).replace("{name}", name)
-                if one.script is None and not is_there(folder / named):
-                    raise (place / "pspin").error(f"there is no file or folder {named}")
+                named = _named(program, one, name)
+                if one.script is not None:
+                    continue
+                if not is_there(folder / named):
+                    raise (place / "program" / "pspin").error(f"there is no file or folder {named}")
+                if (one.flags or program.flags) and is_there(folder / named, Path.is_dir):
+                    where = place / "series" / index if one.flags else place / "program"
+                    makefile = f"{named} is a folder, which its own Makefile builds: put them into SPIN_CFLAGS there"
+                    raise (where / "flags").error(makefile)
 
     @classmethod
     def prepare(cls, experiment: Experiment, workshop: Workshop) -> Self:
@@ -311,6 +320,19 @@ class ScriptRun:
         machine = job.experiment.place(job.machine)
         more = {"mode": job.series[0].mode, "machine": machine, "program": "{program}"}
         return [job.fill(arg, None, None, **more) for arg in job.series[0].args]
+
+
+def _named(program: Program, series: Series, name: str) -> str:
+    """Return the path of a series' handlers at the value of this name, relative to the experiment."""
+    return (program.pspin or "").replace("{mode}", series.mode).replace("{name}", name)
+
+
+def _refuse_flags(table: File, place: Place) -> None:
+    """Raise an error for flags in an experiment without handlers."""
+    places = [place / "program"] if table.program.flags else []
+    places += [place / "series" / index for index, one in enumerate(table.series) if one.flags]
+    for where in places:
+        raise (where / "flags").error("only handlers (program.pspin) are compiled with flags: remove them")
 
 
 def program_runner(program: Program) -> type[ProgramRunner]:
