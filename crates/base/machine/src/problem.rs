@@ -1,9 +1,9 @@
-//! A mistake in a key, before it is known which file or option set the key.
+//! An invalid key, before its file or option is determined.
 
-/// A key, and what is wrong with it.
+/// A key and the description of its error.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Dotted.
+    /// Dotted key.
     pub key: String,
     pub what: String,
 }
