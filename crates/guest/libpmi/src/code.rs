@@ -1,4 +1,4 @@
-//! The return codes of the functions of `pmi.h`.
+//! Return codes of the functions of `pmi.h`.
 
 use std::ffi::c_int;
 

@@ -1,7 +1,7 @@
-//! Answers that are known before the call is made: events that were in a queue at the last answer, and counters that had reached a value.
+//! Prediction of results from the last answer: events that were in a queue, and values that counters had reached.
 //!
-//! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty, or the value of a counter that
-//! may still rise, is never known.
+//! A queue delivers its events in order, so its oldest event stays the next one. An empty queue, or the value of a
+//! counter that may still rise, is never predicted.
 
 use abi::mailbox::{KNOWN, Known, KnownCounter, Op, Polled};
 use abi::portals::{Event, Handle, INVALID_HANDLE};
@@ -9,28 +9,28 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
-    /// The number of events that the thread has taken since its last answer.
+    /// Number of events that the thread has taken since its last answer.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
-    /// The address of the one queue at which the thread has looked last by `PtlEQPoll`; 0 if there is none.
+    /// Address of the handle in the thread's last `PtlEQPoll` of one queue; 0 if none.
     static QUEUE: Cell<u64> = const { Cell::new(0) };
-    /// The addresses of the one counter at which the thread has looked last by `PtlCTPoll`, and of its threshold; 0 if there are none.
+    /// Addresses of the handle and the threshold in the thread's last `PtlCTPoll` of one counter; 0 if none.
     static COUNTER: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Whether the process has had a second thread, which could take the events.
+/// True once the process has had a second thread, which could take the events.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-/// Forgets what is known, for ever.
+/// Disables predictions permanently.
 pub fn forget() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
-/// Takes note that the thread was answered: what is known is new.
+/// Records an answer to the thread, which refreshes the known events.
 pub fn answered() {
     TAKEN.set(0);
 }
 
-/// Takes note of a call that was answered.
+/// Records the arguments of an answered call.
 pub fn learn(op: Op, args: &[u64]) {
     match op {
         Op::PtlEQPoll => QUEUE.set(if args[1] == 1 { args[0] } else { 0 }),
@@ -39,13 +39,13 @@ pub fn learn(op: Op, args: &[u64]) {
     }
 }
 
-/// Whether a call gets the addresses of arrays of queues or counters.
+/// Returns true if a call takes arrays of queues or counters.
 pub fn is_poll(op: Op) -> bool {
     matches!(op, Op::PtlEQPoll | Op::PtlCTPoll)
 }
 
-/// Returns the one object of a poll if the thread's last such poll had it at the same address: what the simulator has read before can be read
-/// again. For other addresses it is the simulator that finds out.
+/// Returns the one object of a poll if the thread's last such poll had the same addresses: the simulator has read them,
+/// so they are readable. The simulator checks other addresses.
 pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
     let is_known = match op {
         Op::PtlEQPoll => args[1] == 1 && args[0] != 0 && args[0] == QUEUE.get(),
@@ -53,7 +53,7 @@ pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
         _ => false,
     };
     is_known.then(|| {
-        // SAFETY: the caller passes valid arrays, as the header asks.
+        // SAFETY: the caller passes valid arrays, as the header requires.
         let handle = unsafe { (args[0] as *const Handle).read_unaligned() };
         // SAFETY: as above.
         let test = if op == Op::PtlCTPoll { unsafe { (args[1] as *const u64).read_unaligned() } } else { 0 };
@@ -61,12 +61,12 @@ pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
     })
 }
 
-/// Whether a call takes one event of a queue.
+/// Returns true if a call takes one event of a queue.
 pub fn takes_event(op: Op) -> bool {
     matches!(op, Op::PtlEQGet | Op::PtlEQWait | Op::PtlEQPoll)
 }
 
-/// Takes the event that the call will get.
+/// Takes the event that the call will return, if known.
 pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
     let taken = TAKEN.get();
     if taken >= (known.count as usize).min(KNOWN) || SHARED.load(Ordering::Relaxed) {
@@ -82,7 +82,7 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
     })
 }
 
-/// Whether the counter of a wait has reached the threshold.
+/// Returns true if the counter of a wait is known to have reached the threshold.
 pub fn has_reached(args: &[u64], known: &Known) -> bool {
     let handle = args[0] as Handle;
     let has_reached = |counter: &KnownCounter| counter.handle == handle && counter.success >= args[1];
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(counter(at, test, 1), None);
     }
 
-    /// One test, as what is forgotten is the process's.
+    /// A single test, as the predictions belong to the whole process.
     #[test]
     fn events_are_given_in_their_order_until_a_second_thread_is_there() {
         let mut counters = [KnownCounter::NONE; COUNTERS];

@@ -1,4 +1,4 @@
-//! What `libportals.so` exports: every function that the headers declare for the host, and nothing else.
+//! Tests that `libportals.so` exports exactly the functions that the headers declare for the host.
 
 use std::collections::BTreeSet;
 use std::path::Path;
