@@ -1,4 +1,4 @@
-//! Conversion from text to binary and back, and errors in binary files.
+//! Tests the conversion from text to binary and back, and errors in binary files.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The end times equal those of LogGOPSim to the nanosecond.
+//! Tests that end times equal those of LogGOPSim to the nanosecond.
 
 use std::fs;
 use std::path::PathBuf;

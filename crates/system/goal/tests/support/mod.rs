@@ -1,4 +1,4 @@
-//! What the tests of all models share.
+//! Helpers for the tests of all models.
 
 use goal::{Schedule, text};
 
