@@ -1,4 +1,4 @@
-//! Schedules of real programs finish, on several algorithms and as several copies.
+//! Tests that schedules of real programs finish, with several algorithms and as several copies.
 
 use std::path::Path;
 
