@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sets the soname of the library and creates a link with that name, for programs linked to the build folder.
 
 use std::path::Path;

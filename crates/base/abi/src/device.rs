@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Interface between handlers and the card, and the embedding of device code in a host executable.
 
 use bytemuck::{Pod, Zeroable};

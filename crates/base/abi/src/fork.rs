@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Protocol between spinrun and a fork server: a process that runs the program up to its first instruction, then forks
 //! once for each rank.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layouts and constants shared by user programs (C), the library that they link (`libportals.so`), the simulator, and
 //! the code on the card.
 //!

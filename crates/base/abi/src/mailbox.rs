@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared memory between the simulator and the ranks' library.
 //!
 //! The simulator makes one memory file for each job: a [`Header`]; one word for each rank, a bitmap of the slots that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! PMI-1 connection of a rank to the simulator.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Portals 4 (4.3) and P4sPIN constants and structures, as in `sdk/include/portals4.h` and `sdk/include/spin.h`.
 //!
 //! A structure that derives `Pod` has no implicit padding, and every bit pattern is valid. The compiler checks both, so

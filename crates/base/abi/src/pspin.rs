@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Software view of the PsPIN unit: addresses, registers of the HPU driver and of the unit, and their field values.
 //!
 //! Each list is defined once, as constants and as [`Row`]s. The rows generate the unit's SystemVerilog package,

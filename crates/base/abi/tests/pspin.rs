@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that `hwsched.h` and the tables of the integration guide agree with the lists of the PsPIN unit.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recognises the format of a file by its first bytes, so that errors about a wrong input file can name it.
 
 /// Maximum number of bytes that [`name`] reads.

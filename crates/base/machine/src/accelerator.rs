@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters of the cores that run handlers, and of their accelerator.
 
 use sim::Clock;

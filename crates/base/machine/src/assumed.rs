@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Assumptions: machine values without a source, and their plausible alternatives.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks the values of a machine, alone and in combination.
 
 use abi::device::{HeaderArgs, map};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Extracts the comments of a machine file, which name the sources of values.
 
 use std::collections::BTreeMap;

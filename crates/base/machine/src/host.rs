@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The host: its CPU, its memory, and the card's path to that memory.
 
 use sim::{Time, TimePerByte};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keys of all fields: one list shared by reading, describing and the check for unknown keys.
 
 use toml::Table;

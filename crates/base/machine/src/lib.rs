@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A machine as data: every parameter of the network, the cards and the hosts, read from one TOML file.
 //!
 //! A key carries its unit (`switch_ns`); decimals become exact integers. A file may start from another machine (`base =

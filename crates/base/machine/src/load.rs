@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads files and `--set` arguments into a checked [`Machine`].
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The network between the cards.
 
 use sim::{Time, TimePerByte};

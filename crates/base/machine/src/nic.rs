@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters of a card without its accelerator.
 
 use sim::Time;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Key names of earlier versions. Files and options that use them still work, with a notice.
 
 use toml::{Table, Value};

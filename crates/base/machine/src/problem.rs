@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An invalid key, before its file or option is determined.
 
 /// A key and the description of its error.

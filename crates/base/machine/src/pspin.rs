@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters of the PsPIN unit: one structure for each table below `[accelerator]`.
 //!
 //! "§" is a section of the PsPIN paper. All cycles are cycles of `hpu.clock_ghz`, which clocks the whole unit.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The machine of a switch's accelerator.
 
 use sim::Time;

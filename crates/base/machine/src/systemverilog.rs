@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates a SystemVerilog package of a machine's unit: each key of `[accelerator]` is a constant.
 
 use abi::pspin::camel;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport of a fabric: acknowledgements, pause frames, trimmed packets, and rate control by marked packets. All of
 //! it is off by default, and every key is optional.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts TOML values to parameters and back.
 
 use sim::{Clock, Time, TimePerByte};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the machines of the repository, value by value, and the messages about invalid ones.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the PsPIN machines: values against the paper and the published design, and invalid values.
 
 use std::path::{Path, PathBuf};

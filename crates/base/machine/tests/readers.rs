@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that every machine parameter is used: code outside the loader reads it.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The folder of data that commands keep between runs. Commands load and execute files from it, so only the user may
 //! write to it.
 

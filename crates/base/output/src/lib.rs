@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Output files of commands, their [`Cache`] folder, and folders for temporary files ([`Scratch`]). A file is written
 //! completely or not at all, and only regular files are replaced.
 //!

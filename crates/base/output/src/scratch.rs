@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Folders for temporary files. A killed process cannot remove its folder, so the next process with the same prefix
 //! does.
 

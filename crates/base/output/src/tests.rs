@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of output files and scratch folders.
+
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::thread;
 

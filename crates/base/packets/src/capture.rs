@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Capture files: pcap (the format of libpcap) and pcapng (IETF draft "PCAP Next Generation"), optionally gzipped.
 
 mod captured;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checksums of IPv4 (RFC 791), UDP (RFC 768) and TCP (RFC 9293).
 
 use etherparse::checksum::Sum16BitWords;

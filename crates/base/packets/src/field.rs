@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet fields, with the names of Wireshark's display filters.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

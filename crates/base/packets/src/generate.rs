@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates packets for experiments: messages of UDP packets with given sizes, rate and number of flows.
 
 use etherparse::PacketBuilder;

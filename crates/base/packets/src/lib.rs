@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Network packets for packet-processing cards: headers, message matching, and capture files.
 //!
 //! * [`capture`]: capture files, pcap and pcapng

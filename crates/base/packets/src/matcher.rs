@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Message table of a card: numbers each message, delivers its header packet first ("header first", PsPIN §III-D2), and
 //! marks its last packet.
 

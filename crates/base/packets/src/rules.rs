@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Match-action rules: assignment of packets to messages, and their processing (PsPIN §III-A, §III-D).
 
 use std::collections::BTreeMap;

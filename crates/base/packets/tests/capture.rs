@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests capture files: written files match the formats byte by byte, and reading returns the captured packets.
 
 use packets::capture::{CaptureError, Captured, Format, Writer, read};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests every variant that the capture formats allow: block kinds, byte orders, time units, options, link types, frame
 //! check sequences, sections, and truncated or unknown parts. The files are built here, word by word.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the generator: times, sizes, order, contents.
 
 use packets::checksum::checksums;

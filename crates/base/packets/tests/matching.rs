@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests fields, checksums, rules, and the message table.
 
 use etherparse::{PacketBuilder, VlanId};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event queue for simulations whose events mostly have one of a few delays.
+
 use crate::{EventQueue, Time};
 
 /// Number of lanes, each for one delay.

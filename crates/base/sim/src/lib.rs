@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion, the
 //! [`DelayQueue`] with the same order for a few distinct delays, serial resources with a rate ([`SerialResource`]),
 //! shared bandwidth ([`SharedBandwidth`]), CPU noise ([`noise`]), random numbers ([`random`]), tables in huge pages

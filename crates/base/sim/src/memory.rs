@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables larger than the processor's cache, and prefetching from them.
 
 use std::alloc::{Layout, handle_alloc_error};

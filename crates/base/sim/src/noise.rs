@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Noise: detours, during which the operating system uses a CPU, delay the work of a rank.
 
 use std::ops::RangeInclusive;

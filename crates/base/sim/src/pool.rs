@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pool of buffers shared by many lists.
+
 /// Maximum capacity, in entries, that an empty list keeps.
 const KEPT: usize = 256;
 /// Maximum number of larger buffers kept for later bursts. Reallocating them would dominate the cost of a burst.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event queue ordered by time and then by insertion: a hierarchical timing wheel.
+
 use std::collections::VecDeque;
 
 use crate::{Pool, Time};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Portable random numbers: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 
 /// Advances the state and returns the next number.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Resource with a rate that serves one transfer at a time.
+
 use crate::{Time, TimePerByte};
 
 /// A resource that serves one transfer at a time, in the order of their reservations: a link, a DMA engine.

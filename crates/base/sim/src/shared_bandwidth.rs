@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory bandwidth shared by CPUs and devices.
+
 use crate::{Time, TimePerByte};
 
 /// A load of 1: a requester that uses the whole bandwidth when alone.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Simulated time, rates and clocks in exact integers.
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timelines for Perfetto: one process for each rank, one thread for each of its units (CPU, incoming and outgoing NIC
 //! port, DMA engine, every HPU), counters, and arrows from causes to effects.
 //!

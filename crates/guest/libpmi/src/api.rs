@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! C functions documented in `pmi.h`.
 
 use crate::code;

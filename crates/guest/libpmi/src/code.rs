@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Return codes of the functions of `pmi.h`.
 
 use std::ffi::c_int;

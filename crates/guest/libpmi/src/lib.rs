@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `libpmi.so`: the C interface of PMI-1 for programs that `spinrun` starts. Processes of a job use it to exchange
 //! addresses.
 //!

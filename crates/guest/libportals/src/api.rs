@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Exported functions, documented in `portals4.h` and `spin.h`.
 
 use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Kinds of C arguments, and their encoding in a call. [`abi::mailbox::Op`] describes the convention.
 
 use crate::call::{Answer, Call};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Attachment of this process to the simulator: `PtlInit` and `PtlFini`, and the images of device programs.
 
 use crate::call::{self, Call};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A call of the simulator through the calling thread's slot.
 
 use crate::known;

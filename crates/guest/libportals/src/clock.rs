@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connects `libsimclock.so` to the simulated time of this process.
 
 use crate::api::{spin_sleep_ps, spin_time_ps};

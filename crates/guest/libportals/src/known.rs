@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prediction of results from the last answer: events that were in a queue, and values that counters had reached.
 //!
 //! A queue delivers its events in order, so its oldest event stays the next one. An empty queue, or the value of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `libportals.so`: the Portals 4 API and P4sPIN's host calls for programs that `spinrun` starts.
 //!
 //! The library implements no semantics. It writes a call into the calling thread's slot of the job's shared memory, the

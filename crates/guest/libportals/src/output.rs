@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Preserves the buffered output of a rank's C streams when the run fails.
 //!
 //! The C library writes standard output to a file or pipe in blocks of some kilobytes, so a crash or a time limit would

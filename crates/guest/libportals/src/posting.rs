@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prediction of calls that will succeed, so that the thread need not wait for the result.
 //!
 //! The library implements no rules of Portals. It remembers the calls that the simulator accepted: another put, get or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connection of the process to the simulator: the job's shared memory, and the right of this process to use it.
 
 use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that `sdk/include/portals4.h` agrees with the `abi` crate: every structure, field and constant, in C and in
 //! C++.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that `libportals.so` exports exactly the functions that the headers declare for the host.
 
 use std::collections::BTreeSet;

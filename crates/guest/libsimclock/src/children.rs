@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Restores the real time-stamp counter for programs that a rank starts. They need it from their first instruction on:
 //! the dynamic linker reads the counter before any handler can be installed, and the setting survives `exec`.
 

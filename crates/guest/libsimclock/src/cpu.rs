@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPU time clocks. Simulated ones show simulated time, as if the program had used its CPU since the start of the job.
 
 use std::cell::Cell;

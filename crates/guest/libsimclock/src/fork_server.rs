@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The fork server ([`abi::fork`]): a process with loaded and initialised libraries, which forks for each rank at
 //! spinrun's request. So the loader does its work once, not in every rank.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `libsimclock.so`, which `spinrun` preloads: a rank sleeps in simulated time, so that cards and other ranks continue
 //! meanwhile. With `--clock simulated`, its clocks and its time-stamp counter show simulated time, too.
 //!

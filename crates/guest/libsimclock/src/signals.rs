@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handler of SIGSEGV for the simulated time-stamp counter ([`tsc`](crate::tsc)). The library records the program's
 //! action for the signal, and performs it for every fault of the program itself.
 //!

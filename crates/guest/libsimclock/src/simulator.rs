@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Access to the simulator through `libportals.so`.
 
 use std::ptr::{self, null_mut};

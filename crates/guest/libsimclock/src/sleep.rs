@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sleeps in simulated time, which take no real time.
 
 use std::ptr::null_mut;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The time-stamp counter in simulated time.
 //!
 //! The kernel disables `rdtsc` and `rdtscp` (prctl(2), `PR_SET_TSC`), and a handler of the resulting SIGSEGV puts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Functions of `pmix.h` that need a server; the header documents them.
 
 use crate::buffer;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Serialisation buffers of the program (`PMIx_Data_pack`). The real library's functions first query the server for the
 //! format, but no server exists.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Structures and constants of `pmix_common.h`, in the PMIx Standard's ABI.
 
 use std::ffi::{c_char, c_int, c_void};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `libsimpmix.so`, which `spinrun` preloads into programs of Open MPI 5: the functions of PMIx that need a server.
 //!
 //! Open MPI 5 starts through PMIx. Its library queries a server, over sockets and in threads whose timing depends on

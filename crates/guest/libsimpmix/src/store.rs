@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values that the ranks publish, and fixed values of each rank.
 //!
 //! A published value is one pair of the job's key-value space, or several if it is long. The key is the rank, the PMIx

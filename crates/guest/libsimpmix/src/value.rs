@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Serialised values: two bytes of the kind, then the value.
 
 use crate::layout::{Bytes, Data, Value, kind};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Assignment of CPU work to the cores of a host.
+
 use sim::Time;
 use sim::memory::push_frugally;
 use sim::noise::{CpuTime, Noise, NoisyCpus};

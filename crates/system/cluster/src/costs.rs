@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPU costs of using a card and of moving memory.
+
 use machine::{Host, Machine};
 use nic::Completion;
 use sim::Time;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events of the cluster's event queue.
+
 use net::fabric;
 use nic::NicEvent;
 

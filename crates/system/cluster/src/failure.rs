@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Internal errors of cards.
+
 use sim::Time;
 
 /// A card reached an impossible state: a defect of the simulator, which ends the run.

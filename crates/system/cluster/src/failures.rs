@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Injected failures: dying ranks and cards, and lost packets.
 
 use net::Loss;

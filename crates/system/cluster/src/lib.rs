@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simulated cluster without its ranks: cards, interconnect, host CPUs and the event loop.
 //!
 //! Events are handled one at a time, by simulated time and then by insertion: a card or a rank handles an event, and

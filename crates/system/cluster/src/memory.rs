@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interface for DMA to the ranks' memory.
+
 use nic::MemoryFault;
 
 /// DMA access of the cards to the memory of every rank.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages for the user, with repeated ones counted.
+
 use std::collections::BTreeMap;
 
 use nic::{DropReason, Drops, Printed};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Adapter from the interconnect to the event queue.
+
 use net::fabric;
 use nic::{NicEvent, Packet};
 use sim::{EventQueue, Time};

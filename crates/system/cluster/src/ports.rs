@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A card's access to the cluster: event queue, network, host memory and user messages.
+
 use std::rc::Rc;
 
 use net::{Injection, Interconnect};

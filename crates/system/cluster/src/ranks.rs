@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Trait of the ranks that run on a cluster.
+
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
 use crate::state::Cluster;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event loop of the cluster.
+
 use nic::NicEvent;
 use sim::Time;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cluster state: cards, interconnect, host CPUs, timeline and messages.
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster whose ranks are lists of steps instead of processes. The expected times are explicit sums of the
 //! parameters of the sPIN paper's integrated machine.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that the machine supports the CPUs and operations of a schedule, before the run.
 
 use goal::{Action, NicOp, Schedule, Verb};

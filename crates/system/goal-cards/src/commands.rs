@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Translates Portals and sPIN operations to card commands.
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, List, Process, ReturnCode, md, me};

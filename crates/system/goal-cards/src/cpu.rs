@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPU time of operations, and the actions after it.
 //!
 //! The costs are those of [`cluster::HostCosts`], as under `spinrun`. On rdma cards the CPU completes messages when it

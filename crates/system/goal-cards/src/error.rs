@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of a run on cards.
+
 use abi::portals::ReturnCode;
 use sim::Time;
 use thiserror::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of GOAL schedules on cards. Every rank has a [card](nic::Nic), modelled CPUs, and lazily allocated memory,
 //! but no process. Bytes are real, handlers run on the HPU simulator, and all times are those of a program that makes
 //! the same calls under `spinrun`.

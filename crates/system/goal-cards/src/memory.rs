@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sparse memory of the ranks.
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `send` and `recv` over Portals matching, with a separate portal table entry.
 //!
 //! A receive is an entry in the priority list, matched by source, tag and space. Eager messages are puts. An eager

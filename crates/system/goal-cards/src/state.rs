@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of the ranks: CPUs and waiting tasks, memory, and unfinished operations.
 
 use std::collections::VecDeque;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ranks in the event loop of a cluster, and the public interface of a run.
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares the protocol model (`goal::protocol`), which computes a card's time for a message, with the card: both must
 //! execute the same schedules in the same time, to the picosecond.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schedules on the cards of the paper's integrated machine. Expected times are explicit sums of its parameters.
 //! `crates/tools/spinkit/tests/spinrun/offload.rs` contains the tests with handlers, as it can compile them.
 

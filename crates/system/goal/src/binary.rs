@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Binary schedule files, mapped into memory and executed in place.
 //!
 //! Little-endian: a [`Header`], then contiguous tables with the entry counts of the header. Opening a file validates it

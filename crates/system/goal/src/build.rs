@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builder of schedules, with detection of dependency cycles.
+
 use std::sync::OnceLock;
 
 use thiserror::Error;

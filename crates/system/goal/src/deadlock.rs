@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Report of a deadlocked schedule.
+
 use std::fmt;
 
 use sim::Time;

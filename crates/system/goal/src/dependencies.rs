@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tracking of dependencies between operations.
+
 use std::ops::Range;
 
 use sim::Time;

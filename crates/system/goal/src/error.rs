@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of a run.
+
 use std::convert::Infallible;
 use std::error::Error;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reading of schedules in text or binary format.
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Common framework of all schedule executors.
 //!
 //! [`RunState`] is the model-independent state: blocked, ready and finished operations, matching of receives and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates schedules of collective operations and of common application patterns.
 
 mod exchange;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! GOAL schedules: sends, receives and computations of each rank of a parallel program, and their dependencies.
 //!
 //! A [`Schedule`] is read from [text](text::read()), generated, or mapped into memory from a binary file. [`loggops`]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of a [`Schedule`](crate::Schedule) in the LogGOPS model (LogGP with an overhead O per byte and rendezvous
 //! above S bytes), with the semantics of LogGOPSim to the nanosecond.
 //!

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Matching of receives and messages.
+
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;

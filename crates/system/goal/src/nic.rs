@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of Portals 4 and sPIN cards.
+
 use std::fmt;
 
 /// An operation of the Portals 4 and sPIN extensions of GOAL (LogGOPSim 2). It requires a card model.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of schedules, and their 24-byte records.
+
 use std::fmt;
 
 use bytemuck::{Pod, Zeroable};

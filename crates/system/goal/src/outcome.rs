@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results of a run, common to all models.
+
 use sim::Time;
 
 /// Results of a run. `D` is the model-specific part.

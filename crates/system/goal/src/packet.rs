@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of a [`Schedule`] over a [packet network](net::messages): CPUs and matching are those of LogGOPS.
 //!
 //! - **CPU.** Operations and arrived messages occupy a CPU in sequence, first come first served: a send for o + (s-1)

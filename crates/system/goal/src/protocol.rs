@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of a [`Schedule`](crate::Schedule) with the message-passing protocols of the sPIN paper (§5.1, Fig. 5b):
 //! matching, copying and answering by the CPU, the card, or handlers on it.
 //!

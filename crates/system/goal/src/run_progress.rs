@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Progress of a run, for another thread.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Schedules in memory or mapped from a file.
+
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One word of state per operation.
+
 use std::ops::Range;
 
 use sim::memory::{HugePageSlice, prefetch};

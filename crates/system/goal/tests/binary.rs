@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the conversion from text to binary and back, and errors in binary files.
 
 use std::fs;

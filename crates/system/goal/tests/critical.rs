@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the critical path with random schedules.
 
 use goal::loggops::{CriticalPath, LogGops, Options, Outcome, Part, critical_path, run};

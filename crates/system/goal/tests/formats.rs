@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that errors name the format of files that are no schedules, and the location of mistakes in schedules.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that end times equal those of LogGOPSim to the nanosecond.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and deadlocks.
 
 mod support;

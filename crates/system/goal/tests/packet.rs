@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests schedules in the packet model: end times computed by hand, comparison with LogGOPS, and all golden schedules.
 
 mod support;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the message-passing protocols with times computed by hand from the parameters of the sPIN paper's integrated
 //! card.
 

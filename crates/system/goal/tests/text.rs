@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests errors in texts, and their locations.
 
 use goal::text::read;

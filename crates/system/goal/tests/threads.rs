@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that LogGOPS gives the same outcome in several threads as in one.
 
 use goal::generate::{Pattern, Spec, generate};

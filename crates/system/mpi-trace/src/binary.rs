@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Trace files of `libspintrace.so`, in the format of `sdk/tracer/format.h`.
 
 mod numbers;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Algorithms of collectives, by user selection or by default.
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

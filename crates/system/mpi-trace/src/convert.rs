@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Conversion of traces to a schedule.
+
 mod comm;
 mod part;
 mod windows;

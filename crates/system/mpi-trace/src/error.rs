@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of reading and converting traces.
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

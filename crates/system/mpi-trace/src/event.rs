@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events of a trace, independent of the file format.
+
 use std::sync::Arc;
 
 /// Events of a rank, as recorded in a trace file.

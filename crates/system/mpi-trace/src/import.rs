@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Import of a folder of traces, and the report about it.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Trace files of liballprof. Each line is a call, `NAME:start:argument:…:end`, with times in microseconds.
 
 mod arguments;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Determines when a target must be ready for which one-sided accesses. This follows only from the traces of all
 //! origins.
 

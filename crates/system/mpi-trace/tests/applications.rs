@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that schedules of real programs finish, with several algorithms and as several copies.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests the conversion of traces on disk to schedules: sizes, peers, tags, and completion.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests lines of liballprof traces: each kind of call, and information that such traces lack.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares schedules of one-sided calls, and their times, with results derived by hand.
 
 use std::fs;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connection of a fabric to the cards.
+
 use sim::{SerialResource, Time};
 use slab::Slab;
 

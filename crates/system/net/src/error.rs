@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of building a network.
+
 use thiserror::Error;
 
 /// Errors of building a network.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Injection and departure of card packets.
+
 use sim::Time;
 
 use crate::fabric::Event;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The network as cards see it, with one of two models.
+
 use sim::{SerialResource, Time, TimePerByte};
 
 use crate::cards::CardFabric;

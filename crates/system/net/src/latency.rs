@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Contention-free network model.
+
 use machine::Reception;
 use sim::Time;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The network between the cards: topologies, and the movement of packets between nodes.
 //!
 //! * [`Interconnect`] is the cards' view of the network: their sending ports and the paths to the receiving ones. It

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layout and parser of the image of device programs in a host program.
 //!
 //! A [`Preamble`] comes first, then the [`Device`] records, the [`Handler`] records, and the data they point to.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the cache. `tests/python/test_neighbours.py` tests its variables and other users.
 
 use std::fs::Permissions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Captured packets, and capture errors.
 
 use std::cmp::Ordering;

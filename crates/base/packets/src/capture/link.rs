@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Link types (www.tcpdump.org/linktypes.html): formats of the first bytes of a captured packet.
 
 use super::order::Order;

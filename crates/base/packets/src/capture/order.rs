@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads numbers in a file's byte order.
 
 /// Byte order of a file or section.

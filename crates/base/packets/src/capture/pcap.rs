@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files in the format of libpcap (IETF draft "PCAP Capture File Format").
 
 use super::captured::{At, CaptureError, Captured};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files in the pcapng format (IETF draft "PCAP Next Generation Capture File Format").
 
 use super::captured::{At, CaptureError, Captured};

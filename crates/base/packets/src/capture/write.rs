@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes capture files: nanosecond times, little-endian on every host.
 
 use std::io::{self, Write};

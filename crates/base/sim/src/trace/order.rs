@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Order of events in the file, and the rows (lanes) of a track with overlapping slices.
 
 use std::cmp::Reverse;

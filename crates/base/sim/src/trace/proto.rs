@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subset of Perfetto's trace format used by the writer: `protos/perfetto/trace/**/*.proto` of its public repository,
 //! with the same names and field numbers.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recorded events of a trace, before they are written.
 
 use std::collections::HashMap;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of timelines: decode the written file and compare its rows and events.
+
 use std::collections::BTreeMap;
 use std::fs;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Optional contents of a slice besides its name and times.
 
 /// Value of a slice's argument.

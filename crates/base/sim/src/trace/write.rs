@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes recorded events as the packets of a Perfetto trace.
 
 use std::io::{self, Write};

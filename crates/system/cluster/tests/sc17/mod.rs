@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Times of machines/sc17-int.toml in ps, for tests with explicit sums. `DMA_8` and `PORT_8` are for 8 bytes.
 
 pub const O: u64 = 65_000;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPU with a first-come-first-served task queue.
+
 use std::collections::VecDeque;
 
 use sim::Time;

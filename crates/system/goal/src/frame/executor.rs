@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Generic executor of schedules, and the trait of its models.
+
 use std::error::Error;
 use std::fmt::Debug;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Model-independent state of a run.
+
 use std::error::Error;
 use std::ops::Range;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collectives by exchanges: all-reduce, all-gather, reduce-scatter, all-to-all, barrier and scan.
+
 use super::rank::Rank;
 use crate::build::BuildError;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Patterns on grids: halo exchange and sweep.
+
 use std::ops::RangeInclusive;
 
 use super::rank::Rank;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Broadcasts forwarded by the cards, along the binomial tree of `sdk/handlers/broadcast`.
 
 use super::rank::Rank;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! List of patterns, with names and descriptions.
+
 /// A communication pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Construction of one rank's part of a pattern.
+
 use super::spec::Spec;
 use crate::build::{BuildError, Builder};
 use crate::op::Action;

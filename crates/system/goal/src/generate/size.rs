@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Number of operations of a pattern, checked before generation.
+
 use super::pattern::Pattern;
 use super::spec::{Spec, SpecError};
 use crate::op::MAX_OPS;

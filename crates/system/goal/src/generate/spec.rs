@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of patterns.
+
 use thiserror::Error;
 
 use crate::build::BuildError;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of patterns: message counts, bytes and end times.
+
 use super::*;
 use crate::loggops::{LogGops, Options, run};
 use crate::op::Action;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collectives on trees: broadcast, reduce, gather and scatter.
+
 use super::rank::Rank;
 use crate::build::BuildError;
 

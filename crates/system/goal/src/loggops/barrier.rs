@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Thread barrier for the windows of parallel execution.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::{hint, thread};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Critical path of a recorded run.
+
 use sim::Time;
 
 use super::outcome::{Match, Outcome, Span};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event loop of the LogGOPS model.
+
 use std::ops::Range;
 
 use sim::memory::prefetch;

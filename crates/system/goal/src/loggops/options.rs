@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options of a LogGOPS run.
+
 use crate::run_progress::RunProgress;
 use sim::noise::Noise;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbering of events.
+
 use super::queue::Entry;
 
 /// Assigns ascending numbers to events at their insertion. Events of the same time are executed in number order.

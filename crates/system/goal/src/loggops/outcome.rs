@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results of a LogGOPS run.
+
 use sim::Time;
 
 use super::queues::Queues;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multithreaded execution, with bit-identical results.
 //!
 //! Each thread executes a part of the ranks. A message reaches another rank o + L after it is sent, or later, so the

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of the LogGOPS model.
+
 use sim::{Time, TimePerByte};
 
 /// Parameters of the model.

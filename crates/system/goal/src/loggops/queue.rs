@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event queue of the LogGOPS engine, ordered by time and number.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of posted receives and unexpected messages, and delayed posting.
+
 use std::ops::Range;
 
 use sim::memory::{HugePageSlice, prefetch};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPUs and NICs, and the operations and messages that wait for them.
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;

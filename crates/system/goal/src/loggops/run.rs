@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Entry point of LogGOPS runs, and the choice between one thread and several.
+
 use sim::Time;
 use thiserror::Error;
 

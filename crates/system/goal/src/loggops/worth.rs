@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decides if several threads are worth their cost.
 
 use std::time::Duration;

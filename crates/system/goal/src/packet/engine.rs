@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packet model: CPUs, cards and the packet network.
+
 use net::messages::{Message, MessageNetwork, Notice};
 use net::{NetError, Topology};
 use sim::memory::prefetch;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recording of CPU tasks and messages within a time window.
+
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPU tasks of the packet model, and their encoding as message tokens.
+
 /// A CPU task: an operation, or the reception of a message of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task {

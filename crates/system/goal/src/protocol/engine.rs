@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Protocol model: CPUs, cards and handlers that match, copy and answer messages.
+
 use machine::NicKind;
 use net::Latency;
 use sim::{SerialResource, Time};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A card's times for a message, by the parameters and rules of the machine.
 //! `crates/system/goal-cards/tests/protocol.rs` runs the card itself on the same messages and compares the times.
 

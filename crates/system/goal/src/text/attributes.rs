@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Attributes of operations in GOAL text.
+
 use super::cursor::{Cursor, Fault, Problem};
 use crate::op::{ANY, MAX_SPACE};
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cursor over GOAL text, and errors with their locations.
+
 use thiserror::Error;
 
 /// A problem in a text, and its location.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Labels of operations in GOAL text.
+
 use std::collections::HashMap;
 
 /// Labels of one rank at a time.

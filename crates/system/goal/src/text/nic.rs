@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reader of Portals and sPIN operations in GOAL text.
+
 use super::attributes::Attributes;
 use super::cursor::{Cursor, Fault, Problem, shown};
 use crate::nic::{ARGS, Append, HANDLERS, List, NicOp, Verb};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reader of GOAL text.
+
 use std::io::{self, Read};
 
 use super::cursor::{Cursor, Fault, Place, Problem, TextError, shown};

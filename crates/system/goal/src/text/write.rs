@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writer of GOAL text.
+
 use std::io::{self, Write};
 
 use crate::schedule::{Schedule, Wait};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Helpers for the tests of all models.
 
 use goal::{Schedule, text};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reader of encoded numbers in trace records.
+
 use crate::error::Damage;
 
 /// Upper limit of message sizes; larger ones are damage.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of the trace file reader, and fields common to several records.
 
 use std::collections::HashMap;

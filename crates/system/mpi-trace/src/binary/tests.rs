@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the trace file reader.
+
 use super::reader::*;
 use super::*;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One rank's view of a communicator, and the ranks of a collective.
 
 use std::ops::Range;

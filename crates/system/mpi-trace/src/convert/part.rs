@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion state of a rank: its schedule so far.
 
 use std::collections::HashMap;

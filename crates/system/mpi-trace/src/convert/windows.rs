@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts one-sided calls to messages. Section "One-sided calls" of docs/goal.md describes the model.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arguments of a call in a liballprof trace.
+
 use std::collections::HashMap;
 
 use super::calls::{self, Call, Signature};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Argument fields of each function's lines.
 
 use crate::event::Operation;

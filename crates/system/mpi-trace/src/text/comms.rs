@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Determines the members of communicators. For each communicator, a liballprof trace has a number valid only on this
 //! rank, and the rank's index in it. The other members follow from matching the calls of all ranks that created it.
 

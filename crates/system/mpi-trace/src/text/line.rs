@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lines of a liballprof trace.
+
 use crate::error::Damage;
 
 /// A line of a trace, one call: `MPI_Send:start:…:end`.

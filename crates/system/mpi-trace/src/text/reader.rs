@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of a trace reader.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One-sided calls. A line identifies a window by a number valid only on this rank, and which first appears when the
 //! window is used. A new number is assigned to the oldest unused window.
 

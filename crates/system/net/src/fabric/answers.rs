@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control packets that the ends of a fabric send autonomously: acknowledgements, congestion notifications, NACKs and
 //! pulls. They travel like other packets, in the opposite direction.
 

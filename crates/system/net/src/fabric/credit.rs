@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Credit-based flow control.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::{Index, IndexMut};

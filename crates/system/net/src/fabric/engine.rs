@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Movement of packets through the fabric.
 
 use sim::{Time, random};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State and counters of links.
+
 use sim::{Time, TimePerByte};
 
 /// State of a link, in one cache line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A simulation of packets that queue for the links of a [`Topology`](crate::Topology).
 //!
 //! - **Switches cut through.** The simulation follows a packet's head: it incurs the wire's latency and the switching

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets in flight: roles, marks and routing choices.
+
 use sim::Time;
 
 use crate::slab::Linked;

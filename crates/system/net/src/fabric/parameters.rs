@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of a fabric.
+
 use sim::{Time, TimePerByte};
 
 use crate::NetError;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prefetching for later events of a fabric.
+
 use sim::memory::prefetch;
 
 use super::packet::Role;

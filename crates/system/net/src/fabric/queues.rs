@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Queues of packets that wait until their link is free, for pause frames and for trimming.
 
 use sim::{Time, random};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Computation of a fabric's statistics.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Routing decision of a packet at a switch.
+
 use sim::Time;
 
 use super::link::LinkState;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of a fabric, and its interface to the hosts.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of a fabric and its links.
+
 use sim::Time;
 
 use super::answers::Counts;
