@@ -179,8 +179,8 @@ impl<E> EventQueue<E> {
         self.inserted
     }
 
-    /// Returns the slot index for a time after the horizon. The highest bit in which the two differ determines the
-    /// level.
+    /// Returns the slot index for a time after the horizon. The level is that of the highest bit in which the two
+    /// differ.
     #[inline]
     fn index(&self, at: Time) -> usize {
         let level = (at.as_ps() ^ self.horizon.as_ps()).ilog2() / BITS;

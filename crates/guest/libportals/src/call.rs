@@ -445,7 +445,7 @@ fn take_results() {
     let mut places = places();
     places.retain(|place| {
         // SAFETY: slots are mapped for the life of the process, and a post is reused only after its thread's next
-        // answer, which comes after this.
+        // answer, which follows this call.
         let result = unsafe { (&raw const (*(place.post as *const Post)).out).read_volatile() };
         if result != NO_RESULT {
             // SAFETY: a program that defers calls keeps the destinations of their results valid.

@@ -48,7 +48,7 @@ fn text<'a>(from: *const c_char) -> Result<&'a str> {
 
 /// Returns the rank of a process of this job: this process for NULL, and `None` for a process of another job.
 fn rank_of(process: *const Process, store: &Store) -> Option<u32> {
-    // SAFETY: the C function's caller promises that what is not NULL is valid.
+    // SAFETY: the C caller guarantees that non-NULL pointers are valid.
     let Some(process) = (unsafe { process.as_ref() }) else { return Some(store.rank()) };
     // SAFETY: a namespace ends with a zero byte.
     let namespace = unsafe { CStr::from_ptr(process.namespace.as_ptr()) };

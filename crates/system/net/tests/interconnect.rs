@@ -217,7 +217,7 @@ fn a_tapered_tree_has_half_the_bisection() {
 #[test]
 fn acknowledgements_use_the_port_of_the_card_that_sends_them() {
     let acked = network(&["network.model=fabric", "network.topology=single-switch", "network.fabric.ack_bytes=1024"]);
-    // When the last byte of the first packet arrives, its acknowledgement leaves, and a packet injected at that time
+    // The acknowledgement leaves at the arrival of the first packet's last byte, and a packet injected at that time
     // waits for it.
     let there = FULL + SWITCH + 2 * WIRE;
     let (times, report) = simulate(&acked, 2, &[(0, 0, 1, 4096, 0), (there + 1, 1, 0, 4096, 0)]);

@@ -206,7 +206,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Ok(())
     }
 
-    /// Executes the first waiting operation or message of a rank, if its turn has come.
+    /// Executes the first waiting operation or message of a rank, if it is its turn.
     #[inline]
     fn wake(&mut self, now: u64, number: u32, rank: u32) -> Result<(), RunError> {
         // An earlier wake-up may have handled this one.

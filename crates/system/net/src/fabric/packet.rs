@@ -95,7 +95,7 @@ pub(crate) enum Mark {
     Damaged = 1 << 3,
     /// It has met a long queue (ECN).
     Congested = 1 << 4,
-    /// It has arrived, and its sender does not know yet.
+    /// It has arrived, but its sender has no acknowledgement yet.
     Delivered = 1 << 5,
     /// A switch has removed its data.
     Trimmed = 1 << 6,

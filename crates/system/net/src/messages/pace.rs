@@ -12,9 +12,9 @@ use crate::fabric::{Flow, Parameters, RateControl};
 pub(super) enum Pace {
     /// No pacing.
     Free,
-    /// By the rate of the flow.
+    /// Pacing by the rate of the flow.
     Rate(Rates),
-    /// By pulls of the receiver.
+    /// Pacing by pulls of the receiver.
     Pull(Pulls),
 }
 

@@ -119,7 +119,7 @@ fn an_incast_takes_as_long_as_the_last_link_needs_for_all() {
             let (busiest, queue) = (&report.busiest[0], report.longest_queue.unwrap());
             assert_eq!((&*busiest.from, &*busiest.to, &*queue.to), ("switch", "host 0", "host 0"));
             assert_eq!((queue.drops, report.resent), (0, 0));
-            // When the last packets arrive, the other packets of each sender have left one at a time.
+            // At the arrival of the last packets, the other packets of each sender have left one at a time.
             let rounds = bytes / MTU;
             assert_eq!(queue.longest_queue, u64::from(senders) * bytes - (rounds - 1) * MTU);
         }
@@ -257,8 +257,8 @@ fn lost_packets_are_sent_until_all_is_there() {
         assert!(report.longest_queue.unwrap().longest_queue <= 4 * MTU);
         assert!(report.busiest.iter().map(|link| link.drops).sum::<u64>() == report.drops);
     }
-    // By hand: one of two simultaneous packets is lost. The bound for each link is a full queue, two packets and the
-    // latencies; the path has two links, so the card retransmits after twice that.
+    // Computed by hand: one of two simultaneous packets is lost. The bound for each link is a full queue, two packets
+    // and the latencies; the path has two links, so the card retransmits after twice that.
     let parameters = Parameters { flow: Flow::Drop, buffer: MTU, ..sc17() };
     let arrivals = simulate(Topology::single_switch(3).unwrap(), &parameters, &[(0, 1, 0, MTU), (0, 2, 0, MTU)]).0;
     let time_out = 2 * (3 * MTU * G + SWITCH + WIRE);
