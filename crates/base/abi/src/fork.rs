@@ -10,8 +10,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// Value of [`VARIABLES`] in a fork server. It is at least as long as any rank number, so the number overwrites it in
-/// place.
+/// Value of [`VARIABLES`] in a fork server. It is at least as long as any rank number, so a copy overwrites it in place
+/// with its number.
 pub const SERVER: &str = "server";
 /// Environment variables that hold the rank number.
 pub const VARIABLES: [&str; 3] = ["SPIN_RANK", "PMI_RANK", "PMI_ID"];

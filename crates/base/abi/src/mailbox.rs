@@ -3,9 +3,9 @@
 //!
 //! The simulator makes one memory file for each job: a [`Header`]; one word for each rank, a bitmap of the slots that
 //! its threads have claimed; `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS + k` belongs to the rank's k-th thread to
-//! call the library); and one bounce area of [`BOUNCE`] bytes for each rank. The simulator never touches unclaimed
-//! slots, so their pages stay unallocated. A rank opens the file as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing
-//! is left behind however the run ends.
+//! call the library); and one bounce area of [`BOUNCE`] bytes for each rank. The simulator never reads unclaimed slots;
+//! each slot has its own pages. A rank opens the file as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing is left
+//! behind however the run ends.
 //!
 //! A call: the rank fills `op`, `args` and `data`, sets `state` to [`state::REQUEST`], rings the doorbell, and waits on
 //! `state`. The simulator stores the results in `result`, `out` and `data` and sets [`state::REPLY`]. While a rank
@@ -15,10 +15,9 @@
 //! permitted.
 //!
 //! Calls with a predictable result are posted: the rank appends them to [`Slot::posts`] and continues, up to
-//! [`Header::post_ahead`] calls, or up to [`Header::defer`] while it defers calls (`spin_defer`).
-//! The simulator executes them in order, each at the time at which the previous one finishes: before the next unposted
-//! call, and whenever it finds the rank waiting for something else. [`Op::SpinFlush`] waits until all posted calls are
-//! complete.
+//! [`Header::post_ahead`] calls, or up to [`Header::defer`] while it defers calls (`spin_defer`). The simulator
+//! executes them in order, each at the time at which the previous one finishes: before the next unposted call, and
+//! whenever it finds the rank waiting for something else. [`Op::SpinFlush`] waits until all posted calls are complete.
 //!
 //! A reply carries the events already in the queue that the thread polled last, and the values of the counters for
 //! which it waited last ([`Slot::known`]). Calls that take these events, or wait for a value that a counter has
@@ -157,7 +156,7 @@ pub struct Slot {
     pub posts: [Post; POSTS],
 }
 
-/// The one object of a poll whose handle and threshold are passed by value.
+/// Handle and threshold of a poll of one object, passed by value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Polled {

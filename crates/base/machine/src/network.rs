@@ -32,7 +32,7 @@ pub struct Network {
     pub retransmit: Time,
     /// `retries`: maximum number of retransmissions of a packet before the card aborts its message.
     pub retries: u32,
-    /// `[network.fabric]`; present if the model is "fabric".
+    /// `[network.fabric]`; required by the model "fabric".
     pub fabric: Option<Fabric>,
     /// `[network.switch]`; without it, switches have no handlers.
     pub switch_cards: SwitchCards,

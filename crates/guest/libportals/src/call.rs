@@ -207,7 +207,7 @@ impl Call {
     fn room(&self) -> Option<usize> {
         // SAFETY: the slot is mapped, and owned by this thread until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
-        // Calls of several threads would need an order, and an ending thread posts no more.
+        // Posted calls of several threads would need a common order, and an ending thread must post no more.
         (posted < self.post_limit() && tid == 0 && LEASE.try_with(|_| ()).is_ok()).then_some(posted as usize)
     }
 
@@ -371,7 +371,7 @@ impl Call {
     fn ring(&self) {
         let bell = &self.session.header().doorbell;
         if bell.fetch_add(DOORBELL_RING, Ordering::SeqCst) & DOORBELL_SLEEPS != 0 {
-            // It cannot fail: the word is mapped and aligned.
+            // Cannot fail: the word is mapped and aligned.
             let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
         }
     }

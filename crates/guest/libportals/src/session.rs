@@ -123,8 +123,8 @@ impl Session {
     }
 }
 
-/// Returns true if `parent` is the parent of this process, which the kernel then kills together with it. This holds for
-/// the process that spinrun started, but not for a program that the rank started.
+/// Returns true if `parent` is the parent of this process; the kernel then kills this process when the parent ends.
+/// This holds for the process that spinrun started, but not for a program that the rank started.
 fn ends_with(parent: usize) -> bool {
     let is_parent = Pid::as_raw(getppid()) as usize == parent;
     is_parent && parent_process_death_signal() == Ok(Some(Signal::KILL))

@@ -216,7 +216,7 @@ fn receive(channel: c_int) -> Option<(Request, Descriptors)> {
             (0..descriptors.count).for_each(|k| descriptors.numbers[k] = first.add(k).read_unaligned());
         }
         if message.msg_flags & libc::MSG_CTRUNC != 0 {
-            close(descriptors.list()); // some descriptors could not be received, so the others are useless
+            close(descriptors.list()); // some descriptors could not be received, so the request is void
             descriptors.count = 0;
         }
     }

@@ -170,7 +170,7 @@ impl Scripts<'_> {
             if event.hdr_data != 0 || event.kind == EventKind::PutOverflow as u8 {
                 self.enqueue(op, Task::Arrived(op, Box::new(event)));
             } else {
-                // The whole message is in place, or has left.
+                // The whole message has arrived in place, or has left.
                 self.ranks[rank as usize].messages.retain(|other| *other != op);
                 self.enqueue(op, Task::Look(op));
             }

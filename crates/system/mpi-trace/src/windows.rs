@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Determines when a target must be ready for which one-sided accesses. This follows only from the traces of all
-//! origins.
+//! Assigns each one-sided access to an epoch of its target. This requires the traces of all origins.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -460,8 +460,8 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Returns true if an operation, which can start when its resources are free, goes directly into the queue: either
-    /// no waiting operation of its rank could start earlier, or it starts now.
+    /// Returns true if an operation that is ready goes directly into the queue: either no waiting operation of its rank
+    /// could start earlier, or it starts now.
     #[inline(always)]
     fn goes(&self, now: u64, free: u64, place: Place) -> bool {
         (!self.has_past && self.resources.none_waits(place.rank)) || (free <= now && self.resources.is_idle(place))

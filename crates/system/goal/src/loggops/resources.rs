@@ -113,7 +113,7 @@ struct Line {
 
 #[derive(Clone, Copy, Debug)]
 struct List {
-    /// [`NOBODY`] if the list is empty.
+    /// First member, or [`NOBODY`] if the list is empty.
     first: u32,
     last: u32,
     number: u32,

@@ -227,7 +227,7 @@ impl Run<'_> {
         }
     }
 
-    /// Starts a task. Returns the task to end in its place, and the CPU time.
+    /// Starts a task. Returns the task that occupies the CPU, which may be a different one, and its CPU time.
     fn begin(&mut self, now: Time, task: Task) -> (Task, Time) {
         let host = &self.model.parameters.machine.host;
         match task {

@@ -91,13 +91,13 @@ pub(crate) struct Marks(u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mark {
-    /// Its current link has damaged it.
+    /// Damaged by its current link.
     Damaged = 1 << 3,
-    /// It has met a long queue (ECN).
+    /// Has met a long queue (ECN).
     Congested = 1 << 4,
-    /// It has arrived, but its sender has no acknowledgement yet.
+    /// Arrived, but not yet acknowledged to its sender.
     Delivered = 1 << 5,
-    /// A switch has removed its data.
+    /// Trimmed: a switch removed its data.
     Trimmed = 1 << 6,
 }
 

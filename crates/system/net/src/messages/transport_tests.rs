@@ -103,7 +103,7 @@ fn flows_share_a_link_and_the_queue_stays_short() {
 
 #[test]
 fn a_flow_that_waits_does_not_hold_up_the_others_of_its_host() {
-    // Host 1 is slowed down on its way to 0, where 2 also sends; meanwhile 1 sends to 3.
+    // Host 1 is slowed down on its way to 0, to which 2 also sends; meanwhile 1 sends to 3.
     let messages = [(0, 1, 0, 300 * MTU), (0, 2, 0, 300 * MTU), (0, 1, 3, 100 * MTU)];
     let (arrivals, _) = simulate(switch(4), &dcqcn(), &messages);
     assert!(arrivals[2] < 300 * PACKET, "{arrivals:?}");

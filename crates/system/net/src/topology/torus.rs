@@ -81,7 +81,7 @@ pub(super) fn build(sides: &[u32], hosts: u32) -> Result<(Wiring, TorusRoutes), 
     too_large(switches.saturating_mul(u64::from(hosts) + 2 * sides.len() as u64))?;
     let mut all_sides = [1u16; MOST];
     for (side, &given) in all_sides.iter_mut().zip(sides) {
-        // Networks have no longer rings.
+        // Limit of a ring's length, beyond any real network.
         *side = u16::try_from(given).ok().filter(|&side| side <= 1 << 14).ok_or(NetError::TooLarge)?;
     }
     let switches = switches as u32;
