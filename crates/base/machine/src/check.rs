@@ -186,7 +186,7 @@ impl Fabric {
 }
 
 impl Transport {
-    /// Sizes are compared with the largest packet by [`Network`]'s check, as users may change both.
+    /// The crate `net` compares sizes with the largest packet, as its users may change both.
     fn check(&self) -> Result<(), Problem> {
         let Transport { pfc, trim, dcqcn, .. } = self;
         if let Some(pause) = pfc.pause {

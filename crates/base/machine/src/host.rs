@@ -107,7 +107,8 @@ pub enum DmaHandlers {
     Transfers,
     /// "requests": as in LogGOPSim2. A read of s bytes takes 2 L + (s − 1) G and never delays another transfer. A write
     /// occupies the engine for (s − 1) G, and its handler resumes when the engine starts it. In LogGOPSim2, which moves
-    /// no data, the message resumes then too; here it completes when the data is in host memory, up to (s − 1) G later.
+    /// no data, the message completes then, too; here it completes when the data is in host memory, up to (s − 1) G
+    /// later.
     Requests,
 }
 
