@@ -1,18 +1,19 @@
-//! The interface of handlers on the card, and the form in which a host executable contains device code.
+// SPDX-License-Identifier: Apache-2.0
+//! Interface between handlers and the card, and the embedding of device code in a host executable.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Addresses in the card's address space. The bases follow PsPIN's memory map, so one device program serves every card;
-/// sizes are the machine's.
+/// Addresses in the card's address space. The bases follow PsPIN's memory map, so one device program runs on every
+/// card. The machine file sets the sizes.
 pub mod map {
     /// HPU memory, allocated by `PtlHPUAllocMem` (PsPIN: cluster L1).
     pub const HPU_MEMORY: u32 = 0x1000_0000;
-    /// Stacks and argument blocks, one window of [`CONTEXT_STRIDE`] bytes for each HPU context.
+    /// Stacks and argument blocks: one window of [`CONTEXT_STRIDE`] bytes for each HPU context.
     pub const CONTEXTS: u32 = 0x1a00_0000;
-    /// The distance between the windows of two contexts in bytes: the argument block of [`ARGS_BYTES`] first, then the
-    /// stack, which grows down from the window's end.
+    /// Distance between the windows of two contexts, in bytes. A window starts with the argument block of
+    /// [`ARGS_BYTES`]; the stack grows down from the window's end.
     pub const CONTEXT_STRIDE: u32 = 0x4000;
-    /// The size of the argument block at the start of a context's window, in bytes.
+    /// Size of the argument block at the start of a context's window, in bytes.
     pub const ARGS_BYTES: u32 = 0x400;
     /// Static data of the handlers (PsPIN: L2 handler memory).
     pub const DATA: u32 = 0x1c00_0000;
@@ -20,11 +21,11 @@ pub mod map {
     pub const PACKETS: u32 = 0x1c40_0000;
     /// Code and constants of the handlers (PsPIN: program memory).
     pub const PROGRAM: u32 = 0x1d00_0000;
-    /// The return address of a handler. Reaching it ends the handler.
+    /// Return address of a handler. A jump to it ends the handler.
     pub const RETURN: u32 = 0x1eff_fff0;
 }
 
-/// `ptl_header_t` as the card lays it out for a header handler (sPIN App. B.3); the user header follows.
+/// `ptl_header_t` in the card's layout, passed to a header handler (sPIN App. B.3); the user header follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HeaderArgs {
@@ -32,7 +33,7 @@ pub struct HeaderArgs {
     pub kind: u32,
     /// Padding.
     pub pad: u32,
-    /// `length`, bytes of the message, user header included
+    /// `length`: bytes of the message, including the user header
     pub length: u64,
     /// `target_id`
     pub target_id: crate::portals::Process,
@@ -46,16 +47,16 @@ pub struct HeaderArgs {
     pub hdr_data: u64,
 }
 
-/// `ptl_payload_t` as the card lays it out for a payload handler (sPIN App. B.4).
+/// `ptl_payload_t` in the card's layout, passed to a payload handler (sPIN App. B.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct PayloadArgs {
-    /// `length`, bytes
+    /// `length`: bytes of payload
     pub length: u64,
     /// `offset` in the message, after the user header
     pub offset: u64,
-    /// `base`: card address of the data. A pointer where App. B.4 has a flexible array, so that the structure can be
-    /// passed by value in every ABI; `p.base` reads the same.
+    /// `base`: card address of the data. App. B.4 has a flexible array here; a pointer lets every ABI pass the
+    /// structure by value, and `p.base` reads the same.
     pub base: u32,
     /// Padding.
     pub pad: u32,
@@ -63,38 +64,38 @@ pub struct PayloadArgs {
 
 /// Return codes of handlers (sPIN App. B.3–B.5).
 pub mod ret {
-    /// Header and payload handler.
+    /// Returned by header and payload handlers.
     pub const DROP: u32 = 0;
-    /// Header handler.
+    /// Returned by header handlers.
     pub const DROP_PENDING: u32 = 1;
-    /// Header handler.
+    /// Returned by header handlers.
     pub const PROCESS_DATA: u32 = 2;
-    /// Header handler.
+    /// Returned by header handlers.
     pub const PROCESS_DATA_PENDING: u32 = 3;
-    /// Header handler.
+    /// Returned by header handlers.
     pub const PROCEED: u32 = 4;
-    /// Header handler.
+    /// Returned by header handlers.
     pub const PROCEED_PENDING: u32 = 5;
-    /// Payload and completion handler.
+    /// Returned by payload and completion handlers.
     pub const SUCCESS: u32 = 6;
-    /// Completion handler.
+    /// Returned by completion handlers.
     pub const SUCCESS_PENDING: u32 = 7;
-    /// Every handler: error.
+    /// Returned by any handler: error.
     pub const FAIL: u32 = 8;
-    /// Every handler: error, set by the card.
+    /// Set by the card for any handler: error.
     pub const SEGV: u32 = 9;
 }
 
-/// Commands of a handler to the card. A command is an environment call with its number in `a7` and its arguments as
-/// below; the result comes back in `a0` (0, or a negative number from [`err`]).
+/// Commands from a handler to the card. A command is an environment call with its number in `a7` and the arguments
+/// below. `a0` returns the result: 0, or a negative number from [`err`].
 pub mod cmd {
     /// `a0`: address of a [`super::PutCmd`].
     pub const PUT_FROM_DEVICE: u32 = 1;
     /// `a0`: address of a [`super::PutCmd`] whose `local` is an offset in the ME.
     pub const PUT_FROM_HOST: u32 = 2;
-    /// `a0`: address of a [`super::DmaCmd`]. Returns at once, and stores the handle in `DmaCmd::handle`.
+    /// `a0`: address of a [`super::DmaCmd`]. Returns at once and stores the handle in `DmaCmd::handle`.
     pub const DMA_TO_HOST: u32 = 3;
-    /// Like [`DMA_TO_HOST`], host memory to card.
+    /// Like [`DMA_TO_HOST`], from host memory to the card.
     pub const DMA_FROM_HOST: u32 = 4;
     /// `a0`: DMA handle. Returns 1 if the transfer is complete, otherwise 0.
     pub const DMA_TEST: u32 = 5;
@@ -122,11 +123,12 @@ pub mod cmd {
     pub const ATOMIC_FROM_DEVICE: u32 = 16;
     /// `a0`: address of an [`super::AtomicCmd`] whose `local` is an offset in the ME.
     pub const ATOMIC_FROM_HOST: u32 = 17;
-    /// `a0`: address of a [`super::DmaAtomicCmd`]. Returns at once, and stores the handle in `DmaAtomicCmd::handle`.
+    /// `a0`: address of a [`super::DmaAtomicCmd`]. Returns at once and stores the handle in `DmaAtomicCmd::handle`.
     pub const DMA_CAS: u32 = 18;
     /// Like [`DMA_CAS`].
     pub const DMA_FETCH_ADD: u32 = 19;
-    /// `a0`: address of a [`super::CasCmd`]. Returns 1 if the value was swapped. `compare` then holds the previous value.
+    /// `a0`: address of a [`super::CasCmd`]. Returns 1 if it swaps the value, and stores the previous value in
+    /// `compare`.
     pub const CAS: u32 = 20;
     /// `a0`: address of a [`super::FetchAddCmd`].
     pub const FETCH_ADD: u32 = 21;
@@ -136,11 +138,11 @@ pub mod cmd {
     pub const ASSERT: u32 = 23;
 }
 
-/// Results of commands.
+/// Error results of commands.
 pub mod err {
     /// An argument is out of range.
     pub const INVALID: i32 = -1;
-    /// The data could not be read: the host memory does not exist, or the target has sent none.
+    /// The read fails: the host memory does not exist, or the target sent no data.
     pub const FAILED: i32 = -2;
 }
 
@@ -150,7 +152,7 @@ pub mod err {
 pub struct PutCmd {
     /// Card address of the data, or its offset in the ME.
     pub local: u64,
-    /// The length in bytes.
+    /// Length in bytes.
     pub len: u64,
     /// `match_bits`
     pub match_bits: u64,
@@ -160,7 +162,7 @@ pub struct PutCmd {
     pub hdr_data: u64,
     /// `target_id`
     pub target_id: crate::portals::Process,
-    /// `user_ptr`, a number on the card
+    /// `user_ptr`: a number on the card
     pub user_ptr: u32,
     /// `ct`: 0, or `PTL_LOCAL_ME_CT` to count the operation on the ME's counter
     pub ct: u16,
@@ -176,7 +178,7 @@ pub struct DmaCmd {
     pub offset: u64,
     /// Card address.
     pub local: u32,
-    /// The length in bytes.
+    /// Length in bytes.
     pub len: u32,
     /// `PTL_ME_HOST_MEM` (0) or `PTL_HANDLER_HOST_MEM` (1).
     pub options: u32,
@@ -188,7 +190,7 @@ pub struct DmaCmd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct AtomicCmd {
-    /// The arguments of the put.
+    /// Arguments of the put.
     pub put: PutCmd,
     /// An [`AtomicOp`](crate::portals::AtomicOp).
     pub operation: u32,
@@ -202,15 +204,15 @@ pub struct AtomicCmd {
 pub struct DmaAtomicCmd {
     /// Offset in the host memory chosen by `options`, naturally aligned.
     pub offset: u64,
-    /// Value to compare with, or increment.
+    /// Comparison value, or increment.
     pub value: u64,
-    /// Value to store when the comparison holds.
+    /// Value to store if the comparison succeeds.
     pub swap: u64,
     /// Card address of 8 bytes for the previous value. A compare-and-swap writes it only if the comparison fails.
     pub result: u32,
     /// A [`Datatype`](crate::portals::Datatype); `PTL_UINT64_T` for a compare-and-swap.
     pub datatype: u32,
-    /// The host memory, as in [`DmaCmd::options`].
+    /// Host memory, as in [`DmaCmd::options`].
     pub options: u32,
     /// Written by the card.
     pub handle: u32,
@@ -236,7 +238,7 @@ pub struct CasCmd {
 pub struct FetchAddCmd {
     /// `inc`
     pub increment: u64,
-    /// The previous value; written by the card.
+    /// Previous value; written by the card.
     pub before: u64,
     /// Card address of the value, a multiple of 8.
     pub address: u32,
@@ -250,21 +252,21 @@ pub struct FetchAddCmd {
 pub struct PrintCmd {
     /// Card address of the format.
     pub format: u32,
-    /// Card address of the arguments, as C's `va_list` has it.
+    /// Card address of the arguments, laid out like C's `va_list`.
     pub arguments: u32,
 }
 
-/// An assertion that does not hold: what C's `assert` says about it. All but the line are card addresses of strings.
+/// A failed assertion, with the fields that C's `assert` prints. All but the line number are card addresses of strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct AssertCmd {
-    /// The expression.
+    /// Expression.
     pub expression: u32,
-    /// The source file.
+    /// Source file.
     pub file: u32,
-    /// The function.
+    /// Function.
     pub function: u32,
-    /// The line in the file.
+    /// Line number in the file.
     pub line: u32,
 }
 

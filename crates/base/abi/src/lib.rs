@@ -1,13 +1,14 @@
-//! The layouts and numbers on which both sides of a boundary must agree: those shared by user programs (C), the library that
-//! they link (`libportals.so`), the simulator, and the code on the card.
+// SPDX-License-Identifier: Apache-2.0
+//! Layouts and constants shared by user programs (C), the library that they link (`libportals.so`), the simulator, and
+//! the code on the card.
 //!
-//! * [`portals`]: the Portals 4 and P4sPIN constants and structures of `sdk/include/portals4.h` and `spin.h`
-//! * [`mailbox`]: the shared memory through which a rank's library calls reach the simulator
-//! * [`calls`]: the contract of these calls: arguments, results and properties
-//! * [`pmi`]: a rank's connection to the simulator, over which it speaks PMI-1
-//! * [`fork`]: how a process of the program makes the ranks as copies of itself
-//! * [`device`]: what a handler sees (arguments, commands) and how device code is embedded in a host executable
-//! * [`pspin`]: addresses and registers of the PsPIN unit, which the hardware shares too
+//! * [`portals`]: Portals 4 and P4sPIN constants and structures of `sdk/include/portals4.h` and `spin.h`
+//! * [`mailbox`]: shared memory that carries a rank's library calls to the simulator
+//! * [`calls`]: contract of these calls: arguments, results and properties
+//! * [`pmi`]: PMI-1 connection of a rank to the simulator
+//! * [`fork`]: protocol of the fork server, which starts ranks as copies of one process
+//! * [`device`]: handler arguments, handler commands, and the embedding of device code in a host executable
+//! * [`pspin`]: addresses and registers of the PsPIN unit, shared with the hardware
 //!
 //! This crate is the source; the C headers repeat it, and tests compile C `_Static_assert`s generated from here.
 

@@ -1,72 +1,76 @@
-//! The shared memory between the simulator and the ranks' library.
+// SPDX-License-Identifier: Apache-2.0
+//! Shared memory between the simulator and the ranks' library.
 //!
-//! The simulator makes one memory file for each job: a [`Header`], then a word for each rank with a bit for each of its slots that a thread
-//! has ever claimed, then `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS + k` is the k-th thread of the rank that called the library), then
-//! one bounce area of [`BOUNCE`] bytes for each rank. The simulator looks at no slot that was never claimed: each is in pages of its own.
-//! A rank finds it as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing is left behind whatever ends the run.
+//! The simulator makes one memory file for each job: a [`Header`]; one word for each rank, a bitmap of the slots that
+//! its threads have claimed; `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS + k` belongs to the rank's k-th thread to
+//! call the library); and one bounce area of [`BOUNCE`] bytes for each rank. The simulator never reads unclaimed slots;
+//! each slot has its own pages. A rank opens the file as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing is left
+//! behind however the run ends.
 //!
 //! A call: the rank fills `op`, `args` and `data`, sets `state` to [`state::REQUEST`], rings the doorbell, and waits on
-//! `state`. The simulator answers in `result`, `out` and `data` and sets [`state::REPLY`]. While a rank waits, the
-//! simulator may also set [`state::COPY`]: the rank then copies `copy_len` bytes between `copy_addr` and its bounce area
-//! (by `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets `copy_result`,
-//! sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where `process_vm_readv` is not permitted.
+//! `state`. The simulator stores the results in `result`, `out` and `data` and sets [`state::REPLY`]. While a rank
+//! waits, the simulator may also set [`state::COPY`]: the rank then copies `copy_len` bytes between `copy_addr` and its
+//! bounce area (with `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets
+//! `copy_result`, sets [`state::COPIED`] and rings the doorbell. This path serves NIC DMA if `process_vm_readv` is not
+//! permitted.
 //!
-//! Calls whose answer is known are posted: the rank puts them into [`Slot::posts`] and goes on, up to [`Header::post_ahead`] of them,
-//! or up to [`Header::defer`] while it defers calls (`spin_defer`).
-//! The simulator performs them, each at the time at which the one before is over, before the call that follows, and whenever the
-//! rank is found to wait for something else. A rank that must know that they are over calls [`Op::SpinFlush`](crate::calls::Op::SpinFlush).
+//! Calls with a predictable result are posted: the rank appends them to [`Slot::posts`] and continues, up to
+//! [`Header::post_ahead`] calls, or up to [`Header::defer`] while it defers calls (`spin_defer`).
+//! The simulator executes them in order, each at the time at which the previous one finishes: before the next unposted
+//! call, and whenever it finds the rank waiting for something else.
+//! [`Op::SpinFlush`](crate::calls::Op::SpinFlush) waits until all posted calls are complete.
 //!
-//! With an answer come events that already are in the queue at which the thread has looked last, and the values of the counters for which it
-//! has waited last ([`Slot::known`]). As long as the rank takes these events, or waits for what a counter has reached, its calls are
-//! posted, too: the simulator makes them at their times, and ends the run if an answer is not the one that the rank has given itself
-//! ([`Post::claim`]). That a queue is empty is known only for the time in which nothing else happens: a thread that sleeps again and again
-//! learns how long that is ([`Known::quiet_ps`]). Its sleeps and its polls that find nothing are posted until then.
+//! A reply carries the events already in the queue that the thread polled last, and the values of the counters for
+//! which it waited last ([`Slot::known`]). Calls that take these events, or wait for a value that a counter has
+//! reached, are posted too. The simulator executes them at their times, and ends the run if a result differs from the
+//! rank's prediction ([`Post::claim`]). An empty queue is predicted only while nothing else happens: a thread that
+//! sleeps repeatedly learns how long that is ([`Known::quiet_ps`]), and posts its sleeps and empty polls until then.
 //!
 //! The simulator does not trust ranks, which can write to the whole file at any time. It reads each word of a call
-//! once, and determines the calling process by itself. The size of the file is sealed.
+//! once, and determines the calling process independently. The size of the file is sealed.
 //!
-//! A system call to wake the peer is made only if the peer sleeps: before it sleeps, a side sets [`state::SLEEPS`] in
-//! the word that it waits for ([`DOORBELL_SLEEPS`] in the doorbell). Whoever changes a word with that bit wakes the
-//! sleeper.
+//! A side makes a system call to wake its peer only if the peer sleeps: before sleeping, a side sets [`state::SLEEPS`]
+//! in the word that it waits for ([`DOORBELL_SLEEPS`] in the doorbell). A side that changes a word with that bit set
+//! wakes the sleeper.
 
 use crate::portals::{Event, Handle, INVALID_HANDLE};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The first word of the memory file: "SPINMBX" and the version of this layout.
+/// First word of the memory file: "SPINMBX" and the version of this layout.
 pub const MAGIC: u64 = 0x5350_494e_4d42_5808;
-/// The number of threads of a rank that may use the library at the same time.
+/// Maximum number of threads of a rank that use the library at the same time.
 pub const SLOTS: usize = 16;
-/// The size of the bounce area of a rank in bytes.
+/// Size of the bounce area of a rank, in bytes.
 pub const BOUNCE: usize = 64 * 1024;
-/// The size of the structure data of a call in bytes.
+/// Size of the structure data of a call, in bytes.
 pub const DATA: usize = 1024;
-/// The bit of [`Header::doorbell`] that is set while the simulator sleeps until the word changes.
+/// Bit of [`Header::doorbell`], set while the simulator sleeps until the word changes.
 pub const DOORBELL_SLEEPS: u32 = 1;
-/// The number that each ring adds to [`Header::doorbell`].
+/// Increment of [`Header::doorbell`] by each ring.
 pub const DOORBELL_RING: u32 = 2;
-/// The maximum number of argument words of a call.
+/// Maximum number of argument words of a call.
 pub const ARGS: usize = 20;
-/// The maximum number of posted calls of a thread.
+/// Maximum number of posted calls of a thread.
 pub const POSTS: usize = 128;
-/// The maximum number of events that come with an answer.
+/// Maximum number of events in a reply.
 pub const KNOWN: usize = 64;
-/// The maximum number of counters that come with an answer.
+/// Maximum number of counters in a reply.
 pub const COUNTERS: usize = 4;
-/// The maximum number of argument words of a posted call.
+/// Maximum number of argument words of a posted call.
 pub const POST_ARGS: usize = 14;
-/// The maximum size in bytes of data that are copied when a call is posted.
+/// Maximum size of the data that a posted call copies, in bytes.
 pub const PAYLOAD: usize = 64;
 
 /// Environment variables of a rank.
 pub mod env {
-    /// The rank of the process, from 0.
+    /// Rank of the process, from 0.
     pub const RANK: &str = "SPIN_RANK";
-    /// The number of ranks of the job.
+    /// Number of ranks of the job.
     pub const SIZE: &str = "SPIN_SIZE";
-    /// The process id of the simulator.
+    /// Process id of the simulator.
     pub const SIM_PID: &str = "SPIN_SIM_PID";
-    /// The simulator's file descriptor of the memory file.
+    /// Number of the memory file's descriptor in the simulator.
     pub const SIM_FD: &str = "SPIN_SIM_FD";
 }
 
@@ -76,17 +80,17 @@ pub mod state {
     pub const FREE: u32 = 0;
     /// The thread runs its own code.
     pub const RUNNING: u32 = 1;
-    /// A call waits for the simulator to handle it.
+    /// A call waits for the simulator.
     pub const REQUEST: u32 = 2;
-    /// The simulator has answered.
+    /// The reply is ready.
     pub const REPLY: u32 = 3;
-    /// The simulator asks the waiting thread to copy memory.
+    /// The simulator requests a memory copy from the waiting thread.
     pub const COPY: u32 = 4;
-    /// The copy is done; the thread still waits for the answer.
+    /// The copy is done; the thread still waits for the reply.
     pub const COPIED: u32 = 5;
-    /// The run is over: the thread flushes the buffered output of the process, and ends it.
+    /// The run is over: the thread flushes the process's buffered output and ends the process.
     pub const END: u32 = 6;
-    /// A bit that is set in addition to one of the values above while the thread sleeps until the word changes (futex).
+    /// Bit set in addition to one of the values above while the thread sleeps until the word changes (futex).
     pub const SLEEPS: u32 = 0x100;
 }
 
@@ -95,100 +99,102 @@ pub mod state {
 pub struct Header {
     /// [`MAGIC`].
     pub magic: u64,
-    /// The number of ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Ranks add [`DOORBELL_RING`] whenever a slot has something for the simulator, and wake it (futex) when it had
-    /// [`DOORBELL_SLEEPS`].
+    /// Ranks add [`DOORBELL_RING`] after each slot change that the simulator must see, and wake it (futex) if
+    /// [`DOORBELL_SLEEPS`] was set.
     pub doorbell: AtomicU32,
-    /// The simulated time of the running rank in picoseconds.
+    /// Simulated time of the running rank in picoseconds.
     pub now_ps: AtomicU64,
     /// Simulated time charged for a rank's own computation (`--compute measured:SCALE`): picoseconds for each
     /// microsecond of CPU time. 0 charges nothing.
     pub compute_scale_milli: AtomicU64,
-    /// How many calls a thread may post before it waits, at most [`POSTS`].
+    /// Maximum number of posted calls of a thread, at most [`POSTS`].
     pub post_ahead: AtomicU32,
-    /// How many calls a thread that defers them (`spin_defer`) may post before it waits, at most [`POSTS`].
+    /// Maximum number of posted calls of a thread that defers calls (`spin_defer`), at most [`POSTS`].
     pub defer: AtomicU32,
-    /// 1 while the simulator and the ranks share one CPU: who watches a word then only keeps the other from changing it.
+    /// 1 while the simulator and the ranks share one CPU. Spinning on a word then only delays the side that must change
+    /// it.
     pub together: AtomicU32,
 }
 
-/// The place for the calls of one thread.
+/// Call slot of one thread.
 #[repr(C, align(64))]
 pub struct Slot {
     /// One of [`state`]; a futex.
     pub state: AtomicU32,
-    /// The process id of the owner, as seen in the simulator's PID namespace if they share one.
+    /// Process id of the owner, as seen in the simulator's PID namespace if they share one.
     pub pid: AtomicU32,
     /// An [`Op`](crate::calls::Op).
     pub op: u32,
-    /// The return code of the call, a [`ReturnCode`](crate::portals::ReturnCode).
+    /// Return code of the call, a [`ReturnCode`](crate::portals::ReturnCode).
     pub result: i32,
-    /// The CPU time of this thread since its last answer, in nanoseconds; 0 unless the header asks for it.
+    /// CPU time of this thread since its last reply, in nanoseconds; 0 unless [`Header::compute_scale_milli`] is set.
     pub elapsed_ns: u64,
-    /// The number of calls that the thread has posted since its last answer.
+    /// Number of calls that the thread has posted since its last reply.
     pub posted: AtomicU32,
-    /// How many of them the simulator has taken over. Only the simulator writes it while the thread runs its own code.
+    /// Number of posted calls that the simulator has taken. Only the simulator writes it while the thread runs its own
+    /// code.
     pub taken: AtomicU32,
-    /// The arguments, one word each in the order of the C prototype; see [`calls`](crate::calls).
+    /// Arguments, one word each in the order of the C prototype; see [`calls`](crate::calls).
     pub args: [u64; ARGS],
-    /// The results other than the return code, one word each in the order of the C prototype's output pointers.
+    /// Results other than the return code, one word each in the order of the C prototype's output pointers.
     pub out: [u64; 4],
-    /// The structure arguments of the call, then its structure results.
+    /// Structure arguments of the call, then its structure results.
     pub data: [u8; DATA],
-    /// The address in the rank for [`state::COPY`].
+    /// Address in the rank for [`state::COPY`].
     pub copy_addr: u64,
-    /// The number of bytes to copy, at most [`BOUNCE`].
+    /// Number of bytes to copy, at most [`BOUNCE`].
     pub copy_len: u32,
     /// 0: rank's memory to bounce area; 1: bounce area to rank's memory.
     pub copy_write: u32,
     /// 0, or the errno of the failed copy.
     pub copy_result: i32,
-    /// The thread id of the caller, 0 if its process never had a second thread.
+    /// Thread id of the caller, or 0 if its process never had a second thread.
     pub tid: u32,
-    /// What the thread knows about how long to watch `state`. It depends on the machine, so it is not in the memory of the rank, which shows
-    /// whether the rank repeats itself.
+    /// Spin count of the thread before it sleeps on `state`. It depends on the machine, so it lies outside of the rank's
+    /// memory, which is compared to find a rank that repeats itself.
     pub patience: Patience,
-    /// What was known when the thread was last answered.
+    /// Queue and counter state at the thread's last reply.
     pub known: Known,
-    /// The posted calls.
+    /// Posted calls.
     pub posts: [Post; POSTS],
 }
 
-/// What a thread knows about a counter.
+/// Known value of a counter.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct KnownCounter {
-    /// The counter, or `PTL_INVALID_HANDLE`.
+    /// Counter handle, or `PTL_INVALID_HANDLE`.
     pub handle: Handle,
     pad: u32,
-    /// The number of its successes.
+    /// Number of successes.
     pub success: u64,
 }
 
 impl KnownCounter {
-    /// Nothing is known.
+    /// No known value.
     pub const NONE: KnownCounter = KnownCounter::new(INVALID_HANDLE, 0);
 
-    /// Says that a counter has a number of successes.
+    /// Returns a known value: `success` successes of counter `handle`.
     pub const fn new(handle: Handle, success: u64) -> KnownCounter {
         KnownCounter { handle, pad: 0, success }
     }
 }
 
-/// What a thread knows about its queue and its counters.
+/// State of a thread's queue and counters in a reply.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Known {
-    /// The queue.
+    /// Handle of the queue.
     pub queue: Handle,
-    /// The number of `events`, the oldest ones of the queue.
+    /// Number of `events`, the oldest ones of the queue.
     pub count: u32,
-    /// The counters.
+    /// Counters.
     pub counters: [KnownCounter; COUNTERS],
-    /// The simulated time from the answer on in which nothing happens but the calls of the thread, in picoseconds. 0 if that is not known.
+    /// Simulated time after the reply in which only calls of this thread happen, in picoseconds; 0 if unknown.
     pub quiet_ps: u64,
-    /// The time that a poll takes meanwhile, in picoseconds.
+    /// Time of a poll until then, in picoseconds.
     pub poll_ps: u64,
     /// Events of the queue.
     pub events: [Event; KNOWN],
@@ -200,24 +206,26 @@ pub struct Known {
 pub struct Post {
     /// An [`Op`](crate::calls::Op).
     pub op: u32,
-    /// The number of bytes of `payload` that stand for the memory at `payload_addr`, which the rank may write again at once.
+    /// Number of bytes of `payload`. They replace the memory at `payload_addr`, so that the rank may overwrite it at
+    /// once.
     pub payload_len: u32,
-    /// Their address in the rank; 0 if they are the beginning of the structure argument, the rest of which is zeros.
+    /// Address of the payload in the rank. 0 if the payload is the start of the structure argument, whose remaining
+    /// bytes are zero.
     pub payload_addr: u64,
-    /// The arguments, as in [`Slot::args`].
+    /// Arguments, as in [`Slot::args`].
     pub args: [u64; POST_ARGS],
-    /// Data of the call that were copied.
+    /// Copied data of the call.
     pub payload: [u8; PAYLOAD],
-    /// The first scalar result, when the call is over.
+    /// First scalar result, valid after the call.
     pub out: u64,
-    /// For a call that takes an event: the [`digest`] of the event that the rank was given, or [`NOTHING`].
+    /// For a call that takes an event: the [`digest`] of the predicted event, or [`NOTHING`].
     pub claim: u64,
 }
 
-/// [`Post::claim`] of a poll that has found nothing.
+/// [`Post::claim`] of a poll that finds nothing.
 pub const NOTHING: u64 = u64::MAX;
 
-/// Returns a number that events have in common only by chance unless they are equal.
+/// Returns a hash of an event. Different events have equal hashes only by chance.
 pub fn digest(event: &Event) -> u64 {
     let words: [u64; size_of::<Event>() / 8] = bytemuck::cast(*event);
     words
@@ -225,8 +233,8 @@ pub fn digest(event: &Event) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
-/// Decides how long to spin on a word before sleeping, from how often spinning has succeeded before. A peer on another
-/// CPU usually answers while this side spins. A peer that shares the CPU, or computes, does not.
+/// Adaptive spin count before sleeping on a word, based on the success of earlier spins. A peer on another CPU usually
+/// answers while this side spins; a peer that shares the CPU, or computes, does not.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Patience {
@@ -234,46 +242,46 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// The maximum number of reads of the word while spinning: about ten microseconds.
+    /// Maximum number of reads of the word while spinning: about ten microseconds.
     const SPINS: u32 = 500;
-    /// The number of consecutive failures after which spinning is given up.
+    /// Number of consecutive failures after which spinning stops.
     const TRIES: u32 = 4;
-    /// The number of failures between two attempts after that, a power of two.
+    /// Number of failures between two attempts after that, a power of two.
     const RETRY: u32 = 64;
 
-    /// Makes the initial state, in which spinning is tried.
+    /// Makes the initial state, which allows spinning.
     pub const fn new() -> Patience {
         Patience { misses: 0 }
     }
 
-    /// Returns how often to read the word (with `spin_loop` in between) before sleeping.
+    /// Returns the number of reads of the word (with `spin_loop` in between) before sleeping.
     pub fn spins(self) -> u32 {
         if self.misses < Self::TRIES || self.misses & (Self::RETRY - 1) == 0 { Self::SPINS } else { 0 }
     }
 
-    /// Takes note that the word changed while this side was spinning.
+    /// Records that the word changed while this side was spinning.
     pub fn hit(&mut self) {
         self.misses = 0;
     }
 
-    /// Takes note that the word did not change.
+    /// Records that the word did not change.
     pub fn miss(&mut self) {
         self.misses = self.misses.wrapping_add(1);
     }
 }
 
-/// Returns the offset of the word with the claimed slots of `rank` in the memory file, in bytes. Ranks set the bit of a slot before they use
-/// the slot.
+/// Returns the byte offset in the memory file of the word with the claimed slots of `rank`. Ranks set the bit of a slot
+/// before they use the slot.
 pub fn claimed_offset(rank: usize) -> usize {
     size_of::<Header>() + rank * size_of::<AtomicU32>()
 }
 
-/// Returns the offset of slot `k` of `rank` in the memory file of a job of `ranks` ranks, in bytes.
+/// Returns the byte offset of slot `k` of `rank` in the memory file of a job of `ranks` ranks.
 pub fn slot_offset(ranks: usize, rank: usize, k: usize) -> usize {
     claimed_offset(ranks).next_multiple_of(align_of::<Slot>()) + (rank * SLOTS + k) * size_of::<Slot>()
 }
 
-/// Returns the offset of the bounce area of `rank` in the memory file of a job of `ranks` ranks, in bytes.
+/// Returns the byte offset of the bounce area of `rank` in the memory file of a job of `ranks` ranks.
 pub fn bounce_offset(ranks: usize, rank: usize) -> usize {
     let slots_end = slot_offset(ranks, ranks, 0);
     slots_end.next_multiple_of(4096) + rank * BOUNCE

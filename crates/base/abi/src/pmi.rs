@@ -1,4 +1,5 @@
-//! The connection of a process to the simulator, over which it speaks PMI-1 as a rank of its job.
+// SPDX-License-Identifier: Apache-2.0
+//! PMI-1 connection of a rank to the simulator.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,42 +8,42 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
 use std::str::FromStr;
 
-/// The fields that may contain blanks. They are the last ones of their line.
+/// Fields that may contain blanks; each is the last field of its line.
 const REST_OF_LINE: [&str; 3] = ["value", "val", "port"];
 
-/// Writes a line to standard error, if the user's process has it open: `eprintln!` panics where a reader is gone.
+/// Writes a line to standard error if it is open. `eprintln!` panics if the reader is gone.
 pub fn say(line: &str) {
     _ = writeln!(io::stderr(), "{line}");
 }
 
 /// The process's end of the socket to the simulator.
 pub struct Connection {
-    /// The file is never closed, as another library of the process may use its descriptor later.
+    /// Never closed, as another library of the process may use the descriptor later.
     reader: ManuallyDrop<BufReader<File>>,
 }
 
-/// The job of this process.
+/// Job of this process.
 pub struct Job {
-    /// Its end of the socket.
+    /// Socket to the simulator.
     pub connection: Connection,
-    /// Its rank.
+    /// Rank of this process.
     pub rank: u32,
     /// Number of ranks.
     pub size: u32,
-    /// The name of the job's key-value space.
+    /// Name of the job's key-value space.
     pub space: String,
-    /// The length limits of the name of a space, a key and a value, in bytes.
+    /// Maximum lengths of the name of a space, a key and a value, in bytes.
     pub maxes: [usize; 3],
 }
 
-/// The fields of an answer.
+/// Fields of an answer.
 #[derive(Debug, Default)]
 pub struct Answer {
     fields: BTreeMap<String, String>,
 }
 
 impl Job {
-    /// Joins the job to which the environment variables `PMI_FD`, `PMI_RANK` and `PMI_SIZE` lead.
+    /// Joins the job named by the environment variables `PMI_FD`, `PMI_RANK` and `PMI_SIZE`.
     ///
     /// # Errors
     /// The reason, for the user.
@@ -65,38 +66,38 @@ impl Job {
     }
 }
 
-/// Returns an environment variable that is a number.
+/// Returns the numeric value of an environment variable.
 pub fn environment<T: FromStr>(name: &str) -> Option<T> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Returns a sentence for the user about an error of [`Connection::ask`].
+/// Returns the user's message for an error of [`Connection::ask`].
 pub fn lost(error: &io::Error) -> String {
     format!("the connection to spinrun is lost: {error}")
 }
 
 impl Connection {
-    /// Makes a connection through this descriptor.
+    /// Makes a connection from a descriptor.
     ///
     /// # Safety
     /// The descriptor must be that of the environment variable `PMI_FD`, and stay open.
     pub unsafe fn new(fd: RawFd) -> Connection {
-        // SAFETY: as the caller promises; it is never closed here.
+        // SAFETY: the caller guarantees it; the descriptor is never closed here.
         Connection { reader: ManuallyDrop::new(BufReader::new(unsafe { File::from_raw_fd(fd) })) }
     }
 
     /// Sends a line.
     ///
     /// # Errors
-    /// The system's error when the simulator has ended.
+    /// The system's error if the simulator is gone.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         self.reader.get_mut().write_all(format!("{line}\n").as_bytes())
     }
 
-    /// Sends a line and waits for its answer, which is the command `expected`.
+    /// Sends a line and waits for its answer, the command `expected`.
     ///
     /// # Errors
-    /// The system's error when the simulator has ended, or an error that names an unexpected answer.
+    /// The system's error if the simulator is gone, or an error that names an unexpected answer.
     pub fn ask(&mut self, line: &str, expected: &str) -> io::Result<Answer> {
         self.tell(line)?;
         let mut text = String::new();
@@ -129,12 +130,12 @@ impl Answer {
         self.fields.get(name).map(String::as_str)
     }
 
-    /// Returns the value of a field that is a number.
+    /// Returns the numeric value of a field.
     pub fn number<T: FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// Whether the request has succeeded.
+    /// Returns true if the request succeeded.
     pub fn is_ok(&self) -> bool {
         self.number("rc") == Some(0)
     }

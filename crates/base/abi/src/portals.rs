@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Portals 4 (4.3) and P4sPIN constants and structures, as in `sdk/include/portals4.h` and `sdk/include/spin.h`.
 //!
-//! A structure that derives `Pod` consists of its fields and nothing else: padding is a field, and every combination of
-//! bytes is a value. The compiler checks both, so such structures cross boundaries as bytes.
+//! A structure that derives `Pod` has no implicit padding, and every bit pattern is valid. The compiler checks both, so
+//! such structures cross boundaries as bytes.
 
 use bytemuck::{Pod, Zeroable};
 
-/// A handle: kind (4 bits), interface (2), generation (10), index (16). Processes of a job that make the same objects
-/// in the same order get the same values, as programs expect of interface handles.
+/// A handle: kind (4 bits), interface (2), generation (10), index (16). Processes that create the same objects in the
+/// same order get the same values, as programs expect of interface handles.
 pub type Handle = u32;
 
 /// `PTL_INVALID_HANDLE`.
@@ -37,10 +38,10 @@ macro_rules! codes {
         pub enum $name { $(#[doc = concat!("`", $c, "`")] $variant = $value),+ }
 
         impl $name {
-            /// All values with their names in C.
+            /// All values and their names in C.
             pub const ALL: &'static [($name, &'static str)] = &[$(($name::$variant, $c)),+];
 
-            /// Returns the value with this number.
+            /// Returns the value with number `raw`.
             pub fn from_raw(raw: u64) -> Option<$name> {
                 match raw { $($value => Some($name::$variant),)+ _ => None }
             }
@@ -66,7 +67,7 @@ codes! {
 }
 
 codes! {
-    /// The kinds of full events. 0 to 15 belong to Portals 4, `HandlerError` to P4sPIN (App. B.3).
+    /// Kinds of full events. 0 to 15 belong to Portals 4, `HandlerError` to P4sPIN (App. B.3).
     EventKind: u8 {
         Get = 0 "PTL_EVENT_GET", GetOverflow = 1 "PTL_EVENT_GET_OVERFLOW", Put = 2 "PTL_EVENT_PUT",
         PutOverflow = 3 "PTL_EVENT_PUT_OVERFLOW", Atomic = 4 "PTL_EVENT_ATOMIC",
@@ -79,7 +80,7 @@ codes! {
 }
 
 codes! {
-    /// `ni_fail_type` of an event. 0 to 7 are Portals 4, the last two P4sPIN's.
+    /// `ni_fail_type` of an event. 0 to 7 belong to Portals 4, the last two to P4sPIN.
     NiFail: u8 {
         Ok = 0 "PTL_NI_OK", Undeliverable = 1 "PTL_NI_UNDELIVERABLE", Dropped = 2 "PTL_NI_DROPPED",
         PtDisabled = 3 "PTL_NI_PT_DISABLED", PermViolation = 4 "PTL_NI_PERM_VIOLATION",
@@ -94,12 +95,12 @@ codes! {
 }
 
 codes! {
-    /// The modes of a search: what it does with a header that it finds.
+    /// Operations of a search on a matching header.
     SearchOp: u8 { Only = 0 "PTL_SEARCH_ONLY", Delete = 1 "PTL_SEARCH_DELETE" }
 }
 
 codes! {
-    /// The kinds of acknowledgements that a put can request.
+    /// Kinds of acknowledgements that a put can request.
     AckReq: u8 {
         None = 0 "PTL_NO_ACK_REQ", Ack = 1 "PTL_ACK_REQ", Ct = 2 "PTL_CT_ACK_REQ", Oc = 3 "PTL_OC_ACK_REQ",
     }
@@ -140,7 +141,7 @@ macro_rules! bits {
         $(#[$meta])*
         pub mod $module {
             $(#[doc = concat!("`", $c, "`")] pub const $name: u32 = 1 << $bit;)+
-            /// All bits with their names in C.
+            /// All bits and their names in C.
             pub const ALL: &[(u32, &str)] = &[$(($name, $c)),+];
             /// All valid bits.
             pub const MASK: u32 = $(1 << $bit)|+;
@@ -200,9 +201,9 @@ bits! {
     }
 }
 
-/// The bits of [`me`] that a list entry of a non-matching interface may set (`PTL_LE_APPEND_OPTIONS_MASK`).
+/// Bits of [`me`] that a list entry of a non-matching interface may set (`PTL_LE_APPEND_OPTIONS_MASK`).
 pub const LE_OPTIONS_MASK: u32 = me::MASK & 0xffff;
-/// `PTL_HANDLER_IOVEC`, only for entries appended with handlers: the handler host memory is an array of `ptl_iovec_t`.
+/// `PTL_HANDLER_IOVEC`, only for entries with handlers: the handler host memory is an array of `ptl_iovec_t`.
 pub const ME_HANDLER_IOVEC: u32 = 1 << 24;
 
 /// `ptl_process_t`, a union of a rank and a (nid, pid) pair: the low word is the rank or nid, the high word the pid.
@@ -261,12 +262,12 @@ pub struct Le {
     pub pad: u32,
 }
 
-/// `ptl_me_t`. The fields after `min_free` are P4sPIN's (sPIN App. B.1); only `PtlMEAppendHandlers`, to which `spin.h`
-/// maps `PtlMEAppend`, reads them, so a plain Portals program may leave them uninitialised.
+/// `ptl_me_t`. The fields after `min_free` belong to P4sPIN (sPIN App. B.1). Only `PtlMEAppendHandlers`, to which
+/// `spin.h` maps `PtlMEAppend`, reads them, so a plain Portals program may leave them uninitialised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Me {
-    /// The fields that an ME shares with an LE.
+    /// Fields that an ME shares with an LE.
     pub le: Le,
     /// `match_id`
     pub match_id: Process,
@@ -276,13 +277,13 @@ pub struct Me {
     pub ignore_bits: u64,
     /// `min_free`
     pub min_free: u64,
-    /// `header_handler`: address of the handler's host twin, 0 for none.
+    /// `header_handler`: address of the handler's host function, 0 for none.
     pub header_handler: u64,
     /// `payload_handler`
     pub payload_handler: u64,
     /// `completion_handler`
     pub completion_handler: u64,
-    /// `hpu_initial_state`: copied into the HPU memory when the entry is appended; 0 leaves that memory as it is.
+    /// `hpu_initial_state`: copied into the HPU memory when the entry is appended; 0 leaves that memory unchanged.
     pub hpu_initial_state: u64,
     /// `hpu_initial_state_length`, bytes
     pub hpu_initial_state_length: u64,
@@ -290,7 +291,7 @@ pub struct Me {
     pub handler_host_mem_start: u64,
     /// `handler_host_mem_length`, bytes, or elements with `PTL_HANDLER_IOVEC`
     pub handler_host_mem_length: u64,
-    /// `user_hdr_size`: bytes at the start of the message that are the user header
+    /// `user_hdr_size`: size of the user header at the start of the message, in bytes
     pub user_hdr_size: u64,
     /// `hpu_memory`: handle from `PtlHPUAllocMem`, or `PTL_INVALID_HANDLE`
     pub hpu_memory: Handle,
@@ -346,7 +347,7 @@ pub struct Event {
     pub pad: [u8; 3],
 }
 
-/// `ptl_ni_limits_t`; the fields after `features` are P4sPIN's (sPIN App. B.2.1).
+/// `ptl_ni_limits_t`; the fields after `features` belong to P4sPIN (sPIN App. B.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct NiLimits {

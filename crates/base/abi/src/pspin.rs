@@ -1,25 +1,26 @@
-//! The PsPIN unit as programs see it: addresses, the registers of the HPU driver and of the unit, and the numbers in them.
+// SPDX-License-Identifier: Apache-2.0
+//! Software view of the PsPIN unit: addresses, registers of the HPU driver and of the unit, and their field values.
 //!
-//! Each list is written once, as constants and as [`Row`]s. From the rows come the SystemVerilog package of the unit, assertions
-//! about `hwsched.h`, and the tables of `docs/pspin-integration.md`.
+//! Each list is defined once, as constants and as [`Row`]s. The rows generate the unit's SystemVerilog package,
+//! assertions about `hwsched.h`, and the tables of `docs/pspin-integration.md`.
 
 use crate::device::map as device;
 
-/// What may be done with a register.
+/// Access rights of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is a number, not a register.
+    /// A number, not a register.
     Number,
-    /// It can be read.
+    /// Read-only.
     Read,
-    /// It can be written, and reads as 0.
+    /// Writable; reads as 0.
     Write,
-    /// It can be read and written.
+    /// Readable and writable.
     ReadWrite,
 }
 
 impl Access {
-    /// Its name in tables.
+    /// Returns the abbreviation for tables.
     pub fn name(self) -> &'static str {
         match self {
             Access::Number => "",
@@ -30,37 +31,37 @@ impl Access {
     }
 }
 
-/// A line of a list.
+/// One line of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The name of the constant.
+    /// Name of the constant.
     pub name: &'static str,
-    /// An address, the offset of a register, or a number.
+    /// Address, register offset, or number.
     pub value: u32,
-    /// What may be done with the register.
+    /// Access rights.
     pub access: Access,
-    /// The name in `hwsched.h`, or nothing.
+    /// Name in `hwsched.h`, or empty.
     pub c: &'static str,
-    /// What it is.
+    /// Description for the table.
     pub meaning: &'static str,
 }
 
-/// A list.
+/// A list of constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    /// What the names begin with in SystemVerilog.
+    /// Prefix of the names in SystemVerilog.
     pub prefix: &'static str,
-    /// What the lines are.
+    /// Heading of the table.
     pub heading: &'static str,
-    /// What the lines are, in a sentence.
+    /// Heading, as a sentence.
     pub title: &'static str,
-    /// What C adds to the value of a line.
+    /// Base address that C adds to each value.
     pub base: u32,
-    /// The lines.
+    /// Lines of the list.
     pub rows: &'static [Row],
 }
 
-/// Writes a list as constants of a module, and as its rows.
+/// Defines a list as the constants of a module and as rows.
 macro_rules! list {
     (
         $(#[doc = $title:literal])+
@@ -73,7 +74,7 @@ macro_rules! list {
 
             $(#[doc = $meaning] pub const $name: u32 = $value;)+
 
-            /// The list.
+            /// All rows of this module.
             pub const LIST: List = List {
                 prefix: $prefix,
                 heading: $heading,
@@ -251,16 +252,16 @@ list! {
 pub const LISTS: [List; 7] =
     [map::LIST, driver::LIST, kind::LIST, cause::LIST, event::LIST, control::LIST, counter::LIST];
 
-/// The value of `ID`.
+/// Value of the register `ID`.
 pub const ID: u32 = u32::from_le_bytes(*b"PSPN");
-/// The value of `VERSION`.
+/// Value of the register `VERSION`.
 pub const VERSION: u32 = 1;
-/// Number of words of a task, behind the size of the handler.
+/// Number of words of a task, after the size of the handler.
 pub const TASK_WORDS: u32 = 18;
-/// Number of words of a command, with its kind.
+/// Number of words of a command, including its kind.
 pub const COMMAND_WORDS: u32 = 8;
 
-/// The package of all lists in SystemVerilog.
+/// Returns the SystemVerilog package of all lists.
 pub fn systemverilog() -> String {
     let mut text = String::from(
         "// Addresses, registers and numbers that software knows (crates/base/abi/src/pspin.rs).\npackage pspin_abi_pkg;\n",
@@ -281,7 +282,7 @@ pub fn systemverilog() -> String {
     text + "\nendpackage\n"
 }
 
-/// Assertions that `hwsched.h` has the values of the lists.
+/// Returns C assertions that `hwsched.h` has the values of the lists.
 pub fn c_assertions() -> String {
     let mut text = String::from("#include <hwsched.h>\n");
     for list in &LISTS {
@@ -293,7 +294,7 @@ pub fn c_assertions() -> String {
     text
 }
 
-/// The tables of the integration guide.
+/// Returns the tables of the integration guide.
 pub fn markdown() -> String {
     let mut text = String::new();
     for list in &LISTS {
@@ -311,7 +312,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// `FUNCTION_SIZE` as `FunctionSize`.
+/// Converts `FUNCTION_SIZE` to `FunctionSize`.
 pub fn camel(name: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.chars();
@@ -322,7 +323,7 @@ pub fn camel(name: &str) -> String {
     name.split(['_', '.', '-']).map(word).collect()
 }
 
-/// Four hexadecimal digits, or twice four with `_` between.
+/// Returns four hexadecimal digits, or twice four with `_` between.
 fn hex(value: u32) -> String {
     if value >> 16 == 0 { format!("{value:04X}") } else { format!("{:04X}_{:04X}", value >> 16, value & 0xffff) }
 }

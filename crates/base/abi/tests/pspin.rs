@@ -1,4 +1,5 @@
-//! The lists of the PsPIN unit agree with what repeats them: `hwsched.h`, and the tables of the integration guide.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that `hwsched.h` and the tables of the integration guide agree with the lists of the PsPIN unit.
 
 use std::fs;
 use std::io::Write as _;
@@ -61,7 +62,7 @@ fn names_and_registers_are_there_once() {
     let package = systemverilog();
     assert!(names.iter().all(|name| package.matches(&format!(" {name} = ")).count() == 1));
     assert!(package.contains("  localparam logic [31:0] ControlEnable = 32'h0040;"));
-    // Registers are words, in order, and fit into the 16 address bits of the control port.
+    // Registers are words, in ascending order, and fit into the 16 address bits of the control port.
     for list in [driver::LIST, control::LIST] {
         assert!(list.rows.iter().all(|row| row.value % 4 == 0), "{}", list.title);
         assert!(list.rows.is_sorted_by(|a, b| a.value < b.value), "{}", list.title);

@@ -1,9 +1,10 @@
-//! Names the format of a file by its first bytes, for the errors of commands that were given a file of another kind.
+// SPDX-License-Identifier: Apache-2.0
+//! Recognises the format of a file by its first bytes, so that errors about a wrong input file can name it.
 
-/// Bytes that [`name`] looks at.
+/// Maximum number of bytes that [`name`] reads.
 pub const LENGTH: usize = 512;
 
-/// Magic numbers, and the formats that begin with them.
+/// Magic numbers and their formats.
 const MAGICS: [(&[u8], &str); 30] = [
     (b"\x7fELF", "an ELF program or library"),
     (b"\x1f\x8b", "a file compressed by gzip"),
@@ -37,12 +38,12 @@ const MAGICS: [(&[u8], &str); 30] = [
     (b"<!DOCTYPE", "an HTML page"),
 ];
 
-/// The first word of binary schedules that `txt2bin` of LogGOPSim and ATLAHS writes, in the byte order of its machine.
+/// First word of a binary schedule from `txt2bin` of LogGOPSim and ATLAHS, in the writer's byte order.
 const LOGGOPSIM: u64 = 4223;
 const LOGGOPSIM_NAME: &str =
     "a binary schedule of LogGOPSim or ATLAHS, made by txt2bin: give the text from which it was made";
 
-/// The words with which lines of text begin, and their formats.
+/// First words of text lines, and their formats.
 const WORDS: [(&str, &str); 7] = [
     ("num_ranks", "a GOAL schedule in text"),
     ("#include", "a C source"),
@@ -53,7 +54,7 @@ const WORDS: [(&str, &str); 7] = [
     ("[", "a TOML or JSON file"),
 ];
 
-/// Names the format of a file that begins with these bytes, with its article; `None` when they tell nothing.
+/// Returns the name of the format, with its article; `None` if the format is unknown.
 pub fn name(start: &[u8]) -> Option<&'static str> {
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Some(name);
@@ -66,7 +67,7 @@ pub fn name(start: &[u8]) -> Option<&'static str> {
     }
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
-        // A character may be cut off at the end.
+        // The last character may be truncated.
         Err(error) if error.valid_up_to() + 3 >= start.len() => {
             std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
         }
@@ -80,8 +81,8 @@ pub fn name(start: &[u8]) -> Option<&'static str> {
     WORDS.iter().find(|(word, _)| first.starts_with(word)).map(|(_, name)| *name)
 }
 
-/// Recognises the beginning of a binary schedule of LogGOPSim: a magic number, the number of ranks, the greatest CPU and NIC, and a
-/// table whose first entry says that the first rank begins right behind the table, counted from behind the magic number.
+/// Returns true for a binary LogGOPSim schedule: a magic number, the number of ranks, the highest CPU and NIC, and a
+/// table. The table's first entry, counted from the end of the magic number, points directly behind the table.
 fn is_loggopsim(start: &[u8]) -> bool {
     let word = |at: usize| start.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     let ranks = start.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
@@ -95,7 +96,7 @@ fn is_loggopsim(start: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The beginning of a binary schedule of LogGOPSim with this number of ranks.
+    /// Returns the start of a binary LogGOPSim schedule with `ranks` ranks.
     fn loggopsim(ranks: u32) -> Vec<u8> {
         let mut bytes = LOGGOPSIM.to_le_bytes().to_vec();
         bytes.extend(ranks.to_le_bytes());

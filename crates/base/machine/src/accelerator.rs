@@ -1,4 +1,5 @@
-//! The parameters of what runs handlers: the cores, and the accelerator to which they belong.
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of the cores that run handlers, and of their accelerator.
 
 use sim::Clock;
 
@@ -9,13 +10,13 @@ use crate::pspin::Pspin;
 pub struct Hpu {
     /// `kind`: instruction set, a folder of `sdk/device/` ("rv32imac", "rv32imafdc").
     pub kind: String,
-    /// `timing`: how many cycles instructions take.
+    /// `timing`: timing model of the cores.
     pub timing: TimingKind,
     /// `clock_ghz`: clock of the cores.
     pub clock: Clock,
 }
 
-/// The timing model of HPUs.
+/// Timing model of the HPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimingKind {
     /// "inorder": the 4-stage core of PsPIN.
@@ -24,7 +25,7 @@ pub enum TimingKind {
     OooA15,
 }
 
-/// `[accelerator]`: the unit that runs handlers. Its `kind` decides which other keys the table has; keys of another
+/// `[accelerator]`: the unit that runs handlers. Its `kind` determines the other keys of the table; keys of another
 /// kind are refused.
 ///
 /// The addresses of its memories are not parameters: device code is linked for `abi::device::map`, so that a program
@@ -38,7 +39,7 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// Number of HPUs.
+    /// Returns the number of HPUs.
     pub fn hpus(&self) -> u32 {
         match self {
             Accelerator::Sc17(unit) => unit.hpus,
@@ -46,7 +47,7 @@ impl Accelerator {
         }
     }
 
-    /// Bytes of code and constants that a device program may have.
+    /// Returns the capacity for code and constants of a device program, in bytes.
     pub fn program(&self) -> u32 {
         match self {
             Accelerator::Sc17(unit) => unit.program,
@@ -54,7 +55,7 @@ impl Accelerator {
         }
     }
 
-    /// Bytes of static data that a device program may have.
+    /// Returns the capacity for static data of a device program, in bytes.
     pub fn data(&self) -> u32 {
         match self {
             Accelerator::Sc17(unit) => unit.data,
@@ -62,7 +63,7 @@ impl Accelerator {
         }
     }
 
-    /// Bytes of the packet buffer.
+    /// Returns the size of the packet buffer, in bytes.
     pub fn packet_buffer(&self) -> u32 {
         match self {
             Accelerator::Sc17(unit) => unit.packet_buffer,
@@ -70,7 +71,7 @@ impl Accelerator {
         }
     }
 
-    /// The maximum number of bytes of an entry's initial state (App. B.2.1).
+    /// Returns the maximum size of an entry's initial state, in bytes (App. B.2.1).
     pub fn max_initial_state(&self) -> u32 {
         match self {
             Accelerator::Sc17(unit) => unit.max_initial_state,
@@ -78,7 +79,7 @@ impl Accelerator {
         }
     }
 
-    /// The maximum number of bytes of a user header (App. B.2.1).
+    /// Returns the maximum size of a user header, in bytes (App. B.2.1).
     pub fn max_user_hdr(&self) -> u32 {
         match self {
             Accelerator::Sc17(unit) => unit.max_user_hdr,
@@ -86,12 +87,12 @@ impl Accelerator {
         }
     }
 
-    /// Whether flow control stops the portal table entry of a handler that was killed.
+    /// Returns true if the watchdog disables the portal table entry of a killed handler (flow control).
     pub fn watchdog_flow_control(&self) -> bool {
         matches!(self, Accelerator::Sc17(unit) if unit.watchdog_flow_control)
     }
 
-    /// Cycles after which a handler is killed.
+    /// Returns the number of cycles after which the watchdog kills a handler.
     pub fn watchdog_cycles(&self) -> u64 {
         match self {
             Accelerator::Sc17(unit) => unit.watchdog_cycles,
@@ -105,10 +106,10 @@ impl Accelerator {
 pub struct Sc17 {
     /// `hpus`: number of HPUs.
     pub hpus: u32,
-    /// `contexts`: number of handlers that may be resident (running or waiting) at once; at least `hpus`, at most 64. A
-    /// file or option that changes `hpus` and not this changes both.
+    /// `contexts`: maximum number of resident handlers (running or waiting); at least `hpus`, at most 64. A file or
+    /// option that changes only `hpus` also sets this to the same value.
     pub contexts: u32,
-    /// `scratchpad_cycles`: latency of a load from any of the memories, in cycles of the HPU.
+    /// `scratchpad_cycles`: latency of a load from any of the memories, in HPU cycles.
     pub scratchpad_cycles: u32,
     /// `memory_bytes`: HPU memory that programs can allocate.
     pub memory: u32,
@@ -116,31 +117,31 @@ pub struct Sc17 {
     pub program: u32,
     /// `data_bytes`: memory for static data of handlers.
     pub data: u32,
-    /// `stack_bytes`: stack of a context; at most 15 KiB.
+    /// `stack_bytes`: stack of each context; at most 15 KiB.
     pub stack: u32,
-    /// `packet_buffer_bytes`: memory for packets that wait for handlers or are being processed by them.
+    /// `packet_buffer_bytes`: memory for packets that wait for handlers or are in processing.
     pub packet_buffer: u32,
-    /// `max_initial_state_bytes`: maximum number of bytes of an entry's initial state (App. B.2.1).
+    /// `max_initial_state_bytes`: maximum size of an entry's initial state (App. B.2.1).
     pub max_initial_state: u32,
-    /// `max_user_hdr_bytes`: maximum number of bytes of a user header (App. B.2.1).
+    /// `max_user_hdr_bytes`: maximum size of a user header (App. B.2.1).
     pub max_user_hdr: u32,
     /// `watchdog_cycles`: cycles after which a handler is killed.
     pub watchdog_cycles: u64,
-    /// `watchdog_flow_control`: whether flow control then stops the portal table entry, as when packets find no room; else
-    /// only the handler's message fails.
+    /// `watchdog_flow_control`: true if the watchdog also disables the portal table entry, as a full packet buffer
+    /// does; otherwise only the handler's message fails.
     pub watchdog_flow_control: bool,
-    /// `put_blocks`: whether `PtlHandlerPutFromDevice` blocks the HPU until the packet has left.
+    /// `put_blocks`: true if `PtlHandlerPutFromDevice` blocks the HPU until the packet has left.
     pub put_blocks: bool,
 }
 
 impl Sc17 {
-    /// Bytes of card addresses that one packet occupies in the packet buffer: a packet of `mtu` bytes, and padding that
-    /// aligns the data after a user header.
+    /// Returns the bytes that one packet occupies in the packet buffer: `mtu` bytes, and padding that aligns the data
+    /// after a user header.
     pub fn slot_bytes(mtu: u32) -> u32 {
         mtu.next_multiple_of(64) + 64
     }
 
-    /// Number of packets of `mtu` bytes for which the packet buffer has room; padding is not counted.
+    /// Returns the capacity of the packet buffer in packets of `mtu` bytes, without padding.
     pub fn slots(&self, mtu: u32) -> u32 {
         self.packet_buffer / mtu
     }

@@ -1,4 +1,5 @@
-//! Assumptions: values of a machine that no source gives, with what else they could be.
+// SPDX-License-Identifier: Apache-2.0
+//! Assumptions: machine values without a source, and their plausible alternatives.
 
 use std::fmt;
 
@@ -6,19 +7,19 @@ use toml::{Table, Value};
 
 use crate::problem::Problem;
 
-/// What a machine file says of a value that its sources do not give, or give in several ways: `[assumed."KEY"]`. It is about
-/// the value in that file: a file that is based on it and sets the key itself withdraws it.
+/// `[assumed."KEY"]` of a machine file: documents a value that its sources omit or contradict. It applies to the value
+/// in that file: a derived file that sets the key itself withdraws it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assumption {
-    /// `range` or `values`: what else the value may reasonably be.
+    /// `range` or `values`: plausible alternatives.
     pub plausible: Plausible,
-    /// `reason`: why it is what it is, and what bounds it.
+    /// `reason`: justification of the value and its bounds.
     pub reason: String,
-    /// `anchor`: the sentence or number of a source that it should meet, if there is one.
+    /// `anchor`: sentence or number of a source that the value should reproduce, if any.
     pub anchor: Option<String>,
 }
 
-/// The values that a parameter may reasonably have, each as in a machine file, without quotes.
+/// Plausible values of a parameter, as in a machine file but without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plausible {
     /// `range = [least, most]`
@@ -28,7 +29,7 @@ pub enum Plausible {
 }
 
 impl Plausible {
-    /// Whether a value is one of them.
+    /// Returns true if `value` is plausible.
     fn has(&self, value: &str) -> bool {
         match self {
             Plausible::Range(least, most) => {
@@ -40,7 +41,7 @@ impl Plausible {
     }
 }
 
-/// "12 to 102", or "max, sum".
+/// Prints "12 to 102", or "max, sum".
 impl fmt::Display for Plausible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,7 +88,7 @@ impl Assumption {
         Ok(Assumption { plausible, reason, anchor: text("anchor")? })
     }
 
-    /// Checks that the value of the key in `table` is one of those that the assumption allows.
+    /// Checks that the value of the key in `table` is plausible.
     pub(crate) fn check(&self, key: &str, table: &Table) -> Result<(), Problem> {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
         let section = section.split('.').try_fold(table, |table, name| table.get(name)?.as_table());
@@ -100,12 +101,12 @@ impl Assumption {
     }
 }
 
-/// The table of a key as files have it.
+/// Returns the name of the key's table, as files write it.
 fn place(key: &str) -> String {
     format!("assumed.\"{key}\"")
 }
 
-/// A number, a word, true or false.
+/// Returns the text of a number, a string or a boolean.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

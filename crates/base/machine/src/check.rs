@@ -1,4 +1,5 @@
-//! Checks the values of a machine, individually and in combination.
+// SPDX-License-Identifier: Apache-2.0
+//! Checks the values of a machine, alone and in combination.
 
 use abi::device::{HeaderArgs, map};
 use sim::{Clock, Time, TimePerByte};
@@ -11,27 +12,27 @@ use crate::pspin::Pspin;
 use crate::transport::Transport;
 use crate::value::Parameter;
 
-/// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.
+/// Maximum of a single latency, so that sums of latencies stay far below the maximum simulated time.
 const LONGEST: Time = Time::from_ns(1_000_000_000);
 /// 1 kB/s.
 const SLOWEST: TimePerByte = TimePerByte::from_fs_per_byte(1_000_000_000_000);
 /// 1,000 GHz.
 const FASTEST: Clock = Clock::from_khz(1_000_000_000);
-/// 1,000 s: no handler runs longer.
+/// Maximum run time of a handler: 1,000 s.
 const LONGEST_HANDLER: Time = Time::from_ns(1_000_000_000_000);
-/// The maximum latency of a load: the cycles of a block of loads stay far below what the timing models can count.
+/// Maximum latency of a load, so that the cycles of a block of loads fit into the counters of the timing models.
 const SLOWEST_SCRATCHPAD: u32 = 10_000;
-/// The maximum number of ports of a switch: the number of ports of a tree stays far below 2^64.
+/// Maximum number of ports of a switch, so that the number of ports of a tree stays far below 2^64.
 const MAX_RADIX: u32 = 1 << 16;
-/// The maximum size of a fabric's buffer: with all of its bytes on a slow link, time-outs stay within simulated time.
+/// Maximum size of a fabric's buffer, so that time-outs stay within simulated time even if a slow link drains it.
 const MAX_BUFFER: u64 = 1 << 40;
-/// The maximum number of dimensions of a torus.
+/// Maximum number of dimensions of a torus.
 const MAX_DIMENSIONS: usize = 5;
-/// The maximum number of times that a packet is sent again: a card that gets no answer gives up within simulated time.
+/// Maximum number of retries, so that a card without an answer gives up within simulated time.
 const MAX_RETRIES: u32 = 1000;
-/// The maximum number of contexts of a card: a set of contexts fits into a machine word.
+/// Maximum number of contexts of a card, so that a set of contexts fits into a machine word.
 const MAX_CONTEXTS: u32 = 64;
-/// The maximum number of links whose bandwidth the port of a switch's accelerator has.
+/// Maximum speedup of the port of a switch's accelerator, in links.
 const MAX_SPEEDUP: u32 = 64;
 
 impl Machine {
@@ -185,7 +186,7 @@ impl Fabric {
 }
 
 impl Transport {
-    /// Sizes are compared with the largest packet by the network, as its users may change both.
+    /// The crate `net` compares sizes with the largest packet, as its users may change both.
     fn check(&self) -> Result<(), Problem> {
         let Transport { pfc, trim, dcqcn, .. } = self;
         if let Some(pause) = pfc.pause {
@@ -250,7 +251,8 @@ impl Sc17 {
         at_most("accelerator.scratchpad_cycles", self.scratchpad_cycles, SLOWEST_SCRATCHPAD)?;
         check_threshold("accelerator.watchdog_cycles", self.watchdog_cycles, core)?;
         at_least("accelerator.stack_bytes", self.stack, 256)?;
-        // The address map limits each memory; 16 bytes is the alignment of a stack and the widest that a memory needs.
+        // The address map limits each memory. 16 bytes is the alignment of a stack and the widest alignment of any
+        // memory.
         for (key, size, room) in [
             ("accelerator.memory_bytes", self.memory, map::CONTEXTS - map::HPU_MEMORY),
             ("accelerator.program_bytes", self.program, map::RETURN - map::PROGRAM),
@@ -292,7 +294,7 @@ impl Sc17 {
     }
 }
 
-/// The most cycles of one step of the PsPIN unit.
+/// Maximum number of cycles of one step of the PsPIN unit.
 const SLOWEST_STEP: u32 = 10_000;
 
 impl Pspin {
@@ -319,7 +321,8 @@ impl Pspin {
         self.check_packets()
     }
 
-    /// Checks how many there are of each unit. A set of HPUs of a cluster fits into 32 bits, one of tasks into 64.
+    /// Checks the number of instances of each unit. A set of HPUs of a cluster fits into 32 bits, a set of tasks into
+    /// 64.
     fn check_counts(&self) -> Result<(), Problem> {
         for (key, value, least, most) in [
             ("accelerator.clusters", self.units.clusters, 1, Pspin::MAX_CLUSTERS),
@@ -405,7 +408,7 @@ impl Pspin {
         self.check_l1()
     }
 
-    /// Checks how L1 is divided.
+    /// Checks the partition of L1.
     fn check_l1(&self) -> Result<(), Problem> {
         let (runtime, packets) = (self.cluster.runtime, self.cluster.packet_buffer);
         multiple_of("accelerator.cluster.runtime_bytes", runtime, 64)?;
@@ -438,7 +441,7 @@ impl Pspin {
         Ok(())
     }
 
-    /// Checks the steps that take a number of cycles.
+    /// Checks the durations in cycles.
     fn check_cycles(&self) -> Result<(), Problem> {
         let Pspin { cluster, commands, dma, pe, .. } = self;
         for (key, value, least) in [
@@ -478,7 +481,7 @@ impl Pspin {
     }
 }
 
-/// Checks a number of cycles after which something is given up.
+/// Checks a time-out in cycles.
 fn check_threshold(key: &str, cycles: u64, core: &Hpu) -> Result<(), Problem> {
     at_least(key, cycles, 1)?;
     if core.clock.time(cycles) > LONGEST_HANDLER {

@@ -1,13 +1,14 @@
-//! The comments of a machine file, which name the sources of values.
+// SPDX-License-Identifier: Apache-2.0
+//! Extracts the comments of a machine file, which name the sources of values.
 
 use std::collections::BTreeMap;
 
 use toml_edit::{DocumentMut, RawString, TableLike};
 
-/// The comment of each key, by its dotted name: the one after the value, else the lines directly above the key.
+/// Returns the comment of each key, by its dotted name: the one after the value, else the lines directly above the key.
 pub(crate) fn comments(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    // A file that is not TOML has already been refused.
+    // Loading has already refused a file that is not TOML.
     if let Ok(document) = text.parse::<DocumentMut>() {
         collect(document.as_table(), "", &mut found);
     }
@@ -27,7 +28,7 @@ fn collect(table: &dyn TableLike, prefix: &str, found: &mut BTreeMap<String, Str
     }
 }
 
-/// The last block of comment lines as one line.
+/// Joins the last block of comment lines into one line.
 fn joined(raw: &RawString) -> String {
     let lines: Vec<&str> = raw.as_str().unwrap_or_default().lines().map(str::trim).collect();
     let block = lines.rsplit(|line| !line.starts_with('#')).next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The keys of all fields: one list that reading, describing and the check for unknown keys share.
+// SPDX-License-Identifier: Apache-2.0
+//! The keys of all fields: one list shared by reading, describing and the check for unknown keys.
 
 use toml::Table;
 
@@ -16,8 +17,8 @@ use crate::pspin::{
 use crate::transport::{Flow, Transport};
 use crate::value::{Parameter, must_be, must_be_one_of};
 
-/// Lists the fields of a section and their keys. A field in brackets has a key that decides which other keys exist; its
-/// type has its own function `read`.
+/// Lists the fields of a section and their keys. A bracketed field has a key that determines other keys; its type
+/// implements `read` itself.
 macro_rules! section {
     ($section:literal $type:ident $([$kind:ident: $kind_type:ident])* { $($field:ident = $key:literal),+ $(,)? }) => {
         impl $type {
@@ -42,7 +43,7 @@ pub(crate) struct Row {
     pub(crate) key: &'static str,
     pub(crate) value: String,
     pub(crate) unit: &'static str,
-    /// The names that the value can have; none for numbers and free text.
+    /// Names of the possible values; empty for numbers and free text.
     pub(crate) names: &'static [&'static str],
 }
 
@@ -252,7 +253,7 @@ section!("accelerator.limits" Limits {
     contexts = "contexts",
 });
 
-/// Lists the tables of a kind of accelerator, and their types.
+/// Lists the tables of a kind of accelerator and their types.
 macro_rules! tables {
     ($type:ident { $($field:ident: $table:ident),+ $(,)? }) => {
         impl $type {
@@ -296,11 +297,11 @@ pub(crate) const HPUS: &str = "accelerator.hpus";
 pub(crate) const CONTEXTS: &str = "accelerator.contexts";
 const ACCELERATOR: &str = "accelerator.kind";
 
-/// The kinds of accelerator, with the keys of each, table by table.
+/// Kinds of accelerator, with the keys of each, table by table.
 const ACCELERATORS: [(&str, &[&[&str]]); 2] = [("sc17", &[Sc17::KEYS]), ("pspin", Pspin::TABLES)];
 
 impl NetworkModel {
-    /// The name that machine files have for it.
+    /// Returns the name in machine files.
     pub fn name(self) -> &'static str {
         match self {
             NetworkModel::Latency => "latency",
@@ -329,7 +330,7 @@ impl Fabric {
         "network.fabric.dragonfly",
     ];
 
-    /// The table, which is missing in machines of other models.
+    /// Reads the table, which is absent in machines of other network models.
     fn read(table: &Table) -> Result<Option<Fabric>, Problem> {
         let has_table = table.get("network").and_then(|network| network.get("fabric")).is_some();
         if !has_table && NetworkModel::read(table)? != NetworkModel::Fabric {
@@ -368,7 +369,7 @@ impl Fabric {
     }
 }
 
-/// Lists the fields of [`Transport`], all of which may be omitted, and their keys.
+/// Lists the fields of [`Transport`], all of them optional, and their keys.
 macro_rules! transport {
     ($($($field:ident).+ = $key:literal),+ $(,)?) => {
         impl Transport {
@@ -387,7 +388,7 @@ macro_rules! transport {
                 Ok(transport)
             }
 
-            /// The rows of what is in use.
+            /// Appends the rows of the keys in use.
             fn describe(&self, flow: Flow, rows: &mut Vec<Row>) {
                 let mut all: Vec<Row> = Vec::new();
                 all.extend(self.pfc.pause.map(|bytes| Row::new(Transport::PAUSE, &bytes)));
@@ -441,7 +442,7 @@ impl SwitchCards {
 }
 
 impl Accelerator {
-    /// The name that machine files have for its kind.
+    /// Returns the name of the kind in machine files.
     pub fn kind(&self) -> &'static str {
         match self {
             Accelerator::Sc17(_) => "sc17",
@@ -459,11 +460,12 @@ impl Accelerator {
 }
 
 impl Machine {
-    /// Every parameter as (key, value, unit), in the order of the sections; the unit of a count or a name is empty.
+    /// Returns every parameter as (key, value, unit), in the order of the sections; the unit of a count or a name is
+    /// empty.
     pub fn describe(&self) -> Vec<(&'static str, String, &'static str)> {
         let mut rows = Vec::new();
         self.network.describe(&mut rows);
-        // The parameters of a model that is not used say nothing about the machine.
+        // The parameters of an unused model do not describe the machine.
         if let (NetworkModel::Fabric, Some(fabric)) = (self.network.model, &self.network.fabric) {
             fabric.describe(&mut rows);
         }
@@ -500,13 +502,13 @@ impl Machine {
     }
 }
 
-/// Checks that machines with the accelerator of this table may have a key.
+/// Checks that a key is valid with the accelerator of this table.
 pub(crate) fn check_key(table: &Table, key: &str) -> Result<(), Problem> {
     let known = known(table);
     if known.contains(&key) { Ok(()) } else { Err(unknown(key.to_owned(), &known)) }
 }
 
-/// The keys that a machine with the accelerator of this table may have; the keys of all kinds if it names none.
+/// Returns the keys that are valid with the accelerator of this table, or those of all kinds if it names none.
 fn known(table: &Table) -> Vec<&'static str> {
     let chosen = read::<String>(table, ACCELERATOR).ok();
     let chosen = ACCELERATORS.iter().find(|(kind, _)| chosen.as_deref() == Some(kind));
@@ -539,7 +541,7 @@ fn read<T: Parameter>(table: &Table, key: &'static str) -> Result<T, Problem> {
     T::read(value).map_err(|what| Problem::new(key, what))
 }
 
-/// A value that a machine file may omit.
+/// Reads an optional value.
 fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Option<T>, Problem> {
     let mut names = key.split('.');
     let first = names.next().and_then(|name| table.get(name));
@@ -549,7 +551,7 @@ fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Optio
     }
 }
 
-/// The unit at the end of a key.
+/// Returns the unit at the end of a key.
 fn unit(key: &str) -> &'static str {
     const UNITS: [(&str, &str); 6] =
         [("ps_per_byte", "ps/B"), ("ns", "ns"), ("ghz", "GHz"), ("bytes", "B"), ("bits", "bit"), ("cycles", "cycles")];
@@ -582,7 +584,7 @@ fn unknown(key: String, known: &[&str]) -> Problem {
         return Problem::new(key, format!("unknown key: only accelerator.kind = \"{kind}\" has it{hint}"));
     }
     let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
-    // The correct name in the wrong section is a smaller distance than two wrong letters.
+    // A correct name in the wrong section counts as closer than two wrong letters.
     let distance = |known: &str| {
         let letters = 2 * strsim::levenshtein(known, &key);
         if last(known) == last(&key) { letters.min(3) } else { letters }

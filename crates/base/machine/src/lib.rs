@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A machine as data: every parameter of the network, the cards and the hosts, read from one TOML file.
 //!
 //! A key carries its unit (`switch_ns`); decimals become exact integers. A file may start from another machine (`base =
-//! "sc17-int"`) and state only what differs, and `--set key=value` comes on top. Nothing has a default: a key that is
-//! unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key. Keys that had
-//! another name in earlier versions are understood, with a notice. Only `accelerator.contexts` follows another key: whoever
-//! changes `accelerator.hpus` without it changes both.
+//! "sc17-int"`) and state only the differences; `--set key=value` overrides files. No key has a default: a key that is
+//! unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key. Keys renamed
+//! since earlier versions still work, with a notice. Only `accelerator.contexts` follows another key: a change of
+//! `accelerator.hpus` alone changes both.
 //!
-//! The comment beside a value names its source. A value that no source gives is an [`Assumption`] instead: a table
-//! `[assumed."host.poll_ns"]` has the range in which it may reasonably lie, and the reason.
+//! The comment beside a value names its source. A value without a source is an [`Assumption`] instead: a table
+//! `[assumed."host.poll_ns"]` has its plausible range and the reason.
 
 mod accelerator;
 mod assumed;
@@ -38,9 +39,9 @@ pub use transport::{Dcqcn, Flow, Pfc, RateControl, Transport, Trim};
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Short name, as in `--machine NAME`: the file's name without `.toml`.
+    /// Short name, as in `--machine NAME`: the file name without `.toml`.
     pub name: String,
-    /// `description`: one line for people.
+    /// `description`: a one-line description.
     pub description: String,
     /// `[network]`
     pub network: Network,
@@ -54,11 +55,10 @@ pub struct Machine {
     pub hpu: Hpu,
     /// `[accelerator]`
     pub accelerator: Accelerator,
-    /// Notices about keys of earlier versions, each with its present name: one line for each file or option, for
-    /// standard error.
+    /// Notices about renamed keys with their present names: one line for each file or option, for standard error.
     pub notices: Vec<String>,
-    /// Keys of `[network.fabric]` that the user has set although `network.model` is another: one line with their places and
-    /// the remedy, for standard error. Keys of the file that sets `network.model` do not count: a machine may have a fabric
-    /// ready for `--set network.model=fabric`.
+    /// Keys of `[network.fabric]` that the user set although `network.model` is another model: one line with their
+    /// locations and the remedy, for standard error. Keys of the file that sets `network.model` do not count: a machine
+    /// may have a fabric ready for `--set network.model=fabric`.
     pub unused: Option<String>,
 }

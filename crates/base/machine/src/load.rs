@@ -1,4 +1,5 @@
-//! From files and `--set` arguments to a checked [`Machine`].
+// SPDX-License-Identifier: Apache-2.0
+//! Loads files and `--set` arguments into a checked [`Machine`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,63 +17,63 @@ use crate::problem::Problem;
 use crate::transport::Transport;
 use crate::value::must_be;
 
-/// Errors of loading a machine.
+/// Errors when loading a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// No folder has a file of this name.
     #[error("{wanted}: no such machine; {}", list(.meant.as_deref(), .known))]
     UnknownMachine {
-        /// The name; for a `base`, with the file and key that name it.
+        /// Name; for a `base`, with the file and key that name it.
         wanted: String,
-        /// The existing machine that may have been meant.
+        /// Most similar existing machine, if any.
         meant: Option<String>,
-        /// The existing machines, sorted.
+        /// Existing machines, sorted.
         known: Vec<String>,
     },
     /// A file cannot be read.
     #[error("{path}: {source}")]
     Read {
-        /// The file.
+        /// File.
         path: String,
-        /// The reason.
+        /// Reason.
         source: std::io::Error,
     },
     /// A file is not TOML.
     #[error("{origin}:{line}:{column}: {message}")]
     Syntax {
-        /// The file.
+        /// File.
         origin: String,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// What TOML expects there.
+        /// TOML's message.
         message: String,
     },
-    /// A key is unknown, missing, of the wrong type, out of range, or at odds with another.
+    /// A key is unknown, missing, of the wrong type, out of range, or in conflict with another.
     #[error("{origin}: {key}: {what}")]
     Key {
-        /// The file that set the key, or the requested one if none did.
+        /// File that set the key, or the requested file if none did.
         origin: String,
-        /// Dotted.
+        /// Dotted key.
         key: String,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
-    /// An override is malformed, or its key or value is wrong.
+    /// An override is malformed, or its key or value is invalid.
     #[error("--set {argument}: {what}")]
     Set {
-        /// The argument.
+        /// Argument.
         argument: String,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
 }
 
-/// The least likeness (Jaro-Winkler) of a name to one that may have been meant.
+/// Minimum Jaro-Winkler similarity for a suggestion.
 const LIKE: f64 = 0.85;
 
-/// Returns the known name that is most like a wrong one, if it is like it.
+/// Returns the known name most similar to a wrong one, if it is similar enough.
 fn most_like(wrong: &str, known: &[String]) -> Option<String> {
     let likeness = known.iter().map(|known| (strsim::jaro_winkler(wrong, known), known));
     let (likeness, most_like) = likeness.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
@@ -85,7 +86,7 @@ fn list(meant: Option<&str>, known: &[String]) -> String {
 }
 
 impl Machine {
-    /// Loads the machine `name_or_path`: a path when it has a `/` or ends in `.toml`, else the first `NAME.toml` in the
+    /// Loads the machine `name_or_path`: a path if it has a `/` or ends in `.toml`, else the first `NAME.toml` in the
     /// folders `search`. Each of `overrides` is the `key=value` of a `--set`; the value is TOML, or a bare word that
     /// stands for a string.
     ///
@@ -95,7 +96,7 @@ impl Machine {
         Machine::load_with_sources(name_or_path, search, overrides).map(|sourced| sourced.machine)
     }
 
-    /// Like [`Machine::load`], with the sources of all values.
+    /// Like [`Machine::load`], and also returns the sources of all values.
     ///
     /// # Errors
     /// See [`MachineError`].
@@ -108,7 +109,7 @@ impl Machine {
         build(&path, &read_file(&path)?, search, overrides)
     }
 
-    /// The names of the machines in the folders `search`, sorted.
+    /// Returns the names of the machines in the folders `search`, sorted.
     pub fn names(search: &[PathBuf]) -> Vec<String> {
         let entries = search.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
         let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "toml"));
@@ -119,7 +120,7 @@ impl Machine {
         known
     }
 
-    /// Like [`Machine::load`], from text; `origin` is the file that errors name, and its stem the machine's name. A
+    /// Like [`Machine::load`], from text. Errors name `origin` as the file, and its stem is the machine's name. A
     /// `base` is searched for in the folder of `origin`.
     ///
     /// # Errors
@@ -129,17 +130,17 @@ impl Machine {
     }
 }
 
-/// A machine, and the sources of its values.
+/// A machine and the sources of its values.
 #[derive(Clone, Debug)]
 pub struct Sourced {
     /// The machine.
     pub machine: Machine,
-    /// Its file and those on which it is based, in the order in which they were read.
+    /// Its file and the files on which it is based, in reading order.
     pub files: Vec<PathBuf>,
-    /// The source of each value, by key: the comment of the file that sets it, which names a paper, or the `--set` that
-    /// does. Keys without a comment are absent.
+    /// Source of each value, by key: the comment of the file that sets it, or the `--set`. Keys without a comment are
+    /// absent.
     pub sources: BTreeMap<String, String>,
-    /// The assumptions, by key. A value from a `--set` need not be one that the assumption allows.
+    /// Assumptions, by key. A value from a `--set` need not be plausible.
     pub assumed: BTreeMap<String, Assumption>,
 }
 
@@ -150,7 +151,7 @@ fn locate(name_or_path: &str, search: &[PathBuf]) -> Result<PathBuf, MachineErro
     find(name_or_path, search, name_or_path.to_owned())
 }
 
-/// What the file says and no simulation heeds.
+/// Returns a notice about valid parameters that no simulation uses.
 fn unsimulated(machine: &Machine) -> Option<String> {
     let Accelerator::Pspin(unit) = &machine.accelerator else { return None };
     let (ports, hpus) = (unit.icache.ports, unit.units.hpus);
@@ -187,7 +188,7 @@ fn read_file(path: &Path) -> Result<String, MachineError> {
     std::fs::read_to_string(path).map_err(|source| MachineError::Read { path: path.display().to_string(), source })
 }
 
-/// `wanted` is the name with its context, for the error.
+/// Finds the file of a machine. `wanted` is the name with its context, for the error.
 fn find(name: &str, search: &[PathBuf], wanted: String) -> Result<PathBuf, MachineError> {
     let file = format!("{name}.toml");
     let found = search.iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
@@ -197,7 +198,7 @@ fn find(name: &str, search: &[PathBuf], wanted: String) -> Result<PathBuf, Machi
     })
 }
 
-/// The file or option that set a key.
+/// File or option that set a key.
 #[derive(Clone)]
 enum Origin {
     File(String),
@@ -214,22 +215,22 @@ impl Origin {
     }
 }
 
-/// The merged values (files replace those of their bases, overrides those of files), and the origin of each key.
+/// Merged values (files replace those of their bases, overrides those of files), and the origin of each key.
 #[derive(Default)]
 struct Layers {
     table: Table,
     origins: BTreeMap<String, Origin>,
-    /// A notice for each file with keys of earlier versions, with their present names.
+    /// One notice for each file with renamed keys, with their present names.
     notices: Vec<String>,
-    /// The files that were read, and the sources of their values.
+    /// Files read, and the sources of their values.
     files: Vec<PathBuf>,
     sources: BTreeMap<String, String>,
-    /// The assumptions, with the files that make them.
+    /// Assumptions, with the files that make them.
     assumed: BTreeMap<String, (Assumption, Origin)>,
 }
 
 impl Layers {
-    /// `above` are the files whose bases led here.
+    /// Adds a file and its bases. `above` are the files whose `base` keys led here.
     fn add_file(
         &mut self,
         path: &Path,
@@ -280,8 +281,8 @@ impl Layers {
         Ok(())
     }
 
-    /// A file, or all options together, that sets the number of HPUs and not that of contexts sets both. The result is
-    /// whether it did; `is_layer` recognises its keys.
+    /// Sets the number of contexts to that of HPUs if a layer (a file, or all options together) sets only the latter.
+    /// Returns true if it did; `is_layer` recognises the layer's keys.
     fn let_contexts_follow(&mut self, is_layer: impl Fn(&Origin) -> bool) -> bool {
         let (Some(hpus), Some(contexts)) = (self.origins.get(HPUS), self.origins.get(CONTEXTS)) else { return false };
         if !is_layer(hpus) || is_layer(contexts) {
@@ -296,7 +297,7 @@ impl Layers {
         true
     }
 
-    /// Adds the `key=value` of a `--set`. For a key of an earlier version, the result is its present name.
+    /// Adds the `key=value` of a `--set`. Returns the present name of a renamed key.
     fn add_override(&mut self, argument: &str) -> Result<Vec<String>, MachineError> {
         let origin = Origin::Set(argument.to_owned());
         let wrong = |what: &str| origin.error(Problem::new("", what));
@@ -323,7 +324,7 @@ impl Layers {
         Ok(renamed)
     }
 
-    /// Checks that assumptions are about keys that exist, and that the values in files are among those that they allow.
+    /// Checks that assumptions name existing keys, and that the values in files are plausible.
     fn check_assumed(&self) -> Result<(), MachineError> {
         for (key, (assumption, origin)) in &self.assumed {
             let known = check_key(&self.table, key)
@@ -335,7 +336,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Names the keys of the fabric that were set later than the model of the network, which is another.
+    /// Names the keys of the fabric set after `network.model` was set to another model.
     fn unused_of_fabric(&self) -> Option<String> {
         let layer = |origin: &Origin| match origin {
             Origin::File(name) => self.files.iter().position(|file| file.display().to_string() == *name),
@@ -383,7 +384,7 @@ fn merge(into: &mut Table, from: Table, prefix: &str, origin: &Origin, origins: 
     }
 }
 
-/// The dotted names of all keys of a table that are not tables themselves.
+/// Returns the dotted names of all keys of a table that are not tables themselves.
 fn keys(table: &Table, prefix: &str) -> Vec<String> {
     let inner = |(name, value): (&String, &Value)| match value {
         Value::Table(inner) => keys(inner, &format!("{prefix}{name}.")),
@@ -402,7 +403,7 @@ fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> MachineError {
     }
 }
 
-/// TOML's messages may have several lines.
+/// Joins the lines of a TOML message.
 fn one_line(error: &toml::de::Error) -> String {
     error.message().split_whitespace().collect::<Vec<_>>().join(" ")
 }

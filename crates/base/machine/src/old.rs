@@ -1,4 +1,5 @@
-//! Names that keys had in earlier versions. Files and options that use them keep working, with a notice.
+// SPDX-License-Identifier: Apache-2.0
+//! Key names of earlier versions. Files and options that use them still work, with a notice.
 
 use toml::{Table, Value};
 
@@ -20,7 +21,7 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
     (["hpu", "put_blocks"], ["accelerator", "put_blocks"]),
 ];
 
-/// Keys that do not exist in files of earlier versions, and the value that all machines had then.
+/// Keys missing from files of earlier versions, and their implied value.
 const IMPLIED: [([&str; 2], &str); 11] = [
     (["network", "model"], "latency"),
     (["network", "injection"], "max"),
@@ -35,18 +36,18 @@ const IMPLIED: [([&str; 2], &str); 11] = [
     (["host", "shared_memory"], "false"),
 ];
 
-/// Keys that do not exist in files of earlier versions, and the keys whose values they had then.
+/// Keys missing from files of earlier versions, and the keys whose values they copy.
 const COPIED: [([&str; 2], &str); 2] =
     [(["host", "copy_lines"], "core_lines"), (["nic", "match_reply_ns"], "match_cam_ns")];
 
-/// Keys that were removed, and why.
+/// Removed keys, and the reason.
 const REMOVED: [(&str, &str); 1] =
     [("host.clock_ghz", "is no longer a parameter, as nothing depended on it: remove it")];
 
-/// Gives the keys of a table their present names. Each sentence of the result names one renamed key.
+/// Renames the old keys of a table. Each returned sentence names one renamed key.
 ///
 /// # Errors
-/// When a table has a key under both names.
+/// If a table has a key under both names.
 pub(crate) fn rename(table: &mut Table) -> Result<Vec<String>, Problem> {
     let mut notices = Vec::new();
     for (old, new) in RENAMED {
@@ -65,18 +66,18 @@ pub(crate) fn rename(table: &mut Table) -> Result<Vec<String>, Problem> {
     Ok(notices)
 }
 
-/// Why a key was removed, if it existed in an earlier version.
+/// Returns the reason for the removal of a key of an earlier version.
 pub(crate) fn removed(key: &str) -> Option<&'static str> {
     REMOVED.iter().find(|(removed, _)| *removed == key).map(|(_, why)| *why)
 }
 
-/// The present name of a key.
+/// Returns the present name of a key.
 pub(crate) fn present_name(key: &str) -> String {
     let renamed = RENAMED.iter().find(|(old, _)| old.join(".") == key);
     renamed.map_or_else(|| key.to_owned(), |(_, new)| new.join("."))
 }
 
-/// Adds the missing keys to the machine of a file of an earlier version.
+/// Adds the missing keys to a file of an earlier version.
 pub(crate) fn complete(table: &mut Table) {
     for ([section, key], value) in IMPLIED {
         if let Value::Table(section) = table.entry(section).or_insert_with(|| Value::Table(Table::new())) {

@@ -1,9 +1,10 @@
-//! A mistake in a key, before it is known which file or option set the key.
+// SPDX-License-Identifier: Apache-2.0
+//! An invalid key, before its file or option is determined.
 
-/// A key, and what is wrong with it.
+/// A key and the description of its error.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Dotted.
+    /// Dotted key.
     pub key: String,
     pub what: String,
 }

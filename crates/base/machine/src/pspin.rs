@@ -1,11 +1,13 @@
-//! The parameters of the PsPIN unit: one structure for each table below `[accelerator]`.
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of the PsPIN unit: one structure for each table below `[accelerator]`.
 //!
-//! "§" is a section of the PsPIN paper. All cycles are those of `hpu.clock_ghz`, which clocks the whole unit.
+//! "§" is a section of the PsPIN paper. All cycles are cycles of `hpu.clock_ghz`, which clocks the whole unit.
 
 use abi::pspin::map;
 use sim::TimePerByte;
 
-/// The PsPIN unit (§III): clusters of HPUs, the packet scheduler that feeds them, and the memories and interconnects between.
+/// The PsPIN unit (§III): clusters of HPUs, the packet scheduler that feeds them, and the memories and interconnects
+/// between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pspin {
     /// `[accelerator]`
@@ -46,27 +48,27 @@ pub struct Pspin {
     pub limits: Limits,
 }
 
-/// `[accelerator]`: how many units there are, and what is common to all.
+/// `[accelerator]`: number of units, and common parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Units {
     /// `clusters`: number of clusters.
     pub clusters: u32,
     /// `hpus_per_cluster`: number of HPUs of a cluster.
     pub hpus: u32,
-    /// `stack_bytes`: stack of an HPU.
+    /// `stack_bytes`: stack of each HPU.
     pub stack: u32,
-    /// `overload`: what happens to a packet for which the packet buffer or the message queues have no room.
+    /// `overload`: handling of a packet that does not fit into the packet buffer or the message queues.
     pub overload: Overload,
-    /// `default_watchdog_cycles`: cycles after which a handler is killed, unless its execution context says otherwise
+    /// `default_watchdog_cycles`: cycles after which a handler is killed, unless its execution context overrides them
     /// (§III-B3).
     pub watchdog_cycles: u64,
-    /// `max_initial_state_bytes`: maximum number of bytes of an entry's initial state (sPIN App. B.2.1).
+    /// `max_initial_state_bytes`: maximum size of an entry's initial state (sPIN App. B.2.1).
     pub max_initial_state: u32,
-    /// `max_user_hdr_bytes`: maximum number of bytes of a user header (sPIN App. B.2.1).
+    /// `max_user_hdr_bytes`: maximum size of a user header (sPIN App. B.2.1).
     pub max_user_hdr: u32,
 }
 
-/// What the inbound engine does with a packet for which there is no room (§III-A).
+/// Handling of a packet without buffer space in the inbound engine (§III-A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overload {
     /// "block": the sender waits (back-pressure).
@@ -80,88 +82,88 @@ pub enum Overload {
 /// `[accelerator.mpq]`: the engine of the message processing queues (§III-B1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mpq {
-    /// `queues`: number of queues, and so of messages that are processed at once.
+    /// `queues`: number of queues, and thus of messages in processing.
     pub queues: u32,
-    /// `shared_cells`: number of requests that can wait in all queues together, beyond those in the queues' own cells.
+    /// `shared_cells`: number of cells that all queues share, in addition to their private cells.
     pub shared_cells: u32,
-    /// `cells_per_queue`: number of cells that belong to one queue alone.
+    /// `cells_per_queue`: number of private cells of a queue.
     pub cells_per_queue: u32,
-    /// `select_cycles`: cycles from the request of a packet until its task is offered to the dispatcher.
+    /// `select_cycles`: cycles from a packet's request until the dispatcher is offered its task.
     pub select_cycles: u32,
-    /// `idle_cycles`: cycles without a packet after which a message is given up, unless its execution context says
-    /// otherwise (§III-B3).
+    /// `idle_cycles`: cycles without a packet after which a message times out, unless its execution context overrides
+    /// them (§III-B3).
     pub idle_cycles: u64,
-    /// `lru`: how the queue that may have been idle for longest is found.
+    /// `lru`: search for the queue that is idle the longest.
     pub lru: Lru,
 }
 
-/// How the candidate for an idle message queue is found (§III-B3).
+/// Search for the least recently used message queue (§III-B3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lru {
-    /// "tree": a binary tree of bits that point away from the queues that were used last (pseudo-LRU).
+    /// "tree": a binary tree of bits that point away from the most recently used queues (pseudo-LRU).
     Tree,
-    /// "exact": the queue that has received no packet for longest.
+    /// "exact": the queue whose last packet is the oldest.
     Exact,
 }
 
 /// `[accelerator.dispatch]`: the task dispatcher (§III-B1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispatch {
-    /// `cycles`: cycles from the message queues to the scheduler of a cluster.
+    /// `cycles`: latency from the message queues to a cluster's scheduler.
     pub cycles: u32,
-    /// `policy`: how the cluster of a task is chosen.
+    /// `policy`: choice of a task's cluster.
     pub policy: DispatchPolicy,
 }
 
-/// How the dispatcher chooses the cluster of a task.
+/// Choice of a task's cluster by the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DispatchPolicy {
-    /// "home": the message's home cluster (message number modulo clusters); if that has no room, the least loaded one.
+    /// "home": the message's home cluster (message number modulo clusters); if it is full, the least loaded one.
     Home,
     /// "least-loaded": the least loaded cluster.
     LeastLoaded,
-    /// "pinned": only the cluster that the execution context names, or else the home cluster.
+    /// "pinned": only the cluster that the execution context names; by default the home cluster.
     Pinned,
 }
 
 /// `[accelerator.cluster]`: a processing cluster, its scheduler and its HPU drivers (§III-B2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
-    /// `tasks`: number of tasks that a cluster holds, waiting or running.
+    /// `tasks`: maximum number of tasks in a cluster, waiting or running.
     pub tasks: u32,
     /// `packet_buffer_bytes`: the part of L1 that holds packets.
     pub packet_buffer: u32,
-    /// `runtime_bytes`: the part of L1 that holds stacks and data of the runtime; what remains are scratchpads.
+    /// `runtime_bytes`: the part of L1 that holds stacks and data of the runtime; the rest is scratchpads.
     pub runtime: u32,
-    /// `slot_bytes`: the unit in which the packet buffer is allocated.
+    /// `slot_bytes`: allocation unit of the packet buffer.
     pub slot: u32,
-    /// `assign_cycles`: cycles from a packet in L1 to the driver of an idle HPU.
+    /// `assign_cycles`: cycles from the arrival of a packet in L1 to the driver of an idle HPU.
     pub assign_cycles: u32,
-    /// `driver_cycles`: cycles until the load returns with which the HPU waits for a task.
+    /// `driver_cycles`: cycles until the load with which the HPU waits for a task returns.
     pub driver_cycles: u32,
     /// `feedback_cycles`: cycles from the doorbell of an HPU to the NIC.
     pub feedback_cycles: u32,
-    /// `trap_cycles`: cycles that an HPU needs after a fault, or after the watchdog, until it can take its next task;
-    /// at least 16, which the reset of a core takes.
+    /// `trap_cycles`: cycles from a fault or a watchdog kill until the HPU can take its next task; at least 16, the
+    /// reset time of a core.
     pub trap_cycles: u32,
-    /// `commands_in_flight`: maximum number of commands in flight of one HPU.
+    /// `commands_in_flight`: maximum number of outstanding commands of one HPU.
     pub commands_in_flight: u32,
-    /// `buffered_completions`: number of tasks of an HPU that are done but not yet reported while the next one runs.
+    /// `buffered_completions`: maximum number of finished but unreported tasks of an HPU while the next one runs.
     pub buffered_completions: u32,
 }
 
 /// `[accelerator.l1]`: the tightly coupled memory of a cluster (§III-B2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct L1 {
-    /// `bytes`: its size.
+    /// `bytes`: size.
     pub bytes: u32,
-    /// `banks`: number of banks, which are interleaved by words.
+    /// `banks`: number of word-interleaved banks.
     pub banks: u32,
     /// `bank_bits`: width of a bank.
     pub bank_bits: u32,
-    /// `load_cycles`: cycles of a load that is granted at once.
+    /// `load_cycles`: latency of a load without contention.
     pub load_cycles: u32,
-    /// `dma_wins`: whether a DMA access wins against the HPUs when they want the same bank; otherwise they take turns.
+    /// `dma_wins`: true if a DMA access has priority over the HPUs in a bank conflict; otherwise they alternate.
     pub dma_wins: bool,
     /// `atomic_bank_cycles`: cycles for which an atomic operation occupies its bank.
     pub atomic_bank_cycles: u32,
@@ -170,42 +172,42 @@ pub struct L1 {
 /// `[accelerator.l2_packet]`: the L2 packet buffer (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct L2Packet {
-    /// `bytes`: its size.
+    /// `bytes`: size.
     pub bytes: u32,
-    /// `banks`: number of banks, which are interleaved by words.
+    /// `banks`: number of word-interleaved banks.
     pub banks: u32,
     /// `bank_bits`: width of a bank.
     pub bank_bits: u32,
-    /// `ports`: 2 when the NIC and the clusters have a port each, 1 when they share it.
+    /// `ports`: 2 if the NIC and the clusters have separate ports, 1 if they share one.
     pub ports: u32,
 }
 
 /// `[accelerator.l2_handler]`: the L2 handler memory (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct L2Handler {
-    /// `bytes`: its size.
+    /// `bytes`: size.
     pub bytes: u32,
-    /// `banks`: number of banks, which are interleaved by words.
+    /// `banks`: number of word-interleaved banks.
     pub banks: u32,
     /// `bank_bits`: width of a bank.
     pub bank_bits: u32,
-    /// `ports`: 2 when the NIC and the clusters have a port each, 1 when they share it.
+    /// `ports`: 2 if the NIC and the clusters have separate ports, 1 if they share one.
     pub ports: u32,
 }
 
 /// `[accelerator.program]`: the program memory (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramMemory {
-    /// `bytes`: its size.
+    /// `bytes`: size.
     pub bytes: u32,
-    /// `port_bits`: width of its only port.
+    /// `port_bits`: width of the only port.
     pub port_bits: u32,
 }
 
 /// `[accelerator.icache]`: the instruction cache that the HPUs of a cluster share (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Icache {
-    /// `bytes`: its size.
+    /// `bytes`: size.
     pub bytes: u32,
     /// `ways`: associativity.
     pub ways: u32,
@@ -213,24 +215,24 @@ pub struct Icache {
     pub ports: u32,
     /// `line_bytes`: size of a line.
     pub line: u32,
-    /// `miss_cycles`: cycles of a miss when the program memory is idle.
+    /// `miss_cycles`: latency of a miss when the program memory is idle.
     pub miss_cycles: u32,
 }
 
 /// `[accelerator.dma]`: the DMA engine of a cluster and the DMA interconnect (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterDma {
-    /// `width_bits`: width of both; a beat is a word of this width.
+    /// `width_bits`: width of both, in bits; a beat is one word of this width.
     pub width_bits: u32,
-    /// `latency_cycles`: cycles of a transfer beyond one for each beat.
+    /// `latency_cycles`: cycles of a transfer in addition to one for each beat.
     pub latency_cycles: u32,
-    /// `least_beats`: number of beats that the latency of a shorter transfer counts.
+    /// `least_beats`: minimum number of beats in the latency of a transfer.
     pub least_beats: u32,
-    /// `queue`: number of transfers that wait in the engine.
+    /// `queue`: maximum number of transfers that wait in the engine.
     pub queue: u32,
 }
 
-/// `[accelerator.pe]`: the interconnect by which HPUs reach remote L1 and L2 memories (§III-C).
+/// `[accelerator.pe]`: the interconnect from HPUs to remote L1 and L2 memories (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pe {
     /// `width_bits`: width of a cluster's port.
@@ -239,14 +241,14 @@ pub struct Pe {
     pub remote_l1_cycles: u32,
     /// `l2_cycles`: cycles of a load or store in an L2 memory.
     pub l2_cycles: u32,
-    /// `in_flight`: maximum number of accesses in flight of a cluster.
+    /// `in_flight`: maximum number of outstanding accesses of a cluster.
     pub in_flight: u32,
 }
 
 /// `[accelerator.nhi]`: the NIC–host interconnect (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nhi {
-    /// `width_bits`: its width, in each direction.
+    /// `width_bits`: width in each direction.
     pub width_bits: u32,
 }
 
@@ -255,56 +257,57 @@ pub struct Nhi {
 pub struct Commands {
     /// `path_cycles`: cycles from the HPU to the engine that executes the command.
     pub path_cycles: u32,
-    /// `read_cycles`: cycles until the first beat of the data has been read.
+    /// `read_cycles`: cycles until the first beat of the data is read.
     pub read_cycles: u32,
     /// `response_cycles`: cycles of the response back to the HPU.
     pub response_cycles: u32,
     /// `in_flight_per_target`: maximum number of commands that wait in each of the three engines.
     pub in_flight_per_target: u32,
-    /// `issue_cycles`: cycles in which an HPU issues a command of sPIN's own interface, which has no code for it.
+    /// `issue_cycles`: cycles for which an HPU issues a command of sPIN's own interface, which executes no instructions
+    /// for it.
     pub issue_cycles: u32,
-    /// `host_direct_bytes`: immediate data of a host-direct command.
+    /// `host_direct_bytes`: maximum immediate data of a host-direct command.
     pub host_direct_bytes: u32,
 }
 
 /// `[accelerator.inbound]`: the NIC's inbound engine (§III-A).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inbound {
-    /// `write_cycles`: cycles from the first byte of a packet to its request, beyond one for each beat.
+    /// `write_cycles`: cycles from the first byte of a packet to its request, in addition to one for each beat.
     pub write_cycles: u32,
-    /// `G_ps_per_byte`: inverse rate; 0 is no limit.
+    /// `G_ps_per_byte`: inverse rate; 0 for no limit.
     pub gap_per_byte: TimePerByte,
-    /// `reorder_packets`: number of packets that wait for the header packet of their message (§III-D2).
+    /// `reorder_packets`: maximum number of packets that wait for the header packet of their message (§III-D2).
     pub reorder_packets: u32,
-    /// `message_ids`: number of message numbers that requests can have.
+    /// `message_ids`: number of distinct message numbers in requests.
     pub message_ids: u32,
 }
 
 /// `[accelerator.outbound]`: the NIC's outbound engine (§III-A).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outbound {
-    /// `G_ps_per_byte`: inverse rate; 0 is no limit.
+    /// `G_ps_per_byte`: inverse rate; 0 for no limit.
     pub gap_per_byte: TimePerByte,
-    /// `queue`: number of commands that wait in it.
+    /// `queue`: maximum number of waiting commands.
     pub queue: u32,
-    /// `l1_gap_cycles`: cycles between a packet that it reads from L1 and one in another memory.
+    /// `l1_gap_cycles`: cycles between a packet read from L1 and a packet read from another memory.
     pub l1_gap_cycles: u32,
-    /// `l2_gap_cycles`: cycles between a packet that it reads from L2 and one in another memory.
+    /// `l2_gap_cycles`: cycles between a packet read from L2 and a packet read from another memory.
     pub l2_gap_cycles: u32,
 }
 
 /// `[accelerator.off_cluster]`: the off-cluster DMA engine (§III-C).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OffCluster {
-    /// `start_cycles`: cycles that a copy to the host waits in it.
+    /// `start_cycles`: start-up delay of a copy to the host.
     pub start_cycles: u32,
     /// `l1_gap_cycles`: cycles between a copy from L1 to the host and the next one.
     pub l1_gap_cycles: u32,
     /// `l2_gap_cycles`: cycles between a copy from L2 to the host and the next one.
     pub l2_gap_cycles: u32,
-    /// `write_credit_cycles`: cycles from the end of a copy to the host until its credit is there again.
+    /// `write_credit_cycles`: cycles from the end of a copy to the host until its credit returns.
     pub write_credit_cycles: u32,
-    /// `read_credit_cycles`: the same for a copy from the host.
+    /// `read_credit_cycles`: cycles from the end of a copy from the host until its credit returns.
     pub read_credit_cycles: u32,
 }
 
@@ -315,42 +318,42 @@ pub struct HostPort {
     pub write_cycles: u32,
     /// `read_cycles`: cycles until the first beat of a read arrives.
     pub read_cycles: u32,
-    /// `G_ps_per_byte`: inverse rate; 0 is no limit.
+    /// `G_ps_per_byte`: inverse rate; 0 for no limit.
     pub gap_per_byte: TimePerByte,
-    /// `read_G_ps_per_byte`: inverse rate of data from the host, if it is slower than the path; 0 is no limit.
+    /// `read_G_ps_per_byte`: inverse rate of data from the host, if slower than the path; 0 for no limit.
     pub read_gap_per_byte: TimePerByte,
-    /// `iommu_cycles`: cycles of the translation of an address.
+    /// `iommu_cycles`: cycles of an address translation.
     pub iommu_cycles: u32,
 }
 
 /// `[accelerator.limits]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// `max_packet_bytes`: the longest packet.
+    /// `max_packet_bytes`: maximum size of a packet.
     pub max_packet: u32,
-    /// `contexts`: number of execution contexts that the unit holds.
+    /// `contexts`: number of execution contexts of the unit.
     pub contexts: u32,
 }
 
 impl Pspin {
-    /// Addresses of a cluster's L1: those of cluster `i` start at `L1_START + i * L1_SPAN`.
+    /// Stride of the clusters' L1 memories: the L1 of cluster `i` starts at `L1_START + i * L1_SPAN`.
     pub const L1_SPAN: u32 = map::L1_SPAN;
     /// Address of the L1 of cluster 0.
     pub const L1_START: u32 = map::L1;
-    /// The maximum number of clusters: their L1 memories end before the peripherals.
+    /// Maximum number of clusters: their L1 memories end before the peripherals.
     pub const MAX_CLUSTERS: u32 = (map::L1_END - map::L1) / map::L1_SPAN;
 
-    /// Number of HPUs of all clusters.
+    /// Returns the number of HPUs of all clusters.
     pub fn hpus(&self) -> u32 {
         self.units.clusters * self.units.hpus
     }
 
-    /// Bytes of a cluster's L1 that are left for scratchpads.
+    /// Returns the bytes of a cluster's L1 that remain for scratchpads.
     pub fn scratchpad(&self) -> u32 {
         self.l1.bytes - self.cluster.runtime - self.cluster.packet_buffer
     }
 
-    /// Number of requests that can wait in the message queues.
+    /// Returns the number of requests that can wait in the message queues.
     pub fn cells(&self) -> u32 {
         self.mpq.shared_cells + self.mpq.queues * self.mpq.cells_per_queue
     }

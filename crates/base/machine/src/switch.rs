@@ -1,4 +1,5 @@
-//! The machine as the accelerators of switches have it.
+// SPDX-License-Identifier: Apache-2.0
+//! The machine of a switch's accelerator.
 
 use sim::Time;
 
@@ -6,7 +7,7 @@ use crate::Machine;
 use crate::accelerator::Accelerator;
 
 impl Machine {
-    /// The machine as the accelerator of a switch has it: with its own number of HPUs and bandwidth.
+    /// Returns the machine of a switch's accelerator, with its own number of HPUs and bandwidth.
     pub fn of_switch(&self) -> Machine {
         let mut machine = self.clone();
         let cards = &self.network.switch_cards;

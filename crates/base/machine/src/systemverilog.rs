@@ -1,4 +1,5 @@
-//! A machine's unit as a package of SystemVerilog: each key of `[accelerator]` is a constant.
+// SPDX-License-Identifier: Apache-2.0
+//! Generates a SystemVerilog package of a machine's unit: each key of `[accelerator]` is a constant.
 
 use abi::pspin::camel;
 
@@ -6,10 +7,10 @@ use crate::accelerator::Accelerator;
 use crate::keys::Row;
 use crate::{Machine, Pspin};
 
-/// Rates of links, which are those of what surrounds the unit.
+/// Unit of link rates. They belong to the unit's environment, so they get no constant.
 const RATE: &str = "ps/B";
 
-/// What follows from the keys, in terms of their constants.
+/// Constants derived from those of the keys.
 const DERIVED: &str = r#"
   // What follows from them.
   localparam int unsigned Hpus              = Clusters * HpusPerCluster;
@@ -43,7 +44,7 @@ const DERIVED: &str = r#"
 "#;
 
 impl Pspin {
-    /// The package `pspin_cfg_pkg` of a machine with this unit.
+    /// Returns the package `pspin_cfg_pkg` of this unit in machine `machine`.
     pub(crate) fn systemverilog(&self, machine: &str) -> String {
         let mut rows = Vec::new();
         self.describe(&mut rows);
@@ -59,7 +60,7 @@ impl Pspin {
     }
 }
 
-/// The declaration of a constant; `kind` is the name of its type if it is one of `names`.
+/// Returns the declaration of a constant; `kind` names its type if the value is one of `names`.
 fn constant(name: &str, kind: &str, value: &str, names: &[&str]) -> String {
     let number = value.parse::<u64>().ok();
     match (names, number) {
@@ -83,8 +84,8 @@ fn constant(name: &str, kind: &str, value: &str, names: &[&str]) -> String {
 }
 
 impl Machine {
-    /// The packages of SystemVerilog for the hardware of this machine, by file name: its keys, and what software knows of the
-    /// unit. `None` for a machine without the PsPIN unit.
+    /// Returns the SystemVerilog packages for the hardware of this machine, by file name: its keys, and the
+    /// software-visible constants. `None` for a machine without the PsPIN unit.
     pub fn systemverilog(&self) -> Option<[(&'static str, String); 2]> {
         let Accelerator::Pspin(unit) = &self.accelerator else { return None };
         let keys = unit.systemverilog(&self.name);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts TOML values to parameters and back.
 
 use sim::{Clock, Time, TimePerByte};
@@ -10,13 +11,13 @@ use crate::nic::{MatchOverlaps, NicKind};
 use crate::pspin::{DispatchPolicy, Lru, Overload};
 use crate::transport::{Flow, RateControl};
 
-/// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
+/// A parameter type. Errors describe the value; the caller adds the location.
 pub(crate) trait Parameter: Sized {
-    /// The names that the value can have; empty for numbers and free text.
+    /// Names of the possible values; empty for numbers and free text.
     const NAMES: &[&str] = &[];
 
     fn read(value: &Value) -> Result<Self, String>;
-    /// The text of the value in a machine file, without quotes.
+    /// Returns the text of the value in a machine file, without quotes.
     fn show(&self) -> String;
 }
 
@@ -101,7 +102,7 @@ impl Parameter for Clock {
 macro_rules! choice {
     ($type:ident { $($name:literal => $variant:ident),+ }) => {
         impl $type {
-            /// The name that machine files have for it.
+            /// Returns the name in machine files.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),+ }
             }
@@ -147,10 +148,11 @@ impl Topology {
         ("torus", Topology::Torus),
     ];
 
-    /// The topology that machine files call `name`: one of the names above or, with a `/` or a `.`, the path of a file.
+    /// Returns the topology that machine files call `name`: one of the names above or, with a `/` or a `.`, the path of
+    /// a file.
     ///
     /// # Errors
-    /// When there is no topology of this name; the message lists the existing ones.
+    /// If no topology has this name; the message lists the existing ones.
     pub fn named(name: &str) -> Result<Topology, String> {
         match Topology::NAMES.into_iter().find(|(known, _)| *known == name) {
             Some((_, topology)) => Ok(topology),
@@ -162,7 +164,7 @@ impl Topology {
         }
     }
 
-    /// The name that machine files have for it.
+    /// Returns the name in machine files.
     pub fn name(&self) -> &str {
         match self {
             Topology::File(path) => path,
@@ -231,9 +233,9 @@ fn article(noun: &str) -> &'static str {
     if noun.starts_with(['a', 'i']) { "an" } else { "a" }
 }
 
-/// The number times `10^digits`, exactly.
+/// Returns the number times `10^digits`, exactly.
 fn scaled(value: &Value, digits: usize, finest: &str) -> Result<u64, String> {
-    // The shortest decimal that gives the same float is the number that was written.
+    // The shortest decimal that parses to the same float is the number in the file.
     let text = match value {
         Value::Integer(number) => number.to_string(),
         Value::Float(number) if number.is_finite() => (number + 0.0).to_string(), // -0 is 0
@@ -250,7 +252,7 @@ fn scaled(value: &Value, digits: usize, finest: &str) -> Result<u64, String> {
     format!("{whole}{fraction:0<digits$}").parse().map_err(|_| format!("{text} is too large"))
 }
 
-/// `value / 10^digits` without trailing zeros.
+/// Formats `value / 10^digits` without trailing zeros.
 fn decimal(value: u64, digits: u32) -> String {
     let unit = 10u64.pow(digits);
     let text = format!("{}.{:0width$}", value / unit, value % unit, width = digits as usize);

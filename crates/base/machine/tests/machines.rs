@@ -1,4 +1,5 @@
-//! Tests the machines of the repository, value by value, and the messages about wrong ones.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the machines of the repository, value by value, and the messages about invalid ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ fn load(name: &str, overrides: &[&str]) -> Result<Machine, MachineError> {
     Machine::load(name, &[folder()], &overrides)
 }
 
-/// The error for sc17-int after one textual change.
+/// Returns the error for sc17-int after one textual change.
 fn error_of(from: &str, to: &str) -> String {
     let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
     assert!(text.contains(from), "{from}");
@@ -128,7 +129,7 @@ fn sc17_dis_differs_in_dma_only() {
     assert_eq!(Machine::load(path.to_str().unwrap(), &[], &[]).unwrap(), expected);
 }
 
-/// The rules of the authors' simulator; everything else is sc17.
+/// The machine has the rules of the authors' simulator; all other values are sc17's.
 #[test]
 fn loggopsim2_differs_in_rules_only() {
     for card in ["int", "dis"] {
@@ -157,8 +158,8 @@ fn overrides_come_on_top() {
     assert_eq!(load("sc17-int", &["accelerator.hpus=2", "accelerator.hpus=3"]).unwrap().accelerator.hpus(), 3);
 }
 
-/// `sc17-int` as it was before accelerators and network models had tables of their own, rules had keys, and assumptions were
-/// data.
+/// Returns `sc17-int` in an earlier format: without tables for accelerators and network models, without keys for rules,
+/// and with assumptions in comments.
 fn of_an_earlier_version() -> String {
     let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
     let later = [
@@ -193,7 +194,7 @@ fn keys_of_a_fabric_that_is_not_used_are_named_with_their_place() {
     let both = "--set network.fabric.flow=drop, --set network.fabric.seed=3";
     assert_eq!(unused(&["network.fabric.seed=3", "network.fabric.flow=drop"]), note(both));
 
-    // In a file, only keys that come after the model of its base are named.
+    // In a file, only keys set after the model of its base are named.
     let based = |text: &str| {
         let origin = folder().join("mine.toml").display().to_string();
         let machine = Machine::parse(&origin, &format!("base = \"sc17-int\"\n[network]\n{text}"), &[]).unwrap();
@@ -222,7 +223,7 @@ fn keys_of_earlier_versions_are_understood_with_one_notice_each_file() {
     assert_eq!((unit.hpus, unit.contexts, unit.put_blocks), (8, 16, false));
     let notice = "--set: hpu.count is now accelerator.hpus, hpu.put_blocks is now accelerator.put_blocks";
     assert_eq!(machine.notices, [notice]);
-    // An old name that comes later wins over the new one, and a new one over an old file.
+    // A later old name overrides the new one, and a new name overrides an old file.
     assert_eq!(load("sc17-int", &["accelerator.hpus=3", "hpu.count=2"]).unwrap().accelerator.hpus(), 2);
     let set = ["accelerator.hpus=3".to_owned()];
     assert_eq!(Machine::parse("old.toml", &of_an_earlier_version(), &set).unwrap().accelerator.hpus(), 3);
@@ -253,8 +254,8 @@ fn values_have_sources() {
     assert_eq!(Machine::names(&[folder()]), NAMES);
 }
 
-/// Each value either has a comment that names a section of a paper, a file of the authors' simulator, or the hardware that
-/// they published, or is an assumption; never both. Two machines have smaller units than any that was published.
+/// Each value has either a comment that names a section of a paper, a file of the authors' simulator, or the hardware
+/// that they published, or an assumption; never both. Two machines have smaller units than any published one.
 #[test]
 fn values_without_a_source_are_assumptions() {
     for name in Machine::names(&[folder()]) {
@@ -268,7 +269,7 @@ fn values_without_a_source_are_assumptions() {
             let published = load("pspin-400g", &[model]).unwrap().describe();
             for row @ (key, _, _) in &sourced.machine.describe() {
                 if *key == "network.reception" {
-                    continue; // as an option sets it here
+                    continue; // set by an option here
                 }
                 if is_small && !published.contains(row) {
                     continue;
@@ -281,7 +282,7 @@ fn values_without_a_source_are_assumptions() {
     }
 }
 
-/// A machine can have each value that an assumption calls plausible.
+/// A machine accepts every plausible value of an assumption.
 #[test]
 fn plausible_values_can_be_set() {
     for name in NAMES {
@@ -396,7 +397,7 @@ fn parameters_describe_themselves() {
     ] {
         assert!(rows.contains(&(key, value.to_owned(), unit)), "{key}");
     }
-    // The description is complete: written back as a file, it is the same machine.
+    // The description is complete: written back as a file, it gives the same machine.
     let quoted =
         |value: &str| if value.starts_with(char::is_alphabetic) { format!("{value:?}") } else { value.to_owned() };
     let overrides: Vec<String> = rows.iter().map(|(key, value, _)| format!("{key}={}", quoted(value))).collect();
@@ -602,7 +603,7 @@ fn contexts_follow_the_number_of_hpus_unless_they_are_set_with_it() {
     assert_eq!(of(&["accelerator.contexts=8"]), (4, 8));
     assert_eq!(error_of_set(&["accelerator.hpus=65"]), "--set accelerator.hpus=65: must be at most 64, is 65");
 
-    // A file that changes the number; options that come on top of one which has both.
+    // A file that changes the number, and options on top of a file that sets both.
     let origin = folder().join("mine.toml").display().to_string();
     let based = |keys: &str, set: &[&str]| {
         let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
@@ -677,8 +678,8 @@ fn extreme() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With any parameters, either a machine is refused with the name of a key, or everything that is computed from it
-    /// is within its bounds. Overflow checks are on in builds without optimisation.
+    /// With any parameters, either the machine is refused with the name of a key, or all derived values are within
+    /// their bounds. Overflow checks are on in unoptimised builds.
     #[test]
     fn extreme_parameters_are_refused_or_computed_with(
         changes in prop::collection::vec((0_usize..64, extreme()), 1..4),
@@ -698,7 +699,7 @@ proptest! {
                 let slots = unit.slots(network.mtu);
                 prop_assert!(slots >= 1 && u64::from(slots) * u64::from(Sc17::slot_bytes(network.mtu)) < 1 << 32);
                 prop_assert!(unit.contexts * abi::device::map::CONTEXT_STRIDE < 1 << 24);
-                // The longest block of an HPU, and the longest handler.
+                // Longest block of an HPU, and longest handler.
                 prop_assert!(i32::try_from(64 * (unit.scratchpad_cycles + 100)).is_ok());
                 prop_assert!(hpu.clock.time(unit.watchdog_cycles + 512) < sim::Time::from_ns(1 << 51));
                 prop_assert!(hpu.clock.time(1) > sim::Time::ZERO);
@@ -734,7 +735,7 @@ fn switches_with_handlers_need_what_runs_them() {
     let shown: Vec<_> = machine.describe().into_iter().filter(|(key, ..)| key.starts_with("network.switch.")).collect();
     assert_eq!(shown[0], ("network.switch.handlers", "switch 0 of level 2; switch * of level 1".to_owned(), ""));
     assert_eq!(shown[1..], [("network.switch.hpus", "16".into(), ""), ("network.switch.speedup", "4".into(), "")]);
-    // Four links of 20 ps/B; 16 HPUs instead of 4; and as many contexts.
+    // Four links of 20 ps/B, 16 HPUs instead of 4, and as many contexts.
     let of_switch = machine.of_switch();
     assert_eq!(of_switch.network.gap_per_byte.as_fs_per_byte(), 5_000);
     assert_eq!(of_switch.network.gap.as_ps(), 6_700 / 4);

@@ -1,4 +1,5 @@
-//! Tests the PsPIN machines: values against the paper and the published design, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the PsPIN machines: values against the paper and the published design, and invalid values.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ fn rows(name: &str) -> Vec<(&'static str, String)> {
     load(name, &[]).unwrap().describe().into_iter().map(|(key, value, _)| (key, value)).collect()
 }
 
-/// The keys in which a machine differs from pspin-400g, with its values.
+/// Returns the keys in which a machine differs from pspin-400g, and its values.
 fn differences(name: &str) -> Vec<(&'static str, String)> {
     let base = rows("pspin-400g");
     rows(name).into_iter().filter(|row| !base.contains(row)).collect()
@@ -56,7 +57,7 @@ fn pspin_400g_is_the_paper() {
     let bytes_per_second: f64 = 32e9 * 16.0 * 128.0 / 130.0 / 8.0;
     assert_eq!((1e15 / bytes_per_second / 10.0).round() as u64 * 10, unit.host.gap_per_byte.as_fs_per_byte());
     assert!(unit.inbound.gap_per_byte.as_fs_per_byte() == 0 && unit.outbound.gap_per_byte.as_fs_per_byte() == 0);
-    // The limits that Portals programs see.
+    // Limits that Portals programs see.
     let accelerator = &machine.accelerator;
     assert_eq!((accelerator.hpus(), accelerator.program(), accelerator.data()), (32, 32 << 10, 4 << 20));
     assert_eq!((accelerator.packet_buffer(), accelerator.watchdog_cycles()), (4 << 20, 1_000_000));
@@ -205,7 +206,7 @@ fn the_hardware_has_every_key() {
     ] {
         assert!(tiny.lines().any(|found| found == line), "{line}");
     }
-    // The rates of links are the only keys that it has no constant for.
+    // Only the rates of links have no constant.
     let machine = load("pspin-tiny", &[]).unwrap();
     let rows =
         machine.describe().into_iter().filter(|row| row.0.starts_with("accelerator.") && row.0 != "accelerator.kind");
@@ -227,7 +228,7 @@ fn extreme() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is set, either a key is named, or what is computed from the machine is within its bounds.
+    /// With any values, either the error names a key, or all derived values are within their bounds.
     #[test]
     fn extreme_parameters_are_refused_or_computed_with(
         changes in prop::collection::vec((0_usize..200, extreme()), 1..4),

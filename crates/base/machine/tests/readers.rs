@@ -1,4 +1,5 @@
-//! Tests that every parameter of a machine is used: code other than that which loads it reads it.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that every machine parameter is used: code outside the loader reads it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use machine::Machine;
 
-/// Each key, and an expression that reads it.
+/// Each key and an expression that reads it.
 const READERS: [(&str, &str); 76] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
@@ -86,7 +87,7 @@ const READERS: [(&str, &str); 76] = [
     ("accelerator.put_blocks", ".put_blocks"),
 ];
 
-/// The code below a folder, without comments and without what loads machines.
+/// Collects the code below a folder, without comments and without the loader.
 fn code(folder: &Path, all: &mut String) {
     const LOADING: [&str; 4] = ["check.rs", "keys.rs", "load.rs", "value.rs"];
     for entry in fs::read_dir(folder).unwrap() {
@@ -112,7 +113,7 @@ fn every_parameter_is_read() {
     let pfc = ["network.fabric.flow=pfc", "network.fabric.pfc.pause_bytes=9", "network.fabric.pfc.resume_bytes=8"];
     let transport = ["network.fabric.ack_bytes=64", "network.fabric.rate_control=dcqcn"];
     let usual = [&["network.model=fabric", "network.fabric.taper=1"], &switch[..], &transport].concat();
-    // Keys of trimming and of pauses are shown with their flow control.
+    // Keys of trimming and pauses are shown only with their flow control.
     let mut shown = BTreeSet::new();
     for more in [&pfc[..], &["network.fabric.flow=trim"]] {
         let set: Vec<String> = usual.iter().chain(more).map(|&setting| setting.to_owned()).collect();
@@ -127,7 +128,7 @@ fn every_parameter_is_read() {
     assert_eq!(shown.len(), READERS.len(), "READERS has keys that machines do not have");
 }
 
-/// The keys of the PsPIN unit, and an expression that reads each.
+/// Keys of the PsPIN unit, and an expression that reads each.
 const PSPIN: [(&str, &str); 81] = [
     ("accelerator.clusters", "units.clusters"),
     ("accelerator.hpus_per_cluster", "units.hpus"),
@@ -212,8 +213,8 @@ const PSPIN: [(&str, &str); 81] = [
     ("accelerator.limits.contexts", "limits.contexts"),
 ];
 
-/// The key of the PsPIN unit that no code reads: the ports of the instruction cache, as there is one for each HPU (a notice tells of
-/// fewer).
+/// The only key of the PsPIN unit that no code reads: the simulated instruction cache has one port for each HPU (a
+/// notice reports fewer).
 const UNREAD: &str = "accelerator.icache.ports";
 
 #[test]

@@ -1,4 +1,6 @@
-//! The folder of what commands keep from one run to the next. They load and run what they find there, so it must be the user's own.
+// SPDX-License-Identifier: Apache-2.0
+//! The folder of data that commands keep between runs. Commands load and execute files from it, so only the user may
+//! write to it.
 
 use std::env;
 use std::fs::{self, DirBuilder, Metadata};
@@ -12,24 +14,24 @@ use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use thiserror::Error;
 
-/// The user who may change everything.
+/// User id of root, who may change everything.
 const ROOT: u32 = 0;
-/// The bits of a mode by which group and others may write.
+/// Mode bits that let group and others write.
 const OTHERS_WRITE: u32 = 0o022;
-/// The bit by which others may write to a folder.
+/// Mode bit that lets others write.
 const ALL_WRITE: u32 = 0o002;
-/// The bit by which only owners rename what is in a folder.
+/// Mode bit that lets only owners rename the entries of a folder.
 const STICKY: u32 = 0o1000;
 
-/// The folder of what commands keep.
+/// A cache folder.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
-    /// The owner of the checkout that has the cache: its programs are run in any case.
+    /// Owner of the checkout that contains the cache. They are trusted: their programs run in any case.
     owner: Option<u32>,
 }
 
-/// The error of a cache that cannot be used.
+/// Errors of an unusable cache.
 #[derive(Debug, Error)]
 pub enum CacheError {
     /// Another user owns it.
@@ -43,23 +45,24 @@ pub enum CacheError {
          (chmod go-w), or set SPIN_CACHE to another folder"
     )]
     Open(PathBuf, u32),
-    /// It cannot be made or written.
+    /// The folder cannot be created or written.
     #[error("{0}: {1}; set SPIN_CACHE to a folder that you may write")]
     File(PathBuf, io::Error),
 }
 
 impl Cache {
-    /// Finds the cache, which is the first of these:
+    /// Finds the cache: the first of these:
     ///
     /// - `$SPIN_CACHE`;
-    /// - `.cache/zig` of the checkout `home`, if it is one that the user may write;
+    /// - `.cache/zig` of the checkout `home`, if the user may write to it;
     /// - `spinkit/zig` in `$XDG_CACHE_HOME`, or in `$HOME/.cache`;
     /// - `spinkit-UID` in the folder for temporary files.
     ///
-    /// Variables that are empty count as unset, as do relative paths of all but the first (XDG Base Directory Specification 0.8).
+    /// Empty variables count as unset, as do relative paths of all but the first (XDG Base Directory Specification
+    /// 0.8).
     ///
     /// # Errors
-    /// [`CacheError`] when others could change what is in it.
+    /// [`CacheError`] if other users could change its contents.
     pub fn find(home: &Path) -> Result<Cache, CacheError> {
         let named = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(folder) = named("SPIN_CACHE") {
@@ -79,10 +82,10 @@ impl Cache {
         Cache::temporary(&whole("TMPDIR").unwrap_or_else(|| "/tmp".into()))
     }
 
-    /// Returns this cache, or one below `/tmp` if the path of this one has characters that mean something in a Makefile.
+    /// Returns this cache, or one below `/tmp` if this path has characters that are special in a Makefile.
     ///
     /// # Errors
-    /// [`CacheError`] when others could change what is in it.
+    /// [`CacheError`] if other users could change its contents.
     pub fn for_make(self) -> Result<Cache, CacheError> {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/._-+,@^".contains(byte);
         if self.root.as_os_str().as_bytes().iter().all(is_plain) {
@@ -92,34 +95,34 @@ impl Cache {
         }
     }
 
-    /// Returns the user's cache in a folder for the temporary files of all users.
+    /// Returns the user's cache in the shared folder for temporary files.
     fn temporary(folder: &Path) -> Result<Cache, CacheError> {
         let root = folder.join(format!("spinkit-{}", geteuid().as_raw()));
         match fs::symlink_metadata(&root) {
-            // Another user's link would name a folder that this user did not choose.
+            // Another user's link would lead to a folder that this user did not choose.
             Ok(there) if there.is_symlink() => Err(CacheError::Foreign(root, there.uid())),
             _ => Cache::at(&root),
         }
     }
 
-    /// Returns the cache in a folder, which need not be there.
+    /// Returns the cache in a folder, which need not exist.
     ///
     /// # Errors
-    /// [`CacheError`] when others could change what is in it.
+    /// [`CacheError`] if other users could change its contents.
     pub fn at(folder: &Path) -> Result<Cache, CacheError> {
         let root = absolute(folder).map_err(|error| CacheError::File(folder.to_owned(), error))?;
         Cache { root, owner: None }.checked()
     }
 
-    /// The folder, which need not be there.
+    /// Returns the folder, which need not exist.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Makes the folder with this relative path in the cache, unless it is there; the empty path is the cache itself.
+    /// Creates the folder with this relative path in the cache, unless it exists; the empty path is the cache itself.
     ///
     /// # Errors
-    /// [`CacheError`] when it cannot be made or written, or when others could change what is in it.
+    /// [`CacheError`] if it cannot be created or written, or if other users could change its contents.
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<PathBuf, CacheError> {
         let folder = path.as_ref().iter().fold(self.root.clone(), |folder, part| folder.join(part));
         let failed = |error| CacheError::File(folder.clone(), error);
@@ -138,7 +141,7 @@ impl Cache {
         Ok(self)
     }
 
-    /// Checks a folder, if it is there.
+    /// Checks a folder, if it exists.
     fn check(&self, folder: &Path) -> Result<(), CacheError> {
         let Some(there) = metadata(folder)? else { return Ok(()) };
         if there.uid() != geteuid().as_raw() && there.uid() != ROOT && Some(there.uid()) != self.owner {
@@ -150,7 +153,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Checks that nobody can put another folder in the place of the cache, or of one above it. In a checkout they could replace the
+    /// Checks that no other user can replace the cache, or a folder above it. In a checkout they could replace the
     /// programs as well.
     fn check_above(&self) -> Result<(), CacheError> {
         if self.owner.is_some() {
@@ -178,16 +181,16 @@ fn metadata(folder: &Path) -> Result<Option<Metadata>, CacheError> {
     }
 }
 
-/// Writes beside a file of the cache the sum by which [`is_whole`] knows it.
+/// Writes a checksum file beside a cache file, for [`is_whole`].
 ///
 /// # Errors
-/// The system's error when the file cannot be read, or its sum not be written.
+/// The system's error if the file cannot be read, or its checksum not be written.
 pub fn seal(file: &Path) -> io::Result<()> {
     let sum = sum(file)?;
     crate::write(&sum_file(file), |out| out.write_all(sum.as_bytes()))
 }
 
-/// Returns true if a file of the cache has the contents that were sealed. A machine that fails may leave it empty, or a part of it.
+/// Returns true if a cache file has its sealed contents. A machine crash may leave it empty or truncated.
 pub fn is_whole(file: &Path) -> bool {
     let sealed = fs::read_to_string(sum_file(file));
     sealed.is_ok_and(|sealed| sum(file).is_ok_and(|sum| sum == sealed))

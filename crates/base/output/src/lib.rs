@@ -1,17 +1,18 @@
-//! Output files of commands, the folder of what they keep ([`Cache`]), and folders for temporary files ([`Scratch`]). A file is written completely or not at all, and only regular
-//! files are replaced.
+// SPDX-License-Identifier: Apache-2.0
+//! Output files of commands, their [`Cache`] folder, and folders for temporary files ([`Scratch`]). A file is written
+//! completely or not at all, and only regular files are replaced.
 //!
-//! | the path names | what happens |
+//! | path | effect |
 //! | --- | --- |
-//! | nothing yet | the file gets its name when it is finished |
-//! | a regular file | the new file replaces it when it is finished, and keeps its permissions and owner |
-//! | a symbolic link to a regular file | the file behind the link is replaced, the link stays |
-//! | a pipe or a device | it is written in place |
-//! | `-`, or the file that is standard output or standard error | it is written in place, behind what is there |
-//! | a symbolic link to nothing, a folder | an error, as with `cp` |
+//! | does not exist | the file gets its name when it is finished |
+//! | a regular file | the finished file replaces it, and keeps its permissions and owner |
+//! | a symbolic link to a regular file | the target of the link is replaced, the link stays |
+//! | a pipe or a device | written in place |
+//! | `-`, or the file that is standard output or standard error | written in place, appended |
+//! | a dangling symbolic link, a folder | an error, as with `cp` |
 //!
-//! Until it is finished a file has no name (`O_TMPFILE`), so nothing stays behind when the process is killed. Where the
-//! file system has no such files, it has an unpredictable name in the same folder and is opened with `O_EXCL`.
+//! An unfinished file has no name (`O_TMPFILE`), so a killed process leaves nothing behind. On file systems without
+//! `O_TMPFILE`, it has an unpredictable name in the same folder and is opened with `O_EXCL`.
 
 mod cache;
 mod scratch;
@@ -29,25 +30,25 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// The permissions of a new file, from which the system removes those in the user's mask (umask).
+/// Permissions of a new file, before the system applies the umask.
 const FILE: u32 = 0o666;
-/// The permissions of a new program, before the same removal.
+/// Permissions of a new program, before the system applies the umask.
 const PROGRAM: u32 = 0o777;
-/// The size of the write buffer in bytes.
+/// Size of the write buffer, in bytes.
 const BUFFER: usize = 1 << 16;
 
-/// A file that is being written. If it is dropped before [`Output::finish`], the path keeps its former contents.
+/// An output file in progress. If it is dropped before [`Output::finish`], the path keeps its former contents.
 #[derive(Debug)]
 pub struct Output {
     file: BufWriter<Place>,
-    /// The path of the finished file, with symbolic links resolved.
+    /// Path of the finished file, with symbolic links resolved.
     target: PathBuf,
 }
 
-/// Where the bytes are written until the output is finished.
+/// Destination of the bytes until the output is finished.
 #[derive(Debug)]
 enum Place {
-    /// The file, pipe or device that the path names.
+    /// The file, pipe or device at the path, written in place.
     There(File),
     /// A file without a name.
     Unnamed(File),
@@ -56,10 +57,11 @@ enum Place {
 }
 
 impl Output {
-    /// Opens the file `path`, or standard output for `-`. It waits for the reader of a named pipe.
+    /// Opens the file `path`, or standard output for `-`. Blocks until a named pipe has a reader.
     ///
     /// # Errors
-    /// The system's error when the path cannot be written. Open outputs before long work, so that this shows early.
+    /// The system's error if the path cannot be written. Open outputs before long computations, so that this fails
+    /// early.
     pub fn create(path: &Path) -> io::Result<Output> {
         if path == Path::new("-") {
             return Ok(Output::there(File::from(io::stdout().as_fd().try_clone_to_owned()?)));
@@ -72,7 +74,7 @@ impl Output {
         if let Some(stream) = standard_stream(&there)? {
             return Ok(Output::there(stream));
         }
-        // Opening checks whether the user may write this file, and follows links.
+        // `open` checks that the user may write this file, and follows links.
         let file = OpenOptions::new().write(true).open(path)?;
         let there = file.metadata()?;
         if !there.is_file() {
@@ -90,7 +92,7 @@ impl Output {
     /// being executed.
     ///
     /// # Errors
-    /// The system's error when the path cannot be written.
+    /// The system's error if the path cannot be written.
     pub fn create_program(path: &Path) -> io::Result<Output> {
         match fs::symlink_metadata(path) {
             Ok(there) if there.is_file() => Output::hidden(path.canonicalize()?, PROGRAM, true),
@@ -99,7 +101,7 @@ impl Output {
                 let output = Output::create(path)?;
                 if let Some(file) = output.file.get_ref().replacement() {
                     let mode = file.metadata()?.permissions().mode();
-                    // Everybody who may read the program may execute it.
+                    // All users who may read the program may execute it.
                     file.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
                 }
                 Ok(output)
@@ -121,7 +123,7 @@ impl Output {
         Output::hidden(folder.canonicalize()?.join(name), mode, true)
     }
 
-    /// Makes a file that gets its name `target` when it is finished.
+    /// Creates a hidden file that gets its name `target` when it is finished.
     fn hidden(target: PathBuf, mode: u32, can_be_unnamed: bool) -> io::Result<Output> {
         let folder = target.parent().unwrap_or(Path::new("/"));
         let unnamed =
@@ -136,10 +138,10 @@ impl Output {
         Ok(Output { file: BufWriter::with_capacity(BUFFER, place), target })
     }
 
-    /// Writes the rest of the file and gives it its name.
+    /// Flushes the file and gives it its name.
     ///
     /// # Errors
-    /// The system's error when writing fails; there is then no new file.
+    /// The system's error if writing fails; the path then keeps its former contents.
     pub fn finish(self) -> io::Result<()> {
         match self.file.into_inner().map_err(|error| error.into_error())? {
             Place::There(_) => Ok(()),
@@ -193,7 +195,7 @@ impl Write for Place {
 /// Writes the file `path`, or standard output for `-`. A reader of standard output may stop early (`| head`).
 ///
 /// # Errors
-/// The error of `content`, or the system's error when the path cannot be written. The path then keeps its former
+/// The error of `content`, or the system's error if the path cannot be written. The path then keeps its former
 /// contents.
 pub fn write(path: &Path, content: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<()> {
     complete(Output::create(path)?, path, content)
@@ -202,7 +204,7 @@ pub fn write(path: &Path, content: impl FnOnce(&mut Output) -> io::Result<()>) -
 /// Writes a text to standard output, whose reader may stop early (`| head`).
 ///
 /// # Errors
-/// The system's error when it cannot be written.
+/// The system's error if standard output cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
@@ -210,7 +212,7 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes an output that [`Output::create`] has opened for `path`.
+/// Writes and finishes an output that [`Output::create`] opened for `path`.
 ///
 /// # Errors
 /// As for [`write()`].
@@ -225,13 +227,13 @@ pub fn complete(
     }
 }
 
-/// Whether the path names something other than a regular file, which must not be removed or replaced.
+/// Returns true if the path names something other than a regular file, which must not be removed or replaced.
 pub fn is_special(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|there| !there.is_file())
 }
 
-/// Returns standard output or standard error if this is their file, which would be overwritten from its start if it
-/// were opened again.
+/// Returns standard output or standard error if `there` is its file. Opening that file again would overwrite it from
+/// its start.
 fn standard_stream(there: &Metadata) -> io::Result<Option<File>> {
     for stream in [io::stdout().as_fd(), io::stderr().as_fd()] {
         let Ok(own) = stream.try_clone_to_owned().map(File::from) else { continue };
@@ -243,12 +245,12 @@ fn standard_stream(there: &Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Returns the path by which an open file can be reached.
+/// Returns a path to an open file.
 fn own_name(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Gives a name to a file that has none.
+/// Links an unnamed file to `path`.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     linkat(CWD, own_name(file), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
 }

@@ -1,4 +1,6 @@
-//! Folders for temporary files. A process that is killed cannot remove its own, so the next process that needs one of the kind does.
+// SPDX-License-Identifier: Apache-2.0
+//! Folders for temporary files. A killed process cannot remove its folder, so the next process with the same prefix
+//! does.
 
 use std::env;
 use std::fs::{self, File};
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tempfile::{Builder, TempDir};
 
-/// A folder for temporary files, which is removed with this value. It is locked as long as its process lives.
+/// A folder for temporary files, removed when this value is dropped and locked while its process lives.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
@@ -17,8 +19,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a folder in the system's folder for temporary files, and removes those of this user with the same prefix whose processes are
-    /// dead.
+    /// Creates a folder in the system's folder for temporary files. Removes this user's folders with the same prefix
+    /// whose processes are dead.
     ///
     /// # Errors
     /// The system's error.
@@ -31,7 +33,7 @@ impl Scratch {
         loop {
             let folder = Builder::new().prefix(prefix).tempdir_in(room)?;
             match locked(folder.path()) {
-                // Another process may have taken the folder for an abandoned one before it was locked.
+                // Another process may have removed the folder as abandoned before it was locked.
                 Ok(Some(lock)) if folder.path().exists() => return Ok(Scratch { folder, _lock: lock }),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -40,13 +42,13 @@ impl Scratch {
         }
     }
 
-    /// Returns its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Locks a folder; `None` if another process has locked it.
+/// Locks a folder. Returns `None` if another process holds the lock.
 fn locked(folder: &Path) -> io::Result<Option<File>> {
     let opened = open(folder, OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
@@ -56,7 +58,7 @@ fn locked(folder: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes the folders of dead processes. One that cannot be removed is left: it is in nobody's way.
+/// Removes the folders of dead processes. One that cannot be removed stays; it does no harm.
 fn remove_abandoned(room: &Path, prefix: &str) {
     let user = rustix::process::geteuid().as_raw();
     let is_ours = |path: &PathBuf| {
@@ -80,7 +82,7 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let killed = Scratch::within(room.path(), "kind-").unwrap();
         fs::write(killed.path().join("file"), "x").unwrap();
-        // As a kill does, this ends the lock but removes nothing.
+        // Like a kill, this releases the lock but removes nothing.
         let Scratch { folder, _lock } = killed;
         let abandoned = folder.keep();
         drop(_lock);

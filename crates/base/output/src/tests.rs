@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of output files and scratch folders.
+
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::thread;
 
@@ -23,7 +26,7 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     write(path, |out| out.write_all(text.as_bytes()))
 }
 
-/// The permissions of a file that is made by the system's own means.
+/// Returns the permissions of a file created directly through the system, with `mode`.
 fn usual(folder: &Path, mode: u32) -> u32 {
     let path = folder.join("usual");
     OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).unwrap();
@@ -56,7 +59,7 @@ fn an_unfinished_file_leaves_nothing_and_a_killed_process_does_not_either() {
     let mut output = Output::create(&path).unwrap();
     output.write_all(&[b'x'; 2 * BUFFER]).unwrap();
     if matches!(output.file.get_ref(), Place::Unnamed(_)) {
-        // What a process would leave that is killed now.
+        // Files that a process killed now would leave behind.
         assert_eq!(names(folder.path()), ["file"]);
     }
     drop(output);

@@ -1,4 +1,5 @@
-//! Files of packets: pcap (the format of libpcap) and pcapng (IETF draft "PCAP Next Generation"), also compressed by gzip.
+// SPDX-License-Identifier: Apache-2.0
+//! Capture files: pcap (the format of libpcap) and pcapng (IETF draft "PCAP Next Generation"), optionally gzipped.
 
 mod captured;
 mod link;
@@ -18,7 +19,7 @@ pub use self::write::{Format, Writer};
 /// Reads the packets of a file in either format.
 ///
 /// # Errors
-/// [`CaptureError`] when the file is damaged or incomplete, or has a packet that is.
+/// [`CaptureError`] if the file or a packet in it is damaged or incomplete.
 pub fn read(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
     if !file.starts_with(&[0x1f, 0x8b]) {
         return read_plain(file);

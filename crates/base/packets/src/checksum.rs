@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checksums of IPv4 (RFC 791), UDP (RFC 768) and TCP (RFC 9293).
 
 use etherparse::checksum::Sum16BitWords;
@@ -8,24 +9,25 @@ use crate::frame::{Frame, FrameError, Link};
 /// A checksum of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum {
-    /// Where it is in the packet.
+    /// Byte offset in the packet.
     pub offset: usize,
-    /// What the packet has.
+    /// Checksum in the packet.
     pub found: u16,
-    /// What it should have.
+    /// Correct checksum.
     pub expected: u16,
-    /// Whether it may be left out, as 0 (UDP over IPv4).
+    /// True if the checksum may be omitted, as 0 (UDP over IPv4).
     pub is_optional: bool,
 }
 
 impl Checksum {
-    /// Whether it is correct, or left out where it may.
+    /// Returns true if the checksum is correct, or legally omitted.
     pub fn is_good(&self) -> bool {
         self.found == self.expected || self.is_optional && self.found == 0
     }
 }
 
-/// The checksums of a packet, from the outermost header. A fragment has none of UDP or TCP that could be verified alone.
+/// Returns the checksums of a packet, from the outermost header. UDP and TCP checksums of fragments are left out, as a
+/// single fragment cannot verify them.
 pub fn checksums(frame: &Frame<'_>) -> Vec<Checksum> {
     let mut found = Vec::new();
     let (pseudo, is_ipv4) = match &frame.headers.net {
@@ -66,10 +68,10 @@ pub fn checksums(frame: &Frame<'_>) -> Vec<Checksum> {
     found
 }
 
-/// Writes the checksums of a packet that handlers have changed. One that was left out stays so.
+/// Recomputes the checksums of a packet that handlers modified. An omitted checksum stays omitted.
 ///
 /// # Errors
-/// [`FrameError`] when the headers of the packet cannot be read.
+/// [`FrameError`] if the headers of the packet cannot be parsed.
 pub fn renew(link: Link, bytes: &mut [u8]) -> Result<(), FrameError> {
     let found = checksums(&Frame::parse(link, bytes)?);
     for checksum in found {

@@ -1,4 +1,5 @@
-//! Fields of packets, by the names of Wireshark's display filters.
+// SPDX-License-Identifier: Apache-2.0
+//! Packet fields, with the names of Wireshark's display filters.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,9 +15,9 @@ pub enum Field {
     EthernetSource,
     /// `eth.dst`
     EthernetDestination,
-    /// `eth.type`: that of the payload, behind VLAN tags
+    /// `eth.type`: type of the payload, after VLAN tags
     EthernetType,
-    /// `vlan.id`: that of the outermost tag
+    /// `vlan.id`: id of the outermost tag
     Vlan,
     /// `ip.src`
     Ipv4Source,
@@ -26,7 +27,7 @@ pub enum Field {
     Ipv6Source,
     /// `ipv6.dst`
     Ipv6Destination,
-    /// `ip.proto`: the protocol of the payload, of IPv6 too, behind extension headers
+    /// `ip.proto`: protocol of the payload, after extension headers; also for IPv6
     Protocol,
     /// `udp.srcport`
     UdpSource,
@@ -40,16 +41,16 @@ pub enum Field {
     TcpFlags,
     /// `frame[OFFSET:LENGTH]`: bytes of the packet, big-endian
     Frame {
-        /// The first byte.
+        /// First byte.
         offset: u16,
-        /// The number of bytes.
+        /// Number of bytes.
         length: u8,
     },
-    /// `payload[OFFSET:LENGTH]`: bytes behind the innermost known header, big-endian
+    /// `payload[OFFSET:LENGTH]`: bytes after the innermost known header, big-endian
     Payload {
-        /// The first byte.
+        /// First byte.
         offset: u16,
-        /// The number of bytes.
+        /// Number of bytes.
         length: u8,
     },
 }
@@ -71,10 +72,10 @@ const NAMES: [(&str, Field); 14] = [
     ("tcp.flags", Field::TcpFlags),
 ];
 
-/// The error of a name or a value of a field.
+/// Error of a field's name or value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FieldError {
-    /// There is no such field.
+    /// No field has this name.
     #[error(
         "there is no field '{0}'; fields are {names}, frame[OFFSET:LENGTH] and payload[OFFSET:LENGTH] with 1 to 16 bytes",
         names = NAMES.map(|(name, _)| name).join(", ")
@@ -85,38 +86,38 @@ pub enum FieldError {
         "'{value}' is no value of '{field}', which has {bits} bits; a value is {form}, with /MASK if only some bits count"
     )]
     Value {
-        /// The field.
+        /// Field.
         field: String,
-        /// The number of its bits.
+        /// Number of bits.
         bits: u32,
-        /// The value.
+        /// Value.
         value: String,
-        /// How values are written.
+        /// Syntax of values.
         form: &'static str,
     },
 }
 
-/// A value of a field, of which only the bits of the mask count.
+/// A comparison of a field with a value under a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The field.
+    /// Field.
     pub field: Field,
-    /// Its value.
+    /// Value.
     pub value: u128,
-    /// The bits that count.
+    /// Compared bits.
     pub mask: u128,
 }
 
 impl Match {
-    /// Whether a packet has the field with this value.
+    /// Returns true if the packet has the field with this value.
     pub fn holds(&self, frame: &Frame<'_>) -> bool {
         self.field.of(frame).is_some_and(|value| value & self.mask == self.value & self.mask)
     }
 
-    /// Reads a value, as text, of the field of this name.
+    /// Parses a value of the field `name`.
     ///
     /// # Errors
-    /// [`FieldError`] when there is no such field, or the value is not one of it.
+    /// [`FieldError`] if no field has this name, or the value is invalid.
     pub fn parse(name: &str, text: &str) -> Result<Match, FieldError> {
         let field = Field::parse(name)?;
         let error = || {
@@ -139,10 +140,10 @@ fn field_bits(name: &str) -> u32 {
 }
 
 impl Field {
-    /// The field of a name.
+    /// Returns the field of this name.
     ///
     /// # Errors
-    /// [`FieldError::Name`] when there is none.
+    /// [`FieldError::Name`] if none has it.
     pub fn parse(name: &str) -> Result<Field, FieldError> {
         if let Some((_, field)) = NAMES.iter().find(|(known, _)| *known == name) {
             return Ok(*field);
@@ -161,7 +162,7 @@ impl Field {
         }
     }
 
-    /// The number of bits.
+    /// Returns the number of bits.
     pub fn bits(self) -> u32 {
         match self {
             Field::EthernetSource | Field::EthernetDestination => 48,
@@ -211,7 +212,7 @@ impl Field {
         }
     }
 
-    /// A mask: the length of a prefix for IP addresses, else written like a value.
+    /// Parses a mask: a prefix length for IP addresses, else written like a value.
     fn read_mask(self, text: &str) -> Option<u128> {
         let is_address =
             matches!(self, Field::Ipv4Source | Field::Ipv4Destination | Field::Ipv6Source | Field::Ipv6Destination);
@@ -224,7 +225,7 @@ impl Field {
         }
     }
 
-    /// The value in a packet; `None` when the packet has no such field.
+    /// Returns the value in a packet; `None` if the packet has no such field.
     pub fn of(self, frame: &Frame<'_>) -> Option<u128> {
         let headers = &frame.headers;
         let ethernet = match &headers.link {

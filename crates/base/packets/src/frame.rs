@@ -1,4 +1,5 @@
-//! The headers of a packet.
+// SPDX-License-Identifier: Apache-2.0
+//! Packet headers.
 
 use std::ops::Range;
 
@@ -6,7 +7,7 @@ use etherparse::err::packet::SliceError;
 use etherparse::{EtherType, NetSlice, SlicedPacket, TransportSlice};
 use thiserror::Error;
 
-/// The first header of a packet.
+/// First header of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Link {
     /// An Ethernet II header, without preamble and without frame check sequence.
@@ -14,31 +15,31 @@ pub enum Link {
     Ethernet,
     /// An IPv4 or IPv6 header.
     Ip,
-    /// The payload of an Ethernet frame whose header was not captured: the frame's type, 0 if that is not known.
+    /// Payload of an Ethernet frame without its header: the frame's type, or 0 if unknown.
     Payload(u16),
 }
 
-/// The error of a packet whose headers are cut off or contradict each other.
+/// Error of a packet with truncated or contradictory headers.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{0}")]
 pub struct FrameError(SliceError);
 
-/// A packet whose headers are known to lie within its bytes.
+/// A packet whose parsed headers lie within its bytes.
 #[derive(Clone, Debug)]
 pub struct Frame<'a> {
-    /// The whole packet.
+    /// Whole packet.
     pub bytes: &'a [u8],
-    /// Its headers.
+    /// Headers.
     pub headers: SlicedPacket<'a>,
-    /// The part of its bytes that handlers get: all, unless [`Frame::from_ip`] says otherwise.
+    /// Byte range passed to handlers: everything, except after [`Frame::from_ip`].
     pub handed: Range<usize>,
 }
 
 impl<'a> Frame<'a> {
-    /// Finds the headers of a packet. Headers of protocols that are not known are part of its payload.
+    /// Parses the headers of a packet. Headers of unknown protocols are part of the payload.
     ///
     /// # Errors
-    /// [`FrameError`] when a header of a known protocol is incomplete or has an impossible length.
+    /// [`FrameError`] if a header of a known protocol is incomplete or has an impossible length.
     pub fn parse(link: Link, bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
         let headers = match link {
             Link::Ethernet => SlicedPacket::from_ethernet(bytes),
@@ -48,7 +49,8 @@ impl<'a> Frame<'a> {
         headers.map(|headers| Frame { bytes, headers, handed: 0..bytes.len() }).map_err(FrameError)
     }
 
-    /// Hands only the IP packet to handlers, without headers in front and padding behind it; `None` when it has none.
+    /// Restricts the handlers' range to the IP packet, without headers before it and padding after it; `None` if the
+    /// packet has none.
     pub fn from_ip(mut self) -> Option<Frame<'a>> {
         let (header, payload) = match &self.headers.net {
             Some(NetSlice::Ipv4(ip)) => (ip.header().slice(), ip.payload().payload),
@@ -59,7 +61,7 @@ impl<'a> Frame<'a> {
         Some(self)
     }
 
-    /// What follows the innermost header that is known, without what pads the packet.
+    /// Returns the bytes after the innermost known header, without padding.
     pub fn payload(&self) -> &'a [u8] {
         match &self.headers.transport {
             Some(TransportSlice::Udp(udp)) => return udp.payload(),
@@ -73,12 +75,12 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The number of bytes in front of [`payload`](Self::payload).
+    /// Returns the number of bytes before [`payload`](Self::payload).
     pub fn header_bytes(&self) -> usize {
         self.offset(self.payload())
     }
 
-    /// Where a part of the packet begins.
+    /// Returns the offset of a part of the packet.
     pub(crate) fn offset(&self, part: &[u8]) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.bytes.as_ptr() as usize).min(self.bytes.len())
     }

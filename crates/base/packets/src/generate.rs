@@ -1,57 +1,58 @@
-//! Packets for experiments: messages of UDP packets of given sizes, at a given rate, from a number of flows.
+// SPDX-License-Identifier: Apache-2.0
+//! Generates packets for experiments: messages of UDP packets with given sizes, rate and number of flows.
 
 use etherparse::PacketBuilder;
 use thiserror::Error;
 
 use crate::frame::Link;
 
-/// What is generated.
+/// Parameters of the generated packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What each packet begins with.
+    /// First header of each packet.
     pub link: Link,
-    /// The number of messages. Messages of one flow follow each other, the flows send at the same time, in turn.
+    /// Number of messages. Messages of one flow follow each other; the flows send concurrently, in turn.
     pub messages: u32,
-    /// The number of packets of each message.
+    /// Number of packets of each message.
     pub packets: u32,
-    /// The sizes of packets with all headers; each packet of a message takes the next, and after the last the first.
+    /// Packet sizes including all headers. Each packet of a message takes the next size, cyclically.
     pub sizes: Vec<u32>,
-    /// The number of flows, at most 65,536; each has its own source address and port.
+    /// Number of flows, at most 65,536; each has its own source address and port.
     pub flows: u32,
-    /// How fast packets follow each other.
+    /// Packet rate.
     pub pace: Pace,
-    /// Decides the contents.
+    /// Seed of the contents.
     pub seed: u64,
 }
 
-/// The time between the beginnings of two packets: that of the bytes of the first at a rate, and a gap.
+/// Time between the starts of two packets: the bytes of the first at a rate, plus a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// Femtoseconds for each byte; 0 is an unlimited rate.
+    /// Femtoseconds per byte; 0 for an unlimited rate.
     pub fs_per_byte: u64,
-    /// Picoseconds between two packets.
+    /// Gap between two packets, in picoseconds.
     pub gap_ps: u64,
-    /// Picoseconds more in front of each message but the first.
+    /// Additional gap before each message except the first, in picoseconds.
     pub message_gap_ps: u64,
 }
 
-/// A packet that was generated.
+/// A generated packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// When its first byte arrives, in picoseconds.
+    /// Arrival time of the first byte, in picoseconds.
     pub at_ps: u64,
-    /// Its bytes.
+    /// Bytes.
     pub bytes: Vec<u8>,
 }
 
-/// The first payload bytes of each packet, big-endian: the number of its message, the number of its packet within the message,
-/// and the number of packets of the message.
+/// Size of the label at the start of each payload, big-endian: message number, packet number within the message, and
+/// number of packets of the message.
 pub const LABEL_BYTES: u32 = 12;
 
-/// The UDP port to which all packets are sent.
+/// Destination UDP port of all packets.
 pub const PORT: u16 = 9_330;
 
-/// The error of a load that cannot be generated.
+/// Error of an invalid load.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LoadError {
     /// A size is too small or too large.
@@ -59,14 +60,14 @@ pub enum LoadError {
         "packets of {size} bytes: {least} to {most} are possible, of which {LABEL_BYTES} number the packet and the rest are headers and data"
     )]
     Size {
-        /// The size.
+        /// Size.
         size: u32,
-        /// The smallest that is possible.
+        /// Minimum size.
         least: u32,
-        /// The largest that is possible.
+        /// Maximum size.
         most: u32,
     },
-    /// There is no size.
+    /// The list of sizes is empty.
     #[error("packets need at least one size")]
     NoSize,
     /// The number of flows is out of range.
@@ -74,20 +75,20 @@ pub enum LoadError {
     Flows(u32),
 }
 
-/// Generates packets in the order of time.
+/// Generates packets in time order.
 #[derive(Clone, Debug)]
 pub struct Generator {
     load: Load,
-    /// The packet of all that is next.
+    /// Index of the next packet among all.
     next: u64,
     at_fs: u128,
 }
 
 impl Generator {
-    /// A generator of a load.
+    /// Creates a generator.
     ///
     /// # Errors
-    /// [`LoadError`] when a size or the number of flows is out of range.
+    /// [`LoadError`] if a size or the number of flows is out of range.
     pub fn new(load: Load) -> Result<Generator, LoadError> {
         let headers = header_bytes(load.link);
         // The length of an IPv4 packet has 16 bits.
@@ -104,8 +105,8 @@ impl Generator {
         Ok(Generator { load, next: 0, at_fs: 0 })
     }
 
-    /// The message and the packet within it that come at place `index` of all: flows take turns, and each sends its messages one
-    /// after the other.
+    /// Returns the message, and the packet within it, of the packet with index `index`. Flows take turns, and each
+    /// sends its messages in sequence.
     fn place(&self, index: u64) -> (u64, u64) {
         let (flows, packets) = (u64::from(self.load.flows), u64::from(self.load.packets));
         let round = index / (flows * packets);
@@ -172,7 +173,7 @@ fn packet_bytes(load: &Load, message: u64, packet: u64, size: u32) -> Vec<u8> {
     bytes
 }
 
-/// The next number of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+/// Returns the next number of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut value = *state;

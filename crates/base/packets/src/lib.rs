@@ -1,7 +1,8 @@
-//! Network packets, for cards that process them: what is in a packet, which message it belongs to, and files of packets.
+// SPDX-License-Identifier: Apache-2.0
+//! Network packets for packet-processing cards: headers, message matching, and capture files.
 //!
-//! * [`capture`]: files of packets, pcap and pcapng
-//! * [`frame`]: the headers of a packet; [`field`]: their fields, by the names of Wireshark's display filters
+//! * [`capture`]: capture files, pcap and pcapng
+//! * [`frame`]: packet headers; [`field`]: their fields, with the names of Wireshark's display filters
 //! * [`checksum`]: checksums of IPv4, UDP and TCP
 //! * [`rules`]: match-action rules; [`matcher`]: the table that sorts packets into messages, header packet first
 //! * [`generate`]: packets of given sizes at a given rate

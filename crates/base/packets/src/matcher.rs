@@ -1,5 +1,6 @@
-//! The table of a card that sorts packets into messages: each message gets a number of its own, its header packet comes first
-//! ("header first", PsPIN §III-D2), and its last packet is marked.
+// SPDX-License-Identifier: Apache-2.0
+//! Message table of a card: numbers each message, delivers its header packet first ("header first", PsPIN §III-D2), and
+//! marks its last packet.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -10,61 +11,61 @@ use crate::field::Match;
 use crate::frame::Frame;
 use crate::rules::{Action, Processing, Rule};
 
-/// What became of a packet that arrived.
+/// Outcome of a packet's arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate<T> {
-    /// It is ready, with packets that waited for it: [`Matcher::next_ready`].
+    /// The packet is ready, as are packets that waited for it: [`Matcher::next_ready`].
     Ready,
-    /// It waits for the header packet of its message.
+    /// The packet waits for the header packet of its message.
     Held,
-    /// A rule, or the lack of one, sends it to the host.
+    /// The packet is for the host: a rule says so, or no rule matches.
     Host(T),
     /// A rule discards it.
     Dropped(T),
-    /// It is discarded because it would have to wait for its header packet, and no more packets may wait.
+    /// The packet is discarded: it arrives before its header packet, and the maximum number of packets already waits.
     Overtook(T),
 }
 
-/// A packet that handlers may process.
+/// A packet ready for handlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready<T> {
-    /// The packet.
+    /// Packet.
     pub packet: T,
-    /// The rule that applied, by its number in the order in which rules were given.
+    /// Index of the matching rule, in the order in which rules were given.
     pub rule: usize,
-    /// The number of its message. It is never used again.
+    /// Message number, never reused.
     pub message: u64,
-    /// Whether it is the header packet of its message.
+    /// True for the header packet of the message.
     pub is_first: bool,
-    /// Whether it is the last of its message.
+    /// True for the last packet of the message.
     pub is_last: bool,
-    /// The number of its bytes that handlers get in their own memory.
+    /// Number of bytes copied to the handlers' memory.
     pub transfer: usize,
 }
 
-/// The rule and the values of the fields that name the message.
+/// Rule, and the values of the fields that identify the message.
 type Key = (usize, Vec<Option<u128>>);
 
-/// A message whose end has not come.
+/// An incomplete message.
 struct Open<T> {
     number: u64,
-    /// Packets and payload bytes that have arrived.
+    /// Number of packets and payload bytes that have arrived.
     packets: u64,
     bytes: u64,
-    /// Payload bytes that its header packet announced.
+    /// Payload bytes announced by the header packet.
     length: Option<u64>,
     has_header: bool,
     has_ended: bool,
-    /// Packets that wait for the header packet, with the number of bytes that handlers get.
+    /// Packets that wait for the header packet, and the number of bytes that handlers get.
     held: Vec<(T, usize)>,
 }
 
-/// Sorts packets of any kind `T` into messages.
+/// Sorts packets of type `T` into messages.
 pub struct Matcher<T> {
-    /// The rules with their numbers, in the order in which they are tried.
+    /// Rules and their indices, by descending priority.
     rules: Vec<(usize, Rule)>,
     open: FxHashMap<Key, Open<T>>,
-    /// That of the packet that arrives; kept for its memory.
+    /// Scratch key of the arriving packet, kept for its allocation.
     key: Key,
     ready: VecDeque<Ready<T>>,
     next_message: u64,
@@ -73,7 +74,7 @@ pub struct Matcher<T> {
 }
 
 impl<T> Matcher<T> {
-    /// A table of these rules, in which at most `most_held` packets wait for header packets.
+    /// Creates a table of these rules; at most `most_held` packets wait for header packets.
     pub fn new(rules: Vec<Rule>, most_held: usize) -> Matcher<T> {
         let mut rules: Vec<(usize, Rule)> = rules.into_iter().enumerate().collect();
         rules.sort_by_key(|(_, rule)| Reverse(rule.priority));
@@ -88,17 +89,17 @@ impl<T> Matcher<T> {
         }
     }
 
-    /// The number of packets that wait for header packets.
+    /// Returns the number of packets that wait for header packets.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// The number of messages whose end has not come.
+    /// Returns the number of incomplete messages.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// A packet arrives.
+    /// Processes the arrival of a packet.
     pub fn arrive(&mut self, frame: &Frame<'_>, packet: T) -> Fate<T> {
         let all = |matches: &[Match]| matches.iter().all(|one| one.holds(frame));
         let Some((number, rule)) = self.rules.iter().find(|(_, rule)| all(&rule.matches)) else {
@@ -149,12 +150,12 @@ impl<T> Matcher<T> {
         Fate::Ready
     }
 
-    /// The next packet that handlers may process.
+    /// Returns the next packet ready for handlers.
     pub fn next_ready(&mut self) -> Option<Ready<T>> {
         self.ready.pop_front()
     }
 
-    /// Gives a message up. A later packet of the same kind begins another message. Returns the packets that waited for its
+    /// Aborts a message. A later packet with the same key starts a new message. Returns the packets that waited for its
     /// header packet.
     pub fn forget(&mut self, message: u64) -> Vec<T> {
         let Some(key) = self.open.iter().find(|(_, open)| open.number == message).map(|(key, _)| key.clone()) else {
@@ -171,7 +172,7 @@ impl<T> Open<T> {
         Open { number, packets: 0, bytes: 0, length: None, has_header: false, has_ended: false, held: Vec::new() }
     }
 
-    /// Counts a packet, and finds out whether the message is complete.
+    /// Counts a packet and checks if the message is complete.
     fn count(&mut self, processing: &Processing, frame: &Frame<'_>, is_header: bool) {
         let end = &processing.end;
         self.packets += 1;

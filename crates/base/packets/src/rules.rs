@@ -1,4 +1,5 @@
-//! Match-action rules: which packets belong to which message, and what is done with them (PsPIN §III-A, §III-D).
+// SPDX-License-Identifier: Apache-2.0
+//! Match-action rules: assignment of packets to messages, and their processing (PsPIN §III-A, §III-D).
 
 use std::collections::BTreeMap;
 
@@ -12,65 +13,66 @@ use crate::frame::Frame;
 /// A rule of a match-action table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The rule with the highest priority applies, of those that match a packet; among equals the first.
+    /// Priority: the matching rule with the highest priority applies, among equals the first.
     pub priority: i64,
-    /// All must hold.
+    /// Conditions; all must hold.
     pub matches: Vec<Match>,
-    /// What is done with the packets.
+    /// Action for the packets.
     pub action: Action,
 }
 
-/// What is done with the packets of a rule.
+/// Action of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Handlers process them, as messages.
     Context(Box<Processing>),
-    /// They go to the host.
+    /// The host receives them.
     Host,
     /// They are discarded.
     Drop,
 }
 
-/// How handlers process packets.
+/// Parameters of processing by handlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processing {
-    /// The name of the execution context.
+    /// Name of the execution context.
     pub context: String,
-    /// Packets in which these fields are equal belong to one message.
+    /// Fields that identify the message: its packets agree in all of them.
     pub message: Vec<Field>,
-    /// What tells the header packet, when the network may deliver others before it. Without, it is the first that arrives.
+    /// Match of the header packet, for networks that may reorder packets. If empty, the first packet to arrive is the
+    /// header packet.
     pub header: Vec<Match>,
-    /// What ends a message; without anything, messages have no end.
+    /// Condition for the last packet; without one, messages have no end.
     pub end: End,
-    /// How much of each packet handlers get in their own memory.
+    /// Part of each packet copied to the handlers' memory.
     pub transfer: Transfer,
 }
 
-/// What ends a message: its last packet is the first for which one of these is true.
+/// End condition of a message: its last packet is the first for which one of these holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// All of these hold for it. As this is known only of packets that have arrived, the network must keep the order.
+    /// All of these match the packet. They see only packets that have arrived, so the network must keep the order.
     pub matches: Vec<Match>,
-    /// The message has this number of packets.
+    /// Number of packets of the message.
     pub packets: Option<u32>,
-    /// The payload of the message has as many bytes as this field of its header packet says.
+    /// Field of the header packet with the number of payload bytes of the message.
     pub bytes: Option<Field>,
 }
 
-/// How much of a packet handlers get.
+/// Part of a packet that handlers get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transfer {
     /// The whole packet.
     #[default]
     All,
-    /// All headers that are known.
+    /// All known headers.
     Headers,
     /// At most this number of bytes.
     Bytes(u32),
 }
 
 impl Transfer {
-    /// The number of bytes that handlers get in their own memory, of those of a packet that are handed to them.
+    /// Returns the number of bytes copied to the handlers' memory, of those that are passed to them.
     pub fn of(self, frame: &Frame<'_>) -> usize {
         let handed = frame.handed.len();
         match self {
@@ -81,18 +83,18 @@ impl Transfer {
     }
 }
 
-/// The error of a file of rules.
+/// Error of a rules file.
 #[derive(Debug, Error)]
 pub enum RulesError {
-    /// It is no TOML, or has unknown or missing keys.
+    /// The file is not TOML, or has unknown or missing keys.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
-    /// A rule is wrong.
+    /// A rule is invalid.
     #[error("rule {number}: {reason}")]
     Rule {
-        /// Its number in the file, from 1.
+        /// Index in the file, from 1.
         number: usize,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
 }
@@ -123,7 +125,7 @@ struct RuleEntry {
     transfer: Option<Value>,
 }
 
-/// The fields that name a flow of UDP or TCP over IPv4 or IPv6.
+/// Fields that identify a flow of UDP or TCP over IPv4 or IPv6.
 pub const FLOW: [Field; 9] = [
     Field::Ipv4Source,
     Field::Ipv4Destination,
@@ -136,19 +138,19 @@ pub const FLOW: [Field; 9] = [
     Field::TcpDestination,
 ];
 
-/// Reads a file of rules: `[[rule]]` tables of TOML.
+/// Reads a rules file: `[[rule]]` tables of TOML.
 ///
-/// | key | is |
+/// | key | meaning |
 /// | --- | --- |
-/// | `priority` | the rule with the highest priority applies; 0 unless told |
-/// | `match` | a table of fields and values that must be equal: `{"udp.dstport" = 9000, "ip.src" = "10.0.0.0/8"}` |
+/// | `priority` | the rule with the highest priority applies; default 0 |
+/// | `match` | a table of fields and required values: `{"udp.dstport" = 9000, "ip.src" = "10.0.0.0/8"}` |
 /// | `context` | the execution context whose handlers process the packets; or `action = "host"`, `action = "drop"` |
-/// | `message` | fields that name the message; addresses, protocol and ports unless told |
-/// | `header` | a table like `match` that tells the header packet, which handlers see first; the first to arrive unless told |
-/// | `end` | a table like `match` that tells the last packet |
+/// | `message` | fields that identify the message; default: addresses, protocol and ports |
+/// | `header` | a table like `match` for the header packet, which handlers see first; default: the first to arrive |
+/// | `end` | a table like `match` for the last packet |
 /// | `packets` | the number of packets of each message |
 /// | `bytes` | a field of the header packet with the number of payload bytes of the message |
-/// | `transfer` | what handlers get in their own memory: `"all"`, `"headers"`, or a number of bytes |
+/// | `transfer` | the part copied to the handlers' memory: `"all"`, `"headers"`, or a number of bytes |
 ///
 /// # Errors
 /// [`RulesError`] with the line or the number of the rule.

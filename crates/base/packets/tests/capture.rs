@@ -1,4 +1,5 @@
-//! Files of packets: what is written is what the formats say, byte by byte, and what is read is what was captured.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests capture files: written files match the formats byte by byte, and reading returns the captured packets.
 
 use packets::capture::{CaptureError, Captured, Format, Writer, read};
 use packets::frame::Link;
@@ -16,7 +17,7 @@ fn words(words: &[u32], to_bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
     words.iter().flat_map(|word| to_bytes(*word)).collect()
 }
 
-/// A pcapng file of one interface: its options, and one enhanced packet block of the five bytes 1 to 5.
+/// Returns a pcapng file of one interface: its options, and one enhanced packet block of the five bytes 1 to 5.
 fn pcapng(to_bytes: fn(u32) -> [u8; 4], link: u32, options: &[u8], time: u64) -> Vec<u8> {
     let halves = |low: u32, high: u32| if to_bytes(1)[0] == 1 { low | high << 16 } else { low << 16 | high };
     let mut file = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, halves(1, 0), u32::MAX, u32::MAX, 28], to_bytes);
@@ -30,7 +31,7 @@ fn pcapng(to_bytes: fn(u32) -> [u8; 4], link: u32, options: &[u8], time: u64) ->
     file
 }
 
-/// An option of an interface with a value of one or eight bytes, and the end of the options.
+/// Returns an interface option with a value of one or eight bytes, and the end of the options.
 fn option(to_bytes: fn(u32) -> [u8; 4], code: u32, value: &[u8]) -> Vec<u8> {
     let length = value.len() as u32;
     let head = if to_bytes(1)[0] == 1 { code | length << 16 } else { code << 16 | length };
@@ -44,7 +45,7 @@ fn option(to_bytes: fn(u32) -> [u8; 4], code: u32, value: &[u8]) -> Vec<u8> {
 #[test]
 fn a_pcap_file_is_written_byte_by_byte_as_the_format_says() {
     let file = write(Format::Pcap, Link::Ethernet, &[(1_000_000_007, &[9, 8, 7], Some("only in pcapng"))]);
-    // Nanoseconds, version 2.4, no time zone, no accuracy, the longest packet, Ethernet.
+    // Nanoseconds, version 2.4, no time zone, no accuracy, maximum packet size, Ethernet.
     let mut expected = words(&[0xa1b2_3c4d, 2 | 4 << 16, 0, 0, 262_144, 1], u32::to_le_bytes);
     expected.extend(words(&[1, 7, 3, 3], u32::to_le_bytes));
     expected.extend([9, 8, 7]);
@@ -102,7 +103,7 @@ fn pcapng_times_follow_resolution_and_offset_of_the_interface() {
     let nine = 9_u64;
     for to_bytes in [u32::to_le_bytes, u32::to_be_bytes] {
         let offset = if to_bytes(1)[0] == 1 { (-1_i64).to_le_bytes() } else { (-1_i64).to_be_bytes() };
-        // Without an option, a unit is a microsecond; 0x8a is 2^-10 s, 12 is a picosecond.
+        // The default unit is a microsecond; 0x8a is 2^-10 s, 12 is a picosecond.
         let cases: [(Vec<u8>, u64, u64); 5] = [
             (vec![], nine, 9_000),
             (option(to_bytes, 9, &[9]), nine, nine),
@@ -122,7 +123,7 @@ fn pcapng_times_follow_resolution_and_offset_of_the_interface() {
 fn sections_of_different_byte_orders_have_interfaces_of_their_own() {
     let mut file = pcapng(u32::to_le_bytes, 1, &[], 1);
     file.extend(pcapng(u32::to_be_bytes, 228, &option(u32::to_be_bytes, 9, &[9]), 1));
-    // A simple packet block: the length of the packet, its bytes, padding; it has the time of the packet before.
+    // A simple packet block: packet length, bytes, padding; it gets the time of the packet before.
     file.extend(words(&[3, 20, 3], u32::to_be_bytes));
     file.extend([7, 7, 7, 0]);
     file.extend(20_u32.to_be_bytes());

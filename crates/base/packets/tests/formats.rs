@@ -1,5 +1,6 @@
-//! Every form that the formats of captures allow: kinds of blocks, byte orders, units of time, options, link types, frame check
-//! sequences, sections, and what is cut off or unknown. The files are built here, word by word.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests every variant that the capture formats allow: block kinds, byte orders, time units, options, link types, frame
+//! check sequences, sections, and truncated or unknown parts. The files are built here, word by word.
 
 use std::io::Write;
 
@@ -9,7 +10,7 @@ use packets::capture::{CaptureError, Captured, read};
 use packets::field::Field;
 use packets::frame::{Frame, Link};
 
-/// Builds a file in a byte order.
+/// Builds a file in one byte order.
 #[derive(Clone, Copy)]
 struct Order {
     is_big: bool,
@@ -17,7 +18,7 @@ struct Order {
 
 const ORDERS: [Order; 2] = [Order { is_big: false }, Order { is_big: true }];
 
-/// The kinds of packet blocks that have a time.
+/// Kinds of packet blocks with a time.
 const ENHANCED: u32 = 6;
 const OBSOLETE: u32 = 2;
 const SIMPLE: u32 = 3;
@@ -59,7 +60,7 @@ impl Order {
         self.block(1, &[&self.u16(link_type)[..], &self.u16(0), &self.u32(snap_length), options].concat())
     }
 
-    /// A packet block of a kind with whole packets; simple ones have neither time nor options.
+    /// Returns a packet block of kind `kind` with whole packets; simple ones have neither time nor options.
     fn packet(self, kind: u32, interface: u16, units: u64, bytes: &[u8], options: &[u8]) -> Vec<u8> {
         let length = bytes.len() as u32;
         let mut content = match kind {
@@ -90,14 +91,14 @@ impl Order {
     }
 }
 
-/// An IPv4 packet of UDP to port 9.
+/// Returns an IPv4 UDP packet to port 9.
 fn udp() -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     packet.extend([0, 7, 0, 9, 0, 12, 0, 0, 1, 2, 3, 4]);
     packet
 }
 
-/// Resolution codes of `if_tsresol`: the units of a second as `(base, exponent)`.
+/// Returns resolution codes of `if_tsresol`: the units per second as `(base, exponent)`.
 fn resolutions() -> Vec<(Option<u8>, u128, u32)> {
     let mut all = vec![(None, 10, 6)];
     all.extend((0..=38).map(|exponent| (Some(exponent), 10, exponent.into())));
@@ -105,7 +106,8 @@ fn resolutions() -> Vec<(Option<u8>, u128, u32)> {
     all
 }
 
-/// A time in nanoseconds, by the definition of the format; `None` outside of what 64 bits of nanoseconds since 1970 count.
+/// Returns a time in nanoseconds, by the definition of the format; `None` outside the range of 64 bits of nanoseconds
+/// since 1970.
 fn nanoseconds(units: u64, base: u128, exponent: u32, offset_s: i64) -> Option<u64> {
     let per_second = base.pow(exponent);
     let units = u128::from(units);
@@ -128,7 +130,7 @@ fn times_follow_block_kind_byte_order_resolution_offset_and_options() {
                 for end in [&[][..], &[0; 4]] {
                     let interface = order.interface(1, 0, &[&options[..], end].concat());
                     for kind in [ENHANCED, OBSOLETE] {
-                        // The halves of the time differ, so that none can stand for the other.
+                        // The halves of the time differ, so that swapping them is detected.
                         let units = 0x0000_0003_8d7e_1234;
                         let packet_options =
                             [[order.option(1, b"why"), order.option(2, &order.u32(1))].concat(), end.to_vec()].concat();
@@ -169,7 +171,7 @@ fn units_below_any_clock_are_read_as_the_nanosecond_in_which_they_lie() {
 
 #[test]
 fn the_captures_of_known_tools_are_read() {
-    // A packet in October 2025, a microsecond as unit: the halves of the time are 0x00063e9c and 0x2a8f1d40.
+    // A packet in October 2025 in microseconds: the halves of the time are 0x00063e9c and 0x2a8f1d40.
     let units = 0x0006_3e9c_2a8f_1d40;
     for order in ORDERS {
         let packet = order.packet(OBSOLETE, 0, units, &udp(), &[]);
@@ -186,7 +188,7 @@ fn simple_packets_are_cut_where_the_interface_cuts_them_and_have_the_time_before
         let file = [order.section(), order.interface(1, 0, &[]), simple.clone(), before, simple].concat();
         let seen: Vec<_> = read(&file).unwrap().into_iter().map(|packet| (packet.time_ns, packet.bytes)).collect();
         assert_eq!(seen, [(0, vec![7, 8, 9]), (5_000, vec![9; 6]), (5_000, vec![7, 8, 9])]);
-        // Five bytes on the wire, of which the interface captures two.
+        // Five bytes on the wire, two of them captured.
         let cut = order.block(SIMPLE, &[&order.words(&[5])[..], &[1, 2, 0, 0]].concat());
         let file = [order.section(), order.interface(1, 2, &[]), cut].concat();
         let error = read(&file).unwrap_err().to_string();
@@ -209,7 +211,7 @@ fn sections_and_interfaces_have_their_own_order_unit_and_link_type() {
     let seen: Vec<_> = read(&file).unwrap().into_iter().map(|packet| (packet.time_ns, packet.link)).collect();
     let section = [(5, Link::Ip), (5_000, Link::Ethernet), (5_000, Link::Ethernet)];
     assert_eq!(seen, section.repeat(3));
-    // The interfaces of a section end with it.
+    // The interfaces of a section end with the section.
     file.extend(little.section());
     file.extend(little.packet(ENHANCED, 0, 5, &[1; 14], &[]));
     let error = read(&file).unwrap_err().to_string();
@@ -220,7 +222,7 @@ fn sections_and_interfaces_have_their_own_order_unit_and_link_type() {
 fn blocks_of_other_kinds_are_skipped() {
     for order in ORDERS {
         let mut file = order.section();
-        // Names, statistics, secrets, custom blocks, and one that nobody knows; the last is empty.
+        // Names, statistics, secrets, custom blocks, and an unknown block; the last is empty.
         for kind in [4, 5, 10, 0xbad, 0x4000_0bad, 0x7777_7777] {
             file.extend(order.block(kind, &[0xaa; 24]));
         }
@@ -255,7 +257,7 @@ fn a_file_cut_anywhere_has_its_whole_packets_or_says_where_it_ends() {
                     let block = starts.iter().rposition(|start| *start <= end).unwrap();
                     assert_eq!((offset, packet), (starts[block], block.saturating_sub(2) + 1), "{end}");
                 }
-                // Without the byte-order magic, the order of the first block is not known.
+                // Without the byte-order magic, the byte order of the first block is unknown.
                 Err(other) => panic!("{end}: {other}"),
             }
         }
@@ -304,7 +306,7 @@ fn blocks_that_contradict_themselves_are_refused_with_the_place() {
     }
 }
 
-/// A packet with the header of each link type, and what is read of it.
+/// Returns a packet with the header of each link type, and the expected result of reading it.
 fn linked() -> Vec<(u16, Vec<u8>, Link, Vec<u8>)> {
     let arp = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
     let mut ipv6 = vec![0x60, 0, 0, 0, 0, 12, 17, 64];
@@ -327,7 +329,7 @@ fn linked() -> Vec<(u16, Vec<u8>, Link, Vec<u8>)> {
     for family in [2_u32, 10, 24, 28, 30] {
         let packet = if family == 2 { udp() } else { ipv6.clone() };
         all.push((108, with(&family.to_be_bytes(), &packet), Link::Ip, packet.clone()));
-        // The order of the host that captured, which may not be that of the file.
+        // The capturing host's byte order, which may differ from the file's.
         all.push((0, with(&family.to_le_bytes(), &packet), Link::Ip, packet.clone()));
         all.push((0, with(&family.to_be_bytes(), &packet), Link::Ip, packet));
     }
@@ -372,7 +374,7 @@ fn headers_of_link_types_that_are_cut_off_are_told() {
 fn frame_check_sequences_are_no_part_of_packets() {
     let packet = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0, 0xaa, 0xbb, 0xf1, 0xf2, 0xf3, 0xf4];
     for order in ORDERS {
-        // Two words of 16 bits, and the bit that says so; other bits of the upper half are reserved.
+        // Two 16-bit words, and the flag for them; other bits of the upper half are reserved.
         for (word, rest) in
             [(2 << 28 | 1 << 26 | 1, 4), (2 << 28 | 1, 0), (1 << 28 | 1 << 26 | 1, 2), (0x03ff << 16 | 1, 0)]
         {
@@ -385,7 +387,7 @@ fn frame_check_sequences_are_no_part_of_packets() {
         };
         let flags = |bytes: u32| order.option(2, &order.u32(1 | bytes << 5));
         let (bits, bytes) = (order.option(13, &[32]), order.option(13, &[4]));
-        // Flags of a packet go before the interface, unless they say that they do not know.
+        // A packet's flags override the interface, unless they declare the length unknown.
         let cases = [
             (&bits[..], vec![], 4),
             (&bytes[..], vec![], 4),

@@ -1,4 +1,5 @@
-//! The generator: times, sizes, order, contents.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the generator: times, sizes, order, contents.
 
 use packets::checksum::checksums;
 use packets::field::Field;
@@ -31,7 +32,7 @@ fn flows_take_turns_and_send_their_messages_one_after_the_other() {
 
 #[test]
 fn times_follow_rate_and_gaps_without_rounding_errors() {
-    // 400 Gbit/s is 20 ps a byte; 1/3 of that time a byte, as integer femtoseconds, keeps its fractions.
+    // 400 Gbit/s is 20 ps per byte. A third of that keeps its fractions as integer femtoseconds.
     let pace = Pace { fs_per_byte: 20_000, gap_ps: 0, message_gap_ps: 0 };
     let times = |pace| Generator::new(Load { flows: 1, pace, ..load() }).unwrap().map(|packet| packet.at_ps);
     assert_eq!(times(pace).collect::<Vec<_>>(), [0, 1_280, 2_560, 3_840, 5_120, 6_400]);

@@ -1,4 +1,5 @@
-//! Fields, checksums, rules, and the table that sorts packets into messages.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests fields, checksums, rules, and the message table.
 
 use etherparse::{PacketBuilder, VlanId};
 use packets::checksum::{checksums, renew};
@@ -156,7 +157,7 @@ fn rules_are_read_and_mistakes_are_told_with_their_place() {
     assert!(unknown.contains("unknown field `contxt`") && unknown.contains("line 2"), "{unknown}");
 }
 
-/// A packet of the application: the number of the message, the place within it, the number of packets.
+/// Returns a packet of the application: message number, index within the message, number of packets.
 fn part(message: u8, place: u8, of: u8) -> Vec<u8> {
     udp([10, 0, 0, message], 9_000, &[place, of])
 }
@@ -166,7 +167,7 @@ fn matcher(more: &str, most_held: usize) -> Matcher<(u8, u8)> {
     Matcher::new(rules::read(&text).unwrap(), most_held)
 }
 
-/// Lets packets arrive, and returns who is ready: message, place, first, last.
+/// Passes packets to the matcher, and returns the ready ones: message, index, first, last.
 fn arrive(matcher: &mut Matcher<(u8, u8)>, packets: &[(u8, u8, u8)]) -> Vec<(u64, u8, bool, bool)> {
     let mut ready = Vec::new();
     for (message, place, of) in packets {
@@ -235,7 +236,8 @@ fn the_rule_of_highest_priority_applies_and_what_no_rule_matches_goes_to_the_hos
 
 #[test]
 fn checksums_are_those_of_the_standards() {
-    // The example of RFC 1071 is in every IPv4 header; this header is that of Wikipedia's "IPv4 header checksum": 0xb861.
+    // RFC 1071 defines the checksum of every IPv4 header; this header is the example of Wikipedia's "IPv4 header
+    // checksum": 0xb861.
     let header = [0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7];
     let mut packet = header.to_vec();
     packet.extend([0, 53, 0, 53, 0, 0x5f, 0, 0]);
@@ -265,7 +267,7 @@ proptest! {
         let sum = sums[change.index(sums.len())];
         bytes[sum.offset] ^= 0x55;
         renew(Link::Ethernet, &mut bytes).unwrap();
-        // A checksum that happens to become 0 counts as left out.
+        // A checksum that becomes 0 counts as omitted.
         prop_assert!(bytes == good || sum.found ^ 0x5500 == 0);
     }
 

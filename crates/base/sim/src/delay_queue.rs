@@ -1,48 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event queue for simulations whose events mostly have one of a few delays.
+
 use crate::{EventQueue, Time};
 
-/// The number of delays that have a list of their own at a time.
+/// Number of lanes, each for one delay.
 const LANES: usize = 8;
-/// One of so many events without a lane makes its delay get one, so that rare delays seldom have lanes.
+/// Sampling interval: every `SAMPLE`th insertion may assign a lane to its delay, so that rare delays seldom get lanes.
 const SAMPLE: u64 = 16;
 
-/// A queue of events in the order of an [`EventQueue`], by time and then by insertion, for simulations in which most events
-/// come after one of a few delays, such as the latency of a wire or the time that a CPU takes for a message.
+/// A queue with the event order of an [`EventQueue`], by time and then by insertion, for simulations whose events
+/// mostly have one of a few delays, such as the latency of a wire or a CPU's overhead for a message.
 ///
-/// Events that are added with the same delay come in the order in which they were added. So each of the most recent delays
-/// has a *lane*, a list to which its events are appended, and only events of other delays have to be sorted.
+/// Events inserted with the same delay are already in order. So each of the most recent delays has a *lane*, a list to
+/// which its events are appended, and only events of other delays must be sorted.
 #[derive(Clone, Debug)]
 pub struct DelayQueue<E> {
     now: Time,
-    /// The delay of each lane.
+    /// Delay of each lane.
     delays: [Time; LANES],
     lanes: [Lane<E>; LANES],
-    /// The first event of each lane that has one, and the lane, in the order of the events.
+    /// First event of each non-empty lane, and the lane, sorted by event.
     firsts: [(Key, usize); LANES],
-    /// The number of lanes that have an event.
+    /// Number of non-empty lanes.
     used: usize,
-    /// For each lane, the number of the event after which it was empty.
+    /// For each lane, the number of the event that emptied it.
     idle: [u64; LANES],
-    /// The events without a lane, with their numbers.
+    /// Events without a lane, and their insertion numbers.
     others: EventQueue<(u64, E)>,
-    /// The lane from which the last event was taken, or [`LANES`] if it had none.
+    /// Lane of the last event removed, or [`LANES`] if it had none.
     last: usize,
     inserted: u64,
 }
 
-/// The time of an event, and its number in the order of the insertions.
+/// Time and insertion number of an event.
 type Key = (Time, u64);
 
-/// A list to whose end events are added and from whose beginning they are taken. Its room, a power of two, is used in a circle.
+/// A FIFO in a ring buffer, whose capacity is a power of two.
 #[derive(Clone, Debug)]
 struct Lane<E> {
     room: Vec<(Key, E)>,
-    /// The number of events that were ever taken, and that were ever added.
+    /// Total numbers of events removed and added.
     taken: usize,
     added: usize,
 }
 
 impl<E: Copy> Lane<E> {
-    /// The room for the first events.
+    /// Initial capacity.
     const LEAST: usize = 16;
 
     #[inline]
@@ -67,7 +70,7 @@ impl<E: Copy> Lane<E> {
         self.added = self.added.wrapping_add(1);
     }
 
-    /// Doubles the room.
+    /// Doubles the capacity.
     #[cold]
     fn widen(&mut self, filler: (Key, E)) {
         let count = self.room.len();
@@ -100,7 +103,7 @@ impl<E: Copy> DelayQueue<E> {
     /// Adds an event.
     ///
     /// # Panics
-    /// When `at` is before the last event that was taken out.
+    /// If `at` is before the last event removed.
     #[inline]
     pub fn push(&mut self, at: Time, event: E) {
         assert!(at >= self.now, "event at {at} pushed at {}", self.now);
@@ -116,7 +119,7 @@ impl<E: Copy> DelayQueue<E> {
         }
     }
 
-    /// Gives the lane that has been empty for the longest time to another delay, if one is empty.
+    /// Reassigns the lane that has been empty the longest to another delay, if any lane is empty.
     #[inline]
     fn claim(&mut self, delay: Time) -> Option<usize> {
         if !(self.inserted - 1).is_multiple_of(SAMPLE) {
@@ -128,7 +131,7 @@ impl<E: Copy> DelayQueue<E> {
         Some(lane)
     }
 
-    /// Notes the first event of a lane that was empty.
+    /// Inserts the first event of a lane that was empty.
     fn begin(&mut self, key: Key, lane: usize) {
         let mut place = self.used;
         self.used += 1;
@@ -139,7 +142,7 @@ impl<E: Copy> DelayQueue<E> {
         self.firsts[place] = (key, lane);
     }
 
-    /// Removes the first event and returns it.
+    /// Removes and returns the first event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if !self.others.is_empty() && self.is_other_first() {
@@ -171,7 +174,7 @@ impl<E: Copy> DelayQueue<E> {
         Some((first.0, event))
     }
 
-    /// Whether the first event has no lane.
+    /// Returns true if the first event has no lane.
     fn is_other_first(&mut self) -> bool {
         let first = if self.used > 0 { self.firsts[0].0 } else { (Time::MAX, u64::MAX) };
         self.others.peek_time().is_some_and(|at| at <= first.0)
@@ -184,7 +187,7 @@ impl<E: Copy> DelayQueue<E> {
         Some((at, event))
     }
 
-    /// Returns events that will probably come soon.
+    /// Returns a view of the likely next events.
     #[inline]
     pub fn soon(&self) -> Soon<'_, E> {
         match self.lanes.get(self.last) {
@@ -194,7 +197,7 @@ impl<E: Copy> DelayQueue<E> {
     }
 }
 
-/// Events that will probably come soon: those of the delay of the event that was taken out last.
+/// Likely next events: those with the delay of the last event removed.
 #[derive(Clone, Copy, Debug)]
 pub struct Soon<'a, E>(Source<'a, E>);
 
@@ -205,7 +208,7 @@ enum Source<'a, E> {
 }
 
 impl<'a, E: Copy> Soon<'a, E> {
-    /// Returns the event that is `ahead` places after the next one, if it is known.
+    /// Returns the event `ahead` places after the next one, if known.
     #[inline]
     pub fn get(self, ahead: usize) -> Option<&'a E> {
         match self.0 {
@@ -224,7 +227,7 @@ mod tests {
     #[test]
     fn events_of_one_delay_are_not_sorted() {
         let mut queue = DelayQueue::default();
-        // More than the first room of a lane, which is used in a circle.
+        // Exceeds the initial capacity of a lane's ring buffer.
         for step in 0..1_000u32 {
             for event in 0..3 {
                 queue.push(queue.now + Time::from_ps(7), 3 * step + event);
@@ -271,11 +274,11 @@ mod tests {
         for delay in 1..=LANES as u64 {
             push(&mut queue, delay * SAMPLE, delay);
         }
-        // There is no lane for another.
+        // All lanes are in use.
         push(&mut queue, 20 * SAMPLE, 90);
         assert_eq!((queue.others.len(), queue.used), (1, LANES));
         assert!((1..=3).all(|at| queue.pop() == Some((Time::from_ps(at), at))));
-        // There is one, for one of several.
+        // One lane is free, and one of several delays gets it.
         push(&mut queue, 20 * SAMPLE + 1, 91);
         assert!(queue.others.len() == 2 && queue.delays.contains(&Time::from_ps(1)));
         push(&mut queue, 21 * SAMPLE, 92);
@@ -285,10 +288,10 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with the queue that sorts all events.
+        /// Compares with a fully sorted queue.
         #[test]
         fn the_order_is_that_of_an_event_queue(
-            // `None` takes an event out. Up to twenty delays, in small and in large steps, and many of the first.
+            // `None` removes an event. Up to twenty delays, in small and in large steps, with many of the first.
             steps in prop::collection::vec(prop::option::of((0usize..30, 0u32..3)), 1..600),
         ) {
             let (mut queue, mut sorted, mut now) = (DelayQueue::default(), EventQueue::default(), Time::ZERO);

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion, the
-//! [`DelayQueue`] of the same order for events that come after one of a few delays, serial resources with a rate
-//! ([`SerialResource`]), a bandwidth that several share ([`SharedBandwidth`]), the detours of CPUs ([`noise`]), random
-//! numbers ([`random`]), tables in huge pages ([`memory`]), and timelines ([`trace`]).
+//! [`DelayQueue`] with the same order for a few distinct delays, serial resources with a rate ([`SerialResource`]),
+//! shared bandwidth ([`SharedBandwidth`]), CPU noise ([`noise`]), random numbers ([`random`]), tables in huge pages
+//! ([`memory`]), and timelines ([`trace`]).
 //!
-//! Time is passed in, never read from a clock, so a run depends on nothing but its inputs.
+//! Time is passed in, never read from a clock, so a run depends only on its inputs.
 
 mod delay_queue;
 pub mod memory;

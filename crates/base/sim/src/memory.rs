@@ -1,4 +1,5 @@
-//! Tables that exceed the processor's cache, and prefetching from them.
+// SPDX-License-Identifier: Apache-2.0
+//! Tables larger than the processor's cache, and prefetching from them.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::collections::VecDeque;
@@ -8,11 +9,11 @@ use std::ops::{Deref, DerefMut, Range};
 use bytemuck::Zeroable;
 use memmap2::MmapMut;
 
-/// The size of a huge page in bytes. Smaller tables would waste most of a page.
+/// Size of a huge page in bytes. Smaller tables would waste most of a page.
 const HUGE_PAGE: usize = 1 << 21;
 
-/// A large table in huge pages, where the system has them. The simulator accesses such tables at random places, so that
-/// 4 KiB pages would miss the TLB on almost every access.
+/// A large table in huge pages, if the system supports them. The simulator accesses such tables randomly, so that 4 KiB
+/// pages would miss the TLB on almost every access.
 #[derive(Debug)]
 pub struct HugePageSlice<T> {
     map: MmapMut,
@@ -21,17 +22,17 @@ pub struct HugePageSlice<T> {
 }
 
 impl<T: Zeroable> HugePageSlice<T> {
-    /// Makes a table of `len` values whose bytes are all zero.
+    /// Creates a table of `len` zeroed values.
     pub fn zeroed(len: usize) -> HugePageSlice<T> {
-        // SAFETY: a fresh map is zero, which is a valid `T`.
+        // SAFETY: a fresh map is zero, a valid `T`.
         unsafe { HugePageSlice::map(len) }
     }
 }
 
 impl<T: Copy> HugePageSlice<T> {
-    /// Makes a table of `len` copies of a value.
+    /// Creates a table of `len` copies of `value`.
     pub fn filled(value: T, len: usize) -> HugePageSlice<T> {
-        // SAFETY: all is written before it is read.
+        // SAFETY: every value is written before it is read.
         let mut table: HugePageSlice<T> = unsafe { HugePageSlice::map(len) };
         let first: *mut T = table.map.as_mut_ptr().cast();
         for index in 0..len {
@@ -41,7 +42,7 @@ impl<T: Copy> HugePageSlice<T> {
         table
     }
 
-    /// Makes a copy of this table that is extended to length `len` by copies of `value`.
+    /// Returns a copy of this table, extended to length `len` with copies of `value`.
     pub fn grown(&self, value: T, len: usize) -> HugePageSlice<T> {
         let mut table = HugePageSlice::filled(value, len.max(self.len));
         table[..self.len].copy_from_slice(self);
@@ -53,7 +54,7 @@ impl<T> HugePageSlice<T> {
     /// Makes the system allocate the memory of this part of the table now. Otherwise a page that is first read and then
     /// written causes two page faults, and the second one interrupts all threads of the process.
     pub fn populate(&self, part: Range<usize>) {
-        // This is a hint that not all systems support.
+        // A hint that not all systems support.
         #[cfg(target_os = "linux")]
         if !part.is_empty() {
             let size = size_of::<T>();
@@ -70,7 +71,7 @@ impl<T> HugePageSlice<T> {
     unsafe fn map(len: usize) -> HugePageSlice<T> {
         let layout = Layout::array::<T>(len).expect("a table of fewer bytes than there are addresses");
         let Ok(map) = MmapMut::map_anon(layout.size().max(1)) else { handle_alloc_error(layout) };
-        // This is a hint that not all systems support.
+        // A hint that not all systems support.
         #[cfg(target_os = "linux")]
         if layout.size() >= HUGE_PAGE {
             let _ = map.advise(memmap2::Advice::HugePage);
@@ -97,11 +98,11 @@ impl<T> DerefMut for HugePageSlice<T> {
     }
 }
 
-/// Makes the processor prefetch a value that will soon be needed.
+/// Prefetches a value into the processor's cache.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that reads nothing the program could see; any address will do.
+    // SAFETY: a hint without visible effect; any address is allowed.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
     }
@@ -109,7 +110,7 @@ pub fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// Makes the processor prefetch all bytes of a value.
+/// Prefetches all bytes of a value.
 #[inline]
 pub fn prefetch_all<T: ?Sized>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<u8>();
@@ -118,17 +119,17 @@ pub fn prefetch_all<T: ?Sized>(value: &T) {
     }
 }
 
-/// Bytes for which a list has room at least: an allocation takes no less.
+/// Minimum capacity of a list in bytes, the smallest allocation.
 const LEAST_ROOM: usize = 16;
 
-/// Returns by how many values a full list of this length grows.
+/// Returns the capacity increment of a full list of length `len`.
 #[inline]
 fn growth<T>(len: usize) -> usize {
     (len / 2).max(LEAST_ROOM / size_of::<T>().max(1)).max(1)
 }
 
-/// Appends a value to a list of which there are many: it begins with room for one value, or 16 bytes, and grows by half. [`Vec::push`]
-/// begins with room for four, and doubles it.
+/// Appends a value to one of many lists. The capacity starts at one value, or 16 bytes, and grows by half;
+/// [`Vec::push`] starts at four values and doubles.
 #[inline]
 pub fn push_frugally<T>(list: &mut Vec<T>, value: T) {
     if list.len() == list.capacity() {
@@ -137,8 +138,7 @@ pub fn push_frugally<T>(list: &mut Vec<T>, value: T) {
     list.push(value);
 }
 
-/// Appends a value to a queue of which there are many, which grows as a list does to which one is [pushed
-/// frugally](push_frugally).
+/// Appends a value to one of many queues, which grow as with [`push_frugally`].
 #[inline]
 pub fn push_back_frugally<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == queue.capacity() {
@@ -158,7 +158,7 @@ mod tests {
         let more = table.grown(9, 5);
         assert_eq!((&*table, &*more), (&[7, 8, 7][..], &[7, 8, 7, 9, 9][..]));
         assert_eq!(*table.grown(9, 0), *table);
-        // A table of several huge pages, and an empty one.
+        // A table of several huge pages, and an empty table.
         assert!(HugePageSlice::<u64>::zeroed(1 << 20).iter().all(|&word| word == 0));
         assert!(HugePageSlice::<u64>::zeroed(0).is_empty());
         prefetch(&raw const more[4]);

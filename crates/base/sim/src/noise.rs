@@ -1,4 +1,5 @@
-//! Noise: detours, in which the operating system uses a CPU, make the work of a rank take longer.
+// SPDX-License-Identifier: Apache-2.0
+//! Noise: detours, during which the operating system uses a CPU, delay the work of a rank.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,47 +9,47 @@ use thiserror::Error;
 use crate::Time;
 use crate::random::{self, mix};
 
-/// The shortest period, and the shortest mean time between detours.
+/// Minimum period, and minimum mean time between detours.
 const SHORTEST: Time = Time::from_ns(1);
 
-/// The detours of all CPUs.
+/// Detours of all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// The detours of one CPU.
+    /// Detours of one CPU.
     pub detours: Detours,
-    /// Runs with the same seed have the same noise.
+    /// Random seed; equal seeds give equal noise.
     pub seed: u64,
-    /// Whether all CPUs have their detours at the same times.
+    /// True if all CPUs have their detours at the same times.
     pub co_scheduled: bool,
-    /// The ranks whose CPUs have detours; all if it is `None`.
+    /// Ranks whose CPUs have detours; `None` for all.
     pub ranks: Option<Vec<RangeInclusive<u32>>>,
 }
 
 impl Noise {
-    /// Returns whether the CPUs of a rank have detours.
+    /// Returns true if the CPUs of `rank` have detours.
     fn disturbs(&self, rank: u32) -> bool {
         self.ranks.as_ref().is_none_or(|ranks| ranks.iter().any(|range| range.contains(&rank)))
     }
 }
 
-/// The detours of one CPU.
+/// Detours of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detours {
-    /// One detour every `period`. Each CPU begins at a random place of the period.
+    /// One detour every `period`, with a random phase for each CPU.
     Periodic {
         /// Time from the start of a detour to the start of the next
         period: Time,
         /// Length of each detour, shorter than the period
         length: Time,
     },
-    /// The time from the end of a detour to the start of the next is exponentially distributed.
+    /// Exponentially distributed times from the end of a detour to the start of the next.
     Poisson {
         /// Mean of that time
         interval: Time,
         /// Length of each detour
         length: Time,
     },
-    /// Measured detours, which repeat. Each CPU begins at a random place.
+    /// Measured detours, which repeat, with a random phase for each CPU.
     Trace(Trace),
 }
 
@@ -57,24 +58,24 @@ pub enum Detours {
 pub struct Trace {
     /// Start and length of each detour in picoseconds, in order, without overlap.
     detours: Arc<[(u64, u64)]>,
-    /// The time in picoseconds after which the trace repeats.
+    /// Period of the trace in picoseconds.
     span: u64,
-    /// The time of all detours together in picoseconds.
+    /// Total length of all detours in picoseconds.
     busy: u64,
 }
 
-/// Why noise is impossible.
+/// Error of invalid noise parameters.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NoiseError {
-    /// A detour as long as its period, or no time between detours.
+    /// A detour fills its period, or the time between detours is zero.
     #[error(
         "detours must be shorter than their period, and the time between them not zero: the CPU would never be free"
     )]
     NeverFree,
-    /// Detours that are so frequent that the simulation would make no progress.
+    /// Detours are so frequent that the simulation would not progress.
     #[error("from one detour to the next are at least {} ns", SHORTEST.as_ps() / 1000)]
     TooOften,
-    /// A line of a noise trace is wrong.
+    /// A line of a noise trace is invalid.
     #[error("line {0}: expected start and length of a detour in ns, after the end of the one before: \"{1}\"")]
     Line(usize, String),
     /// A noise trace has no detour.
@@ -83,11 +84,11 @@ pub enum NoiseError {
 }
 
 impl Trace {
-    /// Reads lines of `START LENGTH` in whole nanoseconds; `#` begins a comment. The trace repeats from the end of its last
-    /// line, which may have the length 0 to set that time.
+    /// Reads lines of `START LENGTH` in whole nanoseconds; `#` begins a comment. The trace repeats from the end of its
+    /// last line, which may have the length 0 to set the period.
     ///
     /// # Errors
-    /// When a line has another form or is out of order, or when there is no detour.
+    /// If a line is malformed or out of order, or if the trace has no detour.
     pub fn read(text: &str) -> Result<Trace, NoiseError> {
         let (mut detours, mut span) = (Vec::new(), 0);
         for (index, line) in text.lines().enumerate() {
@@ -117,19 +118,19 @@ impl Trace {
         self.detours.len()
     }
 
-    /// Returns whether there is no detour, which is never the case.
+    /// Returns true if the trace has no detour, which never happens.
     pub fn is_empty(&self) -> bool {
         self.detours.is_empty()
     }
 
-    /// Returns the time after which the trace repeats.
+    /// Returns the period of the trace.
     pub fn span(&self) -> Time {
         Time::from_ps(self.span)
     }
 }
 
 impl Detours {
-    /// Checks that the CPU is free at some times, and that detours are not too frequent.
+    /// Checks that the CPU is sometimes free, and that detours are not too frequent.
     ///
     /// # Errors
     /// See [`NoiseError`].
@@ -147,9 +148,10 @@ impl Detours {
     }
 }
 
-/// Computes how long work takes on a CPU.
+/// Computes the duration of work on a CPU.
 pub trait CpuTime {
-    /// Returns the end of `work` picoseconds that a CPU begins at `start`. The starts of a CPU must ascend.
+    /// Returns the end of `work` picoseconds of work that starts at `start` on `cpu`. Calls for one CPU must have
+    /// ascending starts.
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64;
 }
 
@@ -164,7 +166,7 @@ impl CpuTime for NoNoise {
     }
 }
 
-/// CPUs with noise, if there is any.
+/// CPUs with optional noise.
 impl<S: CpuTime> CpuTime for Option<S> {
     #[inline]
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
@@ -175,7 +177,7 @@ impl<S: CpuTime> CpuTime for Option<S> {
     }
 }
 
-/// CPUs with noise: for each CPU of all ranks, the first detour that is not over.
+/// CPUs with noise: the first unfinished detour of each CPU of all ranks.
 #[derive(Debug)]
 pub struct NoisyCpus {
     detours: Detours,
@@ -186,7 +188,7 @@ pub struct NoisyCpus {
 struct Cpu {
     start: u64,
     length: u64,
-    /// State of the random numbers; for a trace, the number of detours so far, counted from its start.
+    /// State of the random numbers; for a trace, the number of detours since its start.
     state: u64,
     offset: u64,
 }
@@ -197,7 +199,7 @@ impl Cpu {
 }
 
 impl NoisyCpus {
-    /// Creates the CPUs of `ranks` ranks with `cpus` each, which are numbered rank by rank.
+    /// Creates `cpus` CPUs for each of `ranks` ranks, numbered rank by rank.
     pub fn new(noise: &Noise, ranks: usize, cpus: usize) -> NoisyCpus {
         let first = |cpu: usize| {
             if !noise.disturbs((cpu / cpus) as u32) {
@@ -223,7 +225,7 @@ impl NoisyCpus {
         NoisyCpus { detours: noise.detours.clone(), cpus: (0..ranks * cpus).map(first).collect() }
     }
 
-    /// Moves a CPU on to the detour that follows its present one.
+    /// Advances a CPU to its next detour.
     fn next(&mut self, cpu: usize) {
         let cpu = &mut self.cpus[cpu];
         match &self.detours {
@@ -236,7 +238,7 @@ impl NoisyCpus {
                 let (round, index) = (cpu.state / trace.detours.len() as u64, cpu.state % trace.detours.len() as u64);
                 let (start, length) = trace.detours[index as usize];
                 let start = start.saturating_add(round.saturating_mul(trace.span));
-                // The first detour may have begun before the CPU did.
+                // The first detour may begin before the CPU starts.
                 let begun = cpu.offset.saturating_sub(start).min(length);
                 (cpu.start, cpu.length) = (start.saturating_sub(cpu.offset), length - begun);
                 cpu.state += 1;
@@ -244,7 +246,7 @@ impl NoisyCpus {
         }
     }
 
-    /// Skips the detours of whole periods, or of whole rounds of a trace, before `until` in one step.
+    /// Skips whole periods, or whole rounds of a trace, before `until` in one step.
     fn skip(&mut self, cpu: usize, until: u64) {
         let cpu = &mut self.cpus[cpu];
         let passed = until.saturating_sub(cpu.start);
@@ -255,7 +257,8 @@ impl NoisyCpus {
             }
             Detours::Poisson { .. } => {}
             Detours::Trace(trace) => {
-                // The number of the present detour does not change, so only whole rounds before the last one may be skipped.
+                // The index of the current detour must not change, so only whole rounds before the last one are
+                // skipped.
                 let rounds = (passed / trace.span).saturating_sub(1);
                 cpu.start = cpu.start.saturating_add(rounds.saturating_mul(trace.span));
                 cpu.state = cpu.state.saturating_add(rounds.saturating_mul(trace.detours.len() as u64));
@@ -263,8 +266,8 @@ impl NoisyCpus {
         }
     }
 
-    /// Passes, in one step, all whole periods or rounds of a trace that fall into work which would end at `end` without
-    /// further detours. The present detour has not begun. Returns the new end, if there were any.
+    /// Passes, in one step, all whole periods or rounds of a trace within work that would end at `end` without further
+    /// detours. The current detour has not begun. Returns the new end, if any were passed.
     fn pass(&mut self, cpu: usize, end: u64) -> Option<u64> {
         let cpu = &mut self.cpus[cpu];
         let (span, busy, count) = match &self.detours {
@@ -273,14 +276,14 @@ impl NoisyCpus {
             Detours::Trace(trace) => {
                 let count = trace.detours.len() as u64;
                 let index = cpu.state.checked_sub(1)? % count;
-                // If the CPU began within its present detour, the same detour comes again after less than a whole round.
+                // If the CPU starts within its current detour, that detour repeats after less than a whole round.
                 if cpu.length != trace.detours[index as usize].1 {
                     return None;
                 }
                 (trace.span, trace.busy, count)
             }
         };
-        // The last one is left for the caller.
+        // The caller handles the last round.
         let rounds = (end.saturating_sub(cpu.start) / (span - busy)).checked_sub(1).filter(|&rounds| rounds > 0)?;
         cpu.start = cpu.start.saturating_add(rounds.saturating_mul(span));
         cpu.state = cpu.state.saturating_add(rounds.saturating_mul(count));
@@ -307,20 +310,20 @@ impl CpuTime for NoisyCpus {
                 end = later;
                 continue;
             }
-            // A detour that is over adds nothing, one that has begun adds its rest, and one that comes adds all of it.
+            // A past detour adds nothing, a current one its remainder, and a future one its full length.
             end = end.saturating_add(over.saturating_sub(detour.max(start)));
             self.next(cpu);
         }
     }
 }
 
-/// Returns a number below `limit` from a random number of 64 bits.
+/// Maps a random 64-bit number to a number below `limit`.
 fn below(random: u64, limit: u64) -> u64 {
     ((u128::from(random) * u128::from(limit)) >> 64) as u64
 }
 
-/// Returns an exponentially distributed number by von Neumann's method, which only compares, so that it is the same on every
-/// machine.
+/// Returns an exponentially distributed number by von Neumann's method, which only compares and so gives the same
+/// result on every machine.
 fn exponential(state: &mut u64, mean: u64) -> u64 {
     let mut whole = 0u64;
     loop {
@@ -355,7 +358,7 @@ mod tests {
     #[test]
     fn periodic_detours_are_added_to_work_that_meets_them() {
         let detours = Detours::Periodic { period: Time::from_ps(100), length: Time::from_ps(10) };
-        // The place of the first detour follows from the end of very long work, which gets 90 of every 100 ns.
+        // The phase of the first detour follows from the end of very long work, which gets 90 of every 100 ns.
         let noise = Noise { detours: detours.clone(), seed: 7, co_scheduled: false, ranks: None };
         let first = NoisyCpus::new(&noise, 1, 1).cpus[0].start;
         assert!(first < 100);
@@ -372,7 +375,7 @@ mod tests {
         let mut noisy = NoisyCpus::new(&noise, 2, 1);
         let busy = |noisy: &mut NoisyCpus, cpu| noisy.end(cpu, 0, 44_000 * 1000) - 44_000 * 1000;
         let (one, two) = (busy(&mut noisy, 0), busy(&mut noisy, 1));
-        // The application gets 44 of every 50 ns: work of 1000 rounds meets all their detours, wherever it begins.
+        // The application gets 44 of every 50 ns: 1000 rounds of work contain all their detours, for any start.
         assert_eq!((one, two), (6_000 * 1000, 6_000 * 1000));
         for (text, error) in [
             ("", NoiseError::Empty),
@@ -396,7 +399,7 @@ mod tests {
         assert_ne!(ends(detours, 4, &[(0, 1_000_000_000_000)]), [end]);
     }
 
-    /// Simulates one detour after the other, without skipping any.
+    /// Simulates one detour after the other, without skipping.
     fn plainly(noisy: &mut NoisyCpus, start: u64, work: u64) -> u64 {
         let mut end = start + work;
         while work > 0 && noisy.cpus[0].start < end {
@@ -439,7 +442,7 @@ mod tests {
         for detours in [trace, periodic] {
             let hour = 3_600_000_000_000_000;
             let [one, two] = ends(detours, 1, &[(0, hour), (hour * 2, hour)])[..] else { panic!() };
-            // The system takes one of every three nanoseconds, so two hours of work last three.
+            // The system takes one of every three nanoseconds, so two hours of work take three.
             assert!(one.abs_diff(hour / 2 * 3) <= 1000, "{one}");
             assert!(two.abs_diff(hour / 2 * 7) <= 1000, "{two}");
         }

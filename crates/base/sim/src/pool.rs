@@ -1,25 +1,27 @@
-/// The number of entries for which an empty list keeps capacity.
+// SPDX-License-Identifier: Apache-2.0
+//! Pool of buffers shared by many lists.
+
+/// Maximum capacity, in entries, that an empty list keeps.
 const KEPT: usize = 256;
-/// The number of larger buffers that are kept for later bursts. Allocating them anew would dominate the cost of a
-/// burst.
+/// Maximum number of larger buffers kept for later bursts. Reallocating them would dominate the cost of a burst.
 const LARGE_BUFFERS: usize = 4;
 
-/// A pool of buffers for many lists, such as the slots of a queue, of which only a few are long at any time.
+/// A pool of buffers for many lists, such as the slots of a queue. Only a few lists are long at any time.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
-    /// The buffers, with the largest at the end.
+    /// Buffers, by ascending capacity.
     buffers: Vec<Vec<T>>,
 }
 
 impl<T> Default for Pool<T> {
-    /// Makes an empty pool.
+    /// Creates an empty pool.
     fn default() -> Pool<T> {
         Pool { buffers: Vec::new() }
     }
 }
 
 impl<T> Pool<T> {
-    /// Moves a full list to a larger buffer of the pool, if there is one. Call it before a list grows.
+    /// Moves a full list to a larger buffer of the pool, if available. Call it before a list grows.
     #[inline(always)]
     pub fn widen(&mut self, list: &mut Vec<T>) {
         if list.len() == list.capacity() && list.len() >= KEPT {
@@ -35,7 +37,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Returns the buffer that an emptied list keeps. A large buffer goes to the pool instead.
+    /// Returns the buffer that an emptied list keeps; the pool takes a large one.
     #[inline]
     pub fn keep(&mut self, buffer: Vec<T>) -> Vec<T> {
         if buffer.capacity() <= KEPT {
@@ -65,12 +67,12 @@ mod tests {
         list.resize(KEPT, 7);
         pool.widen(&mut list);
         assert_eq!((list.capacity(), &list[..]), (5000, &[7; KEPT][..]));
-        // The list is not full, then it has more capacity than the pool's buffers.
+        // First the list is not full, then it has more capacity than the pool's buffers.
         pool.widen(&mut list);
         list.resize(5000, 7);
         pool.widen(&mut list);
         assert_eq!(list.capacity(), 5000);
-        // The smallest of five buffers was freed.
+        // The pool freed the smallest of five buffers.
         assert_eq!(pool.buffers.iter().map(Vec::capacity).collect::<Vec<_>>(), [2000, 3000, 4000]);
     }
 }

@@ -1,51 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event queue ordered by time and then by insertion: a hierarchical timing wheel.
+
 use std::collections::VecDeque;
 
 use crate::{Pool, Time};
 
-/// The number of bits of a time that one level of the wheel distinguishes.
+/// Number of time bits of one level of the wheel.
 const BITS: u32 = 6;
-/// The number of slots of a level: one for each value of its bits. One machine word records which are in use.
+/// Number of slots of a level: one for each value of its bits. One machine word records the used ones.
 const SLOTS: usize = 1 << BITS;
-/// The number of levels, enough for all bits of a time.
+/// Number of levels, enough for all bits of a time.
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
-/// From this number of queued events on, the next few are sorted in advance: their state does not fit into the
-/// processor's cache, so handlers prefetch what the next events need.
+/// Number of queued events from which the next few are sorted in advance: the state of so large a simulation exceeds
+/// the processor's cache, so handlers prefetch for the next events.
 const MANY: usize = 1 << 12;
-/// The number of events that are sorted in advance, if their slots have few entries.
+/// Number of events sorted in advance, if their slots have few entries.
 const AHEAD: usize = 16;
-/// A slot with at most this number of entries is sorted instead of distributed to lower levels.
+/// Maximum number of entries of a slot that is sorted instead of distributed to lower levels.
 const FEW: usize = 16;
-/// Nothing is inserted into a list of this length or longer.
+/// Length from which the list accepts no insertions.
 const LONG: usize = 64;
 
-/// A queue of events, ordered by time. Events of equal time are ordered by their insertion.
+/// A queue of events, ordered by time and then by insertion.
 ///
 /// The queue is a hierarchical timing wheel (Varghese and Lauck, SOSP'87) over the bits of a time, as in a monotone
 /// radix heap: an event waits at the level of the highest bit in which its time differs from the horizon, in the slot
-/// of its time's bits there. The first event is in the first used slot of the lowest used level. When that slot is
-/// reached its events move to lower levels, a few moves each, however many events there are. Events of equal time are
-/// always in the same slot and move together, so their order stays that of their insertion.
+/// of its time's bits there. The first event is in the first used slot of the lowest used level. When the wheel reaches
+/// that slot, its events move to lower levels; each event moves a few times, for any number of events. Events of equal
+/// time are always in the same slot and move together, so they stay in insertion order.
 ///
-/// When there are many events, the next few are kept in a sorted list. Handlers whose state exceeds the processor's
-/// cache can look at the events that come [soon](EventQueue::soon) and prefetch what they need. When an event is pushed before
-/// the end of a long list, part of the list and of the wheel moves back. The list then grows no more until as many events have been
-/// taken out as were moved, so that an event is moved a constant number of times on average, whatever the times are.
+/// With many events, the next few are kept in a sorted list. Handlers whose state exceeds the processor's cache can
+/// look at the [next events](EventQueue::soon) and prefetch for them. A push before the end of a long list moves part
+/// of the list back to the wheel and redistributes part of the wheel. The list then stops growing until as many events
+/// are removed as were moved, so that an event moves a constant number of times on average, for any times.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     now: Time,
-    /// The next events in their order.
+    /// Next events, in order.
     due: VecDeque<(Time, E)>,
-    /// The wheel holds the events after this time, the list all others.
+    /// Latest time of the list; the wheel holds the events after it.
     horizon: Time,
-    /// The slots of all levels, level by level.
+    /// Slots of all levels, level by level.
     slots: Vec<Slot<E>>,
-    /// For each level, which slots are not empty.
+    /// For each level, a bitmap of the non-empty slots.
     used: [u64; LEVELS],
-    /// Which levels are not empty.
+    /// Bitmap of the non-empty levels.
     used_levels: u32,
-    /// The number of events that are taken out before the list grows again.
+    /// Number of events to remove before the list grows again.
     pause: usize,
-    /// How often an event was put into a slot.
+    /// Number of insertions into slots.
     #[cfg(test)]
     placed: u64,
     pool: Pool<(Time, E)>,
@@ -55,9 +58,9 @@ pub struct EventQueue<E> {
 
 #[derive(Clone, Debug)]
 struct Slot<E> {
-    /// The events. Those of equal time are in the order of their insertion.
+    /// Events. Those of equal time are in insertion order.
     entries: Vec<(Time, E)>,
-    /// The earliest time of the entries.
+    /// Earliest time of the entries.
     earliest: Time,
 }
 
@@ -90,7 +93,7 @@ impl<E> EventQueue<E> {
     /// Adds an event.
     ///
     /// # Panics
-    /// When `at` is before the last event that was taken out.
+    /// If `at` is before the last event removed.
     #[inline]
     pub fn push(&mut self, at: Time, event: E) {
         assert!(at >= self.now, "event at {at} pushed at {}", self.now);
@@ -105,7 +108,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Removes the first event and returns it.
+    /// Removes and returns the first event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.len >= MANY && self.due.len() < AHEAD {
@@ -123,18 +126,16 @@ impl<E> EventQueue<E> {
         Some(first)
     }
 
-    /// Takes note that the event that was taken out last does not happen, nor any after the one at `now`: events may be
-    /// added from then on.
+    /// Rewinds to `now` after the caller cancels the last removed event. Events may then be added from `now` on.
     ///
     /// # Panics
-    /// When `now` is after the last event that was taken out.
+    /// If `now` is after the last event removed.
     pub fn set_back(&mut self, now: Time) {
         assert!(now <= self.now, "the event at {now} has not been taken out at {}", self.now);
         self.now = now;
     }
 
-    /// Returns the event that is `ahead` places after the next one, if it is known. Events that are pushed later may
-    /// still come before it.
+    /// Returns the event `ahead` places after the next one, if known. Events pushed later may still precede it.
     #[inline]
     pub fn soon(&self, ahead: usize) -> Option<&E> {
         self.due.get(ahead).map(|entry| &entry.1)
@@ -148,7 +149,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Returns the first event, with its time.
+    /// Returns the first event and its time.
     #[inline]
     pub fn peek(&mut self) -> Option<(Time, &E)> {
         if self.due.is_empty() {
@@ -158,7 +159,7 @@ impl<E> EventQueue<E> {
         self.due.front().map(|(at, event)| (*at, event))
     }
 
-    /// Returns the time of the last event that was taken out.
+    /// Returns the time of the last event removed.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -168,18 +169,18 @@ impl<E> EventQueue<E> {
         self.len
     }
 
-    /// Whether no event is left.
+    /// Returns true if the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the number of events that were ever inserted.
+    /// Returns the total number of insertions.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
 
-    /// Returns the index of the slot for a time after the horizon. Its level is that of the highest bit in which the
-    /// two differ.
+    /// Returns the slot index for a time after the horizon. The level is that of the highest bit in which the two
+    /// differ.
     #[inline]
     fn index(&self, at: Time) -> usize {
         let level = (at.as_ps() ^ self.horizon.as_ps()).ilog2() / BITS;
@@ -201,7 +202,7 @@ impl<E> EventQueue<E> {
         slot.entries.push((at, event));
     }
 
-    /// Returns the slot of the first event of the wheel.
+    /// Returns the slot of the wheel's first event.
     #[inline]
     fn first(&self) -> Option<usize> {
         let level = self.used_levels.trailing_zeros() as usize;
@@ -218,7 +219,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Removes and returns the first event, which is in the wheel.
+    /// Removes and returns the first event of the wheel.
     fn advance(&mut self) -> Option<(Time, E)> {
         let index = self.first()?;
         let slot = &mut self.slots[index];
@@ -242,8 +243,8 @@ impl<E> EventQueue<E> {
             let slot = &mut self.slots[index];
             if slot.entries.len() > FEW {
                 if index < SLOTS && !self.due.is_empty() {
-                    // The slot has many events of one time. Events that are pushed before them are cheaper to put into
-                    // the wheel.
+                    // The slot has many events of one time. Events pushed before them are cheaper to put into the
+                    // wheel.
                     return;
                 }
                 self.spread(index);
@@ -276,7 +277,7 @@ impl<E> EventQueue<E> {
         self.slots[index].entries = self.pool.keep(entries);
     }
 
-    /// Adds an event before the last of the list.
+    /// Adds an event before the end of the list.
     fn insert(&mut self, at: Time, event: E) {
         let place = self.due.partition_point(|other| other.0 <= at);
         if self.due.len() < LONG {
@@ -287,11 +288,11 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Moves the entries of the list from `place` on back to the wheel, which makes the horizon earlier.
+    /// Moves the list's entries from `place` on back to the wheel, and lowers the horizon.
     fn put_back(&mut self, place: usize, horizon: Time) {
         let tail = self.due.split_off(place);
         let before = std::mem::replace(&mut self.horizon, horizon);
-        // Relative to the new horizon, all events below the level of their difference belong to one slot.
+        // Relative to the new horizon, all events on lower levels belong to one slot.
         let index = self.index(before);
         let mut later = Vec::new();
         while let Some(lower) = self.first().filter(|lower| lower / SLOTS < index / SLOTS) {
@@ -420,7 +421,7 @@ mod tests {
         }
     }
 
-    /// Thousands of events far ahead, as time limits and watchdogs leave them, and bursts of near ones, again and again.
+    /// Thousands of far events, such as time limits and watchdogs, and repeated bursts of near ones.
     #[test]
     fn far_events_are_not_moved_for_each_burst_of_near_ones() {
         let (mut queue, mut heap) = (EventQueue::default(), BinaryHeap::new());
@@ -446,10 +447,10 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a list that is searched for the smallest (time, number).
+        /// Compares with a linear search for the smallest (time, number).
         #[test]
         fn events_come_by_time_and_then_by_insertion(
-            // `None` takes an event out. A push is this far ahead, in small and in large steps.
+            // `None` removes an event. A push is this far ahead, in small and in large steps.
             steps in prop::collection::vec(prop::option::of((0u64..8, 0u32..50)), 1..200),
         ) {
             let (mut queue, mut list, mut now) = (EventQueue::default(), Vec::new(), 0);

@@ -1,20 +1,20 @@
-//! Random numbers that are the same on every machine: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-//! Generators, 2014).
+// SPDX-License-Identifier: Apache-2.0
+//! Portable random numbers: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 
-/// Moves the state on, and returns the next number.
+/// Advances the state and returns the next number.
 pub fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mix(*state)
 }
 
-/// Moves the state on, and returns a number from 0 on and below 1.
+/// Advances the state and returns a number in [0, 1).
 pub fn fraction(state: &mut u64) -> f64 {
-    /// 2^-53: the distance of neighbouring numbers.
+    /// 2^-53: the distance of adjacent numbers.
     const STEP: f64 = 1.0 / (1u64 << 53) as f64;
     (next(state) >> 11) as f64 * STEP
 }
 
-/// Returns a number that any change of `value` changes everywhere. Equal values give equal numbers.
+/// Returns a hash of `value`: each bit of `value` affects all bits of the result.
 pub fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -23,7 +23,7 @@ pub fn mix(mut value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    /// The first numbers of the published program with seed 1234567.
+    /// Compares with the output of the published program with seed 1234567.
     #[test]
     fn numbers_are_those_of_the_publication() {
         let mut state = 1_234_567;

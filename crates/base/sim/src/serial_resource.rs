@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Resource with a rate that serves one transfer at a time.
+
 use crate::{Time, TimePerByte};
 
-/// A resource that serves one transfer at a time: a link, a DMA engine. Transfers are served in the order of their
-/// reservations.
+/// A resource that serves one transfer at a time, in the order of their reservations: a link, a DMA engine.
 ///
-/// Occupancy is kept in femtoseconds, so that rounding errors do not add up over many transfers.
+/// Occupancy is in femtoseconds, so that rounding errors do not accumulate over many transfers.
 #[derive(Clone, Debug, Default)]
 pub struct SerialResource {
     free_fs: u128,
@@ -11,14 +13,15 @@ pub struct SerialResource {
 }
 
 impl SerialResource {
-    /// Returns when a transfer that is ready at `now` begins, rounded up to a picosecond.
+    /// Returns the start of a transfer that is ready at `now`, rounded up to a picosecond.
     #[inline]
     pub fn next_start(&self, now: Time) -> Time {
         now.max(ps_up(self.free_fs))
     }
 
-    /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least `gap`.
-    /// Returns the start of the transfer and the time at which its last byte has passed, rounded up to a picosecond.
+    /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least
+    /// `gap`. Returns the start of the transfer and the time at which its last byte has passed, rounded up to a
+    /// picosecond.
     #[inline]
     pub fn reserve(&mut self, now: Time, bytes: u64, rate: TimePerByte, gap: Time) -> (Time, Time) {
         let start = self.free_fs.max(u128::from(now.as_ps()) * 1000);
@@ -29,8 +32,8 @@ impl SerialResource {
         (ps_up(start), ps_up(start + transfer))
     }
 
-    /// Reserves the resource for several transfers of `bytes` bytes in total, as [`reserve`](SerialResource::reserve) does for one
-    /// after the other without a gap.
+    /// Reserves the resource for several back-to-back transfers of `bytes` bytes in total, like
+    /// [`reserve`](SerialResource::reserve) without a gap.
     #[inline]
     pub fn reserve_train(&mut self, now: Time, bytes: u64, rate: TimePerByte) -> Train {
         let start_fs = self.free_fs.max(u128::from(now.as_ps()) * 1000);
@@ -46,14 +49,14 @@ impl SerialResource {
     }
 }
 
-/// Transfers that pass a serial resource back to back.
+/// Back-to-back transfers through a serial resource.
 ///
-/// The start is kept in words of 64 bits, since allocations of what needs an alignment of 16 bytes are slow.
+/// The start is kept in 64-bit words, since allocations with 16-byte alignment are slow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Train {
-    /// The start, rounded down to a picosecond.
+    /// Start, rounded down to a picosecond.
     start: Time,
-    /// What was rounded down, in femtoseconds.
+    /// Remainder of the rounding, in femtoseconds.
     rest_fs: u32,
     rate: TimePerByte,
 }
@@ -67,7 +70,8 @@ impl Train {
         Train { start: Time::from_ps(ps), rest_fs: rest_fs as u32, rate }
     }
 
-    /// Returns the time at which the first `bytes` bytes have passed, rounded up to a picosecond. For 0 bytes it is the start.
+    /// Returns the time at which the first `bytes` bytes have passed, rounded up to a picosecond; the start for 0
+    /// bytes.
     #[inline]
     pub fn passed(&self, bytes: u64) -> Time {
         ps_up(self.passed_fs(bytes))
@@ -79,7 +83,8 @@ impl Train {
     }
 }
 
-/// Rounds up to a picosecond. Times of up to five hours fit into one word, whose division takes a tenth of that of two.
+/// Rounds up to a picosecond. Times of up to five hours fit into one word, whose division is ten times faster than that
+/// of two.
 #[inline]
 fn ps_up(fs: u128) -> Time {
     match u64::try_from(fs) {

@@ -1,18 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory bandwidth shared by CPUs and devices.
+
 use crate::{Time, TimePerByte};
 
-/// A load of 1, that of a requester that alone takes the whole bandwidth.
+/// A load of 1: a requester that uses the whole bandwidth when alone.
 const FULL: u128 = 1 << 32;
 
-/// A memory whose bandwidth CPUs and devices share as they use it.
+/// A memory whose bandwidth CPUs and devices share.
 ///
-/// Each requester has a load: the share of the bandwidth that it takes when it is alone. While the sum f of all loads is
-/// above 1, everybody is f times slower; else nobody is delayed. That is what a memory controller does that serves
-/// requests line by line in their order of arrival, if each requester has a fixed number of lines under way (Little's
-/// law): shares are in proportion to these numbers, and nobody waits for the whole of somebody else's transfer.
+/// Each requester has a load: the share of the bandwidth that it uses when alone. While the sum f of all loads exceeds
+/// 1, every requester is slowed by f; otherwise no requester is delayed. This models a memory controller that serves
+/// requests line by line in arrival order, with a fixed number of lines in flight for each requester (Little's law):
+/// shares are in proportion to these numbers, and no requester waits for the whole of another's transfer.
 ///
-/// The work of CPUs ([`begin`](SharedBandwidth::begin)) lasts as long as it must: its end is known when it is over. A
-/// transfer of a device ([`reserve`](SharedBandwidth::reserve)) is slowed by what is known when it is reserved, and slows
-/// the work of CPUs that goes on or begins later.
+/// CPU work ([`begin`](SharedBandwidth::begin)) has no fixed end: later loads delay it. A device transfer
+/// ([`reserve`](SharedBandwidth::reserve)) is slowed only by the loads known at its reservation, and slows current and
+/// future CPU work.
 ///
 /// Computations are in integer femtoseconds and in loads of 2^-32, so that they are the same on every machine.
 #[derive(Clone, Debug)]
@@ -23,11 +26,11 @@ pub struct SharedBandwidth {
     works: u64,
 }
 
-/// Work of a CPU that reads and writes memory.
+/// Identifier of CPU work that accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkId(u64);
 
-/// What goes on from a time on.
+/// State of the work in progress at a time.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     now_fs: u128,
@@ -38,12 +41,12 @@ struct Flow {
 struct Work {
     id: u64,
     start_fs: u128,
-    /// How much longer it would take alone.
+    /// Remaining time when alone.
     left_fs: u128,
     load: u128,
 }
 
-/// A transfer whose end is fixed.
+/// A transfer with a fixed end.
 #[derive(Clone, Debug)]
 struct Transfer {
     start_fs: u128,
@@ -52,13 +55,13 @@ struct Transfer {
 }
 
 impl SharedBandwidth {
-    /// An idle memory that needs this time for each byte.
+    /// Creates an idle memory with this inverse bandwidth.
     pub fn new(rate: TimePerByte) -> SharedBandwidth {
         let rate_fs = rate.as_fs_per_byte().into();
         SharedBandwidth { rate_fs, flow: Flow::default(), transfers: Vec::new(), works: 0 }
     }
 
-    /// Begins work of a CPU at `start`, which reads and writes `bytes` and takes `span` when nobody else uses the memory.
+    /// Starts CPU work at `start` that reads and writes `bytes` bytes and takes `span` when alone.
     pub fn begin(&mut self, now: Time, start: Time, span: Time, bytes: u64) -> WorkId {
         self.advance(now);
         let span_fs = fs(span);
@@ -68,7 +71,7 @@ impl SharedBandwidth {
         WorkId(self.works)
     }
 
-    /// Returns when this work will be over, as far as that is known at `now`; `None` if it is over.
+    /// Returns the end of `work` as predicted at `now`; `None` if it is over.
     pub fn end(&mut self, now: Time, work: WorkId) -> Option<Time> {
         self.advance(now);
         let mut flow = self.flow.clone();
@@ -78,8 +81,8 @@ impl SharedBandwidth {
         Some(Time::from_ps(flow.now_fs.div_ceil(1000).try_into().unwrap_or(u64::MAX))).filter(|end| *end > now)
     }
 
-    /// Reserves bandwidth for a transfer of a device, which begins at `start` and takes `rate` for each byte when nobody
-    /// else uses the memory. Returns the time that each byte takes.
+    /// Reserves bandwidth for a device transfer that starts at `start` and takes `rate` for each byte when alone.
+    /// Returns its actual time per byte.
     pub fn reserve(&mut self, now: Time, start: Time, bytes: u64, rate: TimePerByte) -> TimePerByte {
         self.advance(now);
         let alone_fs = u128::from(rate.as_fs_per_byte()).max(self.rate_fs);
@@ -88,7 +91,7 @@ impl SharedBandwidth {
         }
         let left_fs = (alone_fs * u128::from(bytes)).min(fs(Time::MAX));
         let load = self.rate_fs * FULL / alone_fs;
-        // An engine that continues begins when its last transfer ends, which `start` has rounded to a picosecond.
+        // A continuing engine starts when its last transfer ends, which `start` has rounded to a picosecond.
         let continued = self.transfers.iter().map(|last| last.end_fs).find(|end| end.abs_diff(fs(start)) < 1000);
         let start_fs = continued.unwrap_or(fs(start));
         let end_fs = if self.flow.works.is_empty() && self.transfers.iter().all(|other| other.end_fs <= start_fs) {
@@ -110,7 +113,7 @@ impl SharedBandwidth {
         TimePerByte::from_fs_per_byte(slowed_fs.try_into().unwrap_or(u64::MAX))
     }
 
-    /// Lets what goes on proceed to `now`.
+    /// Advances all work to `now`.
     fn advance(&mut self, now: Time) {
         let now_fs = fs(now);
         while self.flow.now_fs < now_fs {
@@ -121,7 +124,7 @@ impl SharedBandwidth {
 }
 
 impl Flow {
-    /// Proceeds to the next time at which something begins or ends, or to `limit` if that is earlier.
+    /// Advances to the next start or end, at most to `limit`.
     fn step(&mut self, transfers: &[Transfer], limit: u128) {
         let now = self.now_fs;
         let current = transfers.iter().filter(|transfer| transfer.start_fs <= now && now < transfer.end_fs);
@@ -156,7 +159,7 @@ mod tests {
     const RATE: TimePerByte = TimePerByte::from_fs_per_byte(6_700);
     /// PCI Express (sPIN §4.3).
     const PCIE: TimePerByte = TimePerByte::from_fs_per_byte(15_600);
-    /// What 10,000 bytes take alone: 67 ns.
+    /// Duration of 10,000 bytes alone: 67 ns.
     const ALONE: Time = Time::from_ps(67_000);
 
     fn ps(ps: u64) -> Time {
@@ -171,7 +174,7 @@ mod tests {
         let work = memory.begin(ps(2_000_000), ps(2_000_100), ALONE, 10_000);
         assert_eq!(memory.end(ps(2_000_000), work), Some(ps(2_067_100)));
         assert_eq!(memory.end(ps(2_067_100), work), None);
-        // Without contention a transfer begins the moment that the work ends.
+        // Without contention, a transfer starts the moment the work ends.
         assert_eq!(memory.reserve(ps(2_067_100), ps(2_067_100), 4096, RATE), RATE);
     }
 
@@ -198,7 +201,8 @@ mod tests {
         assert_eq!(memory.reserve(ps(0), ps(0), 1_000, RATE), TimePerByte::from_fs_per_byte(13_400));
     }
 
-    /// The second begins when the first has 33.5 ns left; these take 67 ns. Then the second has 33.5 ns left, alone.
+    /// The second work starts when the first has 33.5 ns left, which take 67 ns. Then the second has 33.5 ns left,
+    /// alone.
     #[test]
     fn work_that_begins_later_delays_what_goes_on() {
         let mut memory = SharedBandwidth::new(RATE);
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!(memory.end(ps(100_500), second), Some(ps(134_000)));
     }
 
-    /// A packet does not wait for a copy of 334 µs, which loses just the packet's share: 4,096 bytes at 6.7 ps take
+    /// A packet does not wait for a 334 µs copy, and the copy loses just the packet's share: 4,096 bytes at 6.7 ps take
     /// 54,886.4 ps instead of 27,443.2, and the copy 27,443.2 ps longer.
     #[test]
     fn a_long_copy_lets_a_packet_through() {
@@ -221,9 +225,9 @@ mod tests {
         assert_eq!(memory.end(ps(334_000_000), copy), Some(ps(334_027_444)));
     }
 
-    /// One core reads 64 bytes in 5.1 ns (ten lines in 51 ns), a load of 64 * 6.7 / 5,100 = 0.084078; PCI Express has one
-    /// of 6.7 / 15.6 = 0.429487. They do not disturb each other; six such cores and PCI Express together are 0.933958,
-    /// seven 1.018038.
+    /// One core reads 64 bytes in 5.1 ns (ten lines in 51 ns), a load of 64 * 6.7 / 5,100 = 0.084078; the load of PCI
+    /// Express is 6.7 / 15.6 = 0.429487. They do not disturb each other: the load of six such cores and PCI Express is
+    /// 0.933958, that of seven 1.018038.
     #[test]
     fn requesters_that_leave_room_do_not_disturb_each_other() {
         let mut memory = SharedBandwidth::new(RATE);
@@ -235,7 +239,8 @@ mod tests {
         }
     }
 
-    /// From 30 ns to 90 ns a transfer has the whole load: the work's 60 ns after its first 30 ns count half.
+    /// From 30 ns to 90 ns a transfer has load 1: the work progresses at half speed for the 60 ns after its first 30
+    /// ns.
     #[test]
     fn transfers_delay_work_while_they_last() {
         let mut memory = SharedBandwidth::new(RATE);

@@ -1,11 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Simulated time, rates and clocks in exact integers.
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// A point in simulated time or a duration, in integer picoseconds.
 ///
-/// Sums and products saturate at [`Time::MAX`], so no time ever wraps around. A simulation ends at [`Time::LIMIT`],
-/// which is well before that.
+/// Sums and products saturate at [`Time::MAX`], so time never wraps around. A simulation ends at [`Time::LIMIT`], well
+/// before that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -15,7 +18,7 @@ impl Time {
     /// The largest time, later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The end of simulated time: 2^63 ps, which is 106 days and 18 hours.
+    /// End of simulated time: 2^63 ps, which is 106 days and 18 hours.
     pub const LIMIT: Time = Time(1 << 63);
 
     /// Makes a time from picoseconds.
@@ -92,13 +95,13 @@ impl fmt::Display for Time {
     }
 }
 
-/// The inverse of a bandwidth (LogGP's G) in integer femtoseconds per byte, in which every G of the papers (2.5, 6.7,
-/// 15.6, 20 ps/B) is exact.
+/// Inverse bandwidth (LogGP's G) in integer femtoseconds per byte, which represents every G of the papers (2.5, 6.7,
+/// 15.6, 20 ps/B) exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimePerByte(u64);
 
 impl TimePerByte {
-    /// The rate at which any number of bytes takes no time.
+    /// Infinite bandwidth: any number of bytes takes no time.
     pub const INFINITE: TimePerByte = TimePerByte(0);
 
     /// Makes a rate from femtoseconds per byte.
@@ -111,7 +114,7 @@ impl TimePerByte {
         self.0
     }
 
-    /// Returns the time that `bytes` bytes take, rounded up to a picosecond.
+    /// Returns the duration of `bytes` bytes, rounded up to a picosecond.
     #[inline]
     pub fn time(self, bytes: u64) -> Time {
         if let Some(fs) = self.0.checked_mul(bytes) {
@@ -121,7 +124,7 @@ impl TimePerByte {
     }
 }
 
-/// The clock of a core, stored as its frequency so that the period is not rounded.
+/// Clock of a core, stored as its frequency so that the period is not rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Clock(u64);
 
@@ -137,7 +140,7 @@ impl Clock {
         self.0
     }
 
-    /// Returns the time that `cycles` cycles take, rounded up to a picosecond.
+    /// Returns the duration of `cycles` cycles, rounded up to a picosecond.
     pub fn time(self, cycles: u64) -> Time {
         Time((u128::from(cycles) * 1_000_000_000).div_ceil(u128::from(self.0)).try_into().unwrap_or(u64::MAX))
     }

@@ -1,21 +1,22 @@
-//! The C functions of `pmi.h`, which describes them.
+// SPDX-License-Identifier: Apache-2.0
+//! C functions documented in `pmi.h`.
 
 use crate::code;
 use abi::pmi::{Answer, environment, lost};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The job of this process, as known after `PMI_Init`.
+/// Job of this process, set by `PMI_Init`.
 struct Job {
-    /// Programs may or may not count the final zero byte in [`abi::pmi::Job::maxes`]; both work.
+    /// Connection and limits. [`abi::pmi::Job::maxes`] is valid with or without the final zero byte.
     wire: abi::pmi::Job,
-    /// The index of the pair that `PMI_KVS_Iter_next` returns next.
+    /// Index of the pair that `PMI_KVS_Iter_next` returns next.
     next_pair: u64,
 }
 
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
 
-/// The result of a C function: a value, or an error code other than [`code::SUCCESS`].
+/// Result of a C function: a value, or an error code other than [`code::SUCCESS`].
 type Result<T = ()> = std::result::Result<T, c_int>;
 
 fn finish(result: Result) -> c_int {
@@ -36,12 +37,12 @@ fn complain(what: &str) -> c_int {
     code::FAIL
 }
 
-/// Writes a result to the place that the caller of the C function gave.
+/// Writes a result to the pointer that the C caller passed.
 fn give<T>(to: *mut T, value: T) -> Result {
     if to.is_null() {
         return Err(code::INVALID_ARGUMENT);
     }
-    // SAFETY: the C function's caller promises that what is not NULL is valid.
+    // SAFETY: the C caller guarantees that non-NULL pointers are valid.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -54,7 +55,7 @@ fn give_text(to: *mut c_char, length: usize, text: &str) -> Result {
     if length <= text.len() {
         return Err(code::INVALID_LENGTH);
     }
-    // SAFETY: the C function's caller promises that many bytes.
+    // SAFETY: the C caller guarantees `length` bytes.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         to.add(text.len()).write(0);
@@ -62,12 +63,12 @@ fn give_text(to: *mut c_char, length: usize, text: &str) -> Result {
     Ok(())
 }
 
-/// Reads a text argument of one line.
+/// Reads a one-line text argument.
 fn text<'a>(from: *const c_char, otherwise: c_int) -> Result<&'a str> {
     if from.is_null() {
         return Err(otherwise);
     }
-    // SAFETY: the C function's caller promises a string.
+    // SAFETY: the C caller guarantees a valid string.
     let text = unsafe { CStr::from_ptr(from) }.to_str().map_err(|_| otherwise)?;
     if text.contains(['\n', '\0']) { Err(otherwise) } else { Ok(text) }
 }
@@ -91,7 +92,7 @@ impl Job {
         self.wire.connection.ask(line, expected).map_err(|error| complain(&lost(&error)))
     }
 
-    /// Sends a line and waits for its answer as [`Connection::ask`] does. Every answer but success is an error.
+    /// Sends a line and waits for its answer, like [`Connection::ask`]. An answer other than success is an error.
     fn demand(&mut self, line: &str, expected: &str) -> Result<Answer> {
         Some(self.ask(line, expected)?).filter(Answer::is_ok).ok_or(code::FAIL)
     }
@@ -101,7 +102,7 @@ impl Job {
         if key.is_empty() || key.len() > self.wire.maxes[1] { Err(code::INVALID_KEY_LENGTH) } else { Ok(key) }
     }
 
-    /// Writes the next pair of the iteration, with an empty key at the end.
+    /// Writes the next pair of the iteration, or an empty key at the end.
     fn pair(
         &mut self,
         space: *const c_char,
@@ -124,7 +125,7 @@ impl Job {
     }
 }
 
-/// Writes a number that is the same for the whole job.
+/// Writes a number that is the same for all ranks.
 fn number(to: *mut c_int, of: impl FnOnce(&mut Job) -> Result<c_int>) -> c_int {
     finish(with_job(|job| of(job)).and_then(|value| give(to, value)))
 }
@@ -133,7 +134,7 @@ fn own(number: u32) -> Result<c_int> {
     c_int::try_from(number).map_err(|_| code::FAIL)
 }
 
-/// Writes the length of a buffer for one of the texts that [`abi::pmi::Job::maxes`] limits.
+/// Writes the maximum length of one of the texts in [`abi::pmi::Job::maxes`].
 fn room(to: *mut c_int, which: usize) -> c_int {
     number(to, |job| c_int::try_from(job.wire.maxes[which]).map_err(|_| code::FAIL))
 }
@@ -142,10 +143,10 @@ fn space_name(to: *mut c_char, length: c_int) -> c_int {
     finish(with_job(|job| give_text(to, usable(length)?, &job.wire.space)))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Init(spawned: *mut c_int) -> c_int {
     let mut job = lock();
@@ -158,16 +159,16 @@ pub unsafe extern "C" fn PMI_Init(spawned: *mut c_int) -> c_int {
     finish(give(spawned, environment("PMI_SPAWNED").unwrap_or(0)))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Initialized(initialized: *mut c_int) -> c_int {
     finish(give(initialized, c_int::from(lock().is_some())))
 }
 
-/// The C function.
+/// See `pmi.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PMI_Finalize() -> c_int {
     let done = with_job(|job| job.demand("cmd=finalize", "finalize_ack").map(drop));
@@ -175,55 +176,55 @@ pub extern "C" fn PMI_Finalize() -> c_int {
     finish(done)
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_size(size: *mut c_int) -> c_int {
     number(size, |job| own(job.wire.size))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_rank(rank: *mut c_int) -> c_int {
     number(rank, |job| own(job.wire.rank))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_universe_size(size: *mut c_int) -> c_int {
     number(size, |job| job.demand("cmd=get_universe_size", "universe_size")?.number("size").ok_or(code::FAIL))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_appnum(appnum: *mut c_int) -> c_int {
     number(appnum, |job| job.demand("cmd=get_appnum", "appnum")?.number("appnum").ok_or(code::FAIL))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_clique_size(size: *mut c_int) -> c_int {
     number(size, |_| Ok(1))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_clique_ranks(ranks: *mut c_int, length: c_int) -> c_int {
     if length < 1 {
@@ -232,113 +233,113 @@ pub unsafe extern "C" fn PMI_Get_clique_ranks(ranks: *mut c_int, length: c_int) 
     number(ranks, |job| own(job.wire.rank))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_id(id: *mut c_char, length: c_int) -> c_int {
     space_name(id, length)
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_kvs_domain_id(id: *mut c_char, length: c_int) -> c_int {
     space_name(id, length)
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Get_id_length_max(length: *mut c_int) -> c_int {
     room(length, 0)
 }
 
-/// The C function.
+/// See `pmi.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PMI_Barrier() -> c_int {
     finish(with_job(|job| job.demand("cmd=barrier_in", "barrier_out").map(drop)))
 }
 
-/// The C function. It does not return.
+/// See `pmi.h`. It does not return.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Abort(status: c_int, message: *const c_char) -> c_int {
     if !message.is_null() {
-        // SAFETY: the C function's caller promises a string.
+        // SAFETY: the C caller guarantees a valid string.
         let message = unsafe { CStr::from_ptr(message) };
         abi::pmi::say(message.to_string_lossy().trim_end());
     }
-    // The process ends even if the simulator cannot be told.
+    // The process ends even if the simulator is unreachable.
     let _ = with_job(|job| job.wire.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));
     std::process::exit(if status & 0xff == 0 { c_int::from(status != 0) } else { status });
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Get_my_name(name: *mut c_char, length: c_int) -> c_int {
     space_name(name, length)
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Get_name_length_max(length: *mut c_int) -> c_int {
     room(length, 0)
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Get_key_length_max(length: *mut c_int) -> c_int {
     room(length, 1)
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Get_value_length_max(length: *mut c_int) -> c_int {
     room(length, 2)
 }
 
-/// The C function. A job has one space.
+/// See `pmi.h`. Fails, as a job has one space.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Create(_name: *mut c_char, _length: c_int) -> c_int {
     complain("PMI_KVS_Create: a job has one key-value space, that of PMI_KVS_Get_my_name")
 }
 
-/// The C function. A job has one space.
+/// See `pmi.h`. Fails, as a job has one space.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Destroy(_name: *const c_char) -> c_int {
     complain("PMI_KVS_Destroy: the key-value space of a job stays until the job ends")
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Put(space: *const c_char, key: *const c_char, value: *const c_char) -> c_int {
     finish(with_job(|job| {
@@ -351,19 +352,19 @@ pub unsafe extern "C" fn PMI_KVS_Put(space: *const c_char, key: *const c_char, v
     }))
 }
 
-/// The C function. Values are visible to all ranks as soon as they are put.
+/// See `pmi.h`. Does nothing, as `PMI_KVS_Put` makes values visible at once.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Commit(space: *const c_char) -> c_int {
     finish(with_job(|_| word(space, code::INVALID_ARGUMENT).map(drop)))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Get(
     space: *const c_char,
@@ -381,10 +382,10 @@ pub unsafe extern "C" fn PMI_KVS_Get(
     }))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Iter_first(
     space: *const c_char,
@@ -399,10 +400,10 @@ pub unsafe extern "C" fn PMI_KVS_Iter_first(
     }))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_KVS_Iter_next(
     space: *const c_char,
@@ -414,10 +415,10 @@ pub unsafe extern "C" fn PMI_KVS_Iter_next(
     finish(with_job(|job| job.pair(space, key, key_length, value, value_length)))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Publish_name(service: *const c_char, port: *const c_char) -> c_int {
     finish(with_job(|job| {
@@ -426,10 +427,10 @@ pub unsafe extern "C" fn PMI_Publish_name(service: *const c_char, port: *const c
     }))
 }
 
-/// The C function.
+/// See `pmi.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Unpublish_name(service: *const c_char) -> c_int {
     finish(with_job(|job| {
@@ -438,10 +439,10 @@ pub unsafe extern "C" fn PMI_Unpublish_name(service: *const c_char) -> c_int {
     }))
 }
 
-/// The C function. `port` has room for a value of a key.
+/// See `pmi.h`. `port` must have room for a key's value.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Lookup_name(service: *const c_char, port: *mut c_char) -> c_int {
     finish(with_job(|job| {
@@ -451,10 +452,10 @@ pub unsafe extern "C" fn PMI_Lookup_name(service: *const c_char, port: *mut c_ch
     }))
 }
 
-/// The C function. It always fails.
+/// See `pmi.h`. Always fails.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMI_Spawn_multiple(
     _count: c_int,

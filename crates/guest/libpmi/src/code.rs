@@ -1,4 +1,5 @@
-//! The return codes of the functions of `pmi.h`.
+// SPDX-License-Identifier: Apache-2.0
+//! Return codes of the functions of `pmi.h`.
 
 use std::ffi::c_int;
 

@@ -1,4 +1,5 @@
-//! The exported functions, which `portals4.h` and `spin.h` document.
+// SPDX-License-Identifier: Apache-2.0
+//! Exported functions, documented in `portals4.h` and `spin.h`.
 
 use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};
 use crate::attachment;
@@ -11,10 +12,10 @@ use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, Return
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Once;
 
-/// The number of times that a thread may read the time at no cost without another call in between. A thread that reads
-/// it more often waits for a time, so each further read takes [`LOOK_PS`].
+/// Number of free time reads of a thread between two other calls. A thread that reads the time more often is polling
+/// it, so each further read takes [`LOOK_PS`].
 const FREE_LOOKS: u32 = 1000;
-/// The simulated time of a read of the time, in picoseconds: about that of clock_gettime on a CPU.
+/// Simulated duration of a time read in picoseconds: about that of clock_gettime on a CPU.
 const LOOK_PS: u64 = 25_000;
 
 /// Defines the exported functions of [`abi::calls`] that only pack their arguments.
@@ -24,7 +25,7 @@ macro_rules! export {
         #[doc = concat!("See `", stringify!($name), "` in the header.")]
         ///
         /// # Safety
-        /// Pointers must be valid as the header asks.
+        /// Pointers must be valid as the header requires.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
             perform_initialised(Op::$name, &[$((stringify!($argument), &$argument)),*])
@@ -32,10 +33,10 @@ macro_rules! export {
     )+ };
 }
 
-/// An argument with its name in the header.
+/// An argument and its name in the header.
 type Named<'a> = (&'static str, &'a dyn Argument);
 
-/// Makes a call and delivers its results. A call with `PTL_EQ_DROPPED` has results too.
+/// Performs a call and stores its results. `PTL_EQ_DROPPED` also delivers results.
 fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
     let mut call = match Call::begin(op) {
         Ok(call) => call,
@@ -96,18 +97,18 @@ fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
     answer.rc()
 }
 
-/// Whether a call may have no effect but the time that it takes.
+/// Returns true if a call may have no effect but to take time.
 fn may_pass(op: Op) -> bool {
     matches!(op, Op::SpinSleep | Op::PtlEQGet | Op::PtlEQPoll)
 }
 
-/// Makes a call that needs `PtlInit`.
+/// Performs a call that requires `PtlInit`.
 fn perform_initialised(op: Op, arguments: &[Named<'_>]) -> c_int {
     if attachment::initialised() { perform(op, arguments) } else { not_initialised(op) }
 }
 
-/// Returns the code of a call that the library refuses by itself, after it has told the simulator for the user: which argument is NULL, if one
-/// is.
+/// Returns the code of a call that the library itself refuses. First reports it to the simulator for the user, with the
+/// name of a NULL argument.
 #[cold]
 fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
     if let Ok(mut call) = Call::begin(Op::SpinRefuse) {
@@ -118,7 +119,7 @@ fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
     code as c_int
 }
 
-/// The answer outside of the library. Programs that do not look at it are told, once.
+/// Returns the code for a call without `PtlInit`. Prints a message once, for programs that ignore return codes.
 #[cold]
 fn not_initialised(op: Op) -> c_int {
     static TOLD: Once = Once::new();
@@ -133,7 +134,7 @@ abi::calls!(export);
 /// See `portals4.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlMDBind(ni: Handle, md: In<Md>, handle: Out<Handle>) -> c_int {
     let rc = perform_initialised(Op::PtlMDBind, &[("ni_handle", &ni), ("md", &md), ("md_handle", &handle)]);
@@ -253,13 +254,13 @@ pub extern "C" fn spin_host_copy(bytes: u64) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_show(name: *const c_char, start_ps: u64) {
     if !name.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees a valid string.
         let length = unsafe { CStr::from_ptr(name) }.count_bytes() as u64;
         host_call(Op::SpinShow, &[("name", &Address::new(name.cast())), ("length", &length), ("start_ps", &start_ps)]);
     }
 }
 
-/// Sleeps in simulated time; `libsimclock.so`, which `spinrun` preloads, calls it for the C library's sleeps.
+/// Sleeps in simulated time. `libsimclock.so`, which `spinrun` preloads, calls it for the C library's sleeps.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_sleep_ps(ps: u64) {
     host_call(Op::SpinSleep, &[("ps", &ps)]);
@@ -307,7 +308,7 @@ pub extern "C" fn spin_distance(from: c_int, to: c_int) -> c_int {
 /// See `spin.h`.
 ///
 /// # Safety
-/// `memory` must be a place for a handle.
+/// `memory` must be valid for writing a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_switch_alloc(which: c_int, ni: Handle, length: u64, memory: Out<Handle>) -> c_int {
     perform_initialised(
@@ -331,26 +332,26 @@ pub unsafe extern "C" fn spin_switch_attach(which: c_int, ni: Handle, index: u32
 /// See `spin.h`.
 ///
 /// # Safety
-/// None beyond those of `PtlSetMap`, which it calls.
+/// The requirements of `PtlSetMap`, which it calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
     let mut own = Process::default();
-    // SAFETY: `own` is a valid place.
+    // SAFETY: `own` is valid for writing.
     let rc = unsafe { PtlGetPhysId(ni, Out::new(&raw mut own)) };
     if rc != ReturnCode::Ok as c_int {
         return rc;
     }
     let nodes = spin_size() + spin_switches();
     let map: Vec<Process> = (0..nodes as u32).map(|node| Process { nid: node, pid: own.pid }).collect();
-    // SAFETY: the map has as many elements as it is said to have.
+    // SAFETY: the length argument is the map's length.
     unsafe { PtlSetMap(ni, map.len() as u64, Address::new(map.as_ptr().cast())) }
 }
 
-/// Called by the constructor that `spincc` adds to a program: makes its handlers known. The image stays where it is for
-/// as long as the process lives.
+/// Registers the handlers of a program; called by the constructor that `spincc` adds to it. The image must stay in
+/// place for the life of the process.
 ///
 /// # Safety
-/// `image` must be a whole [`abi::device::image`].
+/// `image` must point to a complete [`abi::device::image`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_start: *const c_void) {
     // SAFETY: an image starts with its preamble.
@@ -362,7 +363,7 @@ pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_star
     });
 }
 
-/// Makes a call that needs the simulator but no `PtlInit`.
+/// Performs a call that needs the simulator but no `PtlInit`.
 fn host_call(op: Op, arguments: &[Named<'_>]) -> c_int {
     match attachment::attach() {
         ReturnCode::Ok => perform(op, arguments),

@@ -1,4 +1,5 @@
-//! The kinds of C arguments, and how each is sent. [`abi::calls`] describes the convention.
+// SPDX-License-Identifier: Apache-2.0
+//! Kinds of C arguments, and their encoding in a call. [`abi::calls`] describes the convention.
 
 use crate::call::{Answer, Call};
 use abi::calls::Word;
@@ -9,16 +10,16 @@ use std::mem::offset_of;
 
 /// An argument of a library call.
 pub trait Argument {
-    /// Writes the argument into the call, as far as the simulator needs it.
+    /// Writes the argument into the call, if the simulator needs it.
     ///
     /// # Errors
     /// `PTL_ARG_INVALID` for a NULL pointer.
     fn give(&self, call: &mut Call) -> Result<(), ReturnCode>;
 
-    /// Copies its result from the answer. Called only after calls that have results.
+    /// Stores the argument's result from the answer. Called only after calls that have results.
     fn take(&self, _answer: &mut Answer) {}
 
-    /// Where the result goes if the call is posted; NULL if the argument is none.
+    /// Returns the destination of the result of a posted call; NULL if the argument has no result.
     fn place(&self) -> *mut u32 {
         std::ptr::null_mut()
     }
@@ -44,12 +45,12 @@ impl Argument for CtEvent {
     }
 }
 
-/// An address that the simulator reads from, or only returns later.
+/// An address that the simulator reads from, or returns later.
 #[repr(transparent)]
 pub struct Address(*const c_void);
 
 impl Address {
-    /// Makes the argument from any pointer.
+    /// Makes the argument from a pointer.
     pub fn new(address: *const c_void) -> Address {
         Address(address)
     }
@@ -62,14 +63,14 @@ impl Argument for Address {
     }
 }
 
-/// A structure to read.
+/// An input structure.
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
 impl<T: Pod> In<T> {
     /// Returns the structure, unless the pointer is NULL.
     pub fn get(&self) -> Option<T> {
-        // SAFETY: the caller passes a valid structure, as the header asks.
+        // SAFETY: the caller passes a valid structure, as the header requires.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 }
@@ -81,7 +82,7 @@ impl<T: Pod> Argument for In<T> {
     }
 }
 
-/// A structure to read, or NULL. It takes one word, which is 1 unless it is NULL.
+/// An optional input structure. It takes one word: 0 for NULL, else 1.
 #[repr(transparent)]
 pub struct OptionalIn<T>(*const T);
 
@@ -92,7 +93,7 @@ impl<T: Pod> Argument for OptionalIn<T> {
     }
 }
 
-/// A `ptl_me_t` of a plain Portals program: the P4sPIN fields may be uninitialised and are not read.
+/// A `ptl_me_t` of a plain Portals program: its P4sPIN fields may be uninitialised and are not read.
 #[repr(transparent)]
 pub struct PlainMe(*const Me);
 
@@ -103,28 +104,28 @@ impl Argument for PlainMe {
         }
         let mut me = Me { hpu_memory: INVALID_HANDLE, ..Me::default() };
         let target = std::ptr::from_mut(&mut me).cast::<u8>();
-        // SAFETY: the caller passes a valid structure, of which this is the start.
+        // SAFETY: the caller passes a valid structure, and this is its start.
         unsafe { target.copy_from_nonoverlapping(self.0.cast(), offset_of!(Me, header_handler)) };
         call.data(&me);
         Ok(())
     }
 }
 
-/// A scalar to write.
+/// An output scalar.
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// Makes an argument that writes to this place.
+    /// Makes an argument that writes to `place`.
     pub fn new(place: *mut T) -> Out<T> {
         Out(place)
     }
 }
 
 impl<T: Word> Out<T> {
-    /// Returns what is there after a call, unless the pointer is NULL.
+    /// Returns the result after a call, unless the pointer is NULL.
     pub fn get(&self) -> Option<T> {
-        // SAFETY: the caller passes a valid place, as the header asks, and the call has written it.
+        // SAFETY: the caller passes a valid pointer, as the header requires, and the call has written to it.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 }
@@ -135,7 +136,7 @@ impl<T: Word> Argument for Out<T> {
     }
 
     fn take(&self, answer: &mut Answer) {
-        // SAFETY: not NULL (see `give`); the caller passes a valid place, as the header asks.
+        // SAFETY: not NULL (see `give`); the caller passes a valid pointer, as the header requires.
         unsafe { self.0.write_unaligned(T::from_word(answer.word())) };
     }
 
@@ -144,7 +145,7 @@ impl<T: Word> Argument for Out<T> {
     }
 }
 
-/// A structure to write.
+/// An output structure.
 #[repr(transparent)]
 pub struct OutData<T>(*mut T);
 
@@ -159,7 +160,7 @@ impl<T: Pod> Argument for OutData<T> {
     }
 }
 
-/// A structure to write, or NULL.
+/// An optional output structure.
 #[repr(transparent)]
 pub struct OptionalOut<T>(*mut T);
 
@@ -184,7 +185,7 @@ impl Argument for Consumed {
         if self.0.is_null() {
             return Err(ReturnCode::ArgInvalid);
         }
-        // SAFETY: the caller passes a valid place, as the header asks.
+        // SAFETY: the caller passes a valid pointer, as the header requires.
         call.word(u64::from(unsafe { self.0.read_unaligned() }));
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Whether the simulator knows this process: `PtlInit` and `PtlFini`, and the images of device programs.
+// SPDX-License-Identifier: Apache-2.0
+//! Attachment of this process to the simulator: `PtlInit` and `PtlFini`, and the images of device programs.
 
 use crate::call::{self, Call};
 use crate::posting;
@@ -9,36 +10,36 @@ use abi::portals::{CtEvent, ReturnCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An image of device programs in this process, see `spin_register_image`.
+/// An image of device programs in this process; see `spin_register_image`.
 #[derive(Clone, Copy)]
 pub struct Image {
-    /// The address of its first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The address from which `Handler::host_offset` counts.
+    /// Base address of `Handler::host_offset`.
     pub handlers_start: u64,
 }
 
-/// The facts that the simulator knows about this process.
+/// Simulator's state of this process.
 #[derive(Default)]
 struct Attachment {
-    /// Whether the simulator knows the process.
+    /// True if the process is attached.
     attached: bool,
     images: Vec<Image>,
 }
 
 static ATTACHMENT: Mutex<Attachment> = Mutex::new(Attachment { attached: false, images: Vec::new() });
-/// The number of calls of `PtlInit` that no `PtlFini` has undone.
+/// Number of `PtlInit` calls without a matching `PtlFini`.
 static INITS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the library is between `PtlInit` and the last `PtlFini`.
+/// Returns true between `PtlInit` and the last `PtlFini`.
 pub fn initialised() -> bool {
     INITS.load(Ordering::Acquire) > 0
 }
 
 fn attachment() -> MutexGuard<'static, Attachment> {
-    call::refuse_within_call(); // a signal handler would wait for a lock that its own thread holds
+    call::refuse_within_call(); // a signal handler would deadlock on a lock that its own thread holds
     ATTACHMENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -62,12 +63,12 @@ pub fn fini() {
     }
 }
 
-/// Makes the process known to the simulator, unless it is. Returns `PTL_FAIL` when there is no simulator.
+/// Attaches the process to the simulator, unless it is attached. Returns `PTL_FAIL` without a simulator.
 pub fn attach() -> ReturnCode {
     attachment().attach()
 }
 
-/// Makes an image known to the simulator: now, or when the process attaches.
+/// Registers an image with the simulator: now, or when the process attaches.
 pub fn register(image: Image) {
     let mut attachment = attachment();
     attachment.images.push(image);

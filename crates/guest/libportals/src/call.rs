@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A call of the simulator through the calling thread's slot.
 
 use crate::known;
@@ -20,58 +21,60 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The period, in seconds, at which a sleeping thread checks whether the simulator still runs, unless the kernel does.
+/// Interval in seconds at which a sleeping thread checks that the simulator is alive, unless the kernel ends it with
+/// the simulator.
 const CHECK_S: i64 = 1;
-/// The exit status of a rank that cannot go on: the simulator has ended, or a call was made within another call.
+/// Exit status of a rank that cannot continue: the simulator is gone, or a call interrupted another call.
 const LOST: c_int = 1;
 
 unsafe extern "C" {
-    /// A variable of glibc that is not 0 until the process makes its second thread.
+    /// A variable of glibc; non-zero until the process creates its second thread.
     static __libc_single_threaded: c_char;
 }
 
 thread_local! {
     static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
     static LEASE: Lease = const { Lease };
-    /// Whether the thread is between the beginning of a call and its last result.
+    /// True between the start of a call and its last result.
     static BUSY: Cell<bool> = const { Cell::new(false) };
-    /// The number of times that the thread has read the time since its last call.
+    /// Number of time reads of the thread since its last call.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// Whether the thread has read the time since its last `spin_idle`.
+    /// True if the thread has read the time since its last `spin_idle`.
     static LOOKED: Cell<bool> = const { Cell::new(false) };
-    /// The CPU time of the thread at its last answer, in nanoseconds.
+    /// CPU time of the thread at its last answer, in nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
-    /// Whether the thread defers its calls.
+    /// True if the thread defers its calls.
     static DEFERS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Where the results of posted calls go, of all threads: any thread that is answered delivers those that are there.
+/// Result destinations of the posted calls of all threads. Any thread that gets an answer delivers the available
+/// results.
 static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
-/// The number of [`PLACES`].
+/// Length of [`PLACES`].
 static PENDING: AtomicU32 = AtomicU32::new(0);
-/// What [`Post::out`] is until the call is over.
+/// Value of [`Post::out`] until the call completes.
 const NO_RESULT: u64 = u64::MAX;
 
-/// Where the result of a posted call goes: an address, as threads share it.
+/// Result destination of a posted call, as an address so that threads can share it.
 struct Place {
     post: usize,
     to: usize,
 }
 
-/// Gives the thread's slot back when the thread ends.
+/// Releases the thread's slot when the thread ends.
 struct Lease;
 
 impl Drop for Lease {
     fn drop(&mut self) {
         flush();
         if let (Some(k), Some(session), false) = (SLOT.take(), Session::get(), session::forked()) {
-            // SAFETY: the slot is mapped and this thread's.
+            // SAFETY: the slot is mapped and owned by this thread.
             unsafe { (*session.slot(k)).state.store(state::FREE, Ordering::Release) };
         }
     }
 }
 
-/// Marks the thread as busy with a call for as long as it lives.
+/// Marks the thread as busy with a call until it is dropped.
 struct Busy;
 
 impl Busy {
@@ -88,8 +91,8 @@ impl Drop for Busy {
     }
 }
 
-/// Ends the process if this thread is already in a call. Only a signal handler can make such a call. It could never be
-/// answered, as the interrupted call uses the slot.
+/// Ends the process if this thread is already in a call. Only a signal handler can make such a call. It would wait
+/// forever, as the interrupted call uses the slot.
 pub fn refuse_within_call() {
     if !BUSY.get() {
         return;
@@ -99,11 +102,11 @@ pub fn refuse_within_call() {
         "rank {rank}: a signal handler calls the library while its thread is in another call: it must not, \
          as the library's functions are not async-signal-safe; let it set a flag, and call when the thread looks at it"
     ));
-    // SAFETY: ends the process without running its exit handlers, which would call the library, too.
+    // SAFETY: ends the process without its exit handlers, which would call the library, too.
     unsafe { libc::_exit(LOST) };
 }
 
-/// A call that is being prepared.
+/// A call under construction.
 pub struct Call {
     session: &'static Session,
     busy: Busy,
@@ -111,7 +114,7 @@ pub struct Call {
     words: usize,
 }
 
-/// An answered call. Its results are in the slot until it is dropped.
+/// An answered call. The slot holds its results until this value is dropped.
 pub struct Answer {
     slot: *const Slot,
     words: usize,
@@ -122,7 +125,7 @@ impl Call {
     /// Starts a call in the thread's slot.
     ///
     /// # Errors
-    /// `PTL_FAIL`, after a message, when there is no simulator or no free slot.
+    /// `PTL_FAIL`, after a message, without a simulator or without a free slot.
     pub fn begin(op: Op) -> Result<Call, ReturnCode> {
         let busy = Busy::begin();
         let session = Session::get().ok_or(ReturnCode::Fail)?;
@@ -138,7 +141,7 @@ impl Call {
         if !matches!(op, Op::SpinSleep | Op::SpinShow) {
             LOOKS.set(0);
         }
-        // SAFETY: mapped, and this thread's until the call is sent.
+        // SAFETY: the slot is mapped, and owned by this thread until the call is sent.
         unsafe {
             (*slot).op = op as u32;
             (*slot).elapsed_ns = unanswered_ns(session);
@@ -166,7 +169,7 @@ impl Call {
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
 
-    /// Sets the beginning of the structure argument to these bytes, as far as there is room.
+    /// Sets the start of the structure argument to these bytes, truncated to its size.
     pub fn bytes(&mut self, bytes: &[u8]) {
         // SAFETY: as in `begin`.
         let data = unsafe { &mut (*self.slot).data };
@@ -174,14 +177,14 @@ impl Call {
         data[..length].copy_from_slice(&bytes[..length]);
     }
 
-    /// Returns how many calls a thread may post now.
+    /// Returns the maximum number of posted calls at this time.
     fn post_limit(&self) -> u32 {
         let header = self.session.header();
         let limit = if DEFERS.get() { &header.defer } else { &header.post_ahead };
         limit.load(Ordering::Relaxed).min(POSTS as u32)
     }
 
-    /// Whether this thread may post calls, now or later.
+    /// Returns true if this thread may post calls, now or later.
     pub fn may_post(&self) -> bool {
         let header = self.session.header();
         [&header.defer, &header.post_ahead].into_iter().any(|limit| limit.load(Ordering::Relaxed) > 0)
@@ -200,33 +203,33 @@ impl Call {
         bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
 
-    /// Returns the place of the next posted call, if this thread may post it and there is room.
+    /// Returns the index for the next posted call, if this thread may post it and a post is free.
     fn room(&self) -> Option<usize> {
         self.room_within(self.post_limit())
     }
 
-    /// As [`Call::room`], for this many posted calls.
+    /// Like [`Call::room`], for up to `limit` posted calls.
     fn room_within(&self, limit: u32) -> Option<usize> {
         // SAFETY: mapped, and this thread's until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
-        // A process with several threads would need an order of their calls, and a thread that ends posts no more.
+        // Posted calls of several threads would need a common order, and an ending thread must post no more.
         (posted < limit && tid == 0 && LEASE.try_with(|_| ()).is_ok()).then_some(posted as usize)
     }
 
-    /// Returns a posted call, whose place is in `room`.
+    /// Returns the posted call at an index returned by `room`.
     fn post_at(&self, index: usize) -> *mut Post {
         assert!(index < POSTS);
-        // SAFETY: mapped, and the index is less than POSTS.
+        // SAFETY: the slot is mapped, and the index is less than POSTS.
         unsafe { (&raw mut (*self.slot).posts).cast::<Post>().add(index) }
     }
 
-    /// Fills in a posted call but for its payload, and lets the simulator see it.
+    /// Fills in a posted call except its payload, and publishes it to the simulator.
     fn fill(&self, index: usize, op: Op, (payload_addr, payload_len): (u64, usize), claim: u64) {
         quiet::end();
         self.fill_quietly(index, op, (payload_addr, payload_len), claim);
     }
 
-    /// As [`Call::fill`], for a call that takes a known time.
+    /// Like [`Call::fill`], for a call that takes a known time.
     fn fill_quietly(&self, index: usize, op: Op, (payload_addr, payload_len): (u64, usize), claim: u64) {
         let args = self.args();
         let mut words = [0; POST_ARGS];
@@ -242,8 +245,8 @@ impl Call {
         }
     }
 
-    /// Posts the call if it is known to be accepted, and there is room. Returns whether it did; if not, the call must be performed.
-    /// Its result goes to `place` unless that is NULL.
+    /// Posts the call if its success is predictable and a post is free; otherwise returns false, and the caller must
+    /// perform it. Its result is written to `place` unless that is NULL.
     pub fn post(&mut self, op: Op, place: *mut u32) -> bool {
         let Some(index) = self.room() else { return false };
         let args = self.args();
@@ -254,7 +257,7 @@ impl Call {
         };
         let Some(copied) = copied else { return false };
         let post = self.post_at(index);
-        // SAFETY: as in `room`. Who defers calls has promised that their data can be read.
+        // SAFETY: as in `room`. A program that defers calls guarantees that their data are readable.
         let copied = unsafe {
             let payload = (&raw mut (*post).payload).cast::<u8>();
             match copied {
@@ -285,10 +288,10 @@ impl Call {
         true
     }
 
-    /// Posts the call if it sleeps or finds nothing while nothing else happens.
+    /// Posts the call if it only sleeps, or polls an empty queue, until the next event.
     ///
     /// # Errors
-    /// The call, which must be performed otherwise.
+    /// The call, which must be performed: its result is unknown, or no post is free.
     pub fn pass(self, op: Op) -> Result<Answer, Call> {
         let limit = if self.may_post() { POSTS as u32 } else { 0 };
         let Some(index) = self.room_within(limit) else { return Err(self) };
@@ -308,14 +311,14 @@ impl Call {
         Ok(Answer { slot: self.slot, words: 0, _busy: self.busy })
     }
 
-    /// Takes the next event that is known to be in the queue of the call, and posts the call.
+    /// Takes the next known event of the call's queue, and posts the call.
     ///
     /// # Errors
-    /// The call, which must be performed: no event is known, or there is no room.
+    /// The call, which must be performed: no event is known, or no post is free.
     pub fn take_known(self, op: Op) -> Result<Answer, Call> {
         let Some(index) = self.room() else { return Err(self) };
         let args = self.args();
-        // SAFETY: mapped; the simulator has written it before its last answer.
+        // SAFETY: mapped; the simulator wrote it before its last answer.
         let known = unsafe { &(*self.slot).known };
         let Some(event) = known::next(op, &args, known) else { return Err(self) };
         let polled = Polled { handle: known.queue.into(), test: 0 };
@@ -331,7 +334,7 @@ impl Call {
         Ok(Answer { slot: self.slot, words: 0, _busy: self.busy })
     }
 
-    /// Posts a wait for a counter that is known to have reached the threshold. Returns whether it did.
+    /// Posts a wait for a counter that is known to have reached the threshold. Returns true if posted.
     pub fn post_reached(&self) -> bool {
         let args = self.args();
         // SAFETY: as in `take_known`.
@@ -340,16 +343,16 @@ impl Call {
         index.map(|index| self.fill(index, Op::PtlCTWait, (0, 0), 0)).is_some()
     }
 
-    /// Copies data of the call into its post. The kernel copies, as the address may be bad.
+    /// Copies data of the call into its post. The kernel copies, as the address may be invalid.
     fn copy_payload(&self, address: u64, length: usize, index: usize) -> bool {
         let (file, at) = self.session.payload(self.slot, index);
         // SAFETY: the system call checks the address.
         unsafe { libc::pwrite(file, address as *const _, length, at) == length as isize }
     }
 
-    /// Sends the call and waits for its answer. While it waits, it copies memory when the simulator asks for it.
+    /// Sends the call and waits for its answer. Meanwhile it copies memory at the simulator's request.
     pub fn perform(self) -> Answer {
-        // SAFETY: mapped for the life of the process, and an atomic.
+        // SAFETY: the word is atomic, and mapped for the life of the process.
         let word = unsafe { &(*self.slot).state };
         word.store(state::REQUEST, Ordering::Release);
         self.ring();
@@ -406,7 +409,7 @@ impl Call {
     fn ring(&self) {
         let bell = &self.session.header().doorbell;
         if bell.fetch_add(DOORBELL_RING, Ordering::SeqCst) & DOORBELL_SLEEPS != 0 {
-            // It cannot fail: the word is mapped and aligned.
+            // Cannot fail: the word is mapped and aligned.
             let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
         }
     }
@@ -416,21 +419,21 @@ impl Call {
         if word.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             return;
         }
-        // With many ranks, checks would take longer than all the rest.
+        // With many ranks, these checks would dominate the run time.
         let timeout = (!self.session.is_bound()).then_some(Timespec { tv_sec: CHECK_S, tv_nsec: 0 });
         let woken = futex::wait(word, futex::Flags::empty(), asleep, timeout.as_ref());
         if woken == Err(Errno::TIMEDOUT) && !self.session.alive() {
             say(format_args!("rank {}: spinrun is gone", self.session.rank));
-            // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.
+            // SAFETY: ends the process without its exit handlers, which would wait for the simulator.
             unsafe { libc::_exit(LOST) };
         }
     }
 
-    /// Copies between the process's memory and the bounce area. The kernel copies, so that a bad address is an error
-    /// and not a crash. An address that may be bad cannot be a slice, which the functions of rustix take.
+    /// Copies between the process's memory and the bounce area. The kernel copies, so that an invalid address is an
+    /// error and not a crash. The functions of rustix take slices, which cannot represent such an address.
     fn copy(&self) {
         let (file, bounce) = self.session.bounce();
-        // SAFETY: the simulator has filled in the fields and waits; the system calls check the address.
+        // SAFETY: the simulator filled in the fields and waits; the system calls check the address.
         unsafe {
             let slot = self.slot;
             let (address, length) = ((*slot).copy_addr as usize, ((*slot).copy_len as usize).min(BOUNCE));
@@ -451,7 +454,7 @@ impl Call {
 impl Answer {
     /// Returns the return code.
     pub fn rc(&self) -> i32 {
-        // SAFETY: mapped, and this thread's after the answer.
+        // SAFETY: the slot is mapped, and owned by this thread after the answer.
         unsafe { (*self.slot).result }
     }
 
@@ -474,15 +477,16 @@ fn places() -> MutexGuard<'static, Vec<Place>> {
     PLACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the results of posted calls that are over to their places. All that this thread has posted are over when it is answered.
+/// Writes the results of completed posted calls to their destinations. An answer completes all posted calls of this
+/// thread.
 fn take_results() {
     let mut places = places();
     places.retain(|place| {
-        // SAFETY: slots are mapped for the life of the process, and a post is used again only when its thread has been answered, after
-        // this.
+        // SAFETY: slots are mapped for the life of the process, and a post is reused only after its thread's next
+        // answer, which follows this call.
         let result = unsafe { (&raw const (*(place.post as *const Post)).out).read_volatile() };
         if result != NO_RESULT {
-            // SAFETY: who defers calls keeps the places of their results.
+            // SAFETY: a program that defers calls keeps the destinations of their results valid.
             unsafe { (place.to as *mut u32).write_unaligned(result as u32) };
         }
         result == NO_RESULT
@@ -490,13 +494,13 @@ fn take_results() {
     PENDING.store(places.len() as u32, Ordering::Release);
 }
 
-/// Waits until the calls that this thread has posted are over. Does nothing in a signal handler that interrupts a call.
+/// Waits until the posted calls of this thread complete. Does nothing in a signal handler that interrupts a call.
 pub fn flush() {
     let Some((k, session)) = SLOT.get().zip(Session::get()) else { return };
     if BUSY.get() || session::forked() {
         return;
     }
-    // SAFETY: mapped, and atomics.
+    // SAFETY: mapped atomics.
     let (posted, taken) = unsafe { (&(*session.slot(k)).posted, &(*session.slot(k)).taken) };
     if posted.load(Ordering::Relaxed) == taken.load(Ordering::Relaxed) {
         return;
@@ -506,19 +510,19 @@ pub fn flush() {
     }
 }
 
-/// Has this thread defer its calls from now on, or not. Returns whether it did before.
+/// Enables or disables deferred calls of this thread. Returns the previous setting.
 pub fn defer(on: bool) -> bool {
     DEFERS.replace(on)
 }
 
-/// Counts a read of the time. Returns the number of this thread's reads since its last call other than a sleep.
+/// Counts a time read. Returns the number of this thread's reads since its last call other than a sleep.
 pub fn looks_in_a_row() -> u32 {
     LOOKED.set(true);
     LOOKS.set(LOOKS.get().saturating_add(1));
     LOOKS.get()
 }
 
-/// Returns whether this thread has read the time since this was last asked: before each `spin_idle`.
+/// Returns true if this thread has read the time since the last call of this function, before each `spin_idle`.
 pub fn has_looked_since_idle() -> bool {
     LOOKED.take()
 }
@@ -538,18 +542,18 @@ fn charged(session: &Session) -> bool {
     session.header().compute_scale_milli.load(Ordering::Relaxed) != 0
 }
 
-/// Returns the CPU time of the thread in nanoseconds. rustix asks the kernel; the C function may be interposed
+/// Returns the CPU time of the thread in nanoseconds. rustix makes a system call; the C function may be interposed
 /// (`--clock simulated`).
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Claims a slot for this thread: a free one, or the slot of a process of this rank that has ended.
+/// Claims a slot for this thread: a free one, or one whose owner process has ended.
 fn claim(session: &Session) -> Option<usize> {
     let me = std::process::id();
     for k in 0..SLOTS {
-        // SAFETY: mapped; only atomics are touched before the slot is ours.
+        // SAFETY: mapped; only atomics are touched before this thread owns the slot.
         let (word, owner) = unsafe { (&(*session.slot(k)).state, &(*session.slot(k)).pid) };
         let free = word.compare_exchange(state::FREE, state::RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let pid = owner.load(Ordering::Acquire);
@@ -560,7 +564,7 @@ fn claim(session: &Session) -> Option<usize> {
                 forget_posts(session, k);
             }
             SLOT.set(Some(k));
-            // While a thread ends, its thread-local values may be gone; the slot is then not given back.
+            // While a thread ends, its thread-local values may be gone; then its slot is not released.
             let _ = LEASE.try_with(|_| ());
             return Some(k);
         }
@@ -568,9 +572,9 @@ fn claim(session: &Session) -> Option<usize> {
     None
 }
 
-/// Forgets what another process has posted.
+/// Discards the posts of the slot's previous owner.
 fn forget_posts(session: &Session, k: usize) {
-    // SAFETY: mapped, and atomics of a slot that is ours.
+    // SAFETY: mapped atomics of this thread's slot.
     unsafe {
         (*session.slot(k)).posted.store(0, Ordering::Relaxed);
         (*session.slot(k)).taken.store(0, Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! Answers that are known before the call is made: events that were in a queue at the last answer, and counters that had reached a value.
+// SPDX-License-Identifier: Apache-2.0
+//! Prediction of results from the last answer: events that were in a queue, and values that counters had reached.
 //!
-//! A queue gives its events in their order, so that the oldest one remains the next. That a queue is empty is known only while nothing happens
-//! ([`crate::quiet`]); the value of a counter that may still rise is never known.
+//! A queue delivers its events in order, so its oldest event stays the next one. An empty queue is predicted only until
+//! the next event of the simulation ([`crate::quiet`]); the value of a counter that may still rise, never.
 
 use abi::calls::{Op, Polled, PtlCTPoll, PtlCTWait, PtlEQGet, PtlEQPoll};
 use abi::mailbox::{KNOWN, Known, KnownCounter};
@@ -10,28 +11,28 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
-    /// The number of events that the thread has taken since its last answer.
+    /// Number of events that the thread has taken since its last answer.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
-    /// The address of the one queue at which the thread has looked last by `PtlEQPoll`; 0 if there is none.
+    /// Address of the handle in the thread's last `PtlEQPoll` of one queue; 0 if none.
     static QUEUE: Cell<u64> = const { Cell::new(0) };
-    /// The addresses of the one counter at which the thread has looked last by `PtlCTPoll`, and of its threshold; 0 if there are none.
+    /// Addresses of the handle and the threshold in the thread's last `PtlCTPoll` of one counter; 0 if none.
     static COUNTER: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Whether the process has had a second thread, which could take the events.
+/// True once the process has had a second thread, which could take the events.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-/// Forgets what is known, for ever.
+/// Disables predictions permanently.
 pub fn forget() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
-/// Takes note that the thread was answered: what is known is new.
+/// Records an answer to the thread, which refreshes the known events.
 pub fn answered() {
     TAKEN.set(0);
 }
 
-/// Takes note of a call that was answered.
+/// Records the arguments of an answered call.
 pub fn learn(op: Op, args: &[u64]) {
     match op {
         Op::PtlEQPoll => {
@@ -46,8 +47,8 @@ pub fn learn(op: Op, args: &[u64]) {
     }
 }
 
-/// Returns the one object of a poll if the thread's last such poll had it at the same address: what the simulator has read before can be read
-/// again. For other addresses it is the simulator that finds out.
+/// Returns the one object of a poll if the thread's last such poll had the same addresses: the simulator has read them,
+/// so they are readable. The simulator checks other addresses.
 pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
     let (handles, test) = match op {
         Op::PtlEQPoll => {
@@ -68,7 +69,7 @@ pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
     Some(Polled { handle: handle.into(), test })
 }
 
-/// Takes the event that the call will get.
+/// Takes the event that the call will return, if known.
 pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
     let taken = TAKEN.get();
     if taken >= (known.count as usize).min(KNOWN) || SHARED.load(Ordering::Relaxed) {
@@ -84,19 +85,19 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
     })
 }
 
-/// Whether a poll of a queue finds nothing as long as nothing happens: the thread has taken all events that were there.
+/// Returns true if the thread has taken all events of the polled queue: the poll finds nothing until the next event.
 pub fn is_empty(op: Op, args: &[u64], known: &Known) -> bool {
     let queue = match op {
         Op::PtlEQGet => Some(PtlEQGet::read(args).eq_handle),
         Op::PtlEQPoll if PtlEQPoll::read(args).timeout == 0 => polled(op, args).map(|polled| polled.handle as Handle),
         _ => None,
     };
-    // There may be more events than there is room for.
+    // A full list may lack events of the queue.
     let has_all = TAKEN.get() == known.count as usize && TAKEN.get() < KNOWN;
     has_all && queue == Some(known.queue) && known.queue != INVALID_HANDLE && !SHARED.load(Ordering::Relaxed)
 }
 
-/// Whether the counter of a wait has reached the threshold.
+/// Returns true if the counter of a wait is known to have reached the threshold.
 pub fn has_reached(args: &[u64], known: &Known) -> bool {
     let PtlCTWait { ct_handle, test, .. } = PtlCTWait::read(args);
     let has_reached = |counter: &KnownCounter| counter.handle == ct_handle && counter.success >= test;
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(counter(at, test, 1), None);
     }
 
-    /// One test, as what is forgotten is the process's.
+    /// A single test, as the predictions belong to the whole process.
     #[test]
     fn events_are_given_in_their_order_until_a_second_thread_is_there() {
         let mut counters = [KnownCounter::NONE; COUNTERS];

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `libportals.so`: the Portals 4 API and P4sPIN's host calls for programs that `spinrun` starts.
 //!
-//! The library knows no semantics. A call is written into the calling thread's slot of the job's shared memory, the
-//! simulator performs it, and its results are written to where the C prototype wants them ([`abi::mailbox`]).
+//! The library implements no semantics. It writes a call into the calling thread's slot of the job's shared memory, the
+//! simulator performs it, and the library stores the results through the pointers of the C prototype
+//! ([`abi::mailbox`]).
 //!
 //! * [`api`]: every function of `portals4.h` and `spin.h`
-//! * [`argument`]: how each kind of C argument travels
+//! * [`argument`]: encoding of each kind of C argument
 //! * [`attachment`]: `PtlInit` and `PtlFini`, and the images of device programs
-//! * [`clock`]: the connection to `libsimclock.so`
+//! * [`clock`]: connection to `libsimclock.so`
 //! * [`call`]: one call through a thread's slot
-//! * [`posting`]: calls whose answer is known before they are made
-//! * [`known`]: events and counters that are known before they are asked for
-//! * [`quiet`]: sleeps and polls while nothing else happens
+//! * [`posting`]: calls whose result is predictable, so that the thread need not wait
+//! * [`known`]: events and counters received with the last answer
+//! * [`quiet`]: sleeps and empty polls until the next event
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
 

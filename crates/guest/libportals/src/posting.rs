@@ -1,13 +1,14 @@
-//! Calls whose answer is known before they are made, so that the thread need not wait for it.
+// SPDX-License-Identifier: Apache-2.0
+//! Prediction of calls that will succeed, so that the thread need not wait for the result.
 //!
-//! The library knows no rules of Portals. It remembers what the simulator has accepted: a put, a get or an atomic operation through
-//! the same memory descriptor, in the same way, to no higher target, offset and index is accepted again, until the descriptor, its
-//! interface or the map of ranks changes. (The checks are those of Portals 4.3 §3.13 on arguments: none looks at what the card
-//! does at that moment.) So is such an operation that the same counter triggers, and an increment of the same counter, now or triggered, if there
-//! is room for it.
+//! The library implements no rules of Portals. It remembers the calls that the simulator accepted: another put, get or
+//! atomic operation through the same memory descriptor, with the same options, and with target, offset and index no
+//! higher, is accepted again, until the descriptor, its interface or the map of ranks changes. (The argument checks are
+//! those of Portals 4.3 §3.13: none depends on the card's state at that moment.) The same holds for such an operation
+//! triggered by the same counter, and for an increment of the same counter, immediate or triggered, if it has room.
 //!
-//! A thread that defers its calls also posts those that have no result, and entries like those that were accepted before. It promises
-//! that there is room for them.
+//! A thread that defers its calls also posts calls without a result, and appends of entries like those accepted before.
+//! It guarantees room for them.
 
 use abi::calls::{Op, PtlAtomic, PtlCTInc, PtlGet, PtlMEAppend, PtlPut, Trigger};
 use abi::mailbox::PAYLOAD;
@@ -16,21 +17,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a posted call has in common with the accepted ones: it must be equal.
+/// Properties in which a posted call must equal an accepted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     op: u32,
-    /// The memory descriptor, or the counter that is changed.
+    /// Memory descriptor, or the modified counter.
     object: Handle,
-    /// The counter that triggers it.
+    /// Triggering counter.
     trigger: Option<Handle>,
-    /// The request for an acknowledgement, the operation and the type of its items; whether successes and failures of a counter change. 0
-    /// where the call has none.
+    /// Acknowledgement request, atomic operation and datatype; for a counter, 1 for each of success and failure that
+    /// changes. 0 if the call has none.
     rest: [u64; 3],
     pid: u32,
 }
 
-/// What must not be more than it was in an accepted call.
+/// Properties that must not exceed those of an accepted call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Extent {
     length: u64,
@@ -54,10 +55,10 @@ impl Extent {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The bound memory descriptors, by handle.
+    /// Bound memory descriptors, by handle.
     bound: BTreeMap<Handle, Md>,
     accepted: BTreeMap<Way, Extent>,
-    /// The entries that were appended, by [`entry`].
+    /// Appended entries, as returned by [`entry`].
     appended: BTreeSet<[u64; 5]>,
 }
 
@@ -68,23 +69,23 @@ fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What must be copied when a call is posted.
+/// Data to copy when a call is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied {
     /// Nothing.
     Nothing,
-    /// The memory at an address, of a length.
+    /// Memory, as address and length.
     Memory(u64, usize),
-    /// The structure argument.
+    /// Structure argument.
     Structure,
 }
 
-/// The beginning of a [`Me`] that says all if the entry has no handlers.
+/// Size of the part of [`Me`] that describes an entry without handlers.
 pub const PLAIN_ME: usize = offset_of!(Me, header_handler);
 const _: () = assert!(PLAIN_ME <= PAYLOAD);
 
-/// Returns, if the call is known to be accepted, what must be copied when it is posted. `amount` is the structure argument of a call that
-/// changes a counter.
+/// Returns the data to copy when the call is posted, or `None` if its acceptance is not known. `amount` is the
+/// structure argument of a call that changes a counter.
 pub fn accepts(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option<Copied> {
     let (way, extent) = describe(op, args, amount)?;
     let known = known();
@@ -95,19 +96,20 @@ pub fn accepts(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option
         return Some(Copied::Structure);
     }
     let descriptor = known.bound.get(&way.object)?;
-    // Longer data are never volatile: the simulator asserts that.
+    // Longer data are never volatile; the simulator asserts that.
     let reads = !matches!(op, Op::PtlGet | Op::PtlTriggeredGet);
     let is_volatile = reads && descriptor.options & md::VOLATILE != 0 && extent.length <= PAYLOAD as u64;
     if !is_volatile {
         return Some(Copied::Nothing);
     }
-    // Data that lie in several pieces, or are read when the operation is triggered, are not copied.
+    // Scattered data, and data that a triggered operation reads later, are not copied.
     let is_whole = descriptor.options & md::IOVEC == 0 && way.trigger.is_none();
     let start = descriptor.start.wrapping_add(extent.end - extent.length);
     is_whole.then_some(Copied::Memory(start, extent.length as usize))
 }
 
-/// As [`accepts`], for a thread that defers its calls. `me` is the structure argument of a call that appends an entry.
+/// Like [`accepts`], for a thread that defers its calls. `me` is the structure argument of a call that appends an
+/// entry.
 pub fn defers(op: Op, args: &[u64], me: impl FnOnce() -> Me, amount: impl FnOnce() -> CtEvent) -> Option<Copied> {
     if !op.properties().deferred {
         return accepts(op, args, amount);
@@ -121,15 +123,15 @@ pub fn defers(op: Op, args: &[u64], me: impl FnOnce() -> Me, amount: impl FnOnce
     }
 }
 
-/// Takes note of an entry that was appended.
+/// Records an appended entry.
 pub fn append(args: &[u64], me: &Me) {
     if let Some(way) = entry(args, me) {
         known().appended.insert(way);
     }
 }
 
-/// Returns what an entry has in common with the accepted ones: interface, index, list, and counter and options. None for one with
-/// handlers, or with memory in pieces, which the simulator reads.
+/// Returns the properties that an entry must share with an accepted one: interface, index, list, counter and options.
+/// `None` for an entry with handlers or scattered memory, which the simulator must read.
 fn entry(args: &[u64], me: &Me) -> Option<[u64; 5]> {
     let handlers = me.header_handler | me.payload_handler | me.completion_handler;
     let in_pieces = me.le.options & (me::IOVEC | ME_HANDLER_IOVEC) != 0;
@@ -144,7 +146,7 @@ fn entry(args: &[u64], me: &Me) -> Option<[u64; 5]> {
     ])
 }
 
-/// Takes note of a descriptor that was bound.
+/// Records a bound descriptor.
 pub fn bind(handle: Handle, descriptor: Md) {
     known().bound.insert(handle, descriptor);
 }
@@ -173,7 +175,7 @@ pub fn learn(op: Op, args: &[u64], amount: CtEvent) {
     }
 }
 
-/// Returns how a call is described here, if it can be posted. Its arguments are in the order of the C prototype.
+/// Returns the properties of a call, if it can be posted. `args` are in the order of the C prototype.
 fn describe(op: Op, args: &[u64], amount: impl FnOnce() -> CtEvent) -> Option<(Way, Extent)> {
     let properties = op.properties();
     if !properties.posted {
@@ -241,7 +243,7 @@ mod tests {
         assert!(with_handler.iter().all(|me| entry(&[1, 2, 0, 77], me).is_none()));
     }
 
-    /// One test, as what is known is the process's.
+    /// A single test, as the recorded calls belong to the whole process.
     #[test]
     fn what_was_accepted_is_accepted_until_something_changes() {
         let none = CtEvent::default;
@@ -268,7 +270,7 @@ mod tests {
         }
         assert_eq!(super::accepts(Op::PtlGet, &first, none), None);
         assert_eq!(super::accepts(Op::PtlCTWait, &first, none), None);
-        // Extents grow with what is accepted.
+        // Extents grow with the accepted calls.
         assert_eq!(super::defers(Op::PtlPut, &first, Me::default, none), Some(Copied::Nothing));
         learn(Op::PtlPut, &put(MD, 0, 200, 1, 9, 0));
         assert_eq!(accepts(put(MD, 50, 150, 1, 8, 3)), Some(Copied::Nothing));
@@ -307,7 +309,7 @@ mod tests {
         learn(Op::PtlPut, &first);
         assert_eq!(accepts(first), None);
 
-        // What a counter triggers, and increments of a counter.
+        // Triggered operations, and increments of a counter.
         learn(Op::PtlPut, &first);
         let gets = |args: [u64; 10]| super::accepts(Op::PtlTriggeredGet, &args, none);
         let get = [MD, 0, 8, 1, 2, 0, 0, 0, 5, 70];

@@ -1,4 +1,5 @@
-//! The process's connection to the simulator: the job's shared memory, and whether this process may use it.
+// SPDX-License-Identifier: Apache-2.0
+//! Connection of the process to the simulator: the job's shared memory, and the right of this process to use it.
 
 use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
@@ -15,28 +16,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PAGE: usize = 4096;
 
-/// The function that [`Session::get`] calls once, after it has opened the session. A module that needs the call sets it.
+/// Callback that [`Session::get`] calls once, after it opens the session.
 pub static WHEN_OPEN: OnceLock<fn()> = OnceLock::new();
 
-/// The job's shared memory, as far as this process needs it.
+/// This process's part of the job's shared memory.
 pub struct Session {
-    /// This process's rank.
+    /// Rank of this process.
     pub rank: usize,
     /// Number of ranks of the job.
     pub ranks: usize,
-    /// The mapped [`Header`], and the words with the claimed slots up to that of this rank.
+    /// Mapped [`Header`], and the claimed-slot words up to that of this rank.
     header: MmapRaw,
-    /// The mapped [`Slot`]s of this rank.
+    /// Mapped [`Slot`]s of this rank.
     slots: MmapRaw,
     file: File,
     file_path: CString,
-    /// Whether the kernel ends this process with the simulator.
+    /// True if the kernel ends this process with the simulator.
     is_bound: bool,
 }
 
 impl Session {
-    /// The session of this process, opened by the first call. Without one, the first call prints the reason and every
-    /// call returns `None`: `spinrun` did not start this process.
+    /// Returns the session of this process; the first call opens it. If `spinrun` did not start this process, the first
+    /// call prints the reason and every call returns `None`.
     pub fn get() -> Option<&'static Session> {
         static SESSION: OnceLock<Option<Session>> = OnceLock::new();
         let open = || {
@@ -63,7 +64,7 @@ impl Session {
             return Err(format!("{path} is no job of {ranks} ranks"));
         }
         let header = map(0, mailbox::claimed_offset(rank + 1))?;
-        // SAFETY: the file is at least that long, and the simulator has filled it in.
+        // SAFETY: the file is at least that long, and the simulator has initialised it.
         if unsafe { (*header.as_ptr().cast::<Header>()).magic } != mailbox::MAGIC {
             return Err("the library and spinrun are of different versions".into());
         }
@@ -73,55 +74,57 @@ impl Session {
         Ok(Session { rank, ranks, header, slots, file, file_path, is_bound: ends_with(pid) })
     }
 
-    /// The shared header.
+    /// Returns the shared header.
     pub fn header(&self) -> &Header {
         // SAFETY: mapped for the life of the process; ranks change only its atomics.
         unsafe { &*self.header.as_ptr().cast() }
     }
 
-    /// The word with the claimed slots of this rank.
+    /// Returns the word with the claimed slots of this rank.
     pub fn claimed(&self) -> &AtomicU32 {
-        // SAFETY: mapped for the life of the process, and an atomic.
+        // SAFETY: the word is atomic, and mapped for the life of the process.
         unsafe { &*self.header.as_ptr().add(mailbox::claimed_offset(self.rank)).cast() }
     }
 
-    /// The memory of this rank's slot `k`, which is below [`SLOTS`].
+    /// Returns a pointer to this rank's slot `k`, which must be below [`SLOTS`].
     pub fn slot(&self, k: usize) -> *mut Slot {
         assert!(k < SLOTS);
         self.slots.as_mut_ptr().cast::<Slot>().wrapping_add(k)
     }
 
-    /// The simulated time at which the simulator last answered a rank, in picoseconds.
+    /// Returns the simulated time of the simulator's last answer to a rank, in picoseconds.
     pub fn now_ps(&self) -> u64 {
         self.header().now_ps.load(Ordering::Relaxed)
     }
 
-    /// The descriptor of the shared memory file, and the offset of this rank's bounce area in it, in bytes.
+    /// Returns the descriptor of the shared memory file, and the byte offset of this rank's bounce area in it.
     pub fn bounce(&self) -> (RawFd, i64) {
         (self.file.as_raw_fd(), mailbox::bounce_offset(self.ranks, self.rank) as i64)
     }
 
-    /// The descriptor of the shared memory file, and where in it the payload of a posted call of one of this rank's slots begins.
+    /// Returns the descriptor of the shared memory file, and the byte offset of the payload of a posted call in one of
+    /// this rank's slots.
     pub fn payload(&self, slot: *const Slot, index: usize) -> (RawFd, i64) {
         let within = slot as usize - self.slots.as_ptr() as usize + offset_of!(Slot, posts);
         let post = within + index * size_of::<Post>() + offset_of!(Post, payload);
         (self.file.as_raw_fd(), (mailbox::slot_offset(self.ranks, self.rank, 0) + post) as i64)
     }
 
-    /// Whether the kernel ends this process with the simulator, so that it need not look whether the simulator still runs.
+    /// Returns true if the kernel ends this process with the simulator, so that it need not check that the simulator
+    /// runs.
     pub fn is_bound(&self) -> bool {
         self.is_bound
     }
 
-    /// Whether the simulator still runs. Its descriptors are closed when it ends, even while it is still a zombie. A process with another
-    /// user's rights may not look.
+    /// Returns true if the simulator still runs. Its descriptors close when it ends, even while it is a zombie. A
+    /// process with another user's rights cannot check.
     pub fn alive(&self) -> bool {
         !matches!(access(&self.file_path, Access::EXISTS), Err(Errno::NOENT | Errno::SRCH))
     }
 }
 
-/// Whether process `parent` is the parent of this one, which the kernel kills when it ends: so for the process that spinrun has started,
-/// but not for a program that the rank has started.
+/// Returns true if `parent` is the parent of this process; the kernel then kills this process when the parent ends.
+/// This holds for the process that spinrun started, but not for a program that the rank started.
 fn ends_with(parent: usize) -> bool {
     let is_parent = Pid::as_raw(getppid()) as usize == parent;
     is_parent && parent_process_death_signal() == Ok(Some(Signal::KILL))
@@ -131,14 +134,14 @@ fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A page whose first byte is 1 in the process that has opened the session, and 0 in its forked children.
+/// A page whose first byte is 1 in the process that opened the session, and 0 in its forked children.
 static MARK: OnceLock<MmapMut> = OnceLock::new();
 
-/// Sets [`MARK`]. The kernel clears the page in every forked child (madvise(2), `MADV_WIPEONFORK`). A child of a plain fork
-/// system call runs no handler of `pthread_atfork`.
+/// Sets [`MARK`]. The kernel clears the page in every forked child (madvise(2), `MADV_WIPEONFORK`). `pthread_atfork`
+/// would not suffice: a child of a plain fork system call runs no handlers.
 fn mark_process() -> io::Result<()> {
     let mut page = MmapMut::map_anon(PAGE)?;
-    // SAFETY: our own page. A child finds it cleared from its first instruction on.
+    // SAFETY: this library's own page. A child finds it cleared from its first instruction on.
     if unsafe { libc::madvise(page.as_mut_ptr().cast(), PAGE, libc::MADV_WIPEONFORK) } == -1 {
         return Err(io::Error::last_os_error());
     }
@@ -147,12 +150,12 @@ fn mark_process() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process is a forked child of a rank. Its memory looks like the rank's, but it may not call the library.
+/// Returns true in a forked child of a rank. Its memory looks like the rank's, but it must not call the library.
 pub fn forked() -> bool {
     MARK.get().is_some_and(|page| page[0] == 0)
 }
 
-/// Writes a line to standard error, if the user's process has it open: `eprintln!` panics where a reader is gone.
+/// Writes a line to standard error if it is open. `eprintln!` panics if the reader is gone.
 pub fn say(line: std::fmt::Arguments) {
     _ = writeln!(io::stderr(), "libportals: {line}");
 }

@@ -1,4 +1,6 @@
-//! `sdk/include/portals4.h` agrees with the `abi` crate: every structure, field and constant, in C and in C++.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that `sdk/include/portals4.h` agrees with the `abi` crate: every structure, field and constant, in C and in
+//! C++.
 
 use abi::portals::*;
 use std::fmt::Write;
@@ -6,7 +8,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
-/// Collects the assertions of one structure: its size, and the offset of each field under its name in C.
+/// Collects the assertions for one structure: its size, and the offset of each field under its C name.
 macro_rules! structure {
     ($out:ident, $c:literal, $rust:ty { $($field:literal = $($path:ident).+),+ $(,)? }) => {
         claim(&mut $out, format!("sizeof({})", $c), size_of::<$rust>() as u64);
@@ -18,7 +20,7 @@ fn claim(out: &mut String, expression: String, value: u64) {
     writeln!(out, "ASSERT(({expression}) == {value}u, \"{expression}\");").unwrap();
 }
 
-/// One assertion a line, as calls of a macro `ASSERT(claim, text)`.
+/// Returns one assertion per line, as calls of a macro `ASSERT(claim, text)`.
 fn assertions() -> String {
     let mut out = String::new();
     for (value, name) in ReturnCode::ALL {
@@ -30,7 +32,7 @@ fn assertions() -> String {
     codes!(EventKind, NiFail, List, SearchOp, AckReq, AtomicOp, Datatype, StatusRegister);
     for (value, name) in [ni::ALL, feature::ALL, pt::ALL, md::ALL, me::ALL].concat() {
         claim(&mut out, name.into(), value.into());
-        // `PTL_LE_x` equals `PTL_ME_x` for what list entries can have.
+        // `PTL_LE_x` equals `PTL_ME_x` for options of list entries.
         if let (Some(rest), true) = (name.strip_prefix("PTL_ME_"), value & LE_OPTIONS_MASK != 0) {
             claim(&mut out, format!("PTL_LE_{rest}"), value.into());
         }

@@ -1,4 +1,5 @@
-//! What `libportals.so` exports: every function that the headers declare for the host, and nothing else.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that `libportals.so` exports exactly the functions that the headers declare for the host.
 
 use std::collections::BTreeSet;
 use std::path::Path;

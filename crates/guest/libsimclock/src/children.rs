@@ -1,5 +1,6 @@
-//! Programs that a rank starts must have the real time-stamp counter from their first instruction on: the dynamic linker
-//! reads it before any handler can be there. The setting outlives `exec`, so the real counter is restored before.
+// SPDX-License-Identifier: Apache-2.0
+//! Restores the real time-stamp counter for programs that a rank starts. They need it from their first instruction on:
+//! the dynamic linker reads the counter before any handler can be installed, and the setting survives `exec`.
 
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -8,9 +9,9 @@ use libc::{FILE, c_char, c_int, c_void, pid_t, posix_spawn_file_actions_t, posix
 
 use crate::tsc;
 
-/// Calls one of the C library's functions while this thread, and so what it starts, reads the real counter.
+/// Calls a function of the C library while this thread, and so any process that it starts, reads the real counter.
 fn with_real_counter<R>(name: &CStr, call: impl FnOnce(*mut c_void) -> R) -> R {
-    // SAFETY: a valid string.
+    // SAFETY: the argument is a valid string.
     let function = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     assert!(!function.is_null(), "the C library has no {name:?}");
     let is_simulated = tsc::is_simulated();
@@ -26,10 +27,10 @@ fn with_real_counter<R>(name: &CStr, call: impl FnOnce(*mut c_void) -> R) -> R {
 
 macro_rules! starters {
     ($($name:ident($($argument:ident: $type:ty),+) -> $result:ty;)+) => { $(
-        /// The C function.
+        /// Replaces the C library's function.
         ///
         /// # Safety
-        /// As the C function asks.
+        /// As for the C library's function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),+) -> $result {
             let name = const {
@@ -39,7 +40,7 @@ macro_rules! starters {
                 }
             };
             with_real_counter(name, |function| {
-                // SAFETY: the function of this type; the caller promises the rest.
+                // SAFETY: the function has this type; the caller guarantees the rest.
                 unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),+) -> $result>(function)($($argument),+) }
             })
         }
@@ -59,9 +60,10 @@ starters! {
     execvpe(file: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
 }
 
-/// The C function: a real fork, whose child runs on its own and reads the real counter. POSIX lets it be one.
+/// Replaces the C library's function by a real fork, as POSIX allows. The child runs concurrently and reads the real
+/// counter.
 #[unsafe(no_mangle)]
 pub extern "C" fn vfork() -> pid_t {
-    // SAFETY: what the child of `vfork` may do, that of `fork` may, too.
+    // SAFETY: a child of `fork` may do everything that a child of `vfork` may.
     unsafe { libc::fork() }
 }

@@ -1,4 +1,5 @@
-//! Clocks of CPU time. With simulated clocks they show simulated time, as if the program had run on its CPU since the job began.
+// SPDX-License-Identifier: Apache-2.0
+//! CPU time clocks. Simulated ones show simulated time, as if the program had used its CPU since the start of the job.
 
 use std::cell::Cell;
 
@@ -6,20 +7,21 @@ use libc::{c_int, c_long, clock_t, clockid_t, rusage, suseconds_t, timespec, tim
 
 use crate::simulator::{PS_PER_S, Simulator};
 
-/// The number of times that a thread may read the same time. Reading it again waits for it to pass.
+/// Number of times that a thread may read an unchanged time. Further reads wait for time to pass.
 const FREE_LOOKS: u32 = 1000;
-/// The time of each further look, in picoseconds.
+/// Simulated duration of each further read, in picoseconds.
 const LOOK_PS: u64 = PS_PER_S / 10_000;
-/// The kind of a clock that belongs to a file descriptor, in the lowest bits of a negative number.
+/// Kind of a clock that belongs to a file descriptor, in the lowest bits of a negative clock id.
 const OF_DESCRIPTOR: clockid_t = 3;
 
-/// Whether the clock shows CPU time: the named ones, and those of other processes and threads, which are negative.
+/// Returns true if the clock shows CPU time: the named ones, and those of other processes and threads, which have
+/// negative ids.
 pub fn is_cpu_time(clock: clockid_t) -> bool {
     clock < 0 && clock & 7 != OF_DESCRIPTOR
         || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Takes note that a thread looks at its CPU time. If it does so again and again, it waits, so that time passes.
+/// Records a read of the CPU time. Repeated reads wait, so that time passes.
 pub fn look(simulator: &Simulator) {
     thread_local! {
         static SEEN: Cell<(u64, u32)> = const { Cell::new((u64::MAX, 0)) };
@@ -33,7 +35,7 @@ pub fn look(simulator: &Simulator) {
     SEEN.set((now, looks.min(FREE_LOOKS + 1)));
 }
 
-/// Returns the CPU time that the simulated clocks show, if clocks are simulated.
+/// Returns the CPU time of the simulated clocks, if clocks are simulated.
 fn simulated() -> Option<timespec> {
     let Some(simulator) = Simulator::clocks() else {
         crate::look_at_real_clock();
@@ -43,19 +45,19 @@ fn simulated() -> Option<timespec> {
     Some(simulator.time(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// The C function.
+/// Replaces the C library's function.
 #[unsafe(no_mangle)]
 pub extern "C" fn clock() -> clock_t {
     let time = simulated().unwrap_or_else(|| {
         let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a local.
+        // SAFETY: the pointer to a local is valid.
         unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
         time
     });
     time.tv_sec * 1_000_000 + time.tv_nsec / 1000 // CLOCKS_PER_SEC is a million on every system (POSIX)
 }
 
-/// The C function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// `usage` must be valid for writing.
@@ -64,7 +66,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
     // SAFETY: the kernel checks the arguments.
     let result = unsafe { libc::syscall(libc::SYS_getrusage, who, usage) } as c_int;
     if let (0, true, Some(time)) = (result, who != libc::RUSAGE_CHILDREN, simulated()) {
-        // SAFETY: the kernel has written it.
+        // SAFETY: the kernel has initialised it.
         unsafe {
             (*usage).ru_utime = timeval { tv_sec: time.tv_sec, tv_usec: (time.tv_nsec / 1000) as suseconds_t };
             (*usage).ru_stime = timeval { tv_sec: 0, tv_usec: 0 };
@@ -73,7 +75,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
     result
 }
 
-/// The C function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// `times` must be valid for writing, or NULL.

@@ -1,9 +1,10 @@
-//! The fork server ([`abi::fork`]): a process whose libraries are loaded and initialised, and which copies itself for each rank that
-//! spinrun asks for. So the loader does once what it would do in every rank.
+// SPDX-License-Identifier: Apache-2.0
+//! The fork server ([`abi::fork`]): a process with loaded and initialised libraries, which forks for each rank at
+//! spinrun's request. So the loader does its work once, not in every rank.
 //!
-//! A rank is a child of spinrun, not of the server, so that spinrun waits for it as for one that it has started itself. It differs
-//! from a process that has executed the program in one respect only: what the libraries' constructors have done was done once, and so the
-//! C library's canary is the same in all ranks. spinrun decides for which programs that is the same.
+//! A rank is a child of spinrun, not of the server, so that spinrun waits for it as for a rank that it starts directly.
+//! It differs from a directly executed process in one respect: the libraries' constructors run once for all ranks, so
+//! the C library's stack canary is the same in all ranks. spinrun decides for which programs this does not matter.
 
 use abi::fork::{ANCILLARY, Answer, DESCRIPTORS, Request, SERVER, STREAMS, VARIABLES};
 use abi::mailbox::env;
@@ -12,12 +13,12 @@ use std::ffi::CStr;
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::null_mut;
 
-/// The exit status of a server or rank that cannot go on.
+/// Exit status of a server or rank that cannot continue.
 const LOST: c_int = 1;
-/// What the kernel's headers call `PR_GET_TID_ADDRESS`.
+/// `PR_GET_TID_ADDRESS` of the kernel's headers.
 const PR_GET_TID_ADDRESS: c_int = 40;
 const _: () = {
-    // SAFETY: arithmetic.
+    // SAFETY: pure arithmetic.
     let needed = unsafe { libc::CMSG_SPACE((DESCRIPTORS * size_of::<c_int>()) as u32) };
     assert!(needed as usize <= ANCILLARY * size_of::<u64>());
 };
@@ -26,11 +27,11 @@ type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c
 type Hook = Option<unsafe extern "C" fn()>;
 type Start = unsafe extern "C" fn(Main, c_int, *mut *mut c_char, Hook, Hook, Hook, *mut c_void) -> c_int;
 
-/// The function of the C library that every program calls first. All libraries are initialised when it is called, and
-/// nothing of the program itself is.
+/// Replaces the C library's function that every program calls first. At that point all libraries are initialised, and
+/// no code of the program itself has run.
 ///
 /// # Safety
-/// Only the first instructions of a program may call it.
+/// Only the start code of a program may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __libc_start_main(
     main: Main,
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn __libc_start_main(
     }
 }
 
-/// Makes ranks until spinrun needs no more of them. Returns in each of them, and never in the server.
+/// Makes ranks until spinrun closes the connection. Returns in each rank, and never in the server.
 fn serve() {
     let (Some(channel), Some(simulator)) = (number(env::SIM_FD), number(env::SIM_PID)) else { end(LOST) };
     let thread = match Thread::current() {
@@ -84,13 +85,13 @@ fn serve() {
     }
 }
 
-/// Does in a new copy what spinrun does in a new process that executes a program.
+/// Performs the set-up in a new copy that spinrun performs in a new process before it executes a program.
 fn become_rank(rank: u32, simulator: c_int, channel: c_int, descriptors: &[c_int]) {
-    // SAFETY: system calls that change this process alone, with descriptors that are its own.
+    // SAFETY: system calls that change only this process, with its own descriptors.
     unsafe {
         let is_ready = libc::setpgid(0, 0) == 0
             && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
-            && libc::getppid() == simulator // or it has ended before it was watched
+            && libc::getppid() == simulator // or the simulator ended before it was watched
             && (0..).zip(&descriptors[..STREAMS]).all(|(number, &stream)| libc::dup2(stream, number) != -1)
             && match descriptors.get(STREAMS) {
                 Some(&pmi) => libc::dup2(pmi, channel) != -1,
@@ -116,28 +117,28 @@ fn become_rank(rank: u32, simulator: c_int, channel: c_int, descriptors: &[c_int
     for name in VARIABLES {
         if variable(name) == Some(SERVER.as_bytes()) {
             let place = place(name).cast::<u8>();
-            // SAFETY: the value is that long. The variables of a process are its own to write, and nobody else runs.
+            // SAFETY: the value is that long. A process may write its own environment, and no other thread runs.
             (0..SERVER.len()).for_each(|k| unsafe { place.add(k).write(digits.get(k).copied().unwrap_or(0)) });
         }
     }
 }
 
-/// What the kernel knows about the only thread of this process, and does not copy with it.
+/// Kernel state of the only thread of this process, which a clone does not copy.
 struct Thread {
-    /// Where the C library keeps the thread's id.
+    /// Address at which the C library keeps the thread's id.
     id: *mut c_int,
-    /// The list of robust mutexes, and the length of its head.
+    /// List of robust mutexes, and the length of its head.
     robust: (*mut c_void, usize),
 }
 
 impl Thread {
-    /// Returns the number of an error if it cannot be copied.
+    /// Reads the state of this thread. Returns an error number if the thread cannot be copied.
     fn current() -> Result<Thread, c_int> {
         unsafe extern "C" {
             static __libc_single_threaded: c_char;
         }
         let mut thread = Thread { id: null_mut(), robust: (null_mut(), 0) };
-        // SAFETY: the calls write to these places.
+        // SAFETY: the calls write to these locals.
         unsafe {
             if (&raw const __libc_single_threaded).read_volatile() == 0 {
                 return Err(libc::EBUSY);
@@ -148,7 +149,7 @@ impl Thread {
             {
                 return Err(errno());
             }
-            // So it is in every thread of the C library; elsewhere a copy would not know its own id.
+            // Holds in every thread of the C library; otherwise a copy would not have its own id.
             if thread.id.is_null() || thread.id.read() != libc::gettid() {
                 return Err(libc::ENOSYS);
             }
@@ -156,23 +157,23 @@ impl Thread {
         Ok(thread)
     }
 
-    /// Copies the process, as a child of its parent. Returns 0 in the copy, its id in the server, and -1 if there is no copy.
+    /// Copies the process, as a child of its parent. Returns 0 in the copy, its id in the server, and -1 on failure.
     fn copy(&self) -> c_long {
         let flags = libc::CLONE_PARENT | libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
         let nothing = null_mut::<c_void>();
-        // SAFETY: a fork of a process with one thread, in which the kernel writes the new id to where the C library looks for it. No
-        // handler of pthread_atfork runs, which would tell a library that this is no rank.
+        // SAFETY: a fork of a single-threaded process; the kernel writes the new id to the C library's address. It
+        // skips the handlers of pthread_atfork, which would mark the copy as a process that is no rank.
         unsafe { libc::syscall(libc::SYS_clone, flags as c_long, nothing, nothing, self.id, nothing) }
     }
 
-    /// Tells the kernel in a copy what it has not copied.
+    /// Restores the kernel state in a copy.
     fn begin(&self) {
-        // SAFETY: the head of the list is where it was.
+        // SAFETY: the head of the list has the same address in the copy.
         unsafe { libc::syscall(libc::SYS_set_robust_list, self.robust.0, self.robust.1) };
     }
 }
 
-/// Descriptors that have come with a request.
+/// Descriptors received with a request.
 struct Descriptors {
     numbers: [c_int; DESCRIPTORS],
     count: usize,
@@ -184,14 +185,14 @@ impl Descriptors {
     }
 }
 
-/// Waits for a request; `None` when the connection has ended.
+/// Waits for a request; `None` if the connection is closed.
 fn receive(channel: c_int) -> Option<(Request, Descriptors)> {
     let mut request = Request { rank: 0 };
     let mut ancillary = [0_u64; ANCILLARY];
     let mut descriptors = Descriptors { numbers: [-1; DESCRIPTORS], count: 0 };
     let bytes = bytemuck::bytes_of_mut(&mut request);
     let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeros are a valid header; it refers to what lives as long as it.
+    // SAFETY: a zeroed header is valid; its pointers refer to locals that outlive it.
     unsafe {
         let mut message: libc::msghdr = MaybeUninit::zeroed().assume_init();
         message.msg_iov = &raw mut piece;
@@ -215,7 +216,7 @@ fn receive(channel: c_int) -> Option<(Request, Descriptors)> {
             (0..descriptors.count).for_each(|k| descriptors.numbers[k] = first.add(k).read_unaligned());
         }
         if message.msg_flags & libc::MSG_CTRUNC != 0 {
-            close(descriptors.list()); // some had no number left, so that the others are of no use
+            close(descriptors.list()); // some descriptors could not be received, so the request is void
             descriptors.count = 0;
         }
     }
@@ -223,29 +224,29 @@ fn receive(channel: c_int) -> Option<(Request, Descriptors)> {
 }
 
 fn answer(channel: c_int, answer: Answer) {
-    // SAFETY: the bytes of a number. If spinrun has ended, the server learns it by its next wait.
+    // SAFETY: the bytes of a number. If spinrun has ended, the server detects it in its next wait.
     unsafe { libc::send(channel, (&raw const answer).cast(), size_of::<Answer>(), libc::MSG_NOSIGNAL) };
 }
 
 fn close(descriptors: &[c_int]) {
     for &descriptor in descriptors {
-        // SAFETY: a descriptor that has come with a request.
+        // SAFETY: a descriptor received with a request.
         unsafe { libc::close(descriptor) };
     }
 }
 
-/// Returns where the value of an environment variable is.
+/// Returns the address of an environment variable's value.
 fn place(name: &str) -> *mut c_char {
     let mut buffer = [0; 32];
     buffer[..name.len()].copy_from_slice(name.as_bytes());
-    // SAFETY: a name that ends with a null byte.
+    // SAFETY: a NUL-terminated name.
     unsafe { libc::getenv(buffer.as_ptr().cast()) }
 }
 
 /// Returns the value of an environment variable.
 fn variable<'a>(name: &str) -> Option<&'a [u8]> {
     let value = place(name);
-    // SAFETY: a string; it is not changed while it is in use here.
+    // SAFETY: a string that is not changed while it is in use here.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value).to_bytes() })
 }
 
@@ -254,11 +255,11 @@ fn number(name: &str) -> Option<c_int> {
 }
 
 fn errno() -> c_int {
-    // SAFETY: the thread's own.
+    // SAFETY: the pointer to this thread's errno is valid.
     unsafe { *libc::__errno_location() }
 }
 
 fn end(status: c_int) -> ! {
-    // SAFETY: ends the process. No exit handlers run, as nothing has begun.
+    // SAFETY: ends the process. No exit handlers run, as the program has not started.
     unsafe { libc::_exit(status) }
 }

@@ -1,7 +1,8 @@
-//! This library handles SIGSEGV for the simulated time-stamp counter ([`tsc`](crate::tsc)). It records the action that the
-//! program asks for, and performs it for every fault of the program's own.
+// SPDX-License-Identifier: Apache-2.0
+//! Handler of SIGSEGV for the simulated time-stamp counter ([`tsc`](crate::tsc)). The library records the program's
+//! action for the signal, and performs it for every fault of the program itself.
 //!
-//! A blocked SIGSEGV would end the process at its next look at the counter, so it is never blocked.
+//! SIGSEGV is never blocked, as a blocked one would end the process at its next read of the counter.
 
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, transmute};
@@ -13,15 +14,15 @@ use libc::{SIG_DFL, SIG_IGN, SIGSEGV, c_int, c_void, sighandler_t, siginfo_t, si
 
 use crate::tsc;
 
-/// The action that the program last asked for; null while this library does not handle the signal. Earlier ones are not
-/// freed, as a handler may be reading them.
+/// Latest action of the program; null while this library does not handle the signal. Earlier ones are not freed, as a
+/// handler may be reading them.
 static PROGRAM: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
 type Sigmask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
 
-/// The C library's functions that this module interposes.
+/// Functions of the C library that this module interposes.
 struct Library {
     sigaction: Sigaction,
     signal: Signal,
@@ -33,12 +34,12 @@ impl Library {
     fn get() -> &'static Library {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let find = |name: &CStr| {
-            // SAFETY: a valid string.
+            // SAFETY: the argument is a valid string.
             let function = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
             assert!(!function.is_null(), "the C library has no {name:?}");
             function
         };
-        // SAFETY: functions of these types in every C library.
+        // SAFETY: these functions have these types in every C library.
         LIBRARY.get_or_init(|| unsafe {
             Library {
                 sigaction: transmute::<*mut c_void, Sigaction>(find(c"sigaction")),
@@ -54,7 +55,7 @@ fn is_ours() -> bool {
     !PROGRAM.load(Ordering::Acquire).is_null()
 }
 
-/// Takes SIGSEGV over from the program, once.
+/// Takes over SIGSEGV from the program, once.
 pub fn take_over() {
     if is_ours() {
         return;
@@ -66,7 +67,7 @@ pub fn take_over() {
         before.assume_init()
     };
     remember(before);
-    // SAFETY: a local set, which an array of zero bytes is a valid value of.
+    // SAFETY: a local set, for which zero bytes are a valid value.
     unsafe {
         let mut unblocked = MaybeUninit::<sigset_t>::zeroed().assume_init();
         libc::sigemptyset(&raw mut unblocked);
@@ -75,12 +76,12 @@ pub fn take_over() {
     }
 }
 
-/// Records the action that the program wants, and installs our handler with the program's mask and stack.
+/// Records the program's action, and installs this library's handler with the program's mask and stack.
 fn remember(wanted: libc::sigaction) {
     let mut ours = wanted;
     ours.sa_sigaction = on_fault as *const () as sighandler_t;
     ours.sa_flags = wanted.sa_flags & !libc::SA_RESETHAND | libc::SA_SIGINFO | libc::SA_NODEFER;
-    // SAFETY: a set of the caller's; the actions are valid.
+    // SAFETY: a valid signal set of the caller, and valid actions.
     unsafe {
         libc::sigdelset(&raw mut ours.sa_mask, SIGSEGV);
         PROGRAM.store(Box::into_raw(Box::new(wanted)), Ordering::Release);
@@ -89,7 +90,7 @@ fn remember(wanted: libc::sigaction) {
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the thread's own errno; the arguments are the kernel's.
+    // SAFETY: this thread's errno, and the arguments from the kernel.
     unsafe {
         let errno = *libc::__errno_location();
         if !tsc::emulate(info, context.cast::<ucontext_t>()) {
@@ -99,22 +100,22 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     }
 }
 
-/// Performs the program's action for a fault of its own.
+/// Performs the program's action for a fault of the program.
 ///
 /// # Safety
 /// The arguments must be those of a signal handler.
 unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let wanted = PROGRAM.load(Ordering::Acquire);
-    // SAFETY: never freed, and not null once our handler is installed.
+    // SAFETY: never freed, and not null once this library's handler is installed.
     let wanted = unsafe { wanted.read() };
     let once = wanted.sa_flags & libc::SA_RESETHAND != 0;
     if matches!(wanted.sa_sigaction, SIG_DFL | SIG_IGN) {
-        // The fault comes again when this handler returns, and then ends the process as it would have.
+        // The fault repeats when this handler returns, and then ends the process with the default action.
         let default = libc::sigaction { sa_sigaction: SIG_DFL, ..wanted };
         // SAFETY: a valid action.
         unsafe {
             (Library::get().sigaction)(signal, &raw const default, null_mut());
-            // A signal that a process has sent does not come again by itself.
+            // A signal sent by a process does not repeat by itself.
             if (*info).si_code <= 0 {
                 libc::raise(signal);
             }
@@ -124,7 +125,7 @@ unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     if once {
         remember(libc::sigaction { sa_sigaction: SIG_DFL, ..wanted });
     }
-    // SAFETY: the program says by the flag which of the two types its handler has.
+    // SAFETY: the flag determines the type of the program's handler.
     unsafe {
         if wanted.sa_flags & libc::SA_SIGINFO != 0 {
             let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = transmute(wanted.sa_sigaction);
@@ -136,13 +137,13 @@ unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     }
 }
 
-/// The C function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// `new` must be valid or NULL, and `old` valid for writing or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
-    // SAFETY: as the caller promises; what the program wanted is never freed.
+    // SAFETY: the caller guarantees valid pointers; recorded actions are never freed.
     unsafe {
         if signal == SIGSEGV && is_ours() {
             let before = PROGRAM.load(Ordering::Acquire).read();
@@ -163,13 +164,13 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, o
     }
 }
 
-/// The C function.
+/// Replaces the C library's function.
 ///
 /// # Safety
-/// `handler` must be a handler of signals, or one of the C library's constants.
+/// `handler` must be a signal handler, or one of the C library's constants.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    // SAFETY: as the caller promises; locals.
+    // SAFETY: the caller guarantees it; the pointers to locals are valid.
     unsafe {
         if signal != SIGSEGV || !is_ours() {
             return (Library::get().signal)(signal, handler);
@@ -182,32 +183,32 @@ pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighand
     }
 }
 
-/// The C function; SIGSEGV stays unblocked.
+/// Replaces the C library's function; SIGSEGV stays unblocked.
 ///
 /// # Safety
 /// `new` must be valid or NULL, and `old` valid for writing or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { without_faults(Library::get().sigprocmask, how, new, old) }
 }
 
-/// The C function; SIGSEGV stays unblocked.
+/// Replaces the C library's function; SIGSEGV stays unblocked.
 ///
 /// # Safety
 /// `new` must be valid or NULL, and `old` valid for writing or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { without_faults(Library::get().pthread_sigmask, how, new, old) }
 }
 
 /// Changes the signal mask, but leaves SIGSEGV unblocked.
 ///
 /// # Safety
-/// The pointers must be valid, as for the functions that call this one.
+/// The pointers must be valid, as for this function's callers.
 unsafe fn without_faults(change: Sigmask, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if new.is_null() || how == libc::SIG_UNBLOCK || !is_ours() {
             return change(how, new, old);

@@ -1,4 +1,5 @@
-//! The simulator, as this process reaches it.
+// SPDX-License-Identifier: Apache-2.0
+//! Access to the simulator through `libportals.so`.
 
 use std::ptr::{self, null_mut};
 use std::sync::OnceLock;
@@ -6,35 +7,36 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{c_long, clockid_t, time_t, timespec};
 
-/// The start of simulated time unless the user names another: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
+/// Default start of simulated time: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
 pub const EPOCH_S: u64 = 1_510_444_800;
-/// Picoseconds of a second.
+/// Picoseconds per second.
 pub const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// The functions of `libportals.so` that read simulated time and sleep in it.
+/// Functions of `libportals.so` that read simulated time and sleep in it.
 pub struct Simulator {
     /// Returns the simulated time in picoseconds.
     pub time_ps: TimePs,
-    /// Sleeps for a number of picoseconds.
+    /// Sleeps for a duration in picoseconds.
     pub sleep_ps: SleepPs,
-    /// Whether clocks show simulated time too.
+    /// True if clocks show simulated time, too.
     pub has_clocks: bool,
-    /// The date at which wall clocks start, in seconds of the Unix epoch.
+    /// Start date of wall clocks, in seconds of the Unix epoch.
     pub start_s: u64,
 }
 
-/// The type of `spin_time_ps`.
+/// Type of `spin_time_ps`.
 pub type TimePs = unsafe extern "C" fn() -> u64;
-/// The type of `spin_sleep_ps`.
+/// Type of `spin_sleep_ps`.
 pub type SleepPs = unsafe extern "C" fn(u64);
 
-/// The simulator; null while it is not known that this process is a rank.
+/// Pointer to the simulator; null until this process is known to be a rank.
 static SIMULATOR: AtomicPtr<Simulator> = AtomicPtr::new(null_mut());
-/// The value that it points to. All that clocks read is in the data of this library, so that spinrun knows it.
+/// Target of that pointer. All data that clocks read are in this library's data segment, so that spinrun can locate
+/// them.
 static PLACE: OnceLock<Simulator> = OnceLock::new();
 
 impl Simulator {
-    /// Sets the simulator of this process. The first one stays.
+    /// Sets the simulator of this process; only the first one has an effect.
     pub fn set(simulator: Option<Simulator>) {
         let place = simulator.map_or(null_mut(), |simulator| ptr::from_ref(PLACE.get_or_init(|| simulator)).cast_mut());
         SIMULATOR.store(place, Ordering::Release);
@@ -42,7 +44,7 @@ impl Simulator {
 
     /// Returns the simulator, if this process is a rank.
     pub fn get() -> Option<&'static Simulator> {
-        // SAFETY: null, or never freed.
+        // SAFETY: null, or a pointer that is never freed.
         unsafe { SIMULATOR.load(Ordering::Acquire).as_ref() }
     }
 
@@ -53,7 +55,7 @@ impl Simulator {
 
     /// Returns the simulated time in picoseconds.
     pub fn now_ps(&self) -> u64 {
-        // SAFETY: the function of this type, see `simclock_begin`.
+        // SAFETY: a function of this type, see `simclock_begin`.
         unsafe { (self.time_ps)() }
     }
 
@@ -64,9 +66,9 @@ impl Simulator {
         timespec { tv_sec: (start + ps / PS_PER_S) as time_t, tv_nsec: (ps % PS_PER_S / 1000) as c_long }
     }
 
-    /// Sleeps for a number of picoseconds of simulated time.
+    /// Sleeps for `ps` picoseconds of simulated time.
     pub fn sleep(&self, ps: u64) {
-        // SAFETY: the function of this type, see `simclock_begin`.
+        // SAFETY: a function of this type, see `simclock_begin`.
         unsafe { (self.sleep_ps)(ps) };
     }
 }

@@ -1,4 +1,5 @@
-//! Sleeps take their time of simulated time, and none of real time.
+// SPDX-License-Identifier: Apache-2.0
+//! Sleeps in simulated time, which take no real time.
 
 use std::ptr::null_mut;
 
@@ -12,17 +13,17 @@ fn picoseconds(time: &timespec) -> u128 {
     time.tv_sec as u128 * u128::from(PS_PER_S) + time.tv_nsec as u128 * 1000
 }
 
-/// The C function. It is never interrupted in simulated time, so nothing remains.
+/// Replaces the C library's function. Signals never interrupt it in simulated time, so no time remains.
 ///
 /// # Safety
 /// `request` must be valid; `remaining` valid for writing, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, request, remaining) } {
         0 => 0,
         error => {
-            // SAFETY: the thread's own errno.
+            // SAFETY: the pointer to this thread's errno is valid.
             unsafe { *libc::__errno_location() = error };
             -1
         }
@@ -32,11 +33,11 @@ pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut tim
 fn real_sleep(clock: clockid_t, flags: c_int, request: *const timespec, remaining: *mut timespec) -> c_int {
     // SAFETY: the kernel checks the arguments.
     let slept = unsafe { libc::syscall(libc::SYS_clock_nanosleep, clock, flags, request, remaining) };
-    // SAFETY: the thread's own errno.
+    // SAFETY: the pointer to this thread's errno is valid.
     if slept == 0 { 0 } else { unsafe { *libc::__errno_location() } }
 }
 
-/// The C function; returns an error number.
+/// Replaces the C library's function; returns an error number.
 ///
 /// # Safety
 /// `request` must be valid; `remaining` valid for writing, or NULL.
@@ -50,7 +51,7 @@ pub unsafe extern "C" fn clock_nanosleep(
     let Some(simulator) = Simulator::get().filter(|_| !is_cpu_time(clock) && !request.is_null()) else {
         return real_sleep(clock, flags, request, remaining);
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     let wanted = unsafe { request.read() };
     if wanted.tv_sec < 0 || !(0..1_000_000_000).contains(&wanted.tv_nsec) {
         return libc::EINVAL;
@@ -58,46 +59,46 @@ pub unsafe extern "C" fn clock_nanosleep(
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
     let is_absolute = flags & libc::TIMER_ABSTIME != 0;
     if is_absolute {
-        // SAFETY: a local.
+        // SAFETY: the pointer to a local is valid.
         unsafe { clock_gettime(clock, &raw mut now) };
     }
     simulator.sleep(picoseconds(&wanted).saturating_sub(picoseconds(&now)).try_into().unwrap_or(u64::MAX));
-    // The real clock may not have reached the wanted time yet.
+    // The real clock may be earlier than the wanted time.
     if is_absolute && !simulator.has_clocks { real_sleep(clock, flags, request, remaining) } else { 0 }
 }
 
-/// The C function.
+/// Replaces the C library's function.
 #[unsafe(no_mangle)]
 pub extern "C" fn usleep(microseconds: useconds_t) -> c_int {
     let request = timespec {
         tv_sec: time_t::from(microseconds / 1_000_000),
         tv_nsec: c_long::from(microseconds % 1_000_000) * 1000,
     };
-    // SAFETY: a local.
+    // SAFETY: the pointer to a local is valid.
     unsafe { nanosleep(&raw const request, null_mut()) }
 }
 
-/// The C function. 0 in simulated time; in real time, what a signal has left of the sleep.
+/// Replaces the C library's function. Returns 0 in simulated time; in real time, the remainder after a signal.
 #[unsafe(no_mangle)]
 pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
     let request = timespec { tv_sec: time_t::from(seconds), tv_nsec: 0 };
     let mut remaining = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: locals.
+    // SAFETY: the pointers to locals are valid.
     match unsafe { nanosleep(&raw const request, &raw mut remaining) } {
         0 => 0,
         _ => remaining.tv_sec as c_uint,
     }
 }
 
-/// The C11 function.
+/// Replaces the C11 function.
 ///
 /// # Safety
 /// `request` must be valid; `remaining` valid for writing, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn thrd_sleep(request: *const timespec, remaining: *mut timespec) -> c_int {
-    /// An interrupt; other errors are any other negative number.
+    /// Return value for an interrupt; other errors return any other negative number.
     const INTERRUPTED: c_int = -1;
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, request, remaining) } {
         0 => 0,
         libc::EINTR => INTERRUPTED,
@@ -105,10 +106,10 @@ pub unsafe extern "C" fn thrd_sleep(request: *const timespec, remaining: *mut ti
     }
 }
 
-/// The C function. Without descriptors it is a sleep.
+/// Replaces the C library's function. Without descriptors it is a sleep.
 ///
 /// # Safety
-/// As the C function asks.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(descriptors: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
     match Simulator::get() {
@@ -121,10 +122,10 @@ pub unsafe extern "C" fn poll(descriptors: *mut pollfd, count: nfds_t, milliseco
     }
 }
 
-/// The C function. Without descriptors it is a sleep.
+/// Replaces the C library's function. Without descriptors it is a sleep.
 ///
 /// # Safety
-/// As the C function asks.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn select(
     count: c_int,
@@ -136,10 +137,10 @@ pub unsafe extern "C" fn select(
     let has_sets = [reading, writing, failing].iter().any(|set| !set.is_null());
     match Simulator::get() {
         Some(_) if !has_sets && !limit.is_null() => {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees it.
             let timeval { tv_sec, tv_usec } = unsafe { limit.read() };
             let request = timespec { tv_sec, tv_nsec: tv_usec * 1000 };
-            // SAFETY: a local.
+            // SAFETY: the pointer to a local is valid.
             unsafe { nanosleep(&raw const request, null_mut()) }
         }
         // SAFETY: the kernel checks the arguments.

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The time-stamp counter in simulated time.
 //!
-//! The kernel is asked to refuse `rdtsc` and `rdtscp` (prctl(2), `PR_SET_TSC`), and a handler of the SIGSEGV that they
-//! then raise puts simulated time into the registers. The counter runs at `SPIN_TSC_HZ`, which spinrun sets to the speed
-//! that `/proc/cpuinfo` names, because programs such as Open MPI convert ticks by that.
+//! The kernel disables `rdtsc` and `rdtscp` (prctl(2), `PR_SET_TSC`), and a handler of the resulting SIGSEGV puts
+//! simulated time into the registers. The counter runs at `SPIN_TSC_HZ`, which spinrun sets to the frequency in
+//! `/proc/cpuinfo`, because programs such as Open MPI convert ticks with it.
 //!
 //! The kernel's own code in the process (vDSO) reads the real counter, as the C library uses it for its time-outs. The
-//! setting belongs to a thread and its later children, so threads that ran before `libportals.so` was loaded by
-//! `dlopen` keep the real counter, too.
+//! setting belongs to a thread and its later children, so threads that run before `dlopen` loads `libportals.so` keep
+//! the real counter, too.
 
 use std::arch::x86_64::_rdtsc;
 use std::ffi::CStr;
@@ -21,16 +22,16 @@ use rustix::process::{
 
 use crate::simulator::{PS_PER_S, Simulator};
 
-/// The name of the variable with the counter's frequency in Hz.
+/// Environment variable with the counter's frequency in Hz.
 const FREQUENCY: &CStr = c"SPIN_TSC_HZ";
-/// The frequency without that variable: one tick per nanosecond.
+/// Default frequency: one tick per nanosecond.
 const DEFAULT_HZ: u64 = 1_000_000_000;
-/// `si_code` of a general protection fault, which the refused instruction raises.
+/// `si_code` of a general protection fault, which the disabled instruction raises.
 const SI_KERNEL: i32 = 0x80;
 const RDTSC: [u8; 2] = [0x0f, 0x31];
 const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
 
-/// The values that the signal handler needs but cannot look up itself.
+/// Values that the signal handler needs but cannot look up itself.
 struct Counter {
     hz: u64,
     vdso: Range<u64>,
@@ -38,24 +39,24 @@ struct Counter {
 
 static COUNTER: OnceLock<Counter> = OnceLock::new();
 
-/// Makes the counter of this thread, and of the threads that it will create, show simulated time. Returns false where
-/// the kernel cannot disable the instructions.
+/// Makes the counter of this thread, and of threads that it creates later, show simulated time. Returns false if the
+/// kernel cannot disable the instructions.
 pub fn simulate() -> bool {
     COUNTER.get_or_init(|| Counter { hz: frequency(), vdso: vdso() });
     refuse(true)
 }
 
-/// Whether this thread's counter shows simulated time.
+/// Returns true if this thread's counter shows simulated time.
 pub fn is_simulated() -> bool {
     time_stamp_counter_readability() == Ok(TimeStampCounterReadability::RaiseSIGSEGV)
 }
 
-/// Gives this process the real counter. A forked child of a rank, which is no rank, would inherit the setting.
+/// Restores the real counter in this process. A forked child of a rank, which is no rank, would inherit the setting.
 pub fn restore() {
     refuse(false);
 }
 
-/// Enables or disables the instructions for this thread. The handler of SIGSEGV calls it, too: it is a plain system call.
+/// Enables or disables the instructions for this thread. Also safe in the SIGSEGV handler: it is a plain system call.
 fn refuse(refused: bool) -> bool {
     let setting =
         if refused { TimeStampCounterReadability::RaiseSIGSEGV } else { TimeStampCounterReadability::Readable };
@@ -63,7 +64,7 @@ fn refuse(refused: bool) -> bool {
 }
 
 fn frequency() -> u64 {
-    // SAFETY: a valid name; the value is a string that stays where it is until the environment changes.
+    // SAFETY: a valid name; the value stays in place until the environment changes.
     let value = unsafe {
         let value = libc::getenv(FREQUENCY.as_ptr());
         if value.is_null() { None } else { CStr::from_ptr(value).to_str().ok() }
@@ -71,9 +72,9 @@ fn frequency() -> u64 {
     value.and_then(|value| value.parse().ok()).filter(|&hz| hz > 0).unwrap_or(DEFAULT_HZ)
 }
 
-/// Returns the addresses of the kernel's code in this process.
+/// Returns the address range of the kernel's code in this process.
 fn vdso() -> Range<u64> {
-    // SAFETY: the kernel maps a whole ELF image there, or says 0.
+    // SAFETY: the address is 0, or the kernel maps a whole ELF image there.
     unsafe {
         let base = libc::getauxval(libc::AT_SYSINFO_EHDR);
         if base == 0 {
@@ -87,20 +88,20 @@ fn vdso() -> Range<u64> {
     }
 }
 
-/// Executes the instruction that caused a signal, if it reads the counter. Returns whether it did.
+/// Emulates the instruction that caused a signal, if it reads the counter. Returns true if it did.
 ///
 /// # Safety
-/// `info` and `context` must be those that the kernel gave to a handler of SIGSEGV.
+/// `info` and `context` must be those that the kernel passed to a SIGSEGV handler.
 pub unsafe fn emulate(info: *const siginfo_t, context: *mut ucontext_t) -> bool {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     let (code, registers) = unsafe { ((*info).si_code, &mut (*context).uc_mcontext.gregs) };
     let at = registers[REG_RIP as usize] as u64;
     let (SI_KERNEL, Some(counter), Some(simulator)) = (code, COUNTER.get(), Simulator::clocks()) else { return false };
     if at >> 47 != 0 {
-        return false; // an address that no program has, and so no instruction
+        return false; // outside of the address space, so no instruction
     }
-    // SAFETY: the processor has read the instruction there. Its third byte is read only after the first two have shown
-    // that there is one.
+    // SAFETY: the processor has read the instruction there. Its third byte is read only after the first two show that
+    // it exists.
     let length = unsafe {
         let byte = |place: u64| ((at + place) as *const u8).read();
         match [byte(0), byte(1)] {
@@ -113,7 +114,7 @@ pub unsafe fn emulate(info: *const siginfo_t, context: *mut ucontext_t) -> bool 
     registers[REG_RAX as usize] = (ticks & 0xffff_ffff) as i64;
     registers[REG_RDX as usize] = (ticks >> 32) as i64;
     if length == RDTSCP.len() {
-        registers[REG_RCX as usize] = 0; // the number of the processor: every rank has a node of its own
+        registers[REG_RCX as usize] = 0; // processor number: every rank has its own node
     }
     registers[REG_RIP as usize] += length as i64;
     true

@@ -1,4 +1,5 @@
-//! The functions of `pmix.h` that need a server, which describes them.
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of `pmix.h` that need a server; the header documents them.
 
 use crate::buffer;
 use crate::layout::{ALL_RANKS, Answered, Buffer, Completed, NAMESPACE, Process, Registered, Status, Value, status};
@@ -8,12 +9,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Variables by which Open MPI uses libfabric for all messages between ranks, where the user has not set them. Its shared memory would
-/// need two ranks on one node.
+/// Variables that make Open MPI use libfabric for all messages between ranks, unless the user has set them. Its shared
+/// memory would need two ranks on one node.
 const COMPONENTS: [(&CStr, &CStr); 4] =
     [(c"OMPI_MCA_pml", c"cm"), (c"OMPI_MCA_mtl", c"ofi"), (c"OMPI_MCA_btl", c"self,ofi"), (c"OMPI_MCA_osc", c"^ucx")];
 
-/// The job of this process, and how often it was initialised and not finalised.
+/// Job of this process, and the number of its initialisations without finalisation.
 struct Member {
     store: Store,
     uses: usize,
@@ -25,7 +26,7 @@ fn lock() -> MutexGuard<'static, Option<Member>> {
     MEMBER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `act` with what this process knows of its job.
+/// Calls `act` with the store of this process.
 fn with_store<T>(act: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
     let mut member = lock();
     let member = member.as_mut().filter(|member| member.uses > 0).ok_or(status::NOT_INITIALISED)?;
@@ -36,29 +37,29 @@ fn finish(result: Result) -> Status {
     result.err().unwrap_or(status::SUCCESS)
 }
 
-/// Reads a text of the program.
+/// Reads a text argument.
 fn text<'a>(from: *const c_char) -> Result<&'a str> {
     if from.is_null() {
         return Err(status::BAD_PARAMETER);
     }
-    // SAFETY: the C function's caller promises a string.
+    // SAFETY: the C caller guarantees a valid string.
     unsafe { CStr::from_ptr(from) }.to_str().map_err(|_| status::BAD_PARAMETER)
 }
 
-/// Returns the rank of a process of this job; this process when there is none, and `None` when it is of another job.
+/// Returns the rank of a process of this job: this process for NULL, and `None` for a process of another job.
 fn rank_of(process: *const Process, store: &Store) -> Option<u32> {
-    // SAFETY: the C function's caller promises that what is not NULL is valid.
+    // SAFETY: the C caller guarantees that non-NULL pointers are valid.
     let Some(process) = (unsafe { process.as_ref() }) else { return Some(store.rank()) };
     // SAFETY: a namespace ends with a zero byte.
     let namespace = unsafe { CStr::from_ptr(process.namespace.as_ptr()) };
     (namespace.is_empty() || namespace.to_bytes() == store.namespace().as_bytes()).then_some(process.rank)
 }
 
-/// Waits until all of these processes do the same. The job's barrier is for all ranks; a process needs none for itself.
+/// Waits until all of these processes call this. The job's barrier is for all ranks; a process alone needs none.
 fn meet(processes: *const Process, count: usize) -> Result {
     with_store(|store| {
         let listed = if processes.is_null() { 0 } else { count };
-        // SAFETY: the C function's caller promises that many processes.
+        // SAFETY: the C caller guarantees `count` processes.
         let ranks = (0..listed).map(|k| rank_of(unsafe { processes.add(k) }, store)).collect::<Vec<_>>();
         let mut members = ranks.into_iter().collect::<Option<Vec<u32>>>().ok_or(status::NOT_FOUND)?;
         members.sort_unstable();
@@ -75,10 +76,10 @@ fn meet(processes: *const Process, count: usize) -> Result {
     })
 }
 
-/// The C function. Outside of a job of spinrun there is no server.
+/// See `pmix.h`. Outside of a job of spinrun no server exists.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Init(process: *mut Process, _info: *const c_void, _infos: usize) -> Status {
     let mut member = lock();
@@ -91,7 +92,8 @@ pub unsafe extern "C" fn PMIx_Init(process: *mut Process, _info: *const c_void, 
             }
         }
         for (name, value) in COMPONENTS {
-            // SAFETY: both are strings. An MPI starts before its program's threads may look at variables.
+            // SAFETY: both are strings. An MPI library initialises before the program's other threads read the
+            // environment.
             unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
         }
     }
@@ -102,16 +104,16 @@ pub unsafe extern "C" fn PMIx_Init(process: *mut Process, _info: *const c_void, 
         for (to, from) in namespace.iter_mut().zip(store.namespace().as_bytes().iter().take(NAMESPACE - 1)) {
             *to = *from as c_char;
         }
-        // SAFETY: the caller promises that it is valid.
+        // SAFETY: the caller guarantees a valid pointer.
         unsafe { process.write(Process { namespace, rank: store.rank() }) };
     }
     status::SUCCESS
 }
 
-/// The C function.
+/// See `pmix.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Finalize(_info: *const c_void, _infos: usize) -> Status {
     match lock().as_mut().filter(|member| member.uses > 0) {
@@ -121,16 +123,16 @@ pub unsafe extern "C" fn PMIx_Finalize(_info: *const c_void, _infos: usize) -> S
     status::SUCCESS
 }
 
-/// The C function.
+/// See `pmix.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PMIx_Initialized() -> c_int {
     c_int::from(lock().as_ref().is_some_and(|member| member.uses > 0))
 }
 
-/// The C function. It ends the whole job, and does not return.
+/// See `pmix.h`. Ends the whole job, and does not return.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Abort(
     code: c_int,
@@ -151,23 +153,23 @@ pub unsafe extern "C" fn PMIx_Abort(
     std::process::exit(if code & 0xff == 0 { c_int::from(code != 0) } else { code });
 }
 
-/// The C function. Values are visible to all ranks as soon as they are put.
+/// See `pmix.h`. Values are visible to all ranks at once.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Put(_scope: u8, key: *const c_char, value: *const Value) -> Status {
     finish(with_store(|store| {
-        // SAFETY: the caller promises that what is not NULL is valid.
+        // SAFETY: the caller guarantees that non-NULL pointers are valid.
         let bytes = unsafe { packed(value) }?;
         store.publish(text(key)?, &bytes)
     }))
 }
 
-/// The C function.
+/// See `pmix.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Store_internal(
     process: *const Process,
@@ -175,7 +177,7 @@ pub unsafe extern "C" fn PMIx_Store_internal(
     value: *const Value,
 ) -> Status {
     finish(with_store(|store| {
-        // SAFETY: the caller promises that what is not NULL is valid.
+        // SAFETY: the caller guarantees that non-NULL pointers are valid.
         let bytes = unsafe { packed(value) }?;
         let rank = rank_of(process, store).ok_or(status::NOT_FOUND)?;
         store.keep(rank, text(key)?, bytes);
@@ -183,21 +185,21 @@ pub unsafe extern "C" fn PMIx_Store_internal(
     }))
 }
 
-/// Returns a value of the program as bytes.
+/// Serialises a value of the program.
 ///
 /// # Safety
-/// What is not NULL must be valid.
+/// `value` must be NULL or valid.
 unsafe fn packed(value: *const Value) -> Result<Vec<u8>> {
-    // SAFETY: the caller promises that what is not NULL is valid.
+    // SAFETY: the caller guarantees that non-NULL pointers are valid.
     let value = unsafe { value.as_ref() }.ok_or(status::BAD_PARAMETER)?;
-    // SAFETY: the same.
+    // SAFETY: as above.
     unsafe { value::pack(value) }.ok_or(status::NOT_SUPPORTED)
 }
 
-/// The C function.
+/// See `pmix.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Data_pack(
     _target: *const Process,
@@ -206,18 +208,18 @@ pub unsafe extern "C" fn PMIx_Data_pack(
     count: i32,
     kind: u16,
 ) -> Status {
-    // SAFETY: the caller promises that what is not NULL is valid.
+    // SAFETY: the caller guarantees that non-NULL pointers are valid.
     let (Some(buffer), Ok(count)) = (unsafe { buffer.as_mut() }, usize::try_from(count)) else {
         return status::BAD_PARAMETER;
     };
-    // SAFETY: the caller promises that many values.
+    // SAFETY: the caller guarantees `count` values.
     finish(unsafe { buffer::pack(values, count, kind) }.and_then(|bytes| buffer.add(&bytes)))
 }
 
-/// The C function.
+/// See `pmix.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Data_unpack(
     _source: *const Process,
@@ -226,32 +228,32 @@ pub unsafe extern "C" fn PMIx_Data_unpack(
     count: *mut i32,
     kind: u16,
 ) -> Status {
-    // SAFETY: the caller promises that what is not NULL is valid.
+    // SAFETY: the caller guarantees that non-NULL pointers are valid.
     let (Some(buffer), Some(count)) = (unsafe { buffer.as_mut() }, unsafe { count.as_mut() }) else {
         return status::BAD_PARAMETER;
     };
     let all = buffer.left();
     let mut left = all;
-    // SAFETY: the caller promises room for that many values.
+    // SAFETY: the caller guarantees room for `count` values.
     let found = unsafe { buffer::unpack(&mut left, values, usize::try_from(*count).unwrap_or(0), kind) };
     let read = all.len() - left.len();
     finish(found.map(|found| {
         *count = found as i32;
-        // SAFETY: so much was read.
+        // SAFETY: `read` bytes were read.
         buffer.next = unsafe { buffer.next.add(read) };
     }))
 }
 
-/// The C function: [`PMIx_Put`] has made everything visible.
+/// See `pmix.h`. Does nothing, as [`PMIx_Put`] makes values visible at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn PMIx_Commit() -> Status {
     finish(with_store(|_| Ok(())))
 }
 
-/// The C function. It does not wait for values that are not there.
+/// See `pmix.h`. Does not wait for missing values.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Get(
     process: *const Process,
@@ -266,16 +268,16 @@ pub unsafe extern "C" fn PMIx_Get(
             store.get(rank, key)
         })?;
         let value = value::unpack(&bytes).ok_or(status::NOT_FOUND)?;
-        // SAFETY: the caller promises that it is valid.
+        // SAFETY: the caller guarantees a valid pointer.
         unsafe { to.write(value) };
         Ok(())
     }))
 }
 
-/// The C function.
+/// See `pmix.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Fence(
     processes: *const Process,
@@ -286,10 +288,10 @@ pub unsafe extern "C" fn PMIx_Fence(
     finish(meet(processes, count))
 }
 
-/// The C function. It waits, too: then its completion needs no thread.
+/// See `pmix.h`. Blocks, so that its completion needs no thread.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Fence_nb(
     processes: *const Process,
@@ -301,15 +303,15 @@ pub unsafe extern "C" fn PMIx_Fence_nb(
 ) -> Status {
     let Some(completed) = completed else { return status::BAD_PARAMETER };
     finish(meet(processes, count).map(|()| {
-        // SAFETY: the program's function and its argument.
+        // SAFETY: a call of the program's callback with its argument.
         unsafe { completed(status::SUCCESS, data) };
     }))
 }
 
-/// The C function. There are no events: a job in which a rank fails ends.
+/// See `pmix.h`. No events occur: a job ends if a rank fails.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Register_event_handler(
     _codes: *const Status,
@@ -321,16 +323,16 @@ pub unsafe extern "C" fn PMIx_Register_event_handler(
     data: *mut c_void,
 ) -> Status {
     if let Some(registered) = registered {
-        // SAFETY: the program's function and its argument.
+        // SAFETY: a call of the program's callback with its argument.
         unsafe { registered(status::SUCCESS, 0, data) };
     }
     status::SUCCESS
 }
 
-/// The C function.
+/// See `pmix.h`.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Deregister_event_handler(
     _handler: usize,
@@ -338,16 +340,16 @@ pub unsafe extern "C" fn PMIx_Deregister_event_handler(
     data: *mut c_void,
 ) -> Status {
     if let Some(completed) = completed {
-        // SAFETY: the program's function and its argument.
+        // SAFETY: a call of the program's callback with its argument.
         unsafe { completed(status::SUCCESS, data) };
     }
     status::SUCCESS
 }
 
-/// The C function. Nobody can be asked.
+/// See `pmix.h`. Queries are not supported.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Query_info_nb(
     _queries: *const c_void,
@@ -356,16 +358,16 @@ pub unsafe extern "C" fn PMIx_Query_info_nb(
     data: *mut c_void,
 ) -> Status {
     if let Some(answered) = answered {
-        // SAFETY: the program's function and its argument.
+        // SAFETY: a call of the program's callback with its argument.
         unsafe { answered(status::NOT_SUPPORTED, ptr::null_mut(), 0, data, None, ptr::null_mut()) };
     }
     status::SUCCESS
 }
 
-/// The C function, which spinrun refuses, with the reason for the user.
+/// See `pmix.h`. spinrun refuses it, with the reason for the user.
 ///
 /// # Safety
-/// Pointers must be valid as the header asks.
+/// Pointers must be valid as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMIx_Spawn(
     _info: *const c_void,

@@ -1,21 +1,23 @@
-//! Buffers that the program fills with values and sends to others (`PMIx_Data_pack`). The functions of the library that the
-//! program links ask its server first in which form, and there is none.
+// SPDX-License-Identifier: Apache-2.0
+//! Serialisation buffers of the program (`PMIx_Data_pack`). The real library's functions first query the server for the
+//! format, but no server exists.
 //!
-//! A value, or several of a kind, are two bytes of the kind, four of how many, and the values: numbers and processes as they are in
-//! memory, texts and bytes behind four bytes with their length. All ranks are on one computer, so the form of numbers is the same.
+//! One or more values of a kind are serialised as the kind (2 bytes), the count (4 bytes), and the values: numbers and
+//! processes as in memory, texts and bytes behind their length (4 bytes). All ranks run on one computer, so the byte
+//! order is the same.
 
 use crate::layout::{Buffer, Bytes, Process, Status, kind, status};
 use crate::value::copy;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-/// `PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER` and others as results.
+/// Result with an error such as `PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER`.
 type Result<T> = std::result::Result<T, Status>;
 
-/// The length that stands for a text that is NULL.
+/// Length that stands for a NULL text.
 const NULL: u32 = u32::MAX;
 
-/// Returns the size of values that are written as they are.
+/// Returns the size of values that are serialised as in memory.
 fn plain(kind: u16) -> Option<usize> {
     if kind == kind::PROCESS { Some(size_of::<Process>()) } else { kind::size_of_number(kind) }
 }
@@ -24,17 +26,18 @@ fn length(of: usize) -> Result<[u8; 4]> {
     u32::try_from(of).ok().filter(|length| *length != NULL).map(u32::to_le_bytes).ok_or(status::BAD_PARAMETER)
 }
 
-/// Returns values of the program as bytes.
+/// Serialises values of the program.
 ///
 /// # Errors
-/// [`status::NOT_SUPPORTED`] when they are of another kind, and [`status::BAD_PARAMETER`] when one is longer than 4 GB.
+/// [`status::NOT_SUPPORTED`] if the kind is not supported, and [`status::BAD_PARAMETER`] if a value is longer than 4
+/// GB.
 ///
 /// # Safety
-/// `from` has that many values of the kind.
+/// `from` must have `count` values of the kind.
 pub unsafe fn pack(from: *const c_void, count: usize, kind: u16) -> Result<Vec<u8>> {
     let mut bytes = [&kind.to_le_bytes()[..], &length(count)?].concat();
     for number in 0..count {
-        // SAFETY: as the caller promises; texts end with a zero byte.
+        // SAFETY: the caller guarantees the values; texts end with a zero byte.
         unsafe {
             match (kind, plain(kind)) {
                 (_, Some(size)) => {
@@ -62,7 +65,7 @@ pub unsafe fn pack(from: *const c_void, count: usize, kind: u16) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Takes the first bytes of what is left.
+/// Splits off the first `count` bytes.
 fn take<'a>(left: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
     let (taken, rest) = left.split_at_checked(count).ok_or(status::END_OF_BUFFER)?;
     *left = rest;
@@ -74,13 +77,14 @@ fn number(left: &mut &[u8]) -> Result<u32> {
     Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// Gives the program the next values of what is left of a buffer, and returns how many.
+/// Deserialises the next values of a buffer, and returns their number.
 ///
 /// # Errors
-/// [`status::END_OF_BUFFER`], [`status::OTHER_VALUES`] when the next ones are of another kind, or [`status::NO_SPACE`]; nothing is read then.
+/// [`status::END_OF_BUFFER`], [`status::OTHER_VALUES`] if the next values are of another kind, or [`status::NO_SPACE`];
+/// nothing is read then.
 ///
 /// # Safety
-/// `to` has room for `room` values of the kind.
+/// `to` must have room for `room` values of the kind.
 pub unsafe fn unpack(left: &mut &[u8], to: *mut c_void, room: usize, kind: u16) -> Result<usize> {
     let mut rest = *left;
     if take(&mut rest, 2)? != kind.to_le_bytes() {
@@ -91,7 +95,7 @@ pub unsafe fn unpack(left: &mut &[u8], to: *mut c_void, room: usize, kind: u16) 
         return Err(status::NO_SPACE);
     }
     for place in 0..count {
-        // SAFETY: as the caller promises, and there are no more values than it has room for.
+        // SAFETY: the caller guarantees room, and no more than `room` values are written.
         unsafe {
             if let Some(size) = plain(kind) {
                 let value = take(&mut rest, size)?;
@@ -116,14 +120,14 @@ pub unsafe fn unpack(left: &mut &[u8], to: *mut c_void, room: usize, kind: u16) 
 }
 
 impl Buffer {
-    /// Adds bytes at the end.
+    /// Appends bytes.
     ///
     /// # Errors
     /// [`status::NO_MEMORY`].
     pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
         let read = if self.start.is_null() { 0 } else { self.next as usize - self.start as usize };
         let needed = self.used + bytes.len();
-        // SAFETY: the memory is of `malloc`, and has room for what is written.
+        // SAFETY: the memory is from `malloc`, and has room for the bytes.
         unsafe {
             if needed > self.capacity {
                 let larger = libc::realloc(self.start.cast(), 2 * needed).cast::<c_char>();
@@ -138,7 +142,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// What was not read yet.
+    /// Returns the unread bytes.
     pub fn left(&self) -> &[u8] {
         if self.start.is_null() {
             return &[];
@@ -157,12 +161,12 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_no_value_and_stays_in_the_buffer() {
         let numbers = [7_u32, 8];
-        // SAFETY: there are two numbers.
+        // SAFETY: the array has two numbers.
         let bytes = unsafe { pack(numbers.as_ptr().cast(), 2, kind::UINT32) }.expect("numbers can be packed");
         assert_eq!(bytes.len(), 2 + 4 + 8);
         for end in 0..=bytes.len() {
             let (mut left, mut read) = (&bytes[..end], [0_u32; 2]);
-            // SAFETY: there is room for two numbers.
+            // SAFETY: the array has room for two numbers.
             let found = unsafe { unpack(&mut left, read.as_mut_ptr().cast(), 2, kind::UINT32) };
             if end < bytes.len() {
                 assert_eq!((found, left.len()), (Err(status::END_OF_BUFFER), end));

@@ -1,10 +1,11 @@
-//! Structures and numbers of `pmix_common.h`, as the PMIx Standard's ABI has them.
+// SPDX-License-Identifier: Apache-2.0
+//! Structures and constants of `pmix_common.h`, in the PMIx Standard's ABI.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// The size of a namespace's name with its final zero byte (`pmix_nspace_t`).
+/// Size of a namespace's name, including its final zero byte (`pmix_nspace_t`).
 pub const NAMESPACE: usize = 256;
-/// The size of a key with its final zero byte (`pmix_key_t`).
+/// Size of a key, including its final zero byte (`pmix_key_t`).
 pub const KEY: usize = 512;
 /// All ranks of a namespace (`PMIX_RANK_WILDCARD`).
 pub const ALL_RANKS: u32 = u32::MAX - 1;
@@ -12,17 +13,17 @@ pub const ALL_RANKS: u32 = u32::MAX - 1;
 /// `pmix_status_t`.
 pub type Status = c_int;
 
-/// Numbers of `pmix_status_t`.
+/// Values of `pmix_status_t`.
 pub mod status {
     use super::Status;
 
     /// `PMIX_SUCCESS`.
     pub const SUCCESS: Status = 0;
-    /// `PMIX_ERR_UNREACH`: there is no server. A program then runs as the only rank.
+    /// `PMIX_ERR_UNREACH`: no server exists. A program then runs as the only rank.
     pub const UNREACHABLE: Status = -25;
-    /// `PMIX_ERR_UNPACK_INADEQUATE_SPACE`: there are more values than the program has room for.
+    /// `PMIX_ERR_UNPACK_INADEQUATE_SPACE`: more values than the program has room for.
     pub const NO_SPACE: Status = -19;
-    /// `PMIX_ERR_UNPACK_FAILURE`: the next values are others.
+    /// `PMIX_ERR_UNPACK_FAILURE`: the next values are of another kind.
     pub const OTHER_VALUES: Status = -20;
     /// `PMIX_ERR_BAD_PARAM`.
     pub const BAD_PARAMETER: Status = -27;
@@ -42,7 +43,7 @@ pub mod status {
     pub const LOST_CONNECTION: Status = -61;
 }
 
-/// Numbers of `pmix_data_type_t`.
+/// Values of `pmix_data_type_t`.
 pub mod kind {
     /// `PMIX_STRING`.
     pub const STRING: u16 = 3;
@@ -55,7 +56,7 @@ pub mod kind {
     /// `PMIX_BYTE_OBJECT`.
     pub const BYTES: u16 = 27;
 
-    /// Returns the size of a value that is a number.
+    /// Returns the size of a number of this kind.
     pub fn size_of_number(kind: u16) -> Option<usize> {
         match kind {
             1 | 2 | 7 | 12 => Some(1),                         // BOOL, BYTE, INT8, UINT8
@@ -70,9 +71,9 @@ pub mod kind {
 /// `pmix_proc_t`: a process.
 #[repr(C)]
 pub struct Process {
-    /// The namespace, that is, the job.
+    /// Namespace, the job.
     pub namespace: [c_char; NAMESPACE],
-    /// The rank in it.
+    /// Rank in the namespace.
     pub rank: u32,
 }
 
@@ -80,9 +81,9 @@ pub struct Process {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bytes {
-    /// Where they are, allocated by `malloc`.
+    /// First byte, allocated by `malloc`.
     pub start: *mut c_char,
-    /// How many.
+    /// Number of bytes.
     pub length: usize,
 }
 
@@ -90,7 +91,7 @@ pub struct Bytes {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union Data {
-    /// A number; it takes the first bytes.
+    /// A number, in the first bytes.
     pub number: [u8; 8],
     /// A string, allocated by `malloc`.
     pub string: *mut c_char,
@@ -103,32 +104,32 @@ pub union Data {
 /// `pmix_value_t`.
 #[repr(C)]
 pub struct Value {
-    /// Which member of the union it has.
+    /// Kind, which selects the member of the union.
     pub kind: u16,
-    /// The member.
+    /// Member.
     pub data: Data,
 }
 
-/// `pmix_data_buffer_t`: values in a row. `PMIx_Data_buffer_destruct` frees its memory.
+/// `pmix_data_buffer_t`: a sequence of values. `PMIx_Data_buffer_destruct` frees its memory.
 #[repr(C)]
 pub struct Buffer {
-    /// Its memory, allocated by `malloc`.
+    /// Memory, allocated by `malloc`.
     pub start: *mut c_char,
-    /// Where the next value is to be written.
+    /// Address of the next value to write.
     pub end: *mut c_char,
-    /// Where the next value is to be read.
+    /// Address of the next value to read.
     pub next: *mut c_char,
-    /// The size of the memory.
+    /// Size of the memory in bytes.
     pub capacity: usize,
-    /// How much of it has values.
+    /// Number of bytes with values.
     pub used: usize,
 }
 
-/// `pmix_op_cbfunc_t`: what is called when an operation is complete.
+/// `pmix_op_cbfunc_t`: callback for the completion of an operation.
 pub type Completed = unsafe extern "C" fn(Status, *mut c_void);
-/// `pmix_hdlr_reg_cbfunc_t`: what is called when a handler of events is registered.
+/// `pmix_hdlr_reg_cbfunc_t`: callback for the registration of an event handler.
 pub type Registered = unsafe extern "C" fn(Status, usize, *mut c_void);
-/// `pmix_info_cbfunc_t`: what is called with the answer to a query, and what then releases it.
+/// `pmix_info_cbfunc_t`: callback with the answer to a query, and the function that releases the answer.
 pub type Answered = unsafe extern "C" fn(
     Status,
     *mut c_void,
@@ -143,7 +144,7 @@ mod tests {
     use super::{Buffer, Data, Process, Value, kind};
     use std::mem::offset_of;
 
-    /// The sizes that a C compiler finds in `pmix_common.h` of PMIx 4 and 5.
+    /// Sizes according to a C compiler and `pmix_common.h` of PMIx 4 and 5.
     #[test]
     fn structures_have_the_layout_of_the_standard() {
         assert_eq!((size_of::<Process>(), offset_of!(Process, rank)), (260, 256));

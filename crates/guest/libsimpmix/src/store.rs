@@ -1,8 +1,9 @@
-//! What the ranks have published, and what is known of each rank.
+// SPDX-License-Identifier: Apache-2.0
+//! Values that the ranks publish, and fixed values of each rank.
 //!
-//! A published value is one pair, or several if it is long, of the job's key-value space: the key names the rank, the key of PMIx and the
-//! number of the part, the value has the bytes in hexadecimal. `+` before them says that another part follows, `.` that
-//! this is the last one.
+//! A published value is one pair of the job's key-value space, or several if it is long. The key is the rank, the PMIx
+//! key and the part number; the value is the bytes in hexadecimal. A prefix `+` means that another part follows, `.`
+//! that this is the last one.
 
 use crate::layout::{ALL_RANKS, Status, status};
 use crate::value;
@@ -10,17 +11,17 @@ use abi::pmi::{Answer, Job, lost};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What this process knows of its job.
+/// This process's view of its job.
 pub struct Store {
     job: Job,
-    /// What the process has stored for itself alone, by rank and key.
+    /// Values stored for this process alone, by rank and key.
     own: BTreeMap<(u32, String), Vec<u8>>,
 }
 
 /// A result: a value, or an error of [`status`].
 pub type Result<T = ()> = std::result::Result<T, Status>;
 
-/// Tells the user something.
+/// Prints a message for the user.
 pub fn complain(what: &str) {
     abi::pmi::say(&format!("libsimpmix: {what}"));
 }
@@ -34,17 +35,17 @@ impl Store {
         Ok(Store { job: Job::join()?, own: BTreeMap::new() })
     }
 
-    /// The name of the job, as a namespace.
+    /// Returns the name of the job, as a namespace.
     pub fn namespace(&self) -> &str {
         &self.job.space
     }
 
-    /// The rank of this process.
+    /// Returns the rank of this process.
     pub fn rank(&self) -> u32 {
         self.job.rank
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> u32 {
         self.job.size
     }
@@ -56,21 +57,21 @@ impl Store {
         })
     }
 
-    /// Waits until all ranks of the job do the same.
+    /// Waits until all ranks of the job call this.
     ///
     /// # Errors
-    /// When the simulator has ended.
+    /// If the simulator has ended.
     pub fn meet_all(&mut self) -> Result {
         self.ask("cmd=barrier_in", "barrier_out").map(drop)
     }
 
-    /// Tells the simulator that the job fails.
+    /// Reports the failure of the job to the simulator.
     pub fn abort(&mut self, code: i32) {
-        // The process ends even if the simulator cannot be told.
+        // The process ends even if the simulator is unreachable.
         let _ = self.job.connection.tell(&format!("cmd=abort exitcode={code}"));
     }
 
-    /// Asks for more processes.
+    /// Requests more processes.
     ///
     /// # Errors
     /// [`status::NOT_SUPPORTED`] always, unless the simulator has ended.
@@ -81,7 +82,7 @@ impl Store {
     /// Publishes a value of this process. All ranks see it at once.
     ///
     /// # Errors
-    /// When the key is too long or has blanks, or the job has published too much.
+    /// If the key is too long or has blanks, or the job has published too much.
     pub fn publish(&mut self, key: &str, bytes: &[u8]) -> Result {
         let of_part = (self.job.maxes[2].saturating_sub(1) / 2).max(1);
         let parts = bytes.chunks(of_part).count().max(1);
@@ -101,11 +102,11 @@ impl Store {
         self.own.insert((rank, key.into()), bytes);
     }
 
-    /// Returns a value of a rank, or of the whole job: one that this process has stored, that every job has, or that the rank has
-    /// published.
+    /// Returns a value of a rank, or of the whole job: one stored by this process, one that every job has, or one
+    /// published by the rank.
     ///
     /// # Errors
-    /// [`status::NOT_FOUND`], or that the simulator has ended.
+    /// [`status::NOT_FOUND`], or an error if the simulator has ended.
     pub fn get(&mut self, rank: u32, key: &str) -> Result<Vec<u8>> {
         if let Some(bytes) = self.own.get(&(rank, key.into())) {
             return Ok(bytes.clone());
@@ -130,7 +131,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// What is known of every job. Each rank is alone on its node, because it has a card of its own.
+    /// Returns a fixed value of every job. Each rank is alone on its node, because it has its own card.
     fn known(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
         let node = if rank == ALL_RANKS { self.job.rank } else { rank };
         match key {
@@ -142,7 +143,7 @@ impl Store {
             "pmix.nodeid" => Some(value::of_u32(node)),
             "pmix.lrank" | "pmix.nrank" => Some(value::of_u16(0)),
             "pmix.lpeers" => Some(value::of_text(&node.to_string())),
-            // An MPI that is given no folders makes some, and leaves those of a job that fails behind.
+            // Without these folders, an MPI library creates its own, and leaves them behind if the job fails.
             "pmix.tmpdir" | "pmix.nsdir" | "pmix.pdir" => Some(value::of_text(&std::env::temp_dir().to_string_lossy())),
             _ => None,
         }

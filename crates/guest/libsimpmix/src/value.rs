@@ -1,17 +1,18 @@
-//! Values as bytes: two of the kind, and what the value is.
+// SPDX-License-Identifier: Apache-2.0
+//! Serialised values: two bytes of the kind, then the value.
 
 use crate::layout::{Bytes, Data, Value, kind};
 use std::ffi::CStr;
 use std::ptr;
 
-/// A value of the program's as bytes. `None` when it is of a kind that is not supported, which are those with pointers other than
-/// strings and bytes.
+/// Serialises a value of the program. `None` if its kind is not supported: kinds with pointers other than strings and
+/// bytes.
 ///
 /// # Safety
-/// Pointers in the value must be valid as its kind asks.
+/// Pointers in the value must be valid as its kind requires.
 pub unsafe fn pack(value: &Value) -> Option<Vec<u8>> {
     let mut bytes = value.kind.to_le_bytes().to_vec();
-    // SAFETY: the kind says which member there is, and the caller promises that pointers are valid.
+    // SAFETY: the kind selects the member, and the caller guarantees valid pointers.
     unsafe {
         match value.kind {
             kind::STRING if value.data.string.is_null() => return None,
@@ -27,8 +28,8 @@ pub unsafe fn pack(value: &Value) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Makes a value of bytes that [`pack`] has made. As with the functions of PMIx, `PMIx_Value_free` frees it. `None` when
-/// the bytes are no value, or there is no memory.
+/// Deserialises a value from the bytes of [`pack`]. As with the functions of PMIx, `PMIx_Value_free` frees it. `None`
+/// if the bytes are no value, or memory is exhausted.
 pub fn unpack(bytes: &[u8]) -> Option<*mut Value> {
     let (kind, content) = bytes.split_first_chunk()?;
     let kind = u16::from_le_bytes(*kind);
@@ -43,7 +44,7 @@ pub fn unpack(bytes: &[u8]) -> Option<*mut Value> {
             Data { number }
         }
     };
-    // SAFETY: it is written before anybody reads it; zeros are a value.
+    // SAFETY: it is written before it is read; zeros are a valid value.
     unsafe {
         let value = libc::calloc(1, size_of::<Value>()).cast::<Value>();
         if value.is_null() {
@@ -54,7 +55,7 @@ pub fn unpack(bytes: &[u8]) -> Option<*mut Value> {
     }
 }
 
-/// Copies bytes to memory of `malloc`, and adds this many zeros.
+/// Copies bytes to memory from `malloc`, and appends `zeros` zero bytes.
 pub fn copy(content: &[u8], zeros: usize) -> Option<*mut u8> {
     // SAFETY: the memory has room for the bytes.
     unsafe {
@@ -67,17 +68,17 @@ pub fn copy(content: &[u8], zeros: usize) -> Option<*mut u8> {
     }
 }
 
-/// The bytes of a number of two bytes.
+/// Serialises a two-byte number.
 pub fn of_u16(number: u16) -> Vec<u8> {
     [kind::UINT16.to_le_bytes(), number.to_le_bytes()].concat()
 }
 
-/// The bytes of a number of four bytes.
+/// Serialises a four-byte number.
 pub fn of_u32(number: u32) -> Vec<u8> {
     [&kind::UINT32.to_le_bytes()[..], &number.to_le_bytes()].concat()
 }
 
-/// The bytes of a string.
+/// Serialises a string.
 pub fn of_text(text: &str) -> Vec<u8> {
     [&kind::STRING.to_le_bytes()[..], text.as_bytes()].concat()
 }
@@ -93,7 +94,7 @@ mod tests {
         let nothing = kind::BYTES.to_le_bytes().to_vec();
         for packed in [of_u16(65_535), of_u32(1 << 31), of_text(""), of_text("two words"), bytes, nothing] {
             let value = unpack(&packed).expect("it is a value");
-            // SAFETY: it was made just now; the test keeps what it points to.
+            // SAFETY: the value is valid; the test keeps its contents.
             assert_eq!(unsafe { pack(&*value) }, Some(packed));
         }
     }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory access in progress.
+
 use sim::WorkId;
 
 use crate::cores::Core;

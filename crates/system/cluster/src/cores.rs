@@ -1,25 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Assignment of CPU work to the cores of a host.
+
 use sim::Time;
 use sim::memory::push_frugally;
 use sim::noise::{CpuTime, Noise, NoisyCpus};
 
-/// The cores of the hosts. Each piece of work takes a core that is free, or else the core that will be free first: the
-/// threads of a rank compute concurrently only as far as its host has cores (sPIN §4.2: eight). Noise lengthens the work.
+/// Cores of the hosts. Each piece of work takes a free core, or else the core that becomes free first: the threads of a
+/// rank compute concurrently only on the cores of its host (sPIN §4.2: eight). Noise delays the work.
 #[derive(Debug)]
 pub struct Cores {
     count: usize,
     hosts: Vec<HostCores>,
-    /// The detours of each rank's cores, and then of its threads that poll their memory.
+    /// Detours of each rank's cores, followed by those of its threads that poll memory.
     noise: Option<NoisyCpus>,
 }
 
-/// The cores of one host. There are many hosts, and most use one core, so that it lies beside what is charged with it.
+/// Cores of one host. Most of the many hosts use one core, so its state is stored inline.
 #[derive(Clone, Debug, Default)]
 struct HostCores {
-    /// The time until which the first core is busy.
+    /// Time until which the first core is busy.
     first: Time,
-    /// The time by which noise has lengthened the work of the rank.
+    /// Total delay of the rank's work by noise.
     delay: Time,
-    /// The times until which the further cores that have been used are busy.
+    /// Times until which the other used cores are busy.
     further: Vec<Time>,
 }
 
@@ -35,7 +38,7 @@ impl Cores {
         Cores { count: count as usize, hosts: vec![HostCores::default(); ranks], noise: None }
     }
 
-    /// Lets the cores have detours.
+    /// Adds noise to the cores.
     pub fn set_noise(&mut self, noise: &Noise) {
         self.noise = Some(NoisyCpus::new(noise, self.hosts.len(), self.count + 1));
     }
@@ -65,12 +68,12 @@ impl Cores {
         (Core { rank, number }, free)
     }
 
-    /// The core of the threads of a rank that poll their memory, which is never busy.
+    /// Returns the core of a rank's threads that poll memory; it is never busy.
     pub fn polling(&self, rank: usize) -> Core {
         Core { rank, number: self.count }
     }
 
-    /// Lets a core do work from `start` on, before the work that already waits for it. Returns when it is done.
+    /// Executes work on a core from `start` on, before the work that already waits for it. Returns its end.
     pub fn work(&mut self, core: Core, start: Time, span: Time) -> Time {
         let Core { rank, number } = core;
         let cpu = rank * (self.count + 1) + number;
@@ -87,7 +90,7 @@ impl Cores {
         end
     }
 
-    /// For each rank, the time by which noise has lengthened its work.
+    /// Returns the total delay of each rank by noise.
     pub fn delays(&self) -> impl Iterator<Item = Time> {
         self.hosts.iter().map(|host| host.delay)
     }
@@ -103,7 +106,7 @@ mod tests {
         Time::from_ns(count)
     }
 
-    /// Does work on the core that is free first. Returns when it begins.
+    /// Executes work on the core that becomes free first. Returns its start.
     fn reserve(cores: &mut Cores, rank: usize, now: Time, span: Time) -> Time {
         let (core, start) = cores.choose(rank, now);
         assert_eq!(cores.work(core, start, span), start + span);
@@ -120,7 +123,7 @@ mod tests {
         assert_eq!(reserve(&mut cores, 0, ns(10), ns(70)), ns(40)); // the second core, until 110
         assert_eq!(reserve(&mut cores, 0, ns(20), ns(1)), ns(100)); // the first core, until 101
         assert_eq!(reserve(&mut cores, 0, ns(101), ns(1)), ns(101));
-        assert_eq!(reserve(&mut cores, 1, ns(20), ns(1)), ns(20)); // another rank has cores of its own
+        assert_eq!(reserve(&mut cores, 1, ns(20), ns(1)), ns(20)); // another rank has its own cores
     }
 
     #[test]
@@ -132,7 +135,7 @@ mod tests {
 
     #[test]
     fn noise_lengthens_the_work_of_the_ranks_that_have_it() {
-        // Half of the time is detours, each of 10 ns, so 100 ns of work need 10 detours wherever it begins.
+        // Half of the time is detours of 10 ns each, so 100 ns of work contain 10 detours for any start.
         let detours = Detours::Periodic { period: ns(20), length: ns(10) };
         let noise = Noise { detours, seed: 1, co_scheduled: false, ranks: Some(vec![1..=1]) };
         let mut cores = Cores::new(2, 1);
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!((quiet.1, noisy.1), (ns(3), ns(3)));
         assert!((193..=203).contains(&(end.as_ps() / 1000)), "{end}");
         assert_eq!(cores.choose(1, ns(4)).1, end);
-        // A thread that polls does not wait for the core, and has detours of its own.
+        // A polling thread does not wait for the core, and has its own detours.
         let polling = cores.polling(1);
         assert!(cores.work(polling, ns(4), ns(100)) >= ns(194));
         assert_eq!(cores.choose(1, ns(4)).1, end);

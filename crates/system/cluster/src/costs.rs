@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPU costs of using a card and of moving memory.
+
 use machine::{Host, Machine};
 use nic::Completion;
 use sim::Time;
@@ -5,21 +8,20 @@ use sim::Time;
 /// A piece of CPU work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Its name in the timeline.
+    /// Name in the timeline.
     pub name: &'static str,
-    /// Its duration.
+    /// Duration.
     pub span: Time,
 }
 
 impl Work {
-    /// The program's own computation.
+    /// Returns the program's own computation.
     pub fn compute(span: Time) -> Work {
         Work { name: "compute", span }
     }
 }
 
-/// Bytes of memory that the program of a host says that its CPU has moved (`spin_host_memory`,
-/// `spin_host_copy`).
+/// Memory traffic of a host's CPU in bytes, as reported by the program (`spin_host_memory`, `spin_host_copy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostTraffic {
     /// Bytes read.
@@ -35,12 +37,12 @@ impl HostTraffic {
     }
 }
 
-/// The costs that a CPU pays to use its card. Only this type knows the host's cost model.
+/// CPU costs of using a card. Only this type implements the host's cost model.
 ///
 /// Passing an operation to the card costs LogGP's o (a *post*), and reading a completion or a status register costs a
 /// *poll*. On rdma cards, list entries and triggered operations are in the library: describing one costs nothing, and
-/// the CPU pays later, when it completes the message: it polls, matches, and posts what the message triggers (sPIN
-/// §4.4.1).
+/// the CPU pays later, when it completes the message: it polls, matches, and posts the operations that the message
+/// triggers (sPIN §4.4.1).
 #[derive(Clone, Debug)]
 pub struct HostCosts {
     post: Work,
@@ -51,7 +53,7 @@ pub struct HostCosts {
 }
 
 impl HostCosts {
-    /// The costs on `machine`.
+    /// Returns the costs on `machine`.
     pub fn new(machine: &Machine) -> HostCosts {
         let host = machine.host.clone();
         HostCosts {
@@ -63,32 +65,33 @@ impl HostCosts {
         }
     }
 
-    /// Whether the CPU completes messages (rdma cards); other cards do that themselves.
+    /// Returns true if the CPU completes messages (rdma cards); other cards complete them themselves.
     pub fn cpu_completes(&self) -> bool {
         self.completes
     }
 
-    /// The cost of passing an operation to the card.
+    /// Returns the cost of passing an operation to the card.
     pub fn post(&self) -> Work {
         self.post
     }
 
-    /// The cost of describing something to the card that rdma cards leave to the library.
+    /// Returns the cost of describing an entry or a triggered operation to the card; rdma cards leave these to the
+    /// library.
     pub fn describe(&self) -> Option<Work> {
         (!self.completes).then_some(self.post)
     }
 
-    /// The cost of reading a completion or a register once.
+    /// Returns the cost of reading a completion or a register once.
     pub fn poll(&self) -> Work {
         self.poll
     }
 
-    /// The cost of noticing that an awaited completion has appeared. On rdma cards the CPU notices it by completing it.
+    /// Returns the cost of noticing an awaited completion. On rdma cards the CPU notices a message by completing it.
     pub fn notice(&self) -> Option<Work> {
         (!self.completes).then_some(self.poll)
     }
 
-    /// The cost of work that an rdma card leaves to the CPU.
+    /// Returns the cost of work that an rdma card leaves to the CPU.
     pub fn complete(&self, completion: &Completion) -> impl Iterator<Item = Work> + Clone + use<> {
         let (first, second) = match completion {
             Completion::Arrived(_) => (self.poll, Some(self.matching)),
@@ -98,17 +101,17 @@ impl HostCosts {
         std::iter::once(first).chain(second)
     }
 
-    /// The cost of reading and writing this many bytes of DRAM.
+    /// Returns the cost of reading and writing DRAM; `read` and `written` are in bytes.
     pub fn memory(&self, read: u64, written: u64) -> Work {
         Work { name: "memory", span: self.host.memory_time(read, written) }
     }
 
-    /// The part of the cost of reading or writing memory in which no data flows yet.
+    /// Returns the initial part of a memory access, before data flows.
     pub fn memory_latency(&self) -> Time {
         self.host.dram_latency
     }
 
-    /// The cost of copying a contiguous block in DRAM.
+    /// Returns the cost of copying a contiguous block in DRAM.
     pub fn copy(&self, bytes: u64) -> Work {
         Work { name: "copy", span: self.host.copy_time(bytes) }
     }

@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events of the cluster's event queue.
+
 use net::fabric;
 use nic::NicEvent;
 
 /// An event of the cluster.
 pub enum Event<E> {
-    /// A card handles an event of its own, or a packet that arrives.
+    /// An internal event of a card, or the arrival of a packet.
     Card(u32, NicEvent),
-    /// The network handles an event of its own.
+    /// An internal event of the network.
     Network(fabric::Event),
-    /// A rank handles an event that it has scheduled.
+    /// An event scheduled by a rank.
     Rank(E),
 }

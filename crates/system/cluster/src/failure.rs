@@ -1,13 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Internal errors of cards.
+
 use sim::Time;
 
-/// A card has met a state that cannot occur, which is a defect of the simulator: the run ends.
+/// A card reached an impossible state: a defect of the simulator, which ends the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("internal error of the card of node {node} at {at}: {error}, please report")]
 pub struct InternalError {
-    /// The node of the card.
+    /// Node of the card.
     pub node: u32,
-    /// When, in simulated time.
+    /// Simulated time.
     pub at: Time,
-    /// The state.
+    /// Error of the card.
     pub error: nic::InternalError,
 }

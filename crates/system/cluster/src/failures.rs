@@ -1,35 +1,36 @@
-//! Failures that the user wants: ranks and cards that die, and packets that are lost.
+// SPDX-License-Identifier: Apache-2.0
+//! Injected failures: dying ranks and cards, and lost packets.
 
 use net::Loss;
 use sim::Time;
 
-/// What fails in a run. The same failures give the same run.
+/// Failures of a run. Equal failures give equal runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failures {
-    /// What dies, and when.
+    /// Deaths of processes and cards.
     pub deaths: Vec<Death>,
-    /// Where packets are lost.
+    /// Packet losses.
     pub losses: Vec<Loss>,
-    /// Decides which packets are lost.
+    /// Seed for the choice of lost packets.
     pub seed: u64,
 }
 
-/// The death of a part of a node.
+/// Death of a part of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Death {
-    /// The rank.
+    /// Rank.
     pub rank: u32,
-    /// When it dies, in simulated time: after everything else of that time.
+    /// Simulated time of the death, after all other events of that time.
     pub at: Time,
-    /// What dies.
+    /// Dying part.
     pub victim: Victim,
 }
 
-/// What dies of a node.
+/// Part of a node that dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Victim {
-    /// The process. Its card closes the process's interfaces and goes on.
+    /// The process. Its card closes the process's interfaces and continues.
     Process,
-    /// The card. Nothing leaves it and nothing reaches it any more; the process's calls fail.
+    /// The card. It sends and receives nothing more; the process's calls fail.
     Card,
 }

@@ -1,15 +1,16 @@
-//! The simulated cluster: cards, interconnect, host CPUs and the event loop; everything except the ranks.
+// SPDX-License-Identifier: Apache-2.0
+//! The simulated cluster without its ranks: cards, interconnect, host CPUs and the event loop.
 //!
-//! Exactly one thing happens at a time, in the order of simulated time and then of insertion: a card or a rank handles
-//! an event, and may schedule further ones.
+//! Events are handled one at a time, by simulated time and then by insertion: a card or a rank handles an event, and
+//! may schedule further ones.
 //!
-//! * [`Cluster`] has the cards, the interconnect, the event queue, the CPU time of the hosts and the messages for the
+//! * [`Cluster`] owns the cards, the interconnect, the event queue, the CPU time of the hosts and the messages for the
 //!   user
 //! * [`Ranks`] is the trait that ranks implement: processes (crate `world`) or schedules (crate `goal-cards`)
 //! * [`Cluster::run`] is the event loop
-//! * [`HostCosts`] says what a CPU pays to use its card
-//! * `ports`: a card's access to the cluster; this is where packets enter the interconnect
-//! * `cores`: decides which of a rank's cores does a piece of work, when, and for how long
+//! * [`HostCosts`] computes the CPU costs of using a card
+//! * `ports`: a card's access to the cluster; packets enter the interconnect here
+//! * `cores`: assigns work to the cores of a rank, with start time and duration
 
 mod access;
 mod cores;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages for the user, with repeated ones counted.
+
 use std::collections::BTreeMap;
 
 use nic::{DropReason, Drops, Printed};
@@ -8,23 +11,23 @@ use sim::Time;
 pub enum Message<'a> {
     /// A warning.
     Warning(&'a str),
-    /// A message was dropped, or a part of it. `messages` of the drops is 0 for a further part of a message.
+    /// A message or a part of it was dropped. `messages` of the drops is 0 for a further part of a message.
     Dropped(DropReason, &'a Drops),
-    /// A call of a rank was refused, for the first time with this return code.
+    /// A rank's call was refused, for the first time with this return code.
     Refused(&'a str),
-    /// A mistake of a handler that the sanitizer has found on the card of this node.
+    /// An error in a handler, found by the sanitizer on the card of this node.
     Found(&'a str, &'a str),
-    /// A text that a handler has printed on the card of this node, which has a name: "rank 3".
+    /// A text printed by a handler on the card of this node; the name is like "rank 3".
     Printed(&'a str, &'a Printed),
 }
 
-/// Receives each text that a handler prints, each drop, and each warning and refusal when it occurs for the first time.
+/// Receives each printed text and each drop, and the first occurrence of each warning and refusal.
 pub type Listener = Box<dyn FnMut(Message<'_>)>;
 
-/// Messages for the user. Messages that differ only in addresses count as one, which is passed on once and counted.
+/// Messages for the user. Messages that differ only in addresses are passed on once and counted.
 pub struct Messages {
     listener: Listener,
-    /// The first warning of each kind, and their number. The key is the message without addresses.
+    /// First warning of each kind, and number of warnings. The key is the message without addresses.
     counted: BTreeMap<String, (String, u64)>,
     first: Option<(Time, String)>,
 }
@@ -61,18 +64,18 @@ impl Messages {
         (self.listener)(Message::Found(node, mistake));
     }
 
-    /// The first warning of the run, and its time.
+    /// Returns the first warning of the run, and its time.
     pub fn first_warning(&self) -> Option<&(Time, String)> {
         self.first.as_ref()
     }
 
-    /// Warnings that occurred more than once, with their counts.
+    /// Returns the warnings that occurred more than once, with their counts.
     pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
         self.counted.values().filter(|(_, count)| *count > 1).map(|(text, count)| (text.as_str(), *count))
     }
 }
 
-/// The message with the digits of its hexadecimal numbers removed.
+/// Returns the message without the digits of its hexadecimal numbers.
 fn without_addresses(message: &str) -> String {
     let mut parts = message.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Adapter from the interconnect to the event queue.
+
 use net::fabric;
 use nic::{NicEvent, Packet};
 use sim::{EventQueue, Time};
 
 use crate::event::Event;
 
-/// The event queue as the interconnect sees it.
+/// The interconnect's view of the event queue.
 pub(crate) struct Outlet<'a, E>(pub &'a mut EventQueue<Event<E>>);
 
 impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
@@ -25,7 +28,7 @@ impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
     }
 }
 
-/// A departure as cards know it.
+/// Converts a departure to the cards' type.
 pub(crate) fn for_card(net::Departure { ticket, start, end }: net::Departure) -> nic::Departure {
     nic::Departure { ticket, start, end }
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A card's access to the cluster: event queue, network, host memory and user messages.
+
 use std::rc::Rc;
 
 use net::{Injection, Interconnect};
@@ -12,16 +15,16 @@ use crate::memory::HostMemory;
 use crate::messages::Messages;
 use crate::outlet::{Outlet, for_card};
 
-/// The access of one node's card to the cluster.
+/// Access of one node's card to the cluster.
 pub struct CardPorts<'a, E, M> {
     pub(crate) now: Time,
     pub(crate) node: u32,
-    /// Whether the card is dead: no packet leaves it.
+    /// True if the card is dead: no packet leaves it.
     pub(crate) is_dead: bool,
-    /// Whether the card belongs to a host: that of a switch does not.
+    /// True if the card belongs to a host, false if it belongs to a switch.
     pub(crate) has_host: bool,
     pub(crate) memory: &'a mut M,
-    /// The bandwidth of the host's memory, if card and CPU share it.
+    /// Bandwidth of the host's memory, if card and CPU share it.
     pub(crate) bandwidth: Option<&'a mut SharedBandwidth>,
     pub(crate) queue: &'a mut EventQueue<Event<E>>,
     pub(crate) interconnect: &'a mut Interconnect<Box<Packet>>,

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Progress of a run, for another thread.
+
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sim::Time;
 
-/// The progress of a run. Another thread may read it during the run.
+/// Progress of a run. Other threads may read it during the run.
 #[derive(Debug, Default)]
 pub struct RunProgress {
     now_ps: AtomicU64,
@@ -11,12 +14,12 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    /// The simulated time.
+    /// Returns the simulated time.
     pub fn now(&self) -> Time {
         Time::from_ps(self.now_ps.load(Relaxed))
     }
 
-    /// Number of events that are handled or waiting.
+    /// Returns the number of handled and waiting events.
     pub fn events(&self) -> u64 {
         self.events.load(Relaxed)
     }

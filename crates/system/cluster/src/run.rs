@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event loop of the cluster.
+
 use nic::NicEvent;
 use sim::Time;
 
@@ -7,10 +10,10 @@ use crate::ranks::Ranks;
 use crate::state::Cluster;
 
 impl<E> Cluster<E> {
-    /// The event loop: runs `ranks` on this cluster to their end.
+    /// Runs the event loop until `ranks` end.
     ///
     /// # Errors
-    /// When the ranks say that the run has failed.
+    /// If the ranks report a failure.
     pub fn run<R: Ranks<Event = E>>(&mut self, ranks: &mut R) -> Result<R::End, R::Error> {
         ranks.start(self)?;
         loop {
@@ -60,8 +63,8 @@ impl<E> Cluster<E> {
         }
     }
 
-    /// Returns an event of a card that lives. A dead card does nothing: what reaches it is lost, and what it would have sent
-    /// later is nowhere.
+    /// Returns the event unless its card is dead. Packets to a dead card are lost; packets that it would send after its
+    /// death are dropped.
     fn unless_dead(&mut self, node: u32, event: NicEvent) -> Option<NicEvent> {
         if self.dead.is_empty() {
             return Some(event);

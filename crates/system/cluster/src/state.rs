@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cluster state: cards, interconnect, host CPUs, timeline and messages.
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,20 +23,19 @@ use crate::messages::{Listener, Messages};
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
 
-/// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that its ranks schedule for
-/// themselves.
+/// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that ranks schedule for themselves.
 pub struct Cluster<E> {
     machine: Rc<Machine>,
     ranks: usize,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
-    /// The cards of the ranks, and then those of the switches with handlers.
+    /// Cards of the ranks, followed by those of the switches with handlers.
     pub(crate) cards: Vec<Nic>,
     notices: Vec<(u32, Notice)>,
     costs: HostCosts,
     cores: Cores,
     traffic: Vec<HostTraffic>,
-    /// The bandwidth of each host's memory, if CPU and card share it.
+    /// Bandwidth of each host's memory, if CPU and card share it.
     bandwidths: Vec<SharedBandwidth>,
     timeline: Timeline,
     messages: Messages,
@@ -41,16 +43,16 @@ pub struct Cluster<E> {
     pub(crate) now: Time,
     pub(crate) progress: Arc<RunProgress>,
     pub(crate) trims_cards: bool,
-    /// The nodes whose cards are dead, and since when.
+    /// Nodes with dead cards, and their times of death.
     pub(crate) dead: BTreeMap<u32, Time>,
 }
 
 impl<E> Cluster<E> {
-    /// A cluster of as many nodes of `machine` as there are ranks, which serve the user `uid`. `listener` receives
-    /// messages for the user.
+    /// Creates a cluster of `ranks` nodes of `machine`, which serve the user `uid`. `listener` receives messages for
+    /// the user.
     ///
     /// # Errors
-    /// When the network cannot have this many nodes.
+    /// If the network does not support this number of nodes.
     pub fn new(
         machine: Machine,
         ranks: usize,
@@ -91,12 +93,12 @@ impl<E> Cluster<E> {
         })
     }
 
-    /// Makes cards release memory after each message, for simulations of many cards that handle few messages each.
+    /// Makes cards release memory after each message, for simulations of many cards with few messages each.
     pub fn trim_cards(&mut self) {
         self.trims_cards = true;
     }
 
-    /// Lets the CPUs of the hosts have detours, which delay what they do, and never what cards do (sPIN §4.4.1).
+    /// Adds noise to the CPUs of the hosts. It delays their work, but never that of cards (sPIN §4.4.1).
     pub fn set_noise(&mut self, noise: &Noise) {
         self.cores.set_noise(noise);
     }
@@ -104,23 +106,23 @@ impl<E> Cluster<E> {
     /// Loses packets from now on. Equal seeds lose the same packets.
     ///
     /// # Errors
-    /// When a link or a node does not exist.
+    /// If a link or a node does not exist.
     pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
         self.interconnect.set_losses(losses, seed)
     }
 
-    /// How many packets each of `losses` losses has taken.
+    /// Returns the number of packets lost by each of `losses` losses.
     pub fn lost(&self, losses: usize) -> Vec<u64> {
         self.interconnect.lost(losses)
     }
 
-    /// Lets simulated time pass without an event. No event may be due earlier.
+    /// Advances simulated time to `at` without an event. No event may be due earlier.
     pub fn pass_until(&mut self, at: Time) {
         debug_assert!(self.next_event().is_none_or(|next| next >= at) && at >= self.now);
         self.now = at;
     }
 
-    /// The card of a rank dies. The others find out when they get no answer.
+    /// Kills the card of a rank. Other cards detect it by missing answers.
     pub fn kill_card(&mut self, rank: usize) {
         let found_out = self.now + self.machine.network.patience();
         self.dead.insert(rank as u32, self.now);
@@ -129,78 +131,78 @@ impl<E> Cluster<E> {
         }
     }
 
-    /// Whether the card of a rank is dead.
+    /// Returns true if the card of a rank is dead.
     pub fn is_dead(&self, rank: usize) -> bool {
         self.dead.contains_key(&(rank as u32))
     }
 
-    /// For each rank, the time by which noise has lengthened the work of its CPU so far.
+    /// Returns the total delay of each rank's CPU work by noise.
     pub fn noise_delays(&self) -> impl Iterator<Item = Time> {
         self.cores.delays()
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// The names of the switches with handlers. Their cards come after those of the ranks.
+    /// Returns the names of the switches with handlers. Their cards follow those of the ranks.
     pub fn switches(&self) -> &[String] {
         self.interconnect.switches()
     }
 
-    /// The number of links of the shortest path from one rank or switch to another; `None` when one of them does not exist,
-    /// or when the network is a model without links.
+    /// Returns the number of links of the shortest path between two ranks or switches; `None` if one of them does not
+    /// exist, or if the network model has no links.
     pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
         if from.max(to) as usize >= self.interconnect.nodes() { None } else { self.interconnect.distance(from, to) }
     }
 
-    /// Packets and bytes of each link that has carried a packet; `None` when the network is a model without links.
+    /// Returns packets and bytes of each used link; `None` if the network model has no links.
     pub fn traffic_of_links(&self) -> Option<Vec<fabric::Traffic>> {
         self.interconnect.traffic()
     }
 
-    /// The simulated time.
+    /// Returns the simulated time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event.
     pub fn next_event(&self) -> Option<Time> {
         self.queue.peek_time()
     }
 
-    /// Number of events that are handled or waiting.
+    /// Returns the number of handled and waiting events.
     pub fn events(&self) -> u64 {
         self.queue.inserted()
     }
 
-    /// The progress of [`Cluster::run`], for another thread.
+    /// Returns the progress of [`Cluster::run`], for another thread.
     pub fn progress(&self) -> Arc<RunProgress> {
         self.progress.clone()
     }
 
-    /// Schedules `event`, which the ranks handle after `delay`.
+    /// Schedules `event` for the ranks after `delay`.
     pub fn schedule(&mut self, delay: Time, event: E) {
         self.queue.push(self.now + delay, Event::Rank(event));
     }
 
-    /// The card of a rank or of a switch, for calls that act on nothing else.
+    /// Returns the card of a rank or of a switch, for calls that do not affect its surroundings.
     pub fn card(&mut self, rank: usize) -> &mut Nic {
         &mut self.cards[rank]
     }
 
-    /// All cards.
+    /// Returns all cards.
     pub fn cards(&self) -> &[Nic] {
         &self.cards
     }
 
-    /// Lets a card act on its surroundings. What it then reports to its host is added to [`Cluster::notices`].
+    /// Lets a card act on its surroundings. Adds its notices for the host to [`Cluster::notices`].
     pub fn act<M: HostMemory, R>(
         &mut self,
         rank: usize,
@@ -228,8 +230,8 @@ impl<E> Cluster<E> {
         act(&mut self.cards[rank], &mut ports)
     }
 
-    /// The notices of cards to their hosts, with the rank. The ranks handle and then [clear](Cluster::clear_notices)
-    /// them.
+    /// Returns the notices of cards to their hosts, with the rank. The ranks handle and then
+    /// [clear](Cluster::clear_notices) them.
     pub fn notices(&self) -> &[(u32, Notice)] {
         &self.notices
     }
@@ -239,7 +241,7 @@ impl<E> Cluster<E> {
         self.notices.clear();
     }
 
-    /// What a CPU pays to use its card.
+    /// Returns the CPU costs of using a card.
     pub fn costs(&self) -> &HostCosts {
         &self.costs
     }
@@ -255,8 +257,8 @@ impl<E> Cluster<E> {
         self.charge_on(rank, work, None)
     }
 
-    /// Charges a thread of a rank with posting an operation. The card must start it next: in the timeline, the arrows of its
-    /// message begin here. Returns the time from now until it is posted.
+    /// Charges a thread of a rank with posting an operation. The card must start it next: in the timeline, the arrows
+    /// of its message begin here. Returns the time from now until the end of the post.
     pub fn charge_post(&mut self, rank: usize) -> Time {
         let packet = self.cards[rank].upcoming_packet();
         self.charge_on(rank, [self.costs.post()], Some(packet))
@@ -276,23 +278,23 @@ impl<E> Cluster<E> {
         self.work(core, start, work, packet) - self.now
     }
 
-    /// Shows in the timeline what a rank's program has done from `start` until now.
+    /// Shows an activity of a rank's program from `start` until now in the timeline.
     pub fn show(&mut self, rank: usize, start: Time, name: &str) {
         self.timeline.cpu(rank, start, self.now, name, None);
     }
 
-    /// Charges a thread of a rank with the memory that its program reads and writes, as [`charge`](Cluster::charge) does.
+    /// Charges a thread of a rank with its program's memory traffic, like [`charge`](Cluster::charge).
     pub fn charge_memory(&mut self, rank: usize, moved: HostTraffic) -> (Time, Option<Access>) {
         self.access(rank, moved, self.costs.memory(moved.read, moved.written))
     }
 
-    /// Charges a thread of a rank with the copy of a contiguous block, as [`charge`](Cluster::charge) does.
+    /// Charges a thread of a rank with the copy of a contiguous block, like [`charge`](Cluster::charge).
     pub fn charge_copy(&mut self, rank: usize, bytes: u64) -> (Time, Option<Access>) {
         self.access(rank, HostTraffic { read: bytes, written: bytes }, self.costs.copy(bytes))
     }
 
-    /// Charges a thread with a memory access, whose time may turn out to be longer when CPU and card share the bandwidth
-    /// of memory: the access is over when [`time_left`](Cluster::time_left) says so.
+    /// Charges a thread with a memory access. If CPU and card share the memory bandwidth, it may take longer than the
+    /// returned time: it ends when [`time_left`](Cluster::time_left) returns `None`.
     fn access(&mut self, rank: usize, moved: HostTraffic, work: Work) -> (Time, Option<Access>) {
         self.traffic[rank].add(moved);
         if work.span == Time::ZERO || self.bandwidths.is_empty() {
@@ -306,8 +308,8 @@ impl<E> Cluster<E> {
         (end - self.now, Some(Access { core, work }))
     }
 
-    /// Returns how much longer an access takes whose time is over, because others have used the memory as well; `None` if
-    /// it has ended. The core waits for that long.
+    /// Returns the remaining time of an access that contention has delayed; `None` if it has ended. The core is busy
+    /// for that time.
     pub fn time_left(&mut self, access: Access) -> Option<Time> {
         let Access { core, work } = access;
         let end = self.bandwidths[core.rank].end(self.now, work)?;
@@ -315,18 +317,18 @@ impl<E> Cluster<E> {
         Some(self.work(core, self.now, [wait], None) - self.now)
     }
 
-    /// The memory traffic of each host's CPU.
+    /// Returns the memory traffic of each host's CPU.
     pub fn traffic(&self) -> &[HostTraffic] {
         &self.traffic
     }
 
-    /// Charges a thread that already has a core because it polls its memory. Returns the duration of the work, with noise.
+    /// Charges a thread that already has a core because it polls memory. Returns the duration of the work, with noise.
     pub fn charge_running(&mut self, rank: usize, work: Work) -> Time {
         let core = self.cores.polling(rank);
         self.work(core, self.now, [work], None) - self.now
     }
 
-    /// Lets a core do work, one piece after the other, and shows it in the timeline. Returns when the work ends.
+    /// Executes pieces of work on a core in sequence, and shows them in the timeline. Returns the end of the work.
     fn work(
         &mut self,
         core: Core,
@@ -341,7 +343,7 @@ impl<E> Cluster<E> {
         })
     }
 
-    /// The cost of the next piece of work that the rank's card has left to the CPU (rdma cards), if there is any.
+    /// Returns the cost of the next completion that the rank's card leaves to the CPU (rdma cards), if any.
     pub fn completion(&self, rank: usize) -> Option<impl Iterator<Item = Work> + Clone + use<E>> {
         if !self.costs.cpu_completes() {
             return None;
@@ -354,51 +356,51 @@ impl<E> Cluster<E> {
         self.messages.warn(self.now, message);
     }
 
-    /// Tells the user that a call was refused.
+    /// Reports a refused call to the user.
     pub fn tell_refusal(&mut self, text: &str) {
         self.messages.refused(text);
     }
 
-    /// The messages for the user.
+    /// Returns the messages for the user.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Looks for data races of handlers. Returns whether cards of this machine can.
+    /// Enables data race detection for handlers. Returns false if the cards of this machine do not support it.
     pub fn sanitize(&mut self) -> bool {
         self.cards.iter_mut().all(Nic::sanitize)
     }
 
-    /// Lets the texts that handlers print take no time on the cards.
+    /// Makes printing by handlers free of simulated time.
     pub fn set_print_free(&mut self) {
         self.cards.iter_mut().for_each(Nic::set_print_free);
     }
 
-    /// Counts, from now on, how often handlers execute each source line; [`Cluster::stats`] then has the counts.
+    /// Counts the executions of each source line by handlers from now on, for [`Cluster::stats`].
     pub fn set_profiling(&mut self) {
         self.cards.iter_mut().for_each(Nic::set_profiling);
     }
 
-    /// The statistics of each card: those of the ranks, and then those of switches.
+    /// Returns the statistics of each card: those of the ranks, followed by those of switches.
     pub fn stats(&self) -> impl Iterator<Item = Stats> {
         self.cards.iter().map(Nic::stats)
     }
 
-    /// The time for which the sending port of each card was occupied, in the same order.
+    /// Returns the busy time of each card's sending port, in the same order.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
         (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
     }
 
-    /// Statistics of the links so far, with the links of the highest utilization, `busiest` at most; `None` when the
-    /// network is a model without links.
+    /// Returns statistics of the links so far, with at most `busiest` links of highest utilization; `None` if the
+    /// network model has no links.
     pub fn links(&self, busiest: usize) -> Option<fabric::Report> {
         self.interconnect.report(self.now, busiest)
     }
 
-    /// Writes the timeline, if one was requested, with a row for each link that carried a packet.
+    /// Writes the timeline, if requested, with a row for each used link.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn finish_trace(mut self) -> std::io::Result<()> {
         for Crossing { link, from, to, bytes, start, end } in self.interconnect.crossings() {
             let name =

@@ -1,5 +1,6 @@
-//! A cluster whose ranks are lists of steps, without processes. The expected times are explicit sums of the parameters
-//! of the sPIN paper's integrated machine.
+// SPDX-License-Identifier: Apache-2.0
+//! A cluster whose ranks are lists of steps instead of processes. The expected times are explicit sums of the
+//! parameters of the sPIN paper's integrated machine.
 
 mod sc17;
 
@@ -18,15 +19,15 @@ use sim::trace::Trace;
 /// A step of a rank's thread.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Computes for some picoseconds.
+    /// Computes for a number of picoseconds.
     Compute(u64),
-    /// Copies this many bytes from memory to memory.
+    /// Copies a number of bytes within memory.
     Move(u64),
-    /// Puts 8 bytes of the value to a rank; the counter counts the acknowledgement.
+    /// Puts 8 bytes of this value to a rank; the counter counts the acknowledgement.
     Put(u32, u8),
-    /// Waits until the counter has reached this value.
+    /// Waits until the counter reaches this value.
     Wait(u64),
-    /// Has the card of the rank told that a reply of a message has left which it does not know.
+    /// Reports to the rank's card the departure of a reply for an unknown message.
     Confuse(MessageId),
 }
 
@@ -41,9 +42,9 @@ struct Thread {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
-    /// A thread does its next step.
+    /// A thread executes its next step.
     Next(usize),
-    /// The time of a thread's copy is over.
+    /// The uncontended time of a thread's copy has passed.
     Moved(usize, Access),
     /// The CPU of a rank has completed a message.
     Completed(usize),
@@ -73,7 +74,7 @@ struct Scripts {
     ni: Handle,
     ct: Handle,
     completing: Vec<bool>,
-    /// The events of ranks with their times.
+    /// Events of ranks with their times.
     log: Vec<(Time, Event)>,
 }
 
@@ -233,7 +234,7 @@ impl Ranks for Scripts {
 
 struct Run {
     result: Result<Time, String>,
-    /// The end of each thread, in ps.
+    /// End of each thread, in ps.
     ends: Vec<u64>,
     memory: Vec<[u8; 16]>,
     log: Vec<(Time, Event)>,
@@ -241,8 +242,7 @@ struct Run {
 }
 
 /// Runs two ranks whose threads execute these steps, with changed parameters. Each rank has an entry for 8 bytes at
-/// address
-/// 8. One counter counts the messages of the entry and the rank's acknowledgements.
+/// address 8. One counter counts the messages of the entry and the rank's acknowledgements.
 fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
@@ -288,7 +288,7 @@ fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
 fn a_put_and_its_acknowledgement() {
     let run = run(&[], &[(0, &[Put(1, 7), Wait(1)]), (1, &[Wait(1)])]);
     let there = O + PUT_8;
-    // The acknowledgement is reported to the host by an empty DMA write.
+    // An empty DMA write reports the acknowledgement to the host.
     let acknowledged = there + NETWORK + CAM + DMA;
     assert_eq!(run.ends, [acknowledged + POLL, there + POLL]);
     assert_eq!(run.result, Ok(Time::from_ps(acknowledged + POLL)));
@@ -305,7 +305,7 @@ fn on_rdma_cards_the_cpu_polls_and_matches() {
 fn completions_wait_for_each_other() {
     // Two messages arrive while the CPU completes the first.
     let run = run(&["nic.kind=rdma"], &[(0, &[Put(1, 1), Put(1, 2)]), (1, &[Wait(2)])]);
-    // The second post ends 65 ns after the first, and completing a message takes 81 ns.
+    // The second post ends 65 ns after the first, and the completion of a message takes 81 ns.
     assert_eq!(run.ends, [2 * O, O + PUT_8 + 2 * (POLL + MATCH)]);
     assert_eq!(run.memory[1][8..], [2; 8]);
 }
@@ -320,7 +320,7 @@ fn the_threads_of_a_rank_share_the_cores_of_its_host() {
     assert_eq!(ends("1"), [1_000, 1_700, 1_710, 5]);
 }
 
-/// A copy of 10,000 bytes at the speed of DRAM has a latency of 51 ns, and takes 2 * 10,000 * 6.7 ps = 134 ns.
+/// A copy of 10,000 bytes at DRAM speed has a latency of 51 ns, and takes 2 * 10,000 * 6.7 ps = 134 ns.
 #[test]
 fn copies_share_the_bandwidth_of_their_hosts_memory() {
     let ends =
@@ -328,7 +328,7 @@ fn copies_share_the_bandwidth_of_their_hosts_memory() {
     let both: &[(usize, &[Step])] = &[(0, &[Move(10_000)]), (0, &[Move(10_000)]), (1, &[Move(10_000)])];
     assert_eq!(ends(false, both), [185_000; 3]);
     assert_eq!(ends(true, both), [51_000 + 2 * 134_000, 51_000 + 2 * 134_000, 185_000]);
-    // The second begins when the first has 67 of its 134 ns left. Each waits for half of what they do at the same time.
+    // The second copy begins when the first has 67 of its 134 ns left. Each is delayed by half of the shared work.
     let later: &[(usize, &[Step])] = &[(0, &[Move(10_000)]), (0, &[Compute(67_000), Move(10_000)])];
     assert_eq!(ends(true, later), [185_000 + 67_000, 67_000 + 185_000 + 67_000]);
     // Computation uses no memory.
@@ -336,8 +336,8 @@ fn copies_share_the_bandwidth_of_their_hosts_memory() {
     assert_eq!(ends(true, beside), [185_000, 1_000_000]);
 }
 
-/// Rank 1 copies a million bytes, 13.4 us, when the 8 bytes arrive. Each of them takes 6.7 ps more than alone, on the memory
-/// controller and behind PCI Express. The copy loses the half of the time that it shares.
+/// Rank 1 copies a million bytes in 13.4 us when the 8 bytes arrive. Each of these takes 6.7 ps longer than alone, on
+/// the memory controller and behind PCI Express. The copy loses half of the shared time.
 #[test]
 fn a_packet_shares_memory_with_a_copy() {
     let put: &[(usize, &[Step])] = &[(0, &[Put(1, 7)]), (1, &[Wait(1)]), (1, &[Move(1_000_000)])];

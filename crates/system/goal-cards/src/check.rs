@@ -1,4 +1,5 @@
-//! Checks a schedule before anything runs: CPUs and operations that the machine does not have.
+// SPDX-License-Identifier: Apache-2.0
+//! Checks that the machine supports the CPUs and operations of a schedule, before the run.
 
 use goal::{Action, NicOp, Schedule, Verb};
 use machine::Machine;
@@ -10,7 +11,7 @@ use crate::error::CardError;
 /// Checks the CPUs and every operation.
 ///
 /// # Errors
-/// Returns the first reason why these cards cannot execute an operation.
+/// Returns the first operation that these cards cannot execute, and the reason.
 pub(crate) fn schedule(schedule: &Schedule, machine: &Machine, program: Option<&CardProgram>) -> Result<(), CardError> {
     if schedule.cpus() > machine.host.cores as usize {
         return Err(CardError::Cores { cpus: schedule.cpus(), cores: machine.host.cores });

@@ -1,4 +1,5 @@
-//! Portals and sPIN operations as commands of a card.
+// SPDX-License-Identifier: Apache-2.0
+//! Translates Portals and sPIN operations to card commands.
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, List, Process, ReturnCode, md, me};
 use goal::{Append, NicOp, Verb};
@@ -11,11 +12,11 @@ use crate::state::{Cluster, Scripts, Task, WorkList};
 
 /// Portal table index of Portals operations.
 pub(crate) const PORTAL: u32 = 0;
-/// The largest message or entry, in bytes.
+/// Maximum size of a message or entry, in bytes.
 pub(crate) const MOST: u64 = 1 << 32;
 
 impl Scripts<'_> {
-    /// Hands an operation to its rank's card. Returns the work of the CPU.
+    /// Passes an operation to its rank's card. Returns the work of the CPU.
     pub(crate) fn command(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp) -> Result<WorkList, RunError> {
         match &nic.verb {
             Verb::Append(append) => self.append(cluster, op, nic, append),
@@ -24,7 +25,7 @@ impl Scripts<'_> {
                 self.transfer(cluster, op, nic, *bytes, *to, Some(ack))
             }
             Verb::Get { bytes, from } => self.transfer(cluster, op, nic, *bytes, *from, None),
-            // A test is no command of the card: the CPU looks at the counter.
+            // A test is no card command: the CPU reads the counter.
             Verb::Test { .. } => Ok([None; 2]),
         }
     }
@@ -77,7 +78,7 @@ impl Scripts<'_> {
         Ok([cluster.costs().describe(), None])
     }
 
-    /// Starts or describes a put, with the acknowledgement that it asks for, or a get.
+    /// Starts or describes a put, with the requested acknowledgement, or a get.
     fn transfer(
         &mut self,
         cluster: &mut Cluster,
@@ -122,7 +123,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Starts a put or get that the CPU hands over after `delay` and a post.
+    /// Starts a put or get that the CPU passes to the card after `delay` and a post.
     pub(crate) fn move_data(
         &mut self,
         cluster: &mut Cluster,
@@ -138,7 +139,7 @@ impl Scripts<'_> {
         Ok(())
     }
 
-    /// Prepares a put or get. Its memory descriptor lasts as long as the operation.
+    /// Prepares a put or get. Its memory descriptor lives as long as the operation.
     fn bind(
         &mut self,
         cluster: &mut Cluster,
@@ -163,7 +164,7 @@ impl Scripts<'_> {
         transfer.map_err(|code| self.refused(cluster, op, call, code))
     }
 
-    /// Returns the card's counter for a number of the schedule. It is allocated when the number is first used.
+    /// Returns the card's counter for a number of the schedule, and allocates it on first use.
     pub(crate) fn counter(
         &mut self,
         cluster: &mut Cluster,
@@ -182,7 +183,7 @@ impl Scripts<'_> {
         Ok(handle)
     }
 
-    /// Returns the value of a counter; zero if its number was never used.
+    /// Returns the value of a counter; zero if its number is unused.
     pub(crate) fn counter_value(&mut self, cluster: &mut Cluster, rank: u32, number: u32) -> CtEvent {
         let counters = &self.ranks[rank as usize].counters;
         let Ok(place) = counters.binary_search_by_key(&number, |(other, _)| *other) else { return CtEvent::default() };
@@ -190,7 +191,7 @@ impl Scripts<'_> {
         cluster.card(rank as usize).ct_value(handle).unwrap_or_default()
     }
 
-    /// Lets the tests go on that waited for a counter that has changed.
+    /// Resumes the tests that wait for a changed counter.
     pub(crate) fn look_at_tests(&mut self, cluster: &mut Cluster, rank: u32) {
         let tests = std::mem::take(&mut self.ranks[rank as usize].tests);
         for test in tests {
@@ -202,7 +203,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Allocates HPU memory. When none is left, the memory of entries that are gone is given back first.
+    /// Allocates HPU memory. If it is exhausted, the memory of removed entries is freed first.
     fn hpu_memory(&mut self, cluster: &mut Cluster, op: u32, rank: u32, bytes: u64) -> Result<Handle, RunError> {
         let (card, memories) = (cluster.card(rank as usize), &mut self.ranks[rank as usize].memories);
         let mut memory = card.hpu_alloc(bytes, self.ni);
@@ -215,13 +216,13 @@ impl Scripts<'_> {
         Ok(memory)
     }
 
-    /// Returns the error of an operation that the card has refused.
+    /// Returns the error for an operation refused by the card.
     pub(crate) fn refused(&self, cluster: &Cluster, op: u32, call: &'static str, code: ReturnCode) -> RunError {
         CardError::Refused { operation: self.schedule.describe(op), call, code, at: cluster.now() }.into()
     }
 }
 
-/// The local memory of a put or get, and the queue and counter that get its events.
+/// Local memory of a put or get, and the queue and counter for its events.
 pub(crate) struct Memory {
     pub start: u64,
     pub bytes: u64,
@@ -231,8 +232,8 @@ pub(crate) struct Memory {
     pub ct: Handle,
 }
 
-/// Returns the initial content of the handlers' memory: the arguments as 64-bit words, from `arg1` to the last one given. An
-/// argument in between that is not given is 0.
+/// Returns the initial contents of the handlers' memory: the arguments as 64-bit words, up to the last one given.
+/// Omitted arguments in between are 0.
 pub(crate) fn initial_state(nic: &NicOp) -> Vec<u8> {
     let given = nic.args.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     nic.args[..given].iter().flat_map(|arg| arg.unwrap_or(0).to_le_bytes()).collect()

@@ -1,7 +1,8 @@
-//! The CPU time of operations, and what follows when the CPU has done them.
+// SPDX-License-Identifier: Apache-2.0
+//! CPU time of operations, and the actions after it.
 //!
-//! The costs are those of [`cluster::HostCosts`], as under `spinrun`. On rdma cards the CPU completes messages when it has
-//! nothing else to do (sPIN §4.4.1).
+//! The costs are those of [`cluster::HostCosts`], as under `spinrun`. On rdma cards the CPU completes messages when it
+//! is otherwise idle (sPIN §4.4.1).
 
 use cluster::Work;
 use goal::{Action, NicOp, Verb};
@@ -12,8 +13,8 @@ use crate::error::RunError;
 use crate::state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest, WorkList};
 
 impl Scripts<'_> {
-    /// Handles the notices of a rank's card to its host, and lets the rank's CPUs work until none has anything to do at
-    /// this time.
+    /// Handles the notices of a rank's card to its host, and runs the rank's CPUs until all are busy or idle at this
+    /// time.
     pub(crate) fn settle(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
         loop {
             self.take_notices(cluster, rank)?;
@@ -24,7 +25,7 @@ impl Scripts<'_> {
 
     /// Turns the notices of a rank's card to its host into tasks of the CPUs.
     fn take_notices(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
-        // Overflow entries that are renewed may bring further notices.
+        // Renewed overflow entries may cause further notices.
         while !cluster.notices().is_empty() {
             let (mut counters, mut queues, mut completions) = (false, false, false);
             for (_, notice) in cluster.notices() {
@@ -49,7 +50,7 @@ impl Scripts<'_> {
         Ok(())
     }
 
-    /// Begins the next task of a CPU that is not busy.
+    /// Starts the next task of an idle CPU.
     fn work(&mut self, cluster: &mut Cluster, cpu: usize) -> Result<(), RunError> {
         if self.cpus[cpu].busy {
             return Ok(());
@@ -74,7 +75,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Has a CPU that polls go on to the end of the poll that it is in, unless one begins now.
+    /// Keeps a polling CPU busy until the end of its current poll. Returns false if a poll starts now.
     fn begins_poll_later(&mut self, cluster: &mut Cluster, cpu: usize) -> bool {
         let Some(period) = self.poll.filter(|period| *period > Time::ZERO) else { return false };
         let since = cluster.now() - self.cpus[cpu].end;
@@ -88,7 +89,7 @@ impl Scripts<'_> {
         true
     }
 
-    /// Occupies a CPU with work that begins now.
+    /// Occupies a CPU with work that starts now.
     fn occupy(
         &mut self,
         cluster: &mut Cluster,
@@ -126,7 +127,7 @@ impl Scripts<'_> {
         self.settle(cluster, rank)
     }
 
-    /// Has a rank's first CPU, if it has nothing else to do, complete the messages that an rdma card leaves to it.
+    /// Makes a rank's first CPU, if idle, complete the messages that an rdma card leaves to it.
     fn complete(&mut self, cluster: &mut Cluster, cpu: usize) -> Result<(), RunError> {
         if !cpu.is_multiple_of(self.schedule.cpus()) {
             return Ok(());
@@ -137,7 +138,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Starts an operation. Returns the work of the CPU, and what follows it.
+    /// Starts an operation. Returns the work of the CPU, and the action after it.
     fn start(&mut self, cluster: &mut Cluster, op: u32) -> Result<(WorkList, After), RunError> {
         let rank = self.schedule.rank(op);
         match self.schedule.action(op) {

@@ -1,42 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of a run on cards.
+
 use abi::portals::ReturnCode;
 use sim::Time;
 use thiserror::Error;
 
-/// Why a schedule cannot be executed to its end.
+/// Error of an unfinished run.
 pub type RunError = goal::RunError<CardError>;
 
-/// What can be wrong with cards only.
+/// Error specific to cards.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CardError {
-    /// An operation that these cards cannot do, or that makes no sense.
+    /// An operation that these cards do not support, or that is invalid.
     #[error("{operation}: {reason}")]
     Operation {
-        /// Rank, place and text
+        /// Rank, index and text
         operation: String,
-        /// What is wrong with it
+        /// Reason
         reason: String,
     },
     /// A card has no room, or refuses for another reason.
     #[error("{operation}: the card answers {call} with {code:?} at {at}")]
     Refused {
-        /// Rank, place and text
+        /// Rank, index and text
         operation: String,
-        /// The Portals function
+        /// Portals function
         call: &'static str,
-        /// Its return code
+        /// Return code
         code: ReturnCode,
         /// Simulated time
         at: Time,
     },
-    /// A handler has failed.
+    /// A handler failed.
     #[error("at {at}: {message}")]
     Handler {
         /// Simulated time
         at: Time,
-        /// Node, handler and what it did
+        /// Node, handler and failure
         message: String,
     },
-    /// The schedule has more CPUs a rank than hosts of the machine have cores.
+    /// The schedule has more CPUs per rank than the machine's hosts have cores.
     #[error("the schedule uses {cpus} CPUs of a rank (cpu 0 to {}), and hosts of this machine have {cores} (host.cores)", cpus - 1)]
     Cores {
         /// Number of CPUs of a rank.
@@ -44,7 +47,7 @@ pub enum CardError {
         /// Number of cores of a host.
         cores: u32,
     },
-    /// A card has met a state that cannot occur.
+    /// A card reached an impossible state.
     #[error(transparent)]
     Internal(#[from] cluster::InternalError),
 }

@@ -1,17 +1,18 @@
-//! Execution of GOAL schedules on cards. Every rank has a [card](nic::Nic), modelled CPUs, and memory that costs nothing
-//! until it is touched, but no process. Bytes are real, handlers run on the HPU simulator, and all times are the ones that
-//! `spinrun` would give a program that makes the same calls.
+// SPDX-License-Identifier: Apache-2.0
+//! Execution of GOAL schedules on cards. Every rank has a [card](nic::Nic), modelled CPUs, and lazily allocated memory,
+//! but no process. Bytes are real, handlers run on the HPU simulator, and all times are those of a program that makes
+//! the same calls under `spinrun`.
 //!
 //! The modules, each of which uses only those above it:
 //!
-//! * `error`: why a schedule cannot be executed
+//! * `error`: errors of a run
 //! * `memory`: the memory of the ranks
-//! * `state`: ranks, their CPUs and the tasks that wait for them
-//! * `commands`: Portals and sPIN operations as commands of a card
+//! * `state`: ranks, their CPUs and waiting tasks
+//! * `commands`: Portals and sPIN operations as card commands
 //! * `messages`: `send` and `recv` over Portals matching
-//! * `cpu`: the CPU time of operations, and what follows when the CPU has done them
-//! * `check`: CPUs and operations that the machine does not have
-//! * `world`: the ranks in the event loop of a [cluster](cluster::Cluster), and the [`World`] that users see
+//! * `cpu`: CPU time of operations, and the actions after it
+//! * `check`: CPUs and operations that the machine does not support
+//! * `world`: the ranks in the event loop of a [cluster](cluster::Cluster), and the public [`World`]
 
 mod check;
 mod commands;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sparse memory of the ranks.
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,40 +10,40 @@ use nic::MemoryFault;
 
 /// Bytes of a page.
 const PAGE: usize = 1024;
-/// Bytes of a line: a page of which no other line has been written takes no more.
+/// Bytes of a line. A page with a single written line stores only that.
 const LINE: usize = 64;
 const _: () = assert!(PAGE / LINE <= 1 << u8::BITS);
-/// Bytes of a piece: a page of which no other has been written takes no memory but its place in the table.
+/// Maximum bytes of a piece. A page with a single written piece is stored inline in the table.
 const PIECE: usize = 20;
 /// Bytes of a word of untouched memory.
 const WORD: usize = 8;
 
-/// Returns the address of a rank's buffer for a tag. Data that is put, sent or fetched with this tag lies there, and data that
-/// arrives with this tag goes there. A buffer has 4 GiB; the 4 GiB from address 0 on belong to no tag.
+/// Returns the address of a rank's buffer for a tag: the source of data put, sent or fetched with this tag, and the
+/// destination of data arriving with it. A buffer has 4 GiB; the 4 GiB from address 0 on belong to no tag.
 pub fn buffer(tag: u32) -> u64 {
     (u64::from(tag) + 1) << 32
 }
 
-/// The memory of all ranks. Only pages that have been written exist. All other bytes are a function of rank and address,
-/// so that data in a wrong place is noticed.
+/// Memory of all ranks. Only written pages are stored. All other bytes are a function of rank and address, so that
+/// misplaced data is detected.
 #[derive(Debug, Default)]
 pub struct SparseMemory {
     pages: HashMap<(u32, u64), Page, BuildHasherDefault<Mixer>>,
 }
 
-/// A page that has been written. Most messages of large schedules are short.
+/// A written page. Most messages of large schedules are short, so most pages are stored in part.
 #[derive(Debug)]
 enum Page {
-    /// This number of its bytes from this place on; the others are untouched.
+    /// Start, length and contents of the only written piece; the other bytes are untouched.
     Piece(u16, u8, [u8; PIECE]),
-    /// Its line with this number; the others are untouched.
+    /// Number and contents of the only written line; the other bytes are untouched.
     Line(u8, Box<[u8; LINE]>),
-    /// All of it.
+    /// All bytes.
     Whole(Box<[u8; PAGE]>),
 }
 
 impl SparseMemory {
-    /// Copies what is at `address` of a rank.
+    /// Copies the bytes at `address` of a rank into `out`.
     pub fn load(&self, rank: u32, address: u64, out: &mut [u8]) {
         pieces(address, out.len(), |page, start, piece| {
             let out = &mut out[piece];
@@ -82,7 +85,7 @@ impl SparseMemory {
         });
     }
 
-    /// Copies within a rank.
+    /// Copies bytes within a rank.
     pub fn copy(&mut self, rank: u32, from: u64, to: u64, length: u64) {
         let mut bytes = [0; PAGE];
         for done in (0..length).step_by(PAGE) {
@@ -92,7 +95,7 @@ impl SparseMemory {
         }
     }
 
-    /// Forgets what was written to the pages that lie within a range.
+    /// Discards the written pages that lie completely within a range.
     pub fn forget(&mut self, rank: u32, address: u64, length: u64) {
         let pages = address.div_ceil(PAGE as u64)..(address + length) / PAGE as u64;
         for page in pages {
@@ -102,7 +105,7 @@ impl SparseMemory {
 }
 
 impl Page {
-    /// Makes a page of a rank for a first write of these bytes from `start` on.
+    /// Creates a page of a rank for a first write of `bytes` at `start`.
     fn touched(rank: u32, page: u64, start: usize, bytes: &[u8]) -> Page {
         if bytes.len() <= PIECE {
             let mut piece = [0; PIECE];
@@ -124,7 +127,7 @@ impl Page {
         Page::Whole(fresh)
     }
 
-    /// Returns `length` bytes from `start` on, if they are kept.
+    /// Returns `length` bytes from `start` on, if they are stored.
     fn written(&self, start: usize, length: usize) -> Option<&[u8]> {
         let (first, bytes) = match self {
             Page::Piece(first, length, bytes) => (usize::from(*first), &bytes[..usize::from(*length)]),
@@ -134,7 +137,7 @@ impl Page {
         bytes.get(start.checked_sub(first)?..)?.get(..length)
     }
 
-    /// Returns `length` bytes from `start` on, if they are kept.
+    /// Returns `length` bytes from `start` on, if they are stored.
     fn written_mut(&mut self, start: usize, length: usize) -> Option<&mut [u8]> {
         let (first, bytes) = match self {
             Page::Piece(first, length, bytes) => (usize::from(*first), &mut bytes[..usize::from(*length)]),
@@ -144,7 +147,7 @@ impl Page {
         bytes.get_mut(start.checked_sub(first)?..)?.get_mut(..length)
     }
 
-    /// Returns the line in which both the only piece that has been written and `length` bytes from `start` on lie.
+    /// Returns the line that contains both the only written piece and `length` bytes from `start` on, if one does.
     fn line_with(&self, start: usize, length: usize) -> Option<usize> {
         let Page::Piece(first, known, _) = self else { return None };
         let line = start / LINE;
@@ -180,8 +183,8 @@ impl HostMemory for SparseMemory {
     }
 }
 
-/// Cuts the `length` bytes from `address` on at the borders of pages. Calls `each` with the number of the page, the first
-/// byte within it, and the range of the bytes that lie there.
+/// Splits `length` bytes from `address` on at page boundaries. Calls `each` with the page number, the offset within the
+/// page, and the range of the bytes in that page.
 fn pieces(address: u64, length: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < length {
@@ -193,7 +196,7 @@ fn pieces(address: u64, length: usize, mut each: impl FnMut(u64, usize, std::ops
     }
 }
 
-/// Fills `out` with what untouched memory holds at `address`.
+/// Fills `out` with the contents of untouched memory at `address`.
 fn untouched(rank: u32, address: u64, out: &mut [u8]) {
     let mut at = address;
     let mut rest = out;
@@ -214,7 +217,7 @@ fn mix(mut word: u64) -> u64 {
     word ^ word >> 33
 }
 
-/// A hasher for the two numbers of a page.
+/// Hasher for the two numbers of a page.
 #[derive(Debug, Default)]
 struct Mixer(u64);
 
@@ -286,7 +289,7 @@ mod tests {
         assert_eq!(bytes(&memory, 3, buffer(7), 70), untouched);
     }
 
-    /// However the bytes of a page are written, it then holds the same.
+    /// A page has the same contents for any sequence of writes.
     #[test]
     fn a_page_with_one_line_holds_what_a_whole_one_does() {
         let start = buffer(7) + PAGE as u64;

@@ -1,8 +1,9 @@
-//! `send` and `recv` over Portals matching, with a portal table entry of their own.
+// SPDX-License-Identifier: Apache-2.0
+//! `send` and `recv` over Portals matching, with a separate portal table entry.
 //!
-//! A receive is an entry in the priority list, matched by source, tag and space. Eager messages are puts. An eager message
-//! that comes before its receive lands in one of two large overflow entries, and the CPU copies it out. A message above the eager
-//! limit is announced by an empty put and fetched by the receiver with a get.
+//! A receive is an entry in the priority list, matched by source, tag and space. Eager messages are puts. An eager
+//! message that arrives before its receive lands in one of two large overflow entries, and the CPU copies it out. A
+//! message above the eager limit is announced by an empty put, and the receiver fetches it with a get.
 
 use abi::portals::{self as ptl, AckReq, Event, EventKind, List, Process, md, me};
 use goal::Action;
@@ -16,13 +17,14 @@ use crate::state::{After, Cluster, Scripts, Task, WorkList};
 
 /// Portal table index of messages.
 const MESSAGES: u32 = 1;
-/// Portal table index of data that waits to be fetched.
+/// Portal table index of data to be fetched.
 const DATA: u32 = 2;
-/// The memory below the first buffer takes unexpected messages, in halves: while one is in use the other is renewed.
+/// Size of each half of the memory below the first buffer, which takes unexpected messages: while one half is in use,
+/// the other is renewed.
 const HALF: u64 = 1 << 31;
-/// The `user_ptr` of the overflow entry for the first half. The entry for the second half has one less.
+/// `user_ptr` of the overflow entry for the first half; one less for the second half.
 const OVERFLOW: u64 = u64::MAX;
-/// Number of events that a rank's queue holds.
+/// Capacity of a rank's event queue.
 const EVENTS: u64 = (1 << 24) - 1;
 
 impl Scripts<'_> {
@@ -150,9 +152,9 @@ impl Scripts<'_> {
         appended.map(|_| ()).map_err(|code| self.refused(cluster, op, "PtlMEAppend", code))
     }
 
-    /// Takes the events of a rank's sends and receives.
+    /// Handles the events of a rank's sends and receives.
     pub(crate) fn take_events(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
-        let Some(queue) = self.ranks[rank as usize].queue else { return Ok(()) }; // no operation is a send or receive
+        let Some(queue) = self.ranks[rank as usize].queue else { return Ok(()) }; // the schedule has no send or receive
         let take = |cluster: &mut Cluster| {
             let taken = cluster.card(rank as usize).eq_take(queue);
             taken.map_err(|code| RunError::Internal(format!("the event queue of rank {rank} is gone ({code:?})")))
@@ -168,7 +170,7 @@ impl Scripts<'_> {
             if event.hdr_data != 0 || event.kind == EventKind::PutOverflow as u8 {
                 self.enqueue(op, Task::Arrived(op, Box::new(event)));
             } else {
-                // All of the message is in its place, or has left.
+                // The whole message has arrived in place, or has left.
                 self.ranks[rank as usize].messages.retain(|other| *other != op);
                 self.enqueue(op, Task::Look(op));
             }
@@ -176,7 +178,8 @@ impl Scripts<'_> {
         Ok(())
     }
 
-    /// Returns the work of a CPU that sees the message of a receive in an overflow entry, or its announcement, and what follows.
+    /// Returns the work of a CPU for a receive whose message, or its announcement, is in an overflow entry, and the
+    /// action after it.
     pub(crate) fn arrived(
         &mut self,
         cluster: &mut Cluster,
@@ -215,12 +218,12 @@ impl Scripts<'_> {
     }
 }
 
-/// Returns the memory of an operation whose progress causes no events.
+/// Returns the memory descriptor of an operation without progress events.
 fn quiet(start: u64, bytes: u64) -> Memory {
     Memory { start, bytes, options: 0, eq: ptl::EQ_NONE, ct: ptl::CT_NONE }
 }
 
-/// Returns the address of a receive's data. Receives with any tag share a buffer, which is that of the last tag but one.
+/// Returns the address of a receive's data. Receives with any tag share the buffer of tag `u32::MAX - 1`.
 fn place(tag: Option<u32>) -> u64 {
     buffer(tag.unwrap_or(u32::MAX - 1))
 }
@@ -230,7 +233,7 @@ fn bits(space: u16, tag: u32) -> u64 {
     u64::from(space) << 32 | u64::from(tag)
 }
 
-/// Returns the header data that announces a send, which is also the match bits of its data.
+/// Returns the header data that announces a send; also the match bits of its data.
 fn announced(op: u32) -> u64 {
     u64::from(op) + 1
 }

@@ -1,4 +1,5 @@
-//! The state of the ranks: their CPUs and waiting tasks, their memory, and the operations that are not done.
+// SPDX-License-Identifier: Apache-2.0
+//! State of the ranks: CPUs and waiting tasks, memory, and unfinished operations.
 
 use std::collections::VecDeque;
 
@@ -11,62 +12,62 @@ use sim::memory::push_back_frugally;
 
 use crate::memory::SparseMemory;
 
-/// The cluster whose ranks are schedules.
+/// A cluster whose ranks are schedules.
 pub(crate) type Cluster = cluster::Cluster<CpuDone>;
 
-/// A CPU, by its place in [`Scripts::cpus`], has finished its work.
+/// End of a CPU's work; `cpu` is an index into [`Scripts::cpus`].
 pub(crate) struct CpuDone {
     pub cpu: u32,
     pub after: After,
 }
 
-/// What follows when a CPU has finished its work.
+/// Action after the end of a CPU's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// The operation is done.
     Done(u32),
     /// The operation waits.
     Nothing,
-    /// A message of an rdma card is completed.
+    /// A message of an rdma card is complete.
     Completion,
 }
 
-/// The work of a CPU for an operation, one piece after the other.
+/// Work of a CPU for an operation, in sequence.
 pub(crate) type WorkList = [Option<Work>; 2];
 
 /// A CPU of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Cpu {
     pub busy: bool,
-    /// When it was last busy.
+    /// End of its last work.
     pub end: Time,
-    /// Work for it, in the order in which it came up.
+    /// Waiting work, first come first served.
     pub tasks: VecDeque<Task>,
 }
 
 /// Work for a CPU.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// Start an operation whose dependencies are satisfied.
+    /// Start an operation with satisfied dependencies.
     Start(u32),
-    /// Go on with an operation whose condition is now satisfied.
+    /// Resume an operation whose condition is satisfied.
     Look(u32),
-    /// Process the message of a receive that is in an overflow entry, or its announcement.
+    /// Process a receive's message in an overflow entry, or its announcement.
     Arrived(u32, Box<FullEvent>),
 }
 
-/// The state of a rank besides its card and its CPUs.
+/// State of a rank besides its card and its CPUs.
 #[derive(Debug, Default)]
 pub(crate) struct Rank {
-    /// The card's counters by the number that the schedule gives them.
+    /// Card counters, by the number in the schedule.
     pub counters: Vec<(u32, Handle)>,
-    /// The HPU memories of its entries.
+    /// HPU memories of the rank's entries.
     pub memories: Vec<Handle>,
-    /// Its tests that wait for their counter.
+    /// Tests that wait for their counter.
     pub tests: Vec<WaitingTest>,
-    /// Its sends and receives that wait for a message.
+    /// Sends and receives that wait for a message.
     pub messages: Vec<u32>,
-    /// The queue with the events of its sends and receives.
+    /// Queue for the events of sends and receives.
     pub queue: Option<Handle>,
 }
 
@@ -78,30 +79,30 @@ pub(crate) struct WaitingTest {
     pub reaches: u64,
 }
 
-/// The ranks of a schedule.
+/// Ranks of a schedule.
 pub(crate) struct Scripts<'a> {
     pub schedule: &'a Schedule,
     pub ranks: Vec<Rank>,
-    /// The CPUs of all ranks; those of one rank are neighbours.
+    /// CPUs of all ranks, grouped by rank.
     pub cpus: Vec<Cpu>,
-    /// CPUs that may have a task to begin, in the order in which they got it.
+    /// CPUs that may have a task to start, first come first served.
     pub ready: VecDeque<usize>,
     pub dependencies: DependencyTracker<'a>,
     pub memory: SparseMemory,
-    /// Largest message that is sent without waiting for its receive, in bytes.
+    /// Eager limit: maximum size of a message that does not wait for its receive, in bytes.
     pub eager: u64,
-    /// Largest message that the CPU hands to its card with the descriptor, in bytes.
+    /// Maximum size of a message that the CPU passes to its card with the descriptor, in bytes.
     pub inject: u64,
-    /// The time of a poll, if CPUs that wait poll for what comes.
+    /// Duration of a poll, if waiting CPUs poll.
     pub poll: Option<Time>,
-    /// The interface, whose handle is the same on every card.
+    /// Network interface handle, the same on every card.
     pub ni: Handle,
-    /// An empty list, kept for its memory.
+    /// Scratch list, kept for its allocation.
     unblocked: Vec<u32>,
 }
 
 impl<'a> Scripts<'a> {
-    /// Creates the ranks of `schedule`, none of which has started.
+    /// Creates the ranks of `schedule` before their start.
     pub fn new(schedule: &'a Schedule, ni: Handle, eager: u64) -> Scripts<'a> {
         let ranks = schedule.ranks() as usize;
         Scripts {
@@ -119,7 +120,7 @@ impl<'a> Scripts<'a> {
         }
     }
 
-    /// Has a card act. Its notices are handled before the next CPU begins a task.
+    /// Lets a card act. Its notices are handled before the next CPU starts a task.
     pub fn act<R>(
         &mut self,
         cluster: &mut Cluster,
@@ -139,25 +140,25 @@ impl<'a> Scripts<'a> {
         (cpu / self.schedule.cpus()) as u32
     }
 
-    /// Gives work to the CPU of an operation.
+    /// Enqueues a task for the CPU of an operation.
     pub fn enqueue(&mut self, op: u32, task: Task) {
         let cpu = self.cpu_of(op);
         push_back_frugally(&mut self.cpus[cpu].tasks, task);
         self.ready.push_back(cpu);
     }
 
-    /// Gives operations that have become ready to their CPUs.
+    /// Enqueues ready operations at their CPUs.
     pub fn begin(&mut self, ops: &[u32]) {
         ops.iter().for_each(|&op| self.enqueue(op, Task::Start(op)));
     }
 
-    /// Reports that an operation has started.
+    /// Records the start of an operation.
     pub fn started(&mut self, op: u32, now: Time) {
         self.dependencies.started(op, now);
         self.begin_unblocked();
     }
 
-    /// Reports that an operation is done.
+    /// Records the end of an operation.
     pub fn done(&mut self, op: u32, now: Time) {
         self.dependencies.done(op, now);
         self.begin_unblocked();

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ranks in the event loop of a cluster, and the public interface of a run.
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -16,27 +19,27 @@ use crate::error::{CardError, RunError};
 use crate::memory::SparseMemory;
 use crate::state::{Cluster, CpuDone, Rank, Scripts};
 
-/// The results of a run; `ends` are when the last CPU of each rank was free.
+/// Results of a run; `ends` are the times at which each rank's last CPU became free.
 pub type Outcome = goal::Outcome<Details>;
 
-/// What only cards tell.
+/// Results specific to cards.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// The time when the last card was done.
+    /// Time at which the last card finished.
     pub last: Time,
-    /// Number of messages that cards have sent, acknowledgements and replies included.
+    /// Number of messages sent by cards, including acknowledgements and replies.
     pub messages: u64,
-    /// Number of their packets.
+    /// Number of packets of these messages.
     pub packets: u64,
-    /// Number of their bytes.
+    /// Number of bytes of these messages.
     pub bytes: u64,
-    /// Number of messages that no entry took.
+    /// Number of messages that matched no entry.
     pub dropped: u64,
-    /// Number of triggered operations whose counter was never reached.
+    /// Number of triggered operations whose counter never reached its threshold.
     pub untriggered: u64,
-    /// The statistics of handlers by name, summed over all cards.
+    /// Statistics of handlers by name, summed over all cards.
     pub handlers: BTreeMap<String, HandlerStats>,
-    /// Number of events of the simulation.
+    /// Number of simulation events.
     pub steps: u64,
 }
 
@@ -47,11 +50,11 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Creates a world for `schedule` on `machine`. Cards with HPUs have `program`. Messages above `eager` bytes wait for their
-    /// receive.
+    /// Creates a world for `schedule` on `machine`. Cards with HPUs run `program`. Messages above `eager` bytes wait
+    /// for their receive.
     ///
     /// # Errors
-    /// When an operation cannot be executed, or the machine cannot have the schedule's ranks and CPUs.
+    /// If an operation cannot be executed, or the machine does not support the schedule's ranks and CPUs.
     pub fn new(
         schedule: &'a Schedule,
         machine: Machine,
@@ -62,7 +65,7 @@ impl<'a> World<'a> {
     ) -> Result<World<'a>, RunError> {
         check::schedule(schedule, &machine, program.as_deref())?;
         let program = program.filter(|_| machine.nic.runs_handlers());
-        // Warnings of cards are only about handlers that failed, which ends the run.
+        // Cards warn only about failed handlers, which end the run.
         let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, listener)?;
         cluster.trim_cards();
         let ni = open_interfaces(&mut cluster, program.as_ref());
@@ -77,29 +80,29 @@ impl<'a> World<'a> {
     /// Executes the schedule to its end.
     ///
     /// # Errors
-    /// When it cannot finish, a card refuses an operation, or a handler fails.
+    /// If it cannot finish, a card refuses an operation, or a handler fails.
     pub fn run(&mut self) -> Result<Outcome, RunError> {
         self.cluster.run(&mut self.scripts)
     }
 
-    /// Lets the CPUs have detours, which delay what they do.
+    /// Adds noise to the CPUs, which delays their work.
     pub fn set_noise(&mut self, noise: &Noise) {
         self.cluster.set_noise(noise);
     }
 
-    /// Lets the CPUs hand messages of up to `bytes` to their cards with the descriptors, so that the cards do not read them from
-    /// memory. Cards take up to `nic::api::MAX_VOLATILE_SIZE` so.
+    /// Makes CPUs pass messages of up to `bytes` to their cards with the descriptors, so that the cards do not read
+    /// them from memory. Cards accept up to `nic::api::MAX_VOLATILE_SIZE`.
     pub fn set_inject(&mut self, bytes: u64) {
         self.scripts.inject = bytes;
     }
 
-    /// Lets CPUs that wait poll for what comes, one poll after the other from when they began to wait, and notice it at the next poll that
-    /// begins. Otherwise they notice it when it comes.
+    /// Makes waiting CPUs poll back to back from the start of the wait, so that they notice an event at the start of
+    /// the next poll. By default they notice it at once.
     pub fn set_polling(&mut self) {
         self.scripts.poll = Some(self.cluster.machine().host.poll);
     }
 
-    /// Counts the progress of the run in `progress`. Must be called before [`World::run`].
+    /// Reports the progress of the run in `progress`. Must be called before [`World::run`].
     pub fn report_progress(&mut self, progress: RunProgress) {
         self.scripts.dependencies.report_to(progress);
     }
@@ -109,16 +112,16 @@ impl<'a> World<'a> {
         &self.scripts.memory
     }
 
-    /// Writes the timeline, if one was asked for.
+    /// Writes the timeline, if requested.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn finish_trace(self) -> std::io::Result<()> {
         self.cluster.finish_trace()
     }
 }
 
-/// Opens the interface of every card, which has the same handle everywhere.
+/// Opens the interface of every card. The handle is the same on all cards.
 fn open_interfaces(cluster: &mut Cluster, program: Option<&Rc<CardProgram>>) -> Handle {
     let nodes = cluster.ranks() as u32;
     let map: Rc<[Process]> = (0..nodes).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
@@ -165,7 +168,7 @@ impl Ranks for Scripts<'_> {
     }
 
     fn act_between_events(&mut self, _: &mut Cluster) -> Result<bool, RunError> {
-        Ok(false) // schedules live in simulated time only
+        Ok(false) // schedules live only in simulated time
     }
 
     fn handle(&mut self, event: CpuDone, cluster: &mut Cluster) -> Result<(), RunError> {
@@ -212,7 +215,7 @@ impl Scripts<'_> {
         Deadlock { at, dropped, ..Deadlock::new(self.schedule, &self.dependencies, &waiting) }
     }
 
-    /// Returns what an operation waits for that has started and is not done.
+    /// Returns the wait cause of a started, unfinished operation.
     fn wait_cause(&mut self, cluster: &mut Cluster, op: u32) -> WaitCause {
         match self.schedule.action(op) {
             Action::Nic(goal::NicOp { verb: Verb::Test { counter, reaches }, .. }) => {
@@ -224,7 +227,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Returns the number of messages that no entry took.
+    /// Returns the number of messages that matched no entry.
     fn dropped(&self, cluster: &mut Cluster) -> u64 {
         let register = ptl::StatusRegister::DropCount as u64;
         let counts = (0..cluster.ranks()).filter_map(|rank| cluster.card(rank).ni_status(self.ni, register).ok());
@@ -254,7 +257,7 @@ impl Scripts<'_> {
             }
         }
         let events = self.schedule.len() as u64 + details.messages;
-        // A message that no receive took stays in the overflow buffer of its target, where a later receive would find it.
+        // An unreceived message stays in its target's overflow buffer, available for a later receive.
         Outcome { ends, events, unreceived: Vec::new(), details }
     }
 }

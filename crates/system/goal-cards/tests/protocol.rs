@@ -1,5 +1,6 @@
-//! The protocol model (`goal::protocol`) computes what a card takes for a message. Here the card itself, executing the same
-//! schedules, must take the same time, to the picosecond.
+// SPDX-License-Identifier: Apache-2.0
+//! Compares the protocol model (`goal::protocol`), which computes a card's time for a message, with the card: both must
+//! execute the same schedules in the same time, to the picosecond.
 
 use std::path::Path;
 
@@ -10,11 +11,11 @@ use machine::Machine;
 use sim::Time;
 use sim::trace::Trace;
 
-/// A machine of each kind of DMA, by our rules and by those of LogGOPSim2.
+/// A machine of each kind of DMA, with our rules and with those of LogGOPSim2.
 const MACHINES: [&str; 4] = ["sc17-int", "sc17-dis", "loggopsim2-int", "loggopsim2-dis"];
-/// The eager threshold S of all runs.
+/// Eager threshold S of all runs.
 const EAGER: u64 = 65_536;
-/// Sizes for which no packet waits for the deposit of the previous one.
+/// Message sizes at which no packet waits for the deposit of the previous one.
 const SIZES: [u64; 6] = [1, 8, 100, 4096, 20_000, 65_536];
 
 fn machine(name: &str, card: &str) -> Machine {
@@ -26,7 +27,7 @@ fn schedule(send: &str, receive: &str) -> Schedule {
     text::read(format!("num_ranks 2 rank 0 {{ {send} }} rank 1 {{ {receive} }}").as_bytes()).unwrap()
 }
 
-/// Returns the ends of both ranks, in the model and with the card.
+/// Returns the end times of both ranks, in the model and with the card.
 fn ends(machine: &Machine, schedule: &Schedule) -> [Vec<Time>; 2] {
     let model = run(schedule, &Parameters::new(machine, EAGER)).unwrap();
     let mut world = World::new(schedule, machine.clone(), None, EAGER, Trace::off(), Box::new(|_| ())).unwrap();
@@ -42,7 +43,7 @@ fn cards_that_match_take_what_the_model_says() {
             let receive = format!("recv {bytes}b from 0 tag 3");
             let [model, found] = ends(&machine, &schedule(&send, &receive));
             assert_eq!(model, found, "{name}, {card}, {bytes} B");
-            // The receive is posted long after the message has arrived.
+            // The receive is posted long after the message arrives.
             let late = format!("c: calc 1000000 r: {receive} r requires c");
             let [model, found] = ends(&machine, &schedule(&send, &late));
             assert_eq!(model, found, "{name}, {card}, {bytes} B, late receive");
@@ -50,7 +51,7 @@ fn cards_that_match_take_what_the_model_says() {
     }
 }
 
-/// The model's library copies a message from its bounce buffer; the card deposits it in place.
+/// In the model, the library copies a message from its bounce buffer; the card deposits it in place.
 #[test]
 fn cards_that_only_move_data_take_what_the_model_says_but_for_the_copy() {
     for name in MACHINES {
@@ -64,8 +65,8 @@ fn cards_that_only_move_data_take_what_the_model_says_but_for_the_copy() {
     }
 }
 
-/// With any source the CPU gets the data of a message above S when it has seen the header. With the card, the sender also
-/// posts an entry for the data, which takes o.
+/// With any source, the CPU fetches the data of a message above S after it reads the header. With the card, the sender
+/// also posts an entry for the data, which takes o.
 #[test]
 fn long_messages_take_what_the_model_says_but_for_the_entry_of_the_sender() {
     for name in MACHINES {
@@ -79,8 +80,8 @@ fn long_messages_take_what_the_model_says_but_for_the_entry_of_the_sender() {
     }
 }
 
-/// In the model, only the last packet takes time after the transfer. If it is short, the card is still matching and writing
-/// the previous packet when it arrives, and takes longer, by at most the time of that packet.
+/// In the model, only the last packet takes time after the transfer. If it is short, it arrives while the card still
+/// matches and writes the previous packet, and the card takes longer, by at most the time of that packet.
 #[test]
 fn short_last_packets_wait_for_the_one_before() {
     let machine = machine("sc17-int", "portals4");

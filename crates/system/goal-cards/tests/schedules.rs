@@ -1,5 +1,6 @@
-//! Schedules on the cards of the paper's integrated machine. The times are sums of its parameters, written out. Tests
-//! with handlers are in `crates/tools/spinkit/tests/spinrun/offload.rs`, where they can be compiled.
+// SPDX-License-Identifier: Apache-2.0
+//! Schedules on the cards of the paper's integrated machine. Expected times are explicit sums of its parameters.
+//! `crates/tools/spinkit/tests/spinrun/offload.rs` contains the tests with handlers, as it can compile them.
 
 #[path = "../../cluster/tests/sc17/mod.rs"]
 mod sc17;
@@ -45,7 +46,7 @@ fn bytes(memory: &SparseMemory, rank: u32, tag: u32, length: usize) -> Vec<u8> {
     out
 }
 
-/// A ping-pong in which the answer is a triggered put.
+/// Returns a ping-pong whose answer is a triggered put.
 fn ping_pong(size: u64) -> String {
     format!(
         "num_ranks 2
@@ -66,7 +67,7 @@ fn ping_pong(size: u64) -> String {
 
 #[test]
 fn ping_pong_takes_as_long_as_under_spinrun() {
-    // docs/validation.md: 710.136 ns and 1091.056 ns from the call of PtlPut on; before it o for the append.
+    // docs/validation.md: 710.136 ns and 1091.056 ns from the call of PtlPut; before it, o for the append.
     assert_eq!(2 * PUT_8 + O + POLL, 710_136);
     assert_eq!(ends(&ping_pong(8)), [O + 710_136, 2 * O]);
     assert_eq!(ends(&ping_pong(8192)), [O + 1_091_056, 2 * O]);
@@ -85,7 +86,7 @@ fn on_rdma_cards_the_cpu_answers() {
                  p: put 8b to 0 tag 1
                  t requires a
                  p requires t }";
-    // docs/validation.md: 886.136 ns; entries live in the library and cost nothing.
+    // docs/validation.md: 886.136 ns; entries are in the library and free.
     let end = with(text, 65_535, &["nic.kind=rdma"], |_, outcome| outcome.ends[0]).unwrap();
     assert_eq!(end.as_ps(), 886_136);
 }
@@ -99,7 +100,7 @@ fn a_get_and_an_acknowledged_put() {
     let reply = 2 * DMA + DMA_8 + PORT_8 + NETWORK + CAM + DMA + DMA_8;
     assert_eq!(get, [O + request + reply + POLL, O]);
     let put = ends(&format!("num_ranks 2 rank 0 {{ p: put 8b to 1 ct 3 tag 5 t: test 3 for 1 t requires p }} {entry}"));
-    // Its news crosses to the host as an empty DMA write.
+    // An empty DMA write notifies the host.
     assert_eq!(put, [O + PUT_8 + NETWORK + CAM + DMA + POLL, O]);
 }
 
@@ -129,7 +130,7 @@ fn messages_that_are_waited_for() {
     assert_eq!(ends(text), [O, O + PUT_8 + POLL]);
 }
 
-/// A CPU polls from when it began to wait; what comes during a poll is found by the next one.
+/// A CPU polls from the start of its wait; the next poll finds an event that occurs during a poll.
 #[test]
 fn cpus_that_poll_notice_messages_at_their_next_poll() {
     let polling = |text: &str| {
@@ -143,14 +144,14 @@ fn cpus_that_poll_notice_messages_at_their_next_poll() {
     let there = ends(text)[1] - POLL;
     assert_ne!(there % POLL, O % POLL);
     assert_eq!(polling(text), [O, next(O, there) + POLL]);
-    // The announcement of a large message, and the end of its data, are looked for in the same way.
+    // Polls also find the announcement of a large message, and the end of its data.
     let text = "num_ranks 2 rank 0 { send 8b to 1 tag 4 } rank 1 { recv 8b from 0 tag 4 }";
     let seen = next(O, 2 * O + NETWORK + MATCH + DMA) + POLL;
     let asked = seen + O + NETWORK + MATCH;
     let left = asked + 2 * DMA + DMA_8 + PORT_8;
     let there = left + NETWORK + CAM + DMA + DMA_8;
     assert_eq!(polling(text), [next(2 * O, left + DMA) + POLL, next(seen + O, there) + POLL]);
-    // A CPU that was busy meanwhile looks at once.
+    // A CPU that was busy meanwhile polls at once.
     let text = "num_ranks 2
         rank 0 { send 7b to 1 tag 4 }
         rank 1 { r: recv 7b from 0 tag 4 c: calc 1000 }";
@@ -162,7 +163,7 @@ fn unexpected_messages_are_copied() {
     let text = "num_ranks 2
         rank 0 { send 8b to 1 tag 4 }
         rank 1 { c: calc 1000 r: recv 8b from any tag any r requires c }";
-    // One line of ten is waited for at a time: 51 ns * 8 B / 640 B, rounded up.
+    // Ten lines are in flight: 51 ns * 8 B / 640 B, rounded up.
     let copy = 51_000 + 638;
     assert_eq!(ends(text), [O, 1_000_000 + O + POLL + copy]);
     with(text, 65_535, &[], |memory, _| assert_eq!(bytes(memory, 1, u32::MAX - 1, 8), bytes(memory, 0, 4, 8))).unwrap();
@@ -190,7 +191,7 @@ fn messages_and_the_card_s_operations_mix() {
         assert_eq!(bytes(memory, 0, 9, 4096), bytes(memory, 2, 9, 4096));
         // The message, the token twice, its acknowledgement, the get and its reply.
         assert_eq!((outcome.details.messages, outcome.details.dropped, outcome.details.untriggered), (6, 0, 0));
-        // The token is back before rank 0 has computed; then there is the get of a full packet.
+        // The token returns before rank 0 finishes computing; then the get of a full packet follows.
         let packet = |rate: u64| (4096 * rate).div_ceil(1000);
         let get = NETWORK + MATCH + 2 * DMA + packet(6_700) + packet(20_000) + NETWORK + CAM + DMA + packet(6_700);
         assert_eq!(outcome.ends[0].as_ps(), O + O + 2_000_000 + POLL + O + get + POLL);
@@ -214,7 +215,7 @@ fn spaces_and_tags_and_sources_are_told_apart() {
 
 #[test]
 fn a_large_unexpected_volume_renews_the_overflow_entries() {
-    // Three messages fill a half of the overflow memory when so much must stay free.
+    // Three messages fill a half of the overflow memory, as one more must always fit.
     let sends: String = (0..5).map(|tag| format!("send 1000b to 1 tag {tag} ")).collect();
     let recvs: String = (0..5).map(|tag| format!("r{tag}: recv 1000b from 0 tag {tag} r{tag} requires c ")).collect();
     let text = format!("num_ranks 2 rank 0 {{ {sends} }} rank 1 {{ c: calc 100000 {recvs} }}");
@@ -231,7 +232,7 @@ fn a_waiting_test_leaves_the_cpu_to_others() {
     let text = "num_ranks 2
         rank 0 { t: test 0 for 1 c: calc 100 t2: calc 10 t2 requires t }
         rank 1 { put 8b to 0 tag 1 }";
-    // The message is dropped: no entry. The test waits for ever, the calculation does not.
+    // The message is dropped, as no entry matches. The test waits forever, the calculation does not.
     let text_ok = text.replace("c: calc 100", "a: append 8b to priority_list allowed 1 ct 0 tag 1 c: calc 100");
     let end = O + PUT_8 + POLL + 10_000;
     assert_eq!(ends(&text_ok), [end, O]);

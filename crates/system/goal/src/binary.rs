@@ -1,7 +1,8 @@
-//! Schedules as files that are mapped into memory and executed where they are.
+// SPDX-License-Identifier: Apache-2.0
+//! Binary schedule files, mapped into memory and executed in place.
 //!
-//! Little-endian: a [`Header`], then tables without gaps, each of as many entries as the header says. Everything is
-//! checked when a file is opened, so a truncated or damaged one is an error and never a wrong result.
+//! Little-endian: a [`Header`], then contiguous tables with the entry counts of the header. Opening a file validates it
+//! completely, so that a truncated or damaged file is an error and never gives a wrong result.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,15 +18,15 @@ use crate::op::{ANY, Kind, MAX_CALC_NS, MAX_OPS, MAX_RANKS, ON_START, Op};
 use crate::schedule::{Bytes, Schedule, Table};
 use crate::text::read_nic_op;
 
-/// The first bytes of a file. They are not text, and a transfer that changes line ends damages them.
+/// First bytes of a file. They are not text, and a transfer that converts line ends damages them.
 pub const MAGIC: [u8; 8] = *b"\x89GOAL\r\n\x1a";
-/// The version of this format.
+/// Format version.
 const VERSION: u32 = 1;
 
 #[cfg(target_endian = "big")]
 compile_error!("tables are used as they are in the file: little-endian");
 
-/// The 64 bytes at the start of a file.
+/// The 64-byte header of a file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Zeroable, Pod)]
 struct Header {
@@ -35,7 +36,7 @@ struct Header {
     ops: u64,
     edges: u64,
     wide: u64,
-    /// Number of bytes of the operations of cards, which are lines of GOAL text.
+    /// Bytes of the card operations, which are lines of GOAL text.
     nic_text: u64,
     cpus: u16,
     nics: u16,
@@ -44,24 +45,24 @@ struct Header {
     checksum: u64,
 }
 
-/// Why a file is not a schedule.
+/// Error of an invalid file.
 #[derive(Debug, Error)]
 pub enum BinaryError {
-    /// It does not start with the bytes of a binary schedule.
+    /// The file does not start with the magic bytes.
     #[error("not a binary GOAL file")]
     NotBinary,
-    /// It was written by another version of spinkit.
+    /// Another version of spinkit wrote the file.
     #[error("binary GOAL of version {0}; this spinkit reads version {VERSION}: convert the text again")]
     Version(u32),
-    /// It is shorter or longer than its header says.
+    /// The file is shorter or longer than its header states.
     #[error("{found} bytes, but its header says {expected}: truncated or damaged")]
     Length {
-        /// Its size in bytes
+        /// Actual size in bytes
         found: u64,
-        /// The size in bytes according to the header
+        /// Size in bytes according to the header
         expected: u64,
     },
-    /// Checksum or contents are wrong.
+    /// Checksum or contents are invalid.
     #[error("damaged: {0}")]
     Damaged(&'static str),
     /// Reading failed.
@@ -72,7 +73,7 @@ pub enum BinaryError {
 /// Writes a schedule.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     let nic_text: String = schedule.nic_ops.iter().map(|op| format!("{op}\n")).collect();
     let mut header = Header {
@@ -106,13 +107,13 @@ pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
 /// See [`BinaryError`].
 pub fn open(path: &Path) -> Result<Schedule, BinaryError> {
     let file = File::open(path)?;
-    // SAFETY: a file that another program changes while it is mapped could change what was checked. All later accesses are
-    // checked against the bounds of their tables as well, so the worst is a wrong result or a panic.
+    // SAFETY: another program that changes the file while it is mapped could invalidate the checks. All later accesses
+    // are bounds-checked as well, so the worst case is a wrong result or a panic.
     let map = unsafe { memmap2::Mmap::map(&file)? };
     load(Bytes::Mapped(map))
 }
 
-/// Reads a stream to its end, of which `start` was already read.
+/// Reads a stream to its end, after `start`.
 ///
 /// # Errors
 /// See [`BinaryError`].
@@ -134,7 +135,7 @@ pub fn read(start: &[u8], rest: &mut impl Read) -> Result<Schedule, BinaryError>
     }
 }
 
-/// Returns the header of a file, whose version and counts have been checked.
+/// Returns the header of a file after checking its version and counts.
 fn header(bytes: &[u8]) -> Result<Header, BinaryError> {
     let header: Header = match bytes.get(..size_of::<Header>()) {
         Some(start) if start.starts_with(&MAGIC) => bytemuck::pod_read_unaligned(start),
@@ -187,7 +188,8 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
     Ok(schedule)
 }
 
-/// Returns the places of the tables in the file, in the order of [`write`], and their end. The counts must have been checked.
+/// Returns the ranges of the tables in the file, in the order of [`write`], and their end. The counts must have been
+/// checked.
 fn parts(header: &Header) -> ([Range<usize>; 5], usize) {
     let mut end = size_of::<Header>();
     let lengths = [
@@ -204,8 +206,8 @@ fn parts(header: &Header) -> ([Range<usize>; 5], usize) {
     (parts, end)
 }
 
-/// Writes the checksum into a file whose tables were changed, so that only its contents can be wrong. Does nothing to
-/// bytes that are no file of this format, or of another length than their header says.
+/// Updates the checksum of a file with modified tables, so that only its contents can be invalid. Ignores bytes that
+/// are no file of this format, or of another length than their header states.
 pub fn seal(bytes: &mut [u8]) {
     let Ok(mut header) = header(bytes) else { return };
     let (parts, end) = parts(&header);
@@ -215,7 +217,7 @@ pub fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// Checks what the engines rely on. A checksum is no proof: a file may have been made to deceive.
+/// Checks the invariants that the engines rely on. The checksum is not sufficient, as a file may be malicious.
 fn check(schedule: &Schedule) -> Result<(), &'static str> {
     let (ops, edges, ranks) = (&*schedule.ops, &*schedule.edges, &*schedule.ranks);
     let count = ranks.len() as u32 - 1;
@@ -290,7 +292,7 @@ fn checksum(header: &Header, tables: &[&[u8]]) -> u64 {
     tables.iter().fold(hash(0, bytemuck::bytes_of(&header)), |sum, table| hash(sum, table))
 }
 
-/// Multiplies in four independent chains, so that the checksum is computed as fast as memory is read.
+/// Hashes in four independent multiplication chains, so that the checksum is as fast as reading memory.
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);

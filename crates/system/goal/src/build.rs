@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builder of schedules, with detection of dependency cycles.
+
 use std::sync::OnceLock;
 
 use thiserror::Error;
@@ -6,7 +9,7 @@ use crate::nic::NicOp;
 use crate::op::{ANY, Action, Kind, MAX_CALC_NS, MAX_OPS, ON_START, Op};
 use crate::schedule::{Schedule, Table, Wait};
 
-/// Builds a [`Schedule`] rank by rank, in any order of the ranks.
+/// Builds a [`Schedule`] rank by rank, with the ranks in any order.
 #[derive(Debug)]
 pub struct Builder {
     ranks: u32,
@@ -14,16 +17,16 @@ pub struct Builder {
     edges: Vec<u32>,
     wide: Vec<u64>,
     nic_ops: Vec<NicOp>,
-    /// Rank and first operation of each rank that was begun, in the order in which they were begun.
+    /// Rank and first operation of each rank, in the order in which they were begun.
     blocks: Vec<(u32, u32)>,
-    /// The dependencies of the present rank.
+    /// Dependencies of the current rank.
     pending: Vec<Edge>,
     cpus: usize,
     nics: usize,
     has_wildcards: bool,
 }
 
-/// A dependency of the present rank.
+/// A dependency of the current rank.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     later: u32,
@@ -31,7 +34,7 @@ struct Edge {
     wait: Wait,
 }
 
-/// Why a schedule is impossible.
+/// Error of an invalid schedule.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BuildError {
     /// Too many operations or dependencies.
@@ -43,11 +46,11 @@ pub enum BuildError {
         if .operations.len() > 1 { format!(" through {}", list(&.operations[1..])) } else { String::new() }
     )]
     Cycle {
-        /// The rank
+        /// Rank
         rank: u32,
-        /// Places in the rank, from 1; each waits for the next, the last for the first
+        /// Indices in the rank, from 1; each operation waits for the next, the last for the first
         operations: Vec<u32>,
-        /// The dependency that closed the cycle, counted from 0 in the order in which those of the rank were added
+        /// Index, in order of addition, of the dependency that closes the cycle
         dependency: usize,
     },
     /// A rank was never begun.
@@ -68,7 +71,7 @@ fn list(operations: &[u32]) -> String {
 }
 
 impl Builder {
-    /// Creates a builder for a number of ranks, at most [`MAX_RANKS`](crate::MAX_RANKS).
+    /// Creates a builder for `ranks` ranks, at most [`MAX_RANKS`](crate::MAX_RANKS).
     pub fn new(ranks: u32) -> Builder {
         Builder {
             ranks,
@@ -89,26 +92,26 @@ impl Builder {
         self.ranks
     }
 
-    /// Returns the number of operations so far, which is the number of the next operation.
+    /// Returns the number of operations so far, which is the index of the next operation.
     pub fn len(&self) -> u32 {
         self.ops.len() as u32
     }
 
-    /// Returns whether there is no operation yet.
+    /// Returns true if no operation was added.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Begins a rank, to which all operations belong until [`Builder::end_rank`].
+    /// Begins a rank, which receives all operations until [`Builder::end_rank`].
     pub fn begin_rank(&mut self, rank: u32) {
         debug_assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
         self.blocks.push((rank, self.ops.len() as u32));
     }
 
-    /// Adds an operation to the present rank and returns its number.
+    /// Adds an operation to the current rank and returns its index.
     ///
     /// # Errors
-    /// When the schedule has too many operations.
+    /// If the schedule has too many operations.
     #[inline]
     pub fn add(&mut self, action: Action, cpu: u8, nic: u8) -> Result<u32, BuildError> {
         if self.ops.len() == MAX_OPS {
@@ -152,24 +155,24 @@ impl Builder {
         op
     }
 
-    /// Makes `later` depend on `earlier`; both are operations of the present rank.
+    /// Makes `later` depend on `earlier`; both are operations of the current rank.
     #[inline]
     pub fn depend(&mut self, later: u32, earlier: u32, wait: Wait) {
         self.pending.push(Edge { later, earlier, wait });
     }
 
-    /// Ends the present rank.
+    /// Ends the current rank.
     ///
     /// # Errors
-    /// When its dependencies have a cycle, or the schedule has too many of them.
+    /// If its dependencies have a cycle, or the schedule has too many of them.
     pub fn end_rank(&mut self) -> Result<(), BuildError> {
         let &(rank, first) = self.blocks.last().expect("a rank was begun");
         let base = self.edges.len();
         if base + self.pending.len() > MAX_OPS {
             return Err(BuildError::TooLarge);
         }
-        // Counting sort by the earlier operation. `edges` of an operation first counts its dependents, then is the place of
-        // the next one, and in the end is where they start.
+        // Counting sort by the earlier operation. `edges` of an operation is first the number of its dependents, then
+        // the position of the next edge, and finally the start of its edges.
         let ops = &mut self.ops[first as usize..];
         for edge in &self.pending {
             ops[(edge.earlier - first) as usize].edges += 1;
@@ -181,7 +184,7 @@ impl Builder {
         }
         self.edges.resize(end as usize, 0);
         let mut backwards = false;
-        // The edges are placed from the last to the first, so that those of `irequires` come before the others.
+        // Edges are placed from last to first, so that those of `irequires` precede the others.
         for wait in [Wait::Done, Wait::Started] {
             let mark = if wait == Wait::Started { ON_START } else { 0 };
             for edge in self.pending.iter().rev().filter(|edge| edge.wait == wait) {
@@ -198,7 +201,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns a cycle among the dependencies of the present rank, if there is one.
+    /// Returns a cycle among the dependencies of the current rank, if any.
     fn cycle(&self, rank: u32, first: u32) -> Option<BuildError> {
         let count = self.ops.len() - first as usize;
         let mut waits = vec![0u32; count];
@@ -217,7 +220,7 @@ impl Builder {
                 }
             }
         }
-        // Every operation that is left waits for another one that is left.
+        // Every remaining operation waits for another remaining one.
         let left = |op: u32| waits[(op - first) as usize] > 0;
         let mut cause = vec![usize::MAX; count];
         for (number, edge) in self.pending.iter().enumerate() {
@@ -243,7 +246,7 @@ impl Builder {
     /// Returns the schedule.
     ///
     /// # Errors
-    /// When a rank was begun twice or never.
+    /// If a rank was begun twice or never.
     pub fn finish(mut self) -> Result<Schedule, BuildError> {
         self.ops.push(Op { edges: self.edges.len() as u32, ..Op::default() });
         let in_order = self.blocks.iter().enumerate().all(|(index, block)| index as u32 == block.0);

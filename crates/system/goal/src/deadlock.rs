@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Report of a deadlocked schedule.
+
 use std::fmt;
 
 use sim::Time;
@@ -7,72 +10,72 @@ use crate::dependencies::DependencyTracker;
 use crate::op::Action;
 use crate::schedule::Schedule;
 
-/// A schedule cannot finish: ranks wait for each other, or for messages that nobody sends.
+/// Error of a schedule that cannot finish: ranks wait for each other, or for messages that no rank sends.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the schedule cannot finish: {done} of {operations} operations are done{}{}", place(self), lines(.ranks))]
 pub struct Deadlock {
-    /// Number of operations that were done
+    /// Number of finished operations
     pub done: usize,
     /// Number of all operations
     pub operations: usize,
-    /// When the last thing happened, in models that report it
+    /// Time of the last event, in models that report it
     pub at: Option<Time>,
-    /// Number of messages that were dropped because nothing matched them, in models that drop messages
+    /// Number of messages dropped without a match, in models that drop messages
     pub dropped: u64,
-    /// The ranks that wait, in ascending order
+    /// Waiting ranks, in ascending order
     pub ranks: Vec<DeadlockedRank>,
 }
 
-/// A rank that waits for ever.
+/// A rank that waits forever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlockedRank {
-    /// Its number
+    /// Rank
     pub rank: u32,
-    /// The operations that have started and cannot complete
+    /// Started operations that cannot complete
     pub waiting: Vec<Waiting>,
-    /// Number of its operations that are still blocked
+    /// Number of blocked operations
     pub blocked: usize,
 }
 
-/// An operation that has started and cannot complete.
+/// A started operation that cannot complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its place in the rank, from 1
+    /// Index in the rank, from 1
     pub ordinal: u32,
-    /// The operation as in GOAL text
+    /// Operation as in GOAL text
     pub action: String,
-    /// What would complete it
+    /// Missing event
     pub cause: WaitCause,
 }
 
-/// What an operation waits for.
+/// Cause of an operation's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitCause {
     /// A receive waits for a message.
     Message,
-    /// A send that is not eager waits for its receive.
+    /// A rendezvous send waits for its receive.
     Receive,
     /// A test waits for a counter of the card.
     Counter {
-        /// Its number
+        /// Number of the counter
         counter: u32,
-        /// Events that it has counted
+        /// Counted successes
         successes: u64,
-        /// Failures that it has counted
+        /// Counted failures
         failures: u64,
-        /// The number of events that the test waits for
+        /// Number of successes that the test waits for
         target: u64,
     },
 }
 
 impl WaitCause {
-    /// Returns what a send or a receive waits for.
+    /// Returns the wait cause of a send or a receive.
     pub fn of(action: Action<'_>) -> WaitCause {
         if matches!(action, Action::Recv { .. }) { WaitCause::Message } else { WaitCause::Receive }
     }
 }
 
-/// Number of waiting operations that are shown for a rank.
+/// Maximum number of waiting operations shown for a rank.
 const SHOWN: usize = 3;
 
 fn place(Deadlock { at, dropped, .. }: &Deadlock) -> String {
@@ -118,8 +121,7 @@ impl fmt::Display for WaitCause {
 }
 
 impl Deadlock {
-    /// Describes a run in which nothing happens any more. `waiting`, in ascending order, are the operations that have
-    /// started and are not done.
+    /// Describes a stalled run. `waiting` are the started, unfinished operations in ascending order.
     pub fn new(schedule: &Schedule, dependencies: &DependencyTracker, waiting: &[(u32, WaitCause)]) -> Deadlock {
         let of_rank = |waiting: &[(u32, WaitCause)]| {
             let rank = schedule.rank(waiting[0].0);

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tracking of dependencies between operations.
+
 use std::ops::Range;
 
 use sim::Time;
@@ -8,45 +11,45 @@ use crate::run_progress::RunProgress;
 use crate::schedule::Schedule;
 use crate::words::OperationWords;
 
-/// Up to this many ready operations are sorted by insertion.
+/// Maximum number of ready operations for insertion sort.
 const FEW: usize = 8;
 
-/// Starts and ends are added to [`RunProgress`] in batches of at most this size.
+/// Maximum batch size for adding starts and ends to [`RunProgress`].
 const BATCH: usize = 1 << 10;
 
-/// Tracks which operations of a schedule have started and are done, and which of their dependents become ready.
+/// Tracks the started and finished operations of a schedule, and their dependents that become ready.
 ///
-/// An executor first takes the operations that depend on nothing with [`DependencyTracker::take_first`]. It reports when
-/// an operation [starts](DependencyTracker::started) and when it is [done](DependencyTracker::done), and then takes the
-/// operations that have become ready with [`DependencyTracker::take_ready`].
+/// An executor first takes the operations without dependencies with [`DependencyTracker::take_first`]. It reports the
+/// [start](DependencyTracker::started) and the [end](DependencyTracker::done) of each operation, and then takes the
+/// operations that became ready with [`DependencyTracker::take_ready`].
 #[derive(Debug)]
 pub struct DependencyTracker<'a> {
     ops: &'a [Op],
     edges: &'a [u32],
-    /// Whether any operation waits for the start of another.
+    /// True if any operation waits for the start of another.
     has_start_dependencies: bool,
     pub(crate) words: OperationWords,
-    /// For each operation, when the last of its dependencies was satisfied, in picoseconds; empty unless asked for.
+    /// Time at which the last dependency of each operation was satisfied, in picoseconds; empty unless requested.
     ready_times: Vec<u64>,
-    /// Operations that have become ready since they were last taken.
+    /// Operations that became ready since the last take.
     pub(crate) ready: Vec<u32>,
     done: usize,
     /// Number of starts and ends.
     steps: usize,
-    /// The number of steps, a power of two, that are added to `progress` at a time.
+    /// Number of steps, a power of two, between updates of `progress`.
     batch: usize,
     progress: RunProgress,
 }
 
 impl<'a> DependencyTracker<'a> {
-    /// Creates the tracker of a run that has not begun. With `with_ready_times` the times given to
-    /// [`DependencyTracker::started`] and [`DependencyTracker::done`] are kept, which takes 8 bytes an operation. The run
-    /// is shown by `progress`.
+    /// Creates the tracker of a run before its start. `with_ready_times` keeps the times passed to
+    /// [`DependencyTracker::started`] and [`DependencyTracker::done`], which takes 8 bytes per operation. `progress`
+    /// shows the run.
     pub fn new(schedule: &'a Schedule, with_ready_times: bool, progress: RunProgress) -> DependencyTracker<'a> {
         DependencyTracker::of_ranks(schedule, 0..schedule.ranks(), with_ready_times, progress)
     }
 
-    /// Creates a tracker for the operations of `ranks` alone.
+    /// Creates a tracker for the operations of `ranks` only.
     pub(crate) fn of_ranks(
         schedule: &'a Schedule,
         ranks: Range<u32>,
@@ -75,19 +78,19 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
-    /// Counts the starts and ends of operations in `progress` from now on.
+    /// Reports starts and ends of operations in `progress` from now on.
     pub fn report_to(&mut self, progress: RunProgress) {
         self.progress = progress;
     }
 
-    /// Returns whether the operation depends on others that have not yet started or are not yet done.
+    /// Returns true if the operation depends on another that has not yet started or finished.
     #[inline]
     pub fn is_blocked(&self, op: u32) -> bool {
         self.words.is_blocked(op)
     }
 
-    /// Replaces the contents of `first` by the operations of `rank` that depend on nothing: sends before receives before
-    /// calculations. Must be called before any of them is executed, as that unblocks others.
+    /// Replaces the contents of `first` by the operations of `rank` without dependencies: sends before receives before
+    /// calculations. Must be called before any of them executes, as that unblocks others.
     pub fn take_first(&self, rank: Range<u32>, first: &mut Vec<u32>) {
         first.clear();
         first.extend(rank.filter(|&op| !self.is_blocked(op)));
@@ -100,7 +103,7 @@ impl<'a> DependencyTracker<'a> {
         Time::from_ps(self.ready_times.get(op as usize).copied().unwrap_or(0))
     }
 
-    /// Makes [`DependencyTracker::ready_at`] at least `at`.
+    /// Raises [`DependencyTracker::ready_at`] to at least `at`.
     #[inline]
     pub fn not_before(&mut self, op: u32, at: Time) {
         if let Some(ready) = self.ready_times.get_mut(op as usize) {
@@ -114,13 +117,13 @@ impl<'a> DependencyTracker<'a> {
         &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
     }
 
-    /// Returns whether any operation waits for the start of this one.
+    /// Returns true if any operation waits for the start of this one.
     #[inline]
     pub(crate) fn unblocks_on_start(&self, op: u32) -> bool {
         self.has_start_dependencies && self.edges_of(op).first().is_some_and(|edge| edge & ON_START != 0)
     }
 
-    /// Reports that an operation starts, which satisfies every `irequires` on it. Must be called once, before
+    /// Records the start of an operation, which satisfies every `irequires` on it. Must be called once, before
     /// [`DependencyTracker::done`].
     #[inline(always)]
     pub fn started(&mut self, op: u32, at: Time) {
@@ -133,8 +136,8 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
-    /// Prefetches what the operation `ahead` places behind this one will need. Ranks execute their operations more or less
-    /// in order, but there are too many ranks for the processor to see that.
+    /// Prefetches data for the operation `ahead` places behind this one. Ranks execute their operations nearly in
+    /// order, but too many ranks interleave for the hardware prefetcher.
     #[inline(always)]
     pub(crate) fn prefetch(&self, op: u32, ahead: usize) {
         let op = op as usize;
@@ -149,8 +152,7 @@ impl<'a> DependencyTracker<'a> {
         prefetch(self.edges.as_ptr().wrapping_add(record.edges as usize));
     }
 
-    /// Prefetches the number of dependencies of the first dependent of an operation, whose list of dependents has been
-    /// prefetched.
+    /// Prefetches the dependency count of an operation's first dependent, after the list of dependents is prefetched.
     #[inline(always)]
     pub(crate) fn prefetch_counts(&self, record: &Op) {
         if let Some(edge) = self.edges.get(record.edges as usize) {
@@ -160,20 +162,20 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
-    /// Returns whether any operation waits for this one.
+    /// Returns true if any operation waits for this one.
     #[inline]
     pub(crate) fn has_dependents(&self, op: u32) -> bool {
         !self.edges_of(op).is_empty()
     }
 
-    /// Reports that an operation without dependents is done. Must be called once, instead of [`DependencyTracker::done`].
+    /// Records the end of an operation without dependents. Must be called once, instead of [`DependencyTracker::done`].
     #[inline]
     pub(crate) fn done_alone(&mut self) {
         self.done += 1;
         self.step();
     }
 
-    /// Reports that an operation is done, which satisfies every `requires` on it. Must be called once.
+    /// Records the end of an operation, which satisfies every `requires` on it. Must be called once.
     #[inline]
     pub fn done(&mut self, op: u32, at: Time) {
         self.done_alone();
@@ -200,7 +202,7 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
-    /// Replaces the contents of `ready` by the operations that have become ready since the last call: rank by rank, sends
+    /// Replaces the contents of `ready` by the operations that became ready since the last call: rank by rank, sends
     /// before receives before calculations, otherwise in the order in which they became ready.
     #[inline]
     pub fn take_ready(&mut self, ready: &mut Vec<u32>) {
@@ -213,7 +215,7 @@ impl<'a> DependencyTracker<'a> {
             let record = &self.ops[op as usize];
             (record.rank, record.kind())
         };
-        // There are nearly always few ready operations.
+        // Nearly always only a few operations are ready.
         for end in 1..ready.len().min(FEW) {
             let (op, mut place) = (ready[end], end);
             let key = order(op);
@@ -228,7 +230,7 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
-    /// Returns the number of operations that are done.
+    /// Returns the number of finished operations.
     #[inline]
     pub fn done_count(&self) -> usize {
         self.done

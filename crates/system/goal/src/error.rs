@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of a run.
+
 use std::convert::Infallible;
 use std::error::Error;
 
@@ -6,30 +9,30 @@ use thiserror::Error;
 
 use crate::deadlock::Deadlock;
 
-/// Why a schedule cannot be executed to its end. `M` are the errors that only the model has.
+/// Error of an unfinished run. `M` is the type of model-specific errors.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunError<M: Error + 'static = Infallible> {
-    /// Ranks wait for each other, or for messages that nobody sends.
+    /// Ranks wait for each other, or for messages that no rank sends.
     #[error(transparent)]
     Deadlock(#[from] Deadlock),
-    /// The run would last longer than its clock can count.
+    /// The run exceeds the range of its clock.
     #[error("{what} ends after more than 2^{bits} picoseconds ({} days) of simulated time", days(*.bits))]
     TooLate {
-        /// The operation that ends too late
+        /// Operation that ends too late
         what: String,
         /// The clock counts 2 to this power picoseconds
         bits: u32,
     },
-    /// The network is impossible or too small for the schedule.
+    /// The network is invalid or too small for the schedule.
     #[error(transparent)]
     Network(#[from] NetError),
-    /// An operation of a card in a model that has no cards.
+    /// A card operation in a model without cards.
     #[error("{0}: only the model nic has cards that do this")]
     NeedsCard(String),
-    /// A state that cannot occur; it shows a defect of spinkit.
+    /// An impossible state, caused by a defect of spinkit.
     #[error("internal error: {0}, please report")]
     Internal(String),
-    /// A problem that only the model knows.
+    /// A model-specific error.
     #[error(transparent)]
     Model(M),
 }

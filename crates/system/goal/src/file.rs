@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reading of schedules in text or binary format.
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,42 +11,42 @@ use crate::binary::{self, BinaryError};
 use crate::schedule::Schedule;
 use crate::text::{self, TextError};
 
-/// The name of text schedules among the formats of files.
+/// Name of text schedules in the crate `formats`.
 const GOAL: &str = "a GOAL schedule in text";
 
-/// Why a schedule cannot be read.
+/// Error when reading a schedule.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// Reading failed.
     #[error("cannot read {}: {error}", path.display())]
     Io {
-        /// What was read
+        /// Input
         path: PathBuf,
-        /// Why
+        /// Reason
         error: io::Error,
     },
-    /// It is a file of another kind.
+    /// The file has another format.
     #[error("{}: it is no schedule; it looks like {format}", path.display())]
     Format {
-        /// The file
+        /// File
         path: PathBuf,
-        /// The name of its format
+        /// Name of its format
         format: &'static str,
     },
-    /// The text is wrong.
+    /// The text is invalid.
     #[error("{}:{error}", path.display())]
     Text {
-        /// What was read
+        /// Input
         path: PathBuf,
-        /// Where and why
+        /// Location and reason
         error: TextError,
     },
-    /// The binary file is wrong.
+    /// The binary file is invalid.
     #[error("{}: {error}", path.display())]
     Binary {
-        /// What was read
+        /// Input
         path: PathBuf,
-        /// Why
+        /// Reason
         error: BinaryError,
     },
 }
@@ -65,7 +68,7 @@ pub fn open(path: &Path) -> Result<Schedule, ReadError> {
     read_text(&start, &mut file, path)
 }
 
-/// Reads a schedule from a stream, text or binary; `name` is what errors call it.
+/// Reads a schedule from a stream, text or binary; errors use `name` for the stream.
 ///
 /// # Errors
 /// See [`ReadError`].
@@ -78,7 +81,7 @@ pub fn read(stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> 
     read_text(&start, stream, name)
 }
 
-/// The first bytes, by which formats are known.
+/// Reads the first bytes, which determine the format.
 fn start_of(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     stream.take(formats::LENGTH as u64).read_to_end(&mut start)?;

@@ -1,9 +1,10 @@
-//! The frame of all executors of schedules.
+// SPDX-License-Identifier: Apache-2.0
+//! Common framework of all schedule executors.
 //!
-//! [`RunState`] is what every model has: which operations are blocked, ready and done, which receives and messages wait for
-//! each other, and how a run ends or finds that it cannot. [`Executor`] adds an event queue, CPUs that do one task after
-//! the other, noise, and the loop; a [`Model`] supplies what a task costs, how a message is sent and how it arrives.
-//! LogGOPS has a queue and resources of its own, as it executes ten million events a second, and uses only [`RunState`].
+//! [`RunState`] is the model-independent state: blocked, ready and finished operations, matching of receives and
+//! messages, and the end or deadlock of a run. [`Executor`] adds an event queue, CPUs that execute one task at a time,
+//! noise, and the loop; a [`Model`] supplies the cost of a task and the sending and arrival of messages. LogGOPS has
+//! its own queue and resources, as it executes ten million events per second, and uses only [`RunState`].
 
 mod cpu;
 mod executor;

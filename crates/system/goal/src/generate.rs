@@ -1,4 +1,5 @@
-//! Schedules of collective operations and of common patterns of applications.
+// SPDX-License-Identifier: Apache-2.0
+//! Generates schedules of collective operations and of common application patterns.
 
 mod exchange;
 mod grid;
@@ -34,8 +35,8 @@ pub fn generate(pattern: Pattern, spec: &Spec) -> Result<Schedule, SpecError> {
     Ok(builder.finish()?)
 }
 
-/// Adds one rank's part of a pattern to the present rank of a schedule that is being built. The operations on which no other
-/// of the part depends are added to `ends`.
+/// Adds one rank's part of a pattern to the current rank of a schedule under construction. Appends the operations
+/// without dependents in this part to `ends`.
 ///
 /// # Errors
 /// See [`SpecError`].

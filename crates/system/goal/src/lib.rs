@@ -1,9 +1,10 @@
-//! GOAL schedules: what each rank of a parallel program sends, receives and computes, and what waits for what.
+// SPDX-License-Identifier: Apache-2.0
+//! GOAL schedules: sends, receives and computations of each rank of a parallel program, and their dependencies.
 //!
-//! A [`Schedule`] comes from [text](text::read()), from a generator, or from a binary file that is mapped into memory.
-//! [`loggops`] executes it in the LogGOPS model, [`mod@packet`] over a network of packets, and [`protocol`] with the
-//! protocols of message passing, on cards that match or not. All executors tell
-//! [`RunProgress`] how far they are, and end with an [`Outcome`] or a [`RunError`].
+//! A [`Schedule`] is read from [text](text::read()), generated, or mapped into memory from a binary file. [`loggops`]
+//! executes it in the LogGOPS model, [`mod@packet`] over a network of packets, and [`protocol`] with message passing
+//! protocols, on cards with or without matching. All executors report their progress in [`RunProgress`], and return an
+//! [`Outcome`] or a [`RunError`].
 
 pub mod binary;
 mod build;

@@ -1,8 +1,9 @@
-//! Execution of a [`Schedule`](crate::Schedule) in the LogGOPS model (LogGP with an overhead O a byte and rendezvous
+// SPDX-License-Identifier: Apache-2.0
+//! Execution of a [`Schedule`](crate::Schedule) in the LogGOPS model (LogGP with an overhead O per byte and rendezvous
 //! above S bytes), with the semantics of LogGOPSim to the nanosecond.
 //!
-//! Everything happens in the order of (time, number). An operation gets its number when it becomes ready, a message when it
-//! is sent. An operation or message that finds its CPU or NIC busy waits there and keeps its number.
+//! Events are handled in the order of (time, number). An operation gets its number when it becomes ready, a message
+//! when it is sent. An operation or message whose CPU or NIC is busy waits there and keeps its number.
 
 mod barrier;
 mod critical;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Matching of receives and messages.
+
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
@@ -7,43 +10,43 @@ use crate::op::{ANY, Kind, Op};
 use crate::schedule::Schedule;
 use crate::words::OperationWords;
 
-/// Posted receives and unexpected messages of all ranks. A message is named by its send operation.
+/// Posted receives and unexpected messages of all ranks. A message is identified by its send operation.
 ///
 /// Matching itself takes no time: an executor decides when a message arrives and a receive is posted.
 //
-// Receives or messages with the same receiver, source, tag and space form a list in the order of their posting or arrival.
-// It holds either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
-// wildcards have lists of their own; only a schedule that has wildcards pays for the order across lists.
+// Receives or messages with the same receiver, source, tag and space form a list in the order of their posting or
+// arrival. It holds either receives or messages, as a pair of both would have matched. A hash table finds the list.
+// Receives with wildcards have separate lists; only schedules with wildcards pay for the order across lists.
 //
-// The words of the operations link the members of a list: each has the next, and the last has the first.
+// The words of the operations link the members of a list: each holds the next, and the last holds the first.
 #[derive(Debug)]
 pub struct Matching<'a> {
     ops: &'a [Op],
-    /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
+    /// Upper half: hash of a list. Lower half: its last member plus one, or 0 if empty.
     slots: HugePageSlice<u64>,
     lists: usize,
     wildcards: Option<Wildcards>,
 }
 
-/// Receives with wildcards, and the messages that they may take. A list is found by a key that contains [`ANY`], so
-/// neither a message nor a receive looks at members that do not match it.
+/// Receives with wildcards, and the messages that they may take. The key of a list contains [`ANY`], so a search never
+/// visits members that do not match.
 #[derive(Debug)]
 struct Wildcards {
-    /// The number under which an operation joined a list, or [`GONE`] if it has left.
+    /// Sequence number with which an operation joined a list, or [`GONE`] after it left.
     order: Vec<u32>,
     joined: u32,
-    /// The combinations of wildcards that occur in the schedule.
+    /// Combinations of wildcards in the schedule.
     combinations: Vec<Combination>,
     posted: FxHashMap<Key, VecDeque<u32>>,
-    /// Unexpected messages, each in a list for every combination. A message that was taken from another list stays here
-    /// until it is the first of its list, or until most messages here have been taken.
+    /// Unexpected messages, each in a list for every combination. A message taken from another list stays here until it
+    /// is the first of its list, or until most messages here are taken.
     arrived: FxHashMap<Key, VecDeque<u32>>,
-    /// Number of members of `arrived`, and of those among them that have been taken.
+    /// Number of members of `arrived`, and number of taken ones among them.
     members: usize,
     gone: usize,
 }
 
-/// Which parts of a key are wildcards.
+/// Wildcard parts of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Combination {
     source: bool,
@@ -51,10 +54,10 @@ struct Combination {
 }
 
 const GONE: u32 = u32::MAX;
-/// Largest number of taken members that are not worth a sweep.
+/// Maximum number of taken members that are not worth a sweep.
 const FEW: usize = 1024;
 
-/// Receiver, source, tag, space.
+/// Receiver, source, tag, and space.
 type Key = (u32, u32, u32, u32);
 
 #[inline]
@@ -75,7 +78,7 @@ fn hash((receiver, source, tag, space): Key) -> u32 {
 }
 
 impl<'a> Matching<'a> {
-    /// Creates a state in which nothing is posted or has arrived.
+    /// Creates an empty state.
     pub fn new(schedule: &'a Schedule) -> Matching<'a> {
         let ranks = schedule.ranks() as usize;
         let wildcards = schedule.has_wildcards.then(|| Wildcards::new(schedule));
@@ -84,7 +87,7 @@ impl<'a> Matching<'a> {
         Matching { ops: &schedule.ops, slots, lists: 0, wildcards }
     }
 
-    /// Returns the first message that has arrived for a receive, or else posts the receive.
+    /// Returns the first matching message that has arrived, or else posts the receive.
     #[inline]
     pub fn post(&mut self, receive: u32, words: &mut OperationWords) -> Option<u32> {
         let record = &self.ops[receive as usize];
@@ -105,7 +108,7 @@ impl<'a> Matching<'a> {
         None
     }
 
-    /// Returns the first receive that was posted for the message of a send, or else keeps the message as unexpected.
+    /// Returns the first posted receive that matches the message of a send, or else stores the message as unexpected.
     #[inline]
     pub fn arrive(&mut self, message: u32, words: &mut OperationWords) -> Option<u32> {
         let record = &self.ops[message as usize];
@@ -162,7 +165,7 @@ impl<'a> Matching<'a> {
         all
     }
 
-    /// Returns the slot of the list of a key, or else the slot where a new list would go.
+    /// Returns the slot of the list of a key, or else the free slot for a new list.
     #[inline]
     fn find(&self, wanted: Key) -> Result<usize, usize> {
         let hash = hash(wanted);
@@ -180,19 +183,19 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Returns the slot where the search for an operation's list starts, for prefetching.
+    /// Returns the first probed slot for an operation's list, for prefetching.
     #[inline]
     pub(crate) fn slot_of(&self, record: &Op) -> &u64 {
         &self.slots[hash(key(record)) as usize & (self.slots.len() - 1)]
     }
 
-    /// Returns the number of slots, in 8 bytes each.
+    /// Returns the number of 8-byte slots.
     #[inline]
     pub(crate) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns whether a list holds sends or receives.
+    /// Returns the kind of a list's members: sends or receives.
     #[inline]
     fn holds(&self, slot: usize) -> Kind {
         self.ops[self.slots[slot] as u32 as usize - 1].kind()
@@ -235,7 +238,7 @@ impl<'a> Matching<'a> {
         first
     }
 
-    /// Empties a slot and moves up the following ones that had been displaced by it.
+    /// Empties a slot and moves up the displaced slots after it.
     #[inline]
     fn delete(&mut self, mut hole: usize) {
         self.lists -= 1;
@@ -256,7 +259,7 @@ impl<'a> Matching<'a> {
         self.slots[hole] = 0;
     }
 
-    /// Makes room for `lists` lists at once, instead of growing step by step.
+    /// Reserves `lists` lists at once, instead of growing step by step.
     pub(crate) fn reserve(&mut self, lists: usize) {
         let size = (lists * 4).div_ceil(3).next_power_of_two();
         if size > self.slots.len() {
@@ -314,7 +317,7 @@ impl Wildcards {
         self.joined += 1;
     }
 
-    /// Takes the first receive with wildcards for a message, if it joined its list before the order `before`.
+    /// Takes the first wildcard receive that matches a message, if its sequence number is below `before`.
     fn take_receive(&mut self, message: Key, before: u32) -> Option<u32> {
         let first = |&wildcards: &Combination| {
             let key = Combination::of(message, wildcards);
@@ -337,7 +340,7 @@ impl Wildcards {
         self.members += self.combinations.len();
     }
 
-    /// Returns the first unexpected message for a receive with wildcards, without taking it.
+    /// Returns the first unexpected message that matches a wildcard receive, without taking it.
     fn first_message(&mut self, receive: Key) -> Option<u32> {
         let list = self.arrived.get_mut(&receive)?;
         while list.front().is_some_and(|&message| self.order[message as usize] == GONE) {
@@ -381,10 +384,10 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with lists that are searched from their start.
+        /// Compares with linear searches of lists.
         #[test]
         fn the_first_that_fits_is_taken(
-            // Whether the operation is a receive, and its source, tag and space; source or tag 3 stands for any.
+            // True for a receive; source, tag and space. Source or tag 3 is the wildcard.
             all in prop::collection::vec((any::<bool>(), 0u32..4, 0u32..4, 0u16..2), 1..120),
             with_wildcards: bool,
         ) {
@@ -428,8 +431,8 @@ mod tests {
         }
     }
 
-    /// Wildcard receives that are posted in the reverse order of what arrives: a search through all of them would take
-    /// ten thousand million steps.
+    /// Wildcard receives posted in reverse order of the arrivals: a linear search would take ten thousand million
+    /// steps.
     #[test]
     fn many_wildcards_in_reverse_order_are_found_without_a_search() {
         const MANY: u32 = 100_000;

@@ -1,21 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of Portals 4 and sPIN cards.
+
 use std::fmt;
 
-/// An operation of the Portals 4 and sPIN extensions of GOAL (LogGOPSim 2). It needs a model of the card.
+/// An operation of the Portals 4 and sPIN extensions of GOAL (LogGOPSim 2). It requires a card model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicOp {
-    /// What the operation does.
+    /// Verb with its operands.
     pub verb: Verb,
-    /// For `tappend`, `tput` and `tget`: the operation is triggered when the counter `.0` has reached `.1`.
+    /// For `tappend`, `tput` and `tget`: counter `.0` triggers the operation when it reaches `.1`.
     pub when: Option<(u32, u64)>,
-    /// `arg1` to `arg4`: the arguments of handlers.
+    /// `arg1` to `arg4`: handler arguments.
     pub args: [Option<u64>; 4],
-    /// `ct`: the counter that counts the operation's events.
+    /// `ct`: counter of the operation's events.
     pub counter: Option<u32>,
-    /// `tag`: the match bits.
+    /// `tag`: match bits.
     pub tag: u32,
 }
 
-/// What an operation of a card does.
+/// Verb of a card operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Appends an entry to a list of the portal table.
@@ -24,21 +27,21 @@ pub enum Verb {
     Put {
         /// Bytes
         bytes: u64,
-        /// The target
+        /// Target
         to: u32,
     },
     /// Reads from a rank.
     Get {
         /// Bytes
         bytes: u64,
-        /// The target
+        /// Target
         from: u32,
     },
-    /// Makes the CPU wait until a counter has reached a number.
+    /// Blocks the CPU until a counter reaches a value.
     Test {
-        /// The counter
+        /// Counter
         counter: u32,
-        /// The number
+        /// Value
         reaches: u64,
     },
 }
@@ -48,15 +51,15 @@ pub enum Verb {
 pub struct Append {
     /// Size of the buffer in bytes.
     pub bytes: u64,
-    /// The list to which it is appended.
+    /// List that receives the entry.
     pub list: List,
     /// `hh`, `ph`, `ch`: header, payload and completion handler by name or number.
     pub handlers: [Option<Box<str>>; 3],
     /// `mem`: bytes of handler memory.
     pub memory: Option<u64>,
-    /// `allowed`: the rank whose messages match; none for any rank.
+    /// `allowed`: rank whose messages match; `None` for any rank.
     pub allowed: Option<u32>,
-    /// `use_once`: whether the first message unlinks the entry.
+    /// `use_once`: true if the first message unlinks the entry.
     pub use_once: bool,
 }
 
@@ -65,7 +68,7 @@ pub struct Append {
 pub enum List {
     /// Searched first.
     Priority,
-    /// Searched when nothing of the priority list matches.
+    /// Searched if no entry of the priority list matches.
     Overflow,
 }
 
@@ -75,14 +78,14 @@ pub(crate) const HANDLERS: [&str; 3] = ["hh", "ph", "ch"];
 pub(crate) const ARGS: [&str; 4] = ["arg1", "arg2", "arg3", "arg4"];
 
 impl NicOp {
-    /// Returns whether the operation has a tag.
+    /// Returns true if the operation has a tag.
     pub(crate) fn is_tagged(&self) -> bool {
         !matches!(self.verb, Verb::Test { .. })
     }
 }
 
 impl fmt::Display for NicOp {
-    /// Writes the operation as in GOAL text.
+    /// Formats the operation as GOAL text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let triggered = if self.when.is_some() { "t" } else { "" };
         match &self.verb {

@@ -1,68 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of schedules, and their 24-byte records.
+
 use std::fmt;
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::nic::NicOp;
 
-/// Largest number of operations of a schedule. The LogGOPS engine uses two bits of an operation's number for itself.
+/// Maximum number of operations of a schedule. The LogGOPS engine uses two bits of an operation's number as flags.
 pub const MAX_OPS: usize = 1 << 30;
-/// Largest number of ranks of a schedule.
+/// Maximum number of ranks of a schedule.
 pub const MAX_RANKS: u32 = 1 << 30;
 /// Highest matching space.
 pub const MAX_SPACE: u16 = (1 << 12) - 1;
-/// Longest calculation in nanoseconds. The simulated clock counts picoseconds in 64 bits.
+/// Maximum length of a calculation in nanoseconds. The simulated clock counts picoseconds in 64 bits.
 pub const MAX_CALC_NS: u64 = u64::MAX / 1000;
-/// The wildcard in `peer` or `tag` of a receive. No rank and no tag has this number.
+/// Wildcard in `peer` or `tag` of a receive. No rank and no tag has this number.
 pub(crate) const ANY: u32 = u32::MAX;
-/// Flag of an edge: the dependent waits for the start (`irequires`).
+/// Edge flag: the dependent waits for the start (`irequires`).
 pub(crate) const ON_START: u32 = 1 << 31;
 
-/// The kind of an operation. Operations of a rank that become ready at the same instant are executed in this order.
+/// Kind of an operation. Operations of a rank that become ready at the same instant are executed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Sends a message.
     Send,
     /// Receives a message.
     Recv,
-    /// Keeps a CPU busy.
+    /// Occupies a CPU.
     Calc,
     /// An operation of a Portals or sPIN card.
     Nic,
 }
 
-/// What an operation does.
+/// Action of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Keeps the CPU busy for this number of nanoseconds.
+    /// Occupies the CPU for this number of nanoseconds.
     Calc(u64),
-    /// Sends.
+    /// Sends a message.
     Send {
         /// Size of the message
         bytes: u64,
-        /// The receiver
+        /// Receiver
         to: u32,
-        /// The tag, which the receive must name
+        /// Tag that the receive must match
         tag: u32,
-        /// The matching space; a wildcard matches only messages of its own space
+        /// Matching space; a wildcard matches only messages of its own space
         space: u16,
     },
-    /// Receives.
+    /// Receives a message.
     Recv {
         /// Size of the buffer
         bytes: u64,
-        /// The sender, or any
+        /// Sender, or `None` for any
         from: Option<u32>,
-        /// The tag, or any
+        /// Tag, or `None` for any
         tag: Option<u32>,
         /// Matching space
         space: u16,
     },
-    /// An operation of a card.
+    /// A card operation.
     Nic(&'a NicOp),
 }
 
 impl fmt::Display for Action<'_> {
-    /// Writes the operation as in GOAL text.
+    /// Formats the operation as GOAL text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct OrAny(Option<u32>);
         impl fmt::Display for OrAny {
@@ -89,20 +92,20 @@ impl fmt::Display for Action<'_> {
     }
 }
 
-/// An operation as it is stored, in 24 bytes, in memory and in a file.
+/// An operation as stored in memory and in files, in 24 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Op {
-    /// Size in bytes, or its place in the table of wide sizes; the low half of a calculation's nanoseconds; the number of a
-    /// card's operation.
+    /// Size in bytes, or its index in the table of wide sizes; low half of a calculation's nanoseconds; index of a card
+    /// operation.
     pub size: u32,
-    /// The other rank; the high half of a calculation's nanoseconds.
+    /// Peer rank; high half of a calculation's nanoseconds.
     pub peer: u32,
     pub tag: u32,
-    /// Where the dependents of this operation start in the table of edges. They end where those of the next start.
+    /// Start of this operation's dependents in the edge table. They end at the start of the next operation's.
     pub edges: u32,
     pub rank: u32,
-    /// Kind (2 bits), whether the size is wide (1), cpu (8), nic (8), matching space (12).
+    /// Kind (2 bits), wide size flag (1), cpu (8), nic (8), matching space (12).
     pub bits: u32,
 }
 
@@ -114,7 +117,7 @@ impl Op {
         Op { bits, ..Op::default() }
     }
 
-    /// Replaces the size by a place in the table of wide sizes.
+    /// Replaces the size by an index in the table of wide sizes.
     pub fn widen(&mut self, place: u32) {
         self.bits |= 1 << 2;
         self.size = place;

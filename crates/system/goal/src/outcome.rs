@@ -1,15 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results of a run, common to all models.
+
 use sim::Time;
 
-/// The results of a run. `D` is what only the model tells.
+/// Results of a run. `D` is the model-specific part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome<D> {
-    /// For each rank, when it ended
+    /// End of each rank
     pub ends: Vec<Time>,
     /// Number of operations and messages
     pub events: u64,
-    /// The sends of messages that no receive took, in ascending order
+    /// Sends of unreceived messages, in ascending order
     pub unreceived: Vec<u32>,
-    /// What only the model tells
+    /// Model-specific results
     pub details: D,
 }
 

@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of a [`Schedule`] over a [packet network](net::messages): CPUs and matching are those of LogGOPS.
 //!
-//! - **CPU.** Operations and arrived messages occupy a CPU one after the other, first come first served: a send for
-//!   o + (s-1) O, a calculation for its time, a receive not at all. An arrived message occupies the CPU that has the number
-//!   of its sender's CPU for o + (s-1) O from the arrival of its last byte; then it is matched. In LogGOPS the CPU is also
-//!   busy while the bytes come in, at the rate G; here only the card is.
-//! - **Card.** o after the start of a send the card has the message and queues it: a CPU does not wait for its card.
-//!   Cards start messages at least g + (s-1) G apart, and take arrived ones at least g apart. Each NIC of each rank is a
-//!   host of the network; a message goes from and to NICs of the same number.
-//! - **Rendezvous** (above S bytes) is played out: the send posts a request to send, which arrives as a message without
-//!   bytes; when it is matched, the receiver's card answers that it is clear to send; the sender's card then sends the
-//!   data by itself, and the send is done when the last byte has left. Requests and answers are packets like others.
+//! - **CPU.** Operations and arrived messages occupy a CPU in sequence, first come first served: a send for o + (s-1)
+//!   O, a calculation for its time, a receive not at all. An arrived message occupies the CPU with the number of its
+//!   sender's CPU for o + (s-1) O from the arrival of its last byte; then it is matched. In LogGOPS the CPU is also
+//!   busy while the bytes arrive, at the rate G; here only the card is.
+//! - **Card.** o after the start of a send, the card gets the message and queues it: a CPU does not wait for its card.
+//!   Cards start messages at least g + (s-1) G apart, and accept arriving ones at least g apart. Each NIC of each rank
+//!   is a host of the network; a message travels between NICs of the same number.
+//! - **Rendezvous** (above S bytes) is simulated explicitly: the send posts a request to send, which arrives as a
+//!   message without bytes; when it is matched, the receiver's card answers clear to send; the sender's card then sends
+//!   the data autonomously, and the send is done when the last byte has left. Requests and answers are packets like
+//!   others.
 //!
-//! Alone in the network, with its receive posted and both CPUs idle, an eager message of s bytes from t on ends at
-//! t + 2o + L + s G + (s-1) O, where L is the latency of the path: one G later than in LogGOPS with that L and O = 0, as
-//! bytes count from the first. One above S ends at t + 3o + 3L + (s+2) G + (s-1) O.
+//! Alone in the network, with its receive posted and both CPUs idle, an eager message of s bytes sent at t ends at t +
+//! 2o + L + s G + (s-1) O, where L is the latency of the path: one G later than in LogGOPS with that L and O = 0, as
+//! bytes count from the first. A message above S ends at t + 3o + 3L + (s+2) G + (s-1) O.
 
 mod engine;
 mod record;
@@ -31,43 +33,42 @@ pub use engine::{record, run};
 pub use record::{Span, Window};
 pub use task::Phase;
 
-/// The parameters of a run.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Parameters {
-    /// o: CPU time for a message
+    /// o: CPU time per message
     pub overhead: Time,
-    /// O: CPU time for each byte after the first
+    /// O: CPU time per byte after the first
     pub overhead_per_byte: TimePerByte,
-    /// S: size in bytes of the largest message that does not wait for its receive
+    /// S: maximum size in bytes of a message that does not wait for its receive
     pub eager: u64,
-    /// The noise that the CPUs meet
+    /// CPU noise
     pub noise: Option<Noise>,
-    /// The network; its `gap` is also the least time between two messages that a card takes
+    /// Network; its `gap` is also the minimum time between two messages that a card accepts
     pub network: net::fabric::Parameters,
-    /// Shows how far the run is
+    /// Receives the progress of the run
     pub progress: RunProgress,
 }
 
-/// The results of a run; `ends` are when the last CPU of each rank was free and the last of its messages had left.
+/// Results of a run; `ends` are the times at which each rank's last CPU is free and its last message has left.
 pub type Outcome = crate::Outcome<Details>;
 
-/// Why a schedule cannot be executed to its end.
+/// Error of an unfinished run.
 pub type RunError = crate::RunError<PacketError>;
 
-/// What only this model tells.
+/// Results specific to this model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Details {
-    /// What happened in the network
+    /// Network statistics
     pub network: Report,
-    /// What happened when, if [asked for](record()): messages in the order of their arrival, everything else in the order
-    /// of the starts
+    /// Spans, if [requested](record()): messages in arrival order, everything else in the order of the starts
     pub spans: Vec<Span>,
 }
 
-/// What can be wrong in this model only.
+/// Error specific to this model.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PacketError {
-    /// Ranks have several CPUs or NICs, and these are too many.
+    /// Ranks with several CPUs or NICs have too many of them in total.
     #[error(
         "{ranks} ranks with {each} {what} each are more than {most} {what}: one operation with a high number gives all \
              ranks as many"
@@ -79,7 +80,7 @@ pub enum PacketError {
         each: usize,
         /// CPUs or NICs
         what: &'static str,
-        /// The limit
+        /// Limit
         most: usize,
     },
 }
@@ -90,14 +91,14 @@ impl From<PacketError> for RunError {
     }
 }
 
-/// Largest number of NICs, and of CPUs, of all ranks together if a rank has more than one. A single high number in a
+/// Maximum total number of NICs, and of CPUs, of all ranks if a rank has more than one. A single high number in a
 /// schedule gives every rank as many.
 const MOST_OF_SEVERAL: usize = 1 << 20;
 
-/// Returns the number of hosts that a schedule needs: one for each NIC of each rank.
+/// Returns the number of hosts of a schedule: one for each NIC of each rank.
 ///
 /// # Errors
-/// When ranks with several NICs or CPUs have more of them together than fit into memory.
+/// If ranks with several NICs or CPUs have more of them in total than fit into memory.
 pub fn hosts(schedule: &Schedule) -> Result<usize, RunError> {
     let ranks = schedule.ranks() as usize;
     for (each, what) in [(schedule.nics(), "NICs"), (schedule.cpus(), "CPUs")] {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Schedules in memory or mapped from a file.
+
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
@@ -6,35 +9,37 @@ use bytemuck::Pod;
 use crate::nic::NicOp;
 use crate::op::{ANY, Action, Kind, ON_START, Op};
 
-/// A schedule: for each rank, operations and which of them wait for which.
+/// A schedule: operations of each rank, and their dependencies.
 ///
-/// Operations are numbered through, rank by rank, in the order of the text. Built by a [`Builder`](crate::Builder), by
-/// [`text::read`](crate::text::read()), or mapped from a binary file; dependencies have no cycle and stay within a rank.
+/// Operations are numbered consecutively, rank by rank, in the order of the text. A schedule is built by a
+/// [`Builder`](crate::Builder), by [`text::read`](crate::text::read()), or mapped from a binary file; dependencies are
+/// acyclic and stay within a rank.
 #[derive(Debug)]
 pub struct Schedule {
-    /// The operations, and one more record whose `edges` is the number of edges.
+    /// Operations, and one more record whose `edges` is the number of edges.
     pub(crate) ops: Table<Op>,
-    /// For each operation, the numbers of its dependents; those of `irequires` come first and are marked with [`ON_START`].
+    /// For each operation, the numbers of its dependents; those of `irequires` come first and are marked with
+    /// [`ON_START`].
     pub(crate) edges: Table<u32>,
-    /// The first operation of each rank, and the number of all operations.
+    /// First operation of each rank, followed by the number of all operations.
     pub(crate) ranks: Table<u32>,
-    /// The sizes of messages that do not fit into 32 bits.
+    /// Sizes of messages that do not fit into 32 bits.
     pub(crate) wide: Table<u64>,
     pub(crate) nic_ops: Vec<NicOp>,
     pub(crate) cpus: usize,
     pub(crate) nics: usize,
-    /// Whether any receive has a wildcard for its source or its tag.
+    /// True if any receive has a wildcard as source or tag.
     pub(crate) has_wildcards: bool,
     /// See [`Schedule::largest_message`].
     pub(crate) largest: OnceLock<u64>,
 }
 
-/// The event of an operation that a dependent waits for.
+/// Event of an operation that a dependent waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Its end (`requires`)
+    /// End (`requires`)
     Done,
-    /// Its start (`irequires`)
+    /// Start (`irequires`)
     Started,
 }
 
@@ -49,12 +54,12 @@ impl Schedule {
         self.ops.len() - 1
     }
 
-    /// Returns whether there is no operation.
+    /// Returns true if the schedule has no operations.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the size in bytes of the largest message. The first call looks at all operations.
+    /// Returns the size in bytes of the largest message. The first call scans all operations.
     pub(crate) fn largest_message(&self) -> u64 {
         let sends = || self.ops[..self.len()].iter().filter(|record| record.kind() == Kind::Send);
         *self.largest.get_or_init(|| sends().map(|record| self.bytes(record)).max().unwrap_or(0))
@@ -82,7 +87,7 @@ impl Schedule {
         self.ranks[rank as usize]..self.ranks[rank as usize + 1]
     }
 
-    /// Returns what operation `op` does.
+    /// Returns the action of operation `op`.
     #[inline]
     pub fn action(&self, op: u32) -> Action<'_> {
         let record = &self.ops[op as usize];
@@ -106,19 +111,19 @@ impl Schedule {
         self.ops[op as usize].rank
     }
 
-    /// Returns the operation's place among those of its rank, from 1.
+    /// Returns the operation's index within its rank, from 1.
     pub fn ordinal(&self, op: u32) -> u32 {
         op - self.ranks[self.rank(op) as usize] + 1
     }
 
-    /// Returns the numbers of the CPU and the NIC of an operation.
+    /// Returns the CPU and NIC numbers of an operation.
     #[inline]
     pub fn resources(&self, op: u32) -> (usize, usize) {
         let record = &self.ops[op as usize];
         (record.cpu(), record.nic())
     }
 
-    /// Returns the operations that depend on `op`, and what each of them waits for.
+    /// Returns the operations that depend on `op`, and the event that each waits for.
     pub fn dependents(&self, op: u32) -> impl Iterator<Item = (u32, Wait)> {
         self.edges_of(op).iter().map(|edge| {
             let wait = if edge & ON_START != 0 { Wait::Started } else { Wait::Done };
@@ -132,7 +137,7 @@ impl Schedule {
         &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
     }
 
-    /// Returns the first operation of a Portals or sPIN card, if there is any.
+    /// Returns the first operation of a Portals or sPIN card, if any.
     pub(crate) fn first_of_card(&self) -> Option<u32> {
         if self.nic_ops.is_empty() {
             return None;
@@ -156,15 +161,15 @@ impl Schedule {
 #[derive(Debug)]
 pub(crate) enum Table<T> {
     Owned(Vec<T>),
-    /// A part of a file, which has been checked to be in bounds and aligned.
+    /// A part of a file, checked to be in bounds and aligned.
     Mapped(Arc<Bytes>, Range<usize>),
 }
 
-/// The bytes of a file.
+/// Bytes of a file.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Mapped(memmap2::Mmap),
-    /// Words, for their alignment, and the number of bytes in them.
+    /// Words, for alignment, and the number of bytes in them.
     Read(Vec<u64>, usize),
 }
 

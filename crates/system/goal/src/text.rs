@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! GOAL as text.
 //!
 //! ```text
@@ -14,9 +15,9 @@
 //! }
 //! ```
 //!
-//! Labels belong to a rank and may be left out; `tag`, `cpu` and `nic` are 0 when not given. The Portals 4 and sPIN
-//! operations of LogGOPSim 2 are [`NicOp`](crate::NicOp)s. One extension is ours: `space N` puts a message into a matching
-//! space of its own, so that wildcard receives of an application cannot take the messages of collectives.
+//! Labels are local to a rank and optional; `tag`, `cpu` and `nic` default to 0. The Portals 4 and sPIN operations of
+//! LogGOPSim 2 are [`NicOp`](crate::NicOp)s. One extension is ours: `space N` puts a message into a separate matching
+//! space, so that an application's wildcard receives cannot take the messages of collectives.
 
 mod attributes;
 mod cursor;

@@ -1,23 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One word of state per operation.
+
 use std::ops::Range;
 
 use sim::memory::{HugePageSlice, prefetch};
 
-/// Set in the word of an operation that is blocked; the other bits count its dependencies that are not yet satisfied.
+/// Set in the word of a blocked operation; the other bits count its unsatisfied dependencies.
 const BLOCKED: u32 = 1 << 31;
 
-/// One 32-bit word for each operation. What it means depends on how far the operation is:
+/// One 32-bit word for each operation. Its meaning depends on the stage of the operation:
 ///
-/// 1. while the operation is blocked, the number of its dependencies that are not yet satisfied;
-/// 2. while the operation or its message waits in a list (posted receives, unexpected messages, and in LogGOPS those that
-///    wait for a CPU and a NIC), the next member of that list;
-/// 3. once a send has been matched, its receive.
+/// 1. while the operation is blocked, the number of its unsatisfied dependencies;
+/// 2. while the operation or its message waits in a list (posted receives, unexpected messages, and in LogGOPS those
+///    that wait for a CPU and a NIC), the next member of that list;
+/// 3. after a send is matched, its receive.
 ///
-/// The stages follow each other and never overlap, so one word of memory is enough for all three.
+/// The stages never overlap, so one word is enough for all three.
 #[derive(Debug)]
 pub(crate) struct OperationWords(HugePageSlice<u32>);
 
 impl OperationWords {
-    /// Creates words for `count` operations, none of which is blocked. Only the words of `used` will be accessed soon.
+    /// Creates words for `count` unblocked operations. Only the words of `used` will be accessed soon.
     pub fn new(count: usize, used: Range<usize>) -> OperationWords {
         let words = HugePageSlice::zeroed(count);
         words.populate(used);
@@ -37,13 +40,13 @@ impl OperationWords {
         *word = (*word | BLOCKED) + 1;
     }
 
-    /// Returns whether an operation is in stage 1.
+    /// Returns true if an operation is in stage 1.
     #[inline(always)]
     pub fn is_blocked(&self, op: u32) -> bool {
         self.0[op as usize] & BLOCKED != 0
     }
 
-    /// Stage 1: satisfies one dependency of an operation. Returns whether it was the last; then stage 1 is over.
+    /// Stage 1: satisfies one dependency of an operation. Returns true if it was the last, which ends stage 1.
     #[inline(always)]
     pub fn satisfy_dependency(&mut self, op: u32) -> bool {
         let word = &mut self.0[op as usize];
@@ -55,25 +58,25 @@ impl OperationWords {
         is_ready
     }
 
-    /// Stage 2: returns the member of a list that follows `op`.
+    /// Stage 2: returns the list member after `op`.
     #[inline(always)]
     pub fn next(&self, op: u32) -> u32 {
         self.0[op as usize]
     }
 
-    /// Stage 2: sets the member of a list that follows `op`.
+    /// Stage 2: sets the list member after `op`.
     #[inline(always)]
     pub fn set_next(&mut self, op: u32, next: u32) {
         self.0[op as usize] = next;
     }
 
-    /// Stage 3: returns the receive that a send was matched with.
+    /// Stage 3: returns the receive matched with a send.
     #[inline(always)]
     pub fn receive_of(&self, send: u32) -> u32 {
         self.0[send as usize]
     }
 
-    /// Stage 3: stores the receive that a send was matched with.
+    /// Stage 3: stores the receive matched with a send.
     #[inline(always)]
     pub fn set_receive_of(&mut self, send: u32, receive: u32) {
         self.0[send as usize] = receive;

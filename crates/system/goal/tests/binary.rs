@@ -1,4 +1,5 @@
-//! Conversion from text to binary and back, and errors in binary files.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the conversion from text to binary and back, and errors in binary files.
 
 use std::fs;
 use std::path::Path;

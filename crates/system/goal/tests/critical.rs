@@ -1,4 +1,5 @@
-//! The critical path over random schedules.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the critical path with random schedules.
 
 use goal::loggops::{CriticalPath, LogGops, Options, Outcome, Part, critical_path, run};
 use goal::text::read;
@@ -13,14 +14,14 @@ const RANKS: u32 = 4;
 #[derive(Clone, Debug)]
 struct Thing {
     from: u32,
-    /// The receiver; for a calculation, the same rank as `from`.
+    /// Receiver; for a calculation, the same rank as `from`.
     to: u32,
     size: u64,
     cpus: [u8; 2],
     nic: u8,
     is_any: bool,
-    /// For each of its operations, the distance in the rank to the operation for which it waits, and whether it waits for that
-    /// operation's start or end.
+    /// For each of its operations, the distance in the rank to the operation that it waits for, and true if it waits
+    /// for that operation's start, false for its end.
     waits: [Option<(usize, bool)>; 2],
 }
 
@@ -31,8 +32,8 @@ fn thing() -> impl Strategy<Value = Thing> {
         .prop_map(|((from, to, size), cpus, nic, is_any, waits)| Thing { from, to, size, cpus, nic, is_any, waits })
 }
 
-/// Returns a schedule. Operations wait only for earlier ones, so few schedules cannot finish: those in which a receive from
-/// any source takes the message that another receive needs.
+/// Returns a schedule. Operations wait only for earlier ones, so a schedule can deadlock only if a receive from any
+/// source takes the message that another receive needs.
 fn schedule(things: &[Thing], resources: u8) -> Schedule {
     let mut builder = Builder::new(RANKS);
     for rank in 0..RANKS {
@@ -76,7 +77,7 @@ fn parameters() -> impl Strategy<Value = LogGops> {
     )
 }
 
-/// Checks that a path leads from 0 to the end without a gap, and that its parts add up to all of it.
+/// Checks that a path leads from 0 to the end without a gap, and that its parts add up to the total.
 fn is_whole(schedule: &Schedule, outcome: &Outcome, path: &CriticalPath) -> Result<(), TestCaseError> {
     let steps = &path.steps;
     let all = path.compute + path.overhead + path.latency + path.gap + path.bandwidth + path.waiting;
@@ -104,8 +105,8 @@ fn steps(text: &str, parameters: &LogGops) -> Vec<(u32, Part, u64, u64)> {
 
 #[test]
 fn a_receive_lets_the_sender_of_a_long_message_go_on() {
-    // The long message arrives long before its receive, which waits for another message. The reception of that message ends
-    // at 600,000 + 1500 + 2500 + 1500 + 7 · 6.
+    // The long message arrives long before its receive, which waits for another message. The reception of that message
+    // ends at 600,000 + 1500 + 2500 + 1500 + 7 · 6.
     let text = "num_ranks 3
         rank 0 { a: send 70000b to 1 b: calc 900000 b requires a }
         rank 1 { a: recv 8b from 2 b: recv 70000b from 0 b requires a }
@@ -148,7 +149,7 @@ proptest! {
         is_whole(&schedule, &outcome, &path)?;
     }
 
-    /// With this option time may run backwards at a rank, as in LogGOPSim, and then some steps have no cause.
+    /// With this option, time may run backwards at a rank, as in LogGOPSim, so some steps have no cause.
     #[test]
     fn what_ignores_other_cpus_has_a_path_too(things in prop::collection::vec(thing(), 1..30), parameters in parameters()) {
         let schedule = schedule(&things, 2);

@@ -1,10 +1,11 @@
-//! Files that are no schedules are named by their format; those that only have a mistake are told where it is.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that errors name the format of files that are no schedules, and the location of mistakes in schedules.
 
 use std::path::Path;
 
 use goal::ReadError;
 
-/// A binary schedule as `txt2bin` of LogGOPSim writes it: two ranks, each with a calculation.
+/// Returns a binary schedule in the format of LogGOPSim's `txt2bin`: two ranks, each with a calculation.
 fn loggopsim() -> Vec<u8> {
     let node = |bytes: &mut Vec<u8>| {
         bytes.extend([1_u32, 1, 0].iter().flat_map(|word| word.to_le_bytes()));

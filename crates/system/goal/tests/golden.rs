@@ -1,4 +1,5 @@
-//! The end times equal those of LogGOPSim to the nanosecond.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that end times equal those of LogGOPSim to the nanosecond.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and schedules that cannot finish.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and deadlocks.
 
 mod support;
 
@@ -30,7 +31,7 @@ fn a_dependency_on_another_cpu_counts_in_time() {
     // The message occupies CPU 0 of rank 1 from 4000 to 5500, and CPU 1 waits until then.
     let bodies = ["send 1b to 1", "a: recv 1b from 0 cpu 1 b: calc 100 cpu 1 b requires a"];
     assert_eq!(ends(&bodies), [1500, 5600]);
-    // The receive finds its message at 10000. Its dependents start then, also on the CPU that has been idle since 5500.
+    // The receive finds its message at 10000. Its dependents start then, also on the CPU idle since 5500.
     let receiver = "a: calc 10000 b: recv 1b from 0 b requires a c: calc 7 c requires b d: calc 107 cpu 1 d requires b";
     assert_eq!(ends(&["send 1b to 1 cpu 1", receiver]), [1500, 10_107]);
 }
@@ -49,10 +50,10 @@ fn what_can_start_does_not_wait_for_what_came_first() {
     // The NIC is busy until 50146, so the second send waits, but the calculation runs from 1500 on.
     let sender = "a: send 8192b to 1 b: send 1b to 1 b requires a c: calc 5000 c requires a";
     assert_eq!(ends(&[sender, "recv 8192b from 0 recv 1b from 0"])[0], 51_646);
-    // A calculation that ends later than the NIC is free was first all the same.
+    // A calculation that ends after the NIC becomes free still goes first.
     let sender = "a: send 8192b to 1 b: send 1b to 1 b requires a c: calc 50000 c requires a";
     assert_eq!(ends(&[sender, "recv 8192b from 0 recv 1b from 0"])[0], 53_000);
-    // A receive that finds its message at 21500 makes both ready. The calculation runs from 23000 on.
+    // A receive that finds its message at 21500 unblocks both. The calculation runs from 23000 on.
     let sender = "a: send 8192b to 1 b: calc 20000 b requires a c: recv 1b from 1 c requires b \
         d: send 1b to 1 d requires c e: calc 5000 e requires c";
     assert_eq!(ends(&[sender, "send 1b to 0 recv 8192b from 0 recv 1b from 0"])[0], 51_646);
@@ -60,13 +61,13 @@ fn what_can_start_does_not_wait_for_what_came_first() {
 
 #[test]
 fn wildcards_take_what_was_posted_or_arrived_first_in_their_space() {
-    // The receive with the wildcard is posted first and takes the message with tag 5, so its dependent runs from 5500.
+    // The wildcard receive is posted first and takes the message with tag 5, so its dependent runs from 5500.
     let receiver = "a: recv 1b from any tag any b: recv 1b from 0 tag 5 c: calc 10000 c requires a";
     assert_eq!(
         ends(&["a: send 1b to 1 tag 5 c: calc 50000 d: send 1b to 1 tag 5 c requires a d requires c", receiver])[1],
         57_000
     );
-    // Collective traffic has a space of its own.
+    // Collective traffic has a separate space.
     let bodies = [
         "send 1b to 1 tag 5 space 1 a: calc 50000 b: send 1b to 1 tag 6 b requires a",
         "a: recv 1b from any tag any b: recv 1b from 0 tag 5 space 1 c: calc 10 c requires b",
@@ -81,7 +82,7 @@ fn a_rendezvous_ends_when_it_is_matched() {
     // Posted at 0, matched when the message arrives at 4000; the receiver reads 69999 bytes from then on.
     let receiver = "recv 70000b from 0";
     assert_eq!(ends(&["a: send 70000b to 1 b: calc 5 b requires a", receiver]), [4005, 4000 + 1500 + 69_999 * 6]);
-    // The receive is posted only at 1000000, when the CPU is free. It is done at once, and the sender too.
+    // The receive is posted only at 1000000, when the CPU is free. It is done at once, and so is the sender.
     let receiver = "a: calc 1000000 b: recv 70000b from 0 c: calc 7 b requires a c requires b";
     let arrival_end = 1_000_000 + 1500 + 69_999 * 6;
     assert_eq!(ends(&["a: send 70000b to 1 b: calc 5 b requires a", receiver])[1], arrival_end + 7);
@@ -124,7 +125,7 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
     assert!(noisy.iter().zip(&quiet).all(|(noisy, quiet)| noisy.as_ps() >= quiet.as_ps() + 70_000_000), "{noisy:?}");
     assert_eq!(noisy, run(1, false));
     assert_ne!(noisy, run(2, false));
-    // Both ranks calculate for the same time. One then takes o + L more, the other o.
+    // Both ranks calculate for the same time. Then one takes o + L longer, the other o.
     let bodies = ["calc 1000000", "calc 1000000"];
     let detours = Detours::Poisson { interval: Time::from_ns(9_000), length: Time::from_ns(500) };
     let options =
@@ -135,7 +136,8 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
 
 #[test]
 fn the_critical_path_leads_from_the_end_to_the_beginning() {
-    // The message is sent after 100 ns and arrives 1500 + 2500 later; receiving takes 1500 + 999 * 6, and 700 ns follow.
+    // The message is sent after 100 ns and arrives 1500 + 2500 later; reception takes 1500 + 999 * 6, and 700 ns
+    // follow.
     let text = "num_ranks 2 rank 0 { a: calc 100 b: send 1000b to 1 b requires a }
         rank 1 { a: recv 1000b from 0 b: calc 700 b requires a }";
     let schedule = read(text.as_bytes()).unwrap();

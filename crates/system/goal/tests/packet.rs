@@ -1,4 +1,5 @@
-//! Schedules in the packet model: end times worked out by hand, compared with LogGOPS, and of all golden schedules.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests schedules in the packet model: end times computed by hand, comparison with LogGOPS, and all golden schedules.
 
 mod support;
 
@@ -18,7 +19,7 @@ use support::schedule;
 
 const NS: u64 = 1000;
 
-/// The network and hosts of sPIN §4.2: o = 65 ns, g = 6.7 ns, 20 ps a byte, 50 ns a switch, 33.4 ns a wire.
+/// Returns the network and hosts of sPIN §4.2: o = 65 ns, g = 6.7 ns, 20 ps a byte, 50 ns a switch, 33.4 ns a wire.
 fn sc17() -> Parameters {
     Parameters {
         overhead: Time::from_ns(65),
@@ -41,7 +42,7 @@ fn sc17() -> Parameters {
     }
 }
 
-/// The latency of a path through one switch.
+/// Latency of a path through one switch.
 const L: u64 = 50_000 + 2 * 33_400;
 
 fn on_one_switch(schedule: &Schedule, parameters: &Parameters) -> Outcome {
@@ -74,10 +75,10 @@ fn an_eager_message_ends_one_byte_later_than_in_loggops() {
         assert_eq!(outcome.ends, [Time::from_ns(65), Time::from_ps(by_hand)], "{bytes}");
         let loggops = loggops::run(&all, &same(bytes), &Default::default()).unwrap();
         assert_eq!(outcome.end(), loggops.end() + Time::from_ps(20), "{bytes}");
-        // A packet passes two links.
+        // Each packet crosses two links.
         assert_eq!(outcome.details.network.packet_hops, 2 * bytes.div_ceil(4096));
     }
-    // In a chain of five messages, each takes one G more.
+    // In a chain of five messages, each takes one G longer.
     let hop = |rank: u32| format!("a: recv 100b from {} b: send 100b to {} b requires a", rank - 1, rank + 1);
     let bodies = ["send 100b to 1".into(), hop(1), hop(2), hop(3), hop(4), "recv 100b from 4".to_owned()];
     let all = schedule(&bodies.each_ref().map(String::as_str));
@@ -89,7 +90,7 @@ fn an_eager_message_ends_one_byte_later_than_in_loggops() {
 fn overhead_a_byte_is_paid_on_both_sides() {
     let parameters = Parameters { overhead_per_byte: TimePerByte::from_fs_per_byte(1_000_000), ..sc17() };
     let bodies = ["send 1001b to 1", "recv 1001b from 0"];
-    // The card has the message o after the send starts.
+    // The card gets the message o after the send starts.
     let arrival = 65 * NS + 1001 * 20 + L;
     assert_eq!(ends(&parameters, &bodies), [65 * NS + 1000 * NS, arrival + 65 * NS + 1000 * NS]);
 }
@@ -98,18 +99,19 @@ fn overhead_a_byte_is_paid_on_both_sides() {
 fn a_rendezvous_asks_first() {
     let parameters = sc17();
     let bytes = 100_000;
-    // Request and answer are packets without payload, which take the time of a byte. The receiver's CPU receives the request.
+    // Request and answer are packets without payload, which take the time of a byte. The receiver's CPU receives the
+    // request.
     let asked = 65 * NS + 20 + L + 65 * NS;
     let clear = asked + 20 + L;
     let left = clear + bytes * 20;
     assert_eq!(ends(&parameters, &["send 100000b to 1", "recv 100000b from 0"]), [left, left + L + 65 * NS]);
     assert_eq!(left + L + 65 * NS, 3 * 65 * NS + 3 * L + (bytes + 2) * 20);
-    // Dependents of the send wait for that; other operations of the CPU do not.
+    // Dependents of the send wait until its data has left; other operations of the CPU do not.
     let bodies = ["a: send 100000b to 1 calc 1000 b: calc 7 b requires a", "recv 100000b from 0"];
     assert_eq!(ends(&parameters, &bodies)[0], left + 7 * NS);
-    // A receive that is posted late finds the request.
+    // A late receive finds the request.
     let bodies = ["send 100000b to 1", "a: calc 5000 b: recv 100000b from 0 b requires a"];
-    // The CPU receives the request when the calculation is done, and then posts the receive.
+    // The CPU receives the request after the calculation, and then posts the receive.
     let clear = 5_000 * NS + 65 * NS + 20 + L;
     assert_eq!(ends(&parameters, &bodies)[1], clear + bytes * 20 + L + 65 * NS);
 }
@@ -129,7 +131,8 @@ fn an_incast_costs_the_last_link() {
     bodies.extend((0..senders).map(|_| format!("send {bytes}b to 0")));
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
     let outcome = on_one_switch(&schedule(&bodies), &sc17());
-    // All heads arrive at the same time. From then on the link is always busy, and the CPU receives the last message after that.
+    // All heads arrive at the same time. From then on the link is always busy, and finally the CPU receives the last
+    // message.
     assert_eq!(outcome.ends[0].as_ps(), 65 * NS + L + senders * bytes * 20 + 65 * NS);
     let busiest = &outcome.details.network.busiest[0];
     assert_eq!((busiest.from.as_str(), busiest.to.as_str()), ("switch", "host 0"));
@@ -147,7 +150,7 @@ fn many_packets_of_few_messages_are_acknowledged() {
         (parameters.network.buffer, parameters.network.routing) = (1 << 24, routing);
         parameters.network.transport.ack = 64;
         let outcome = on_one_switch(&schedule(&bodies), &parameters);
-        // As without acknowledgements, which travel the other way.
+        // As without acknowledgements, which travel in the opposite direction.
         assert_eq!(outcome.ends[0].as_ps(), 65 * NS + L + senders * bytes * 20 + 65 * NS);
         assert_eq!(outcome.details.network.answers.acknowledgements, 1600);
     }
@@ -162,10 +165,10 @@ fn cards_keep_messages_apart() {
     let receiver = "recv 8b from 0 recv 8b from 0";
     let second = arrival + 1000 * NS + 7 * 20;
     assert_eq!(ends(&parameters, &["send 8b to 1 send 8b to 1", receiver]), [2 * 65 * NS, second + 65 * NS]);
-    // Messages of two senders arrive at the same time; the card takes the second a gap later.
+    // Messages of two senders arrive at the same time; the card accepts the second a gap later.
     let bodies = ["send 8b to 2", "send 8b to 2", "recv 8b from 0 recv 8b from 1"];
     assert_eq!(ends(&parameters, &bodies)[2], arrival + 1000 * NS + 65 * NS);
-    // With a NIC for each message there is no gap, and the CPU receives one after the other.
+    // With a NIC for each message no gap applies, and the CPU receives one after the other.
     let bodies = ["send 8b to 2", "send 8b to 2 nic 1", "recv 8b from 0 recv 8b from 1"];
     assert_eq!(ends(&parameters, &bodies)[2], arrival + 2 * 65 * NS);
 }
@@ -175,7 +178,7 @@ fn cpus_are_independent_and_dependencies_cross_them() {
     let body = "a: calc 1000 cpu 0 b: calc 10 cpu 1 b requires a c: calc 500 cpu 1";
     assert_eq!(ends(&sc17(), &[body]), [1010 * NS]);
     assert_eq!(ends(&sc17(), &["a: calc 1000 cpu 0 b: calc 1500 cpu 1 b irequires a"]), [1500 * NS]);
-    // A message that arrives during a calculation is received before the dependents of the calculation start.
+    // A message that arrives during a calculation is received before the calculation's dependents start.
     let bodies = ["send 8b to 1", "r: recv 8b from 0 a: calc 300 b: calc 10 b requires a c: calc 20 c requires r"];
     assert_eq!(ends(&sc17(), &bodies)[1], (300 + 65 + 10 + 20) * NS);
 }
@@ -230,7 +233,7 @@ fn noise_lengthens_what_cpus_do() {
         network: net::fabric::Parameters { wire: Time::from_ps(wire), ..quiet.network.clone() },
         ..sc17()
     };
-    // The longest o without a detour ends where the first detour begins.
+    // The longest o without a detour ends at the start of the first detour.
     let is_met = |overhead: u64| ends(&noisy(overhead, 0), &["send 8b to 1", "recv 8b from 0"])[0] > overhead;
     let (mut first, mut step) = (0, 1 << 19);
     while step > 0 {
@@ -238,19 +241,19 @@ fn noise_lengthens_what_cpus_do() {
         step /= 2;
     }
     assert!(first < period && is_met(first + 1));
-    // The detour comes within o of a send, so the card gets the message later.
+    // The detour falls into o of a send, so the card gets the message later.
     let start = first / NS * NS;
     let send = format!("a: calc {} b: send 8b to 1 b requires a", first / NS);
     let bodies = [send.as_str(), "recv 8b from 0"];
     let sent = start + 65 * NS + length;
     let arrives = |wire: u64| sent + 8 * 20 + 50 * NS + 2 * wire;
     assert_eq!(ends(&noisy(65 * NS, 33_400), &bodies), [sent, arrives(33_400) + 65 * NS]);
-    // The next one meets the receiver's CPU too.
+    // The next detour also hits the receiver's CPU.
     let wire = (first + period - 10 * NS - arrives(0)) / 2;
     assert_eq!(ends(&noisy(65 * NS, wire), &bodies), [sent, arrives(wire) + 65 * NS + length]);
-    // Noise lengthens calculations too: they get 90 % of the time.
+    // Noise delays calculations too: they get 90 % of the time.
     assert_eq!(ends(&noisy(0, 0), &["calc 90000"]), [100_000 * NS]);
-    // Noise lengthens O too.
+    // Noise delays O too.
     let parameters = Parameters { overhead_per_byte: TimePerByte::from_fs_per_byte(1_000_000), ..noisy(0, 0) };
     let bodies = ["a: send 45001b to 1 b: calc 45000 b requires a", "recv 45001b from 0"];
     assert_eq!(ends(&parameters, &bodies)[0], 100_000 * NS);
@@ -288,7 +291,7 @@ fn what_goes_on_in_a_window_is_kept() {
     assert_eq!(spans(0..=1, 0, u64::MAX), expected);
     assert_eq!(spans(1..=1, 0, u64::MAX), [expected[3], expected[4], expected[6]]);
     assert_eq!(spans(0..=5, request + 1, clear - 1), expected[3..5]);
-    // A message that arrives after the window is shown, as a part of its way is within the window.
+    // A message that arrives after the window is shown, as a part of its flight is within the window.
     assert_eq!(spans(0..=1, clear + 1, clear + 1), expected[5..6]);
 }
 
@@ -334,7 +337,7 @@ fn a_tapered_tree_takes_twice_as_long_across() {
     let mut parameters = sc17();
     parameters.eager = u64::MAX;
     parameters.network.routing = Routing::Adaptive;
-    // There are 16 hosts on each of two leaf switches, which have 16 and 8 upward links.
+    // Two leaf switches have 16 hosts each, and 16 or 8 uplinks.
     let end = |radix, taper| run(&all, Topology::fat_tree(radix, taper, ranks).unwrap(), &parameters).unwrap().end();
     let (full, tapered) = (end(32, 1), end(24, 2));
     let ratio = tapered.as_ps() as f64 / full.as_ps() as f64;

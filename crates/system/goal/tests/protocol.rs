@@ -1,4 +1,6 @@
-//! The protocols of message passing: times worked out by hand with the parameters of the sPIN paper's integrated card.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the message-passing protocols with times computed by hand from the parameters of the sPIN paper's integrated
+//! card.
 
 mod support;
 
@@ -26,13 +28,13 @@ fn ends(bodies: &[&str], card: NicKind) -> Vec<u64> {
     outcome(bodies, card).unwrap().ends.iter().map(|end| end.as_ps()).collect()
 }
 
-/// The time of 8 B from the start of the send to host memory: o, DMA read, injection, wires and switch, match, DMA write. The same
-/// sum is the first half of the ping-pong in `docs/validation.md`.
+/// Time of 8 B from the start of the send to host memory: o, DMA read, injection, wires and switch, match, DMA write.
+/// The first half of the ping-pong in `docs/validation.md` is the same sum.
 const SHORT: u64 = 65_000 + 100_054 + 160 + 116_800 + 30_000 + 50_054;
 const POLL: u64 = 51_000;
 const MATCH: u64 = 30_000;
 const O: u64 = 65_000;
-/// The time in which a core copies 8 B: an access to DRAM, and 8 of the 640 B that ten lines transfer in another.
+/// Time in which a core copies 8 B: an access to DRAM, and 8 of the 640 B that ten lines transfer in another.
 const COPY: u64 = 51_000 + 638;
 
 #[test]
@@ -70,8 +72,8 @@ fn a_short_message_that_is_not_expected_is_copied_by_every_cpu() {
     }
 }
 
-/// The time of a get of 1 MiB from its start to host memory: wire and match of the request; DMA read of a packet, injection
-/// of all packets, wire, match, and DMA write of a packet.
+/// Time of a 1 MiB get from its start to host memory: wire and match of the request; DMA read of a packet, injection of
+/// all packets, wire, match, and DMA write of a packet.
 const REQUEST: u64 = 116_800 + 30_000;
 const FETCH: u64 = 127_444;
 const INJECT: u64 = 20_971_520;
@@ -83,18 +85,18 @@ fn long_messages_travel_while_the_cpu_computes_only_if_the_card_answers() {
     let receiver = "a: recv 1048576b from 0 tag 0 b: calc 100000 a2: calc 0 a2 requires a a2 requires b";
     let bodies = ["send 1048576b to 1 tag 0", receiver];
 
-    // The CPU sees the header after the calculation, gets the data, and tells the sender.
+    // The CPU sees the header after the calculation, gets the data, and notifies the sender.
     let got = MATCH + compute + POLL + MATCH + O + LONG + POLL + O;
     let told = got + REQUEST + 50_000 + POLL;
     assert_eq!(ends(&bodies, NicKind::Rdma), [told, got]);
 
-    // The header triggers the get, or runs a handler of 30 cycles at 2.5 GHz; the source's card tells its CPU.
+    // The header triggers the get, or runs a handler of 30 cycles at 2.5 GHz; the source's card notifies its CPU.
     let header = O + REQUEST;
     let left = |get: u64| get + REQUEST + FETCH + INJECT + 50_000 + POLL;
     assert_eq!(ends(&bodies, NicKind::Portals4), [left(header), 2 * O + compute + POLL]);
     assert_eq!(ends(&bodies, NicKind::Spin), [left(header + 12_000), O + compute + POLL]);
 
-    // A triggered get needs to know the source (§5.1).
+    // A triggered get requires a known source (§5.1).
     let bodies = [bodies[0], &receiver.replace("from 0", "from any")];
     let get = O + compute + POLL + O;
     assert_eq!(ends(&bodies, NicKind::Portals4), [left(get), get + LONG + POLL]);
@@ -162,10 +164,10 @@ fn noise_lengthens_what_cpus_do() {
         let outcome = run(&schedule(bodies), parameters).unwrap();
         (outcome.ends.iter().map(|end| end.as_ps()).collect::<Vec<_>>(), outcome.details.shares)
     };
-    // The system takes a quarter of the time, with every kind of card.
+    // Noise takes a quarter of the time, with every kind of card.
     let (all, shares) = ends(&["calc 120000"], &noisy(160_000, NicKind::Spin));
     assert_eq!((&all[..], shares.compute), (&[160_000_000][..], Time::from_ns(160_000)));
-    // There is a detour every millisecond. The longest calculation without a detour tells where the first is.
+    // A detour occurs every millisecond. The longest calculation without a detour gives the start of the first one.
     let is_met = |ns: u64| ends(&[&format!("calc {ns}")], &noisy(1_000_000_000, NicKind::Rdma)).0[0] > ns * 1000;
     let (mut first, mut step) = (0, 1 << 19);
     while step > 0 {
@@ -180,7 +182,7 @@ fn noise_lengthens_what_cpus_do() {
     }
 }
 
-/// The table is written from runs of the handlers, and the model must charge the same cycles.
+/// The table is generated from runs of the handlers; the model must charge the same cycles.
 #[test]
 fn the_header_handler_takes_the_cycles_of_the_measured_table() {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));

@@ -1,4 +1,5 @@
-//! Errors in texts, with their places.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests errors in texts, and their locations.
 
 use goal::text::read;
 use proptest::prelude::*;
@@ -7,7 +8,7 @@ fn error(text: &str) -> String {
     read(text.as_bytes()).expect_err(text).to_string()
 }
 
-/// Returns the error of a schedule of two ranks in which rank 0 has this body, on line 2.
+/// Returns the error of a schedule of two ranks whose rank 0 has this body, on line 2.
 fn in_rank(body: &str) -> String {
     error(&format!("num_ranks 2\nrank 0 {{ {body}\n}}\nrank 1 {{ }}"))
 }
@@ -88,7 +89,7 @@ rank 1 { /* c */ recv 1024b from -1 tag any space 3 x: tget 4b from 0 when 3 rea
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Any bytes are read, or cause an error with a place in the text.
+    /// Any bytes either parse, or cause an error with a location in the text.
     #[test]
     fn mutated_text_is_no_disaster(
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..4, any::<prop::sample::Index>(), any::<u8>()), 1..6),

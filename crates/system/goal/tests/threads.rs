@@ -1,4 +1,5 @@
-//! LogGOPS gives the same outcome in several threads as in one.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that LogGOPS gives the same outcome in several threads as in one.
 
 use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{LogGops, OneThread, Options, Outcome, RunError, one_thread, run};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use sim::noise::{Detours, Noise};
 use sim::{Time, TimePerByte};
 
-/// Returns the outcome in one thread, after checking that several threads have the same.
+/// Returns the outcome of one thread, after checking that several threads give the same.
 fn outcome(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Result<Outcome, RunError> {
     let expected = run(schedule, parameters, options);
     for threads in [2, 3, 5] {
@@ -18,19 +19,19 @@ fn outcome(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
     expected
 }
 
-/// A message of a random schedule: from, to, tag, bytes, whether the receive names its source and its tag, and how long
-/// sender and receiver calculate before.
+/// A message of a random schedule: from, to, tag, bytes, true if the receive names its source and its tag, and the
+/// duration of the calculations before send and receive.
 type Message = (u32, u32, u32, u64, [bool; 2], [u64; 2]);
 
 fn message(ranks: u32) -> impl Strategy<Value = Message> {
     let named = prop::array::uniform2(prop::bool::weighted(0.99));
-    // There are few different lengths, so many events happen at the same time.
+    // Few different durations make many events simultaneous.
     let calc = prop::array::uniform2(prop::sample::select(vec![0u64, 0, 0, 1, 2, 3]));
     let bytes = prop::sample::select(vec![0u64, 1, 2, 5]);
     (0..ranks, 0..ranks, 0u32..3, bytes, named, calc)
 }
 
-/// No operation waits for a later one of the list, so the schedule finishes if each receive gets its message.
+/// Returns a schedule. No operation waits for a later one of the list, so it finishes if each receive gets its message.
 fn schedule(ranks: u32, messages: &[Message], resources: &[(u8, u8)], waits: &[(usize, bool)]) -> Schedule {
     let mut builder = Builder::new(ranks);
     for rank in 0..ranks {

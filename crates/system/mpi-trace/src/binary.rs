@@ -1,4 +1,5 @@
-//! Trace files of `libspintrace.so`; `sdk/tracer/format.h` describes them.
+// SPDX-License-Identifier: Apache-2.0
+//! Trace files of `libspintrace.so`, in the format of `sdk/tracer/format.h`.
 
 mod numbers;
 mod reader;
@@ -19,7 +20,7 @@ pub use reader::{MAGIC, Start};
 /// Reads the first record.
 ///
 /// # Errors
-/// [`Damage`] when the file is damaged.
+/// [`Damage`] if the file is damaged.
 pub fn start(bytes: &[u8]) -> Result<Start, Damage> {
     let (payload, _) = joined(bytes)?;
     let mut numbers = Numbers::new(&payload);
@@ -39,7 +40,7 @@ fn read_start(numbers: &mut Numbers) -> Result<Start, Damage> {
     }
 }
 
-/// Returns the payloads of all complete blocks, and whether the file ends with a complete one.
+/// Returns the payloads of all complete blocks, and true if the file ends with a complete one.
 fn joined(bytes: &[u8]) -> Result<(Vec<u8>, bool), Damage> {
     let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| Damage::at_byte(0, "no trace file of libspintrace.so"))?;
     let mut payload = Vec::with_capacity(rest.len());
@@ -52,10 +53,10 @@ fn joined(bytes: &[u8]) -> Result<(Vec<u8>, bool), Damage> {
     Ok((payload, rest.is_empty()))
 }
 
-/// Reads a file. With `resolve`, wildcards of receives are replaced by the source and tag of the received message.
+/// Reads a file. With `resolve`, the wildcards of receives are replaced by the source and tag of the received message.
 ///
 /// # Errors
-/// [`Damage`] when the file is damaged.
+/// [`Damage`] if the file is damaged.
 pub fn read(bytes: &[u8], resolve: bool) -> Result<RankTrace, Damage> {
     let (payload, _) = joined(bytes)?;
     let mut numbers = Numbers::new(&payload);
@@ -171,7 +172,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the source and tag of the message that a receive with a wildcard has received.
+    /// Reads the source and tag of the message received by a wildcard receive.
     fn actual(&mut self, event: usize) -> Result<(), Damage> {
         if matches!(self.trace.events[event].what, What::Recv { from: None, .. } | What::Recv { tag: None, .. }) {
             let (actual_from, actual_tag) = (self.peer()?, self.tag()?);

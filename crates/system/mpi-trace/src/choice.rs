@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Algorithms of collectives, by user selection or by default.
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -6,11 +9,11 @@ use thiserror::Error;
 
 use crate::event::Operation;
 
-/// The algorithms that were chosen for collectives. Others get the usual algorithm for their size.
+/// User-selected algorithms of collectives. Other collectives get the default algorithm for their size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collectives(BTreeMap<Operation, Pattern>);
 
-/// The error of an invalid choice.
+/// Error of an invalid selection.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{word}: {problem}; there are: {}", there())]
 pub struct ChoiceError {
@@ -18,8 +21,8 @@ pub struct ChoiceError {
     problem: &'static str,
 }
 
-/// The names of the algorithms of each collective. The first one is usual for small messages. Variants such as those
-/// with `v` use the choice for the plain collective where they can.
+/// Names of the algorithms of each collective; the first is the default for small messages. Variants such as those with
+/// `v` use the selection for the plain collective if possible.
 const ALGORITHMS: &[(Operation, &[(&str, Pattern)])] = &[
     (Operation::Barrier, &[("dissemination", Pattern::Dissemination)]),
     (
@@ -61,7 +64,7 @@ fn there() -> String {
     for (index, (operation, algorithms)) in ALGORITHMS.iter().enumerate() {
         let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.0).collect();
         let comma = if index > 0 { ", " } else { "" };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{comma}{}={}", operation.name(), names.join("|"));
     }
     text
@@ -70,7 +73,7 @@ fn there() -> String {
 impl std::str::FromStr for Collectives {
     type Err = ChoiceError;
 
-    /// `allreduce=ring,bcast=binomial`
+    /// Parses `allreduce=ring,bcast=binomial`.
     fn from_str(text: &str) -> Result<Collectives, ChoiceError> {
         let mut chosen = BTreeMap::new();
         for word in text.split(',') {
@@ -86,7 +89,7 @@ impl std::str::FromStr for Collectives {
 }
 
 impl Collectives {
-    /// Returns the pattern of a collective with a number of bytes (as in its call) on a number of ranks. The limits are
+    /// Returns the pattern of a collective of `bytes` bytes (as in its call) on `ranks` ranks. The size limits are
     /// those of MPICH (Thakur, Rabenseifner, Gropp 2005).
     pub(crate) fn pattern(&self, operation: Operation, bytes: u64, ranks: u32) -> Pattern {
         const KIB: u64 = 1024;
@@ -111,7 +114,7 @@ impl Collectives {
             Operation::Gatherv => Pattern::Gather,
             Operation::Scatterv => Pattern::Scatter,
             Operation::ReduceScatterBlock | Operation::ReduceScatter => Pattern::ReduceScatterRing,
-            // Its messages are listed one by one.
+            // The trace lists its messages individually.
             Operation::Neighbor => Pattern::Alltoall,
         }
     }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Conversion of traces to a schedule.
+
 mod comm;
 mod part;
 mod windows;
@@ -18,10 +21,10 @@ use windows::Windows;
 /// Converts traces of ranks to a schedule.
 pub struct Converter<'a> {
     options: &'a Options,
-    /// The number of ranks of the trace.
+    /// Number of ranks of the trace.
     ranks: u32,
     builder: Builder,
-    /// The number of each communicator, which is the same on all of its ranks.
+    /// Number of each communicator, the same on all of its ranks.
     numbers: HashMap<Group, u32>,
 }
 
@@ -58,7 +61,7 @@ impl<'a> Converter<'a> {
     }
 
     fn comm<'g>(&mut self, rank: u32, group: &'g Arc<Group>) -> Result<Comm<'g>, ImportError> {
-        // Both sides of an intercommunicator know it under one number.
+        // Both sides of an intercommunicator use one number.
         let key = match &group.remote {
             Some(remote) if remote < &group.local => {
                 Group { local: remote.clone(), remote: Some(group.local.clone()), ordinal: group.ordinal }
@@ -85,7 +88,7 @@ impl<'a> Converter<'a> {
 }
 
 impl Part<'_> {
-    /// Adds the operations of the event at `place`.
+    /// Adds the operations of the event with index `place`.
     fn event(&mut self, windows: &mut Windows, place: u32, what: &What) -> Result<(), ImportError> {
         match *what {
             What::Nothing => {}

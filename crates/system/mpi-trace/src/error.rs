@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of reading and converting traces.
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// The damage of a trace file, and its place.
+/// Damage of a trace file, and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     place: Place,
@@ -13,11 +16,11 @@ pub struct Damage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// The offset from the start of the file in bytes.
+    /// Byte offset from the start of the file.
     Byte(u64),
-    /// The offset from the start of the first record in bytes, without the headers of blocks.
+    /// Byte offset from the start of the first record, without block headers.
     RecordByte(u64),
-    /// The line and the field, both counted from 1.
+    /// Line and field, both counted from 1.
     Line { line: u64, column: u64 },
 }
 
@@ -45,45 +48,45 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The reason why traces cannot be converted to a schedule.
+/// Error of a conversion to a schedule.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file or folder
+        /// File or folder
         path: PathBuf,
-        /// Why
+        /// Reason
         error: io::Error,
     },
     /// A file is no trace, or a damaged one.
     #[error("{}:{damage}", path.display())]
     Damaged {
-        /// The file
+        /// File
         path: PathBuf,
-        /// What and where
+        /// Damage and its location
         damage: Damage,
     },
-    /// The folder does not hold one file for each rank.
+    /// The folder does not contain one file for each rank.
     #[error("{}: {problem}", folder.display())]
     Files {
-        /// The folder
+        /// Folder
         folder: PathBuf,
-        /// What is wrong with it
+        /// Problem
         problem: String,
     },
-    /// A call of a rank does not fit to the calls of other ranks.
+    /// A rank's calls contradict those of other ranks.
     #[error("rank {rank}: {problem}")]
     Calls {
-        /// The rank
+        /// Rank
         rank: u32,
-        /// What is wrong
+        /// Problem
         problem: String,
     },
     /// The schedule is too large.
     #[error(transparent)]
     Build(#[from] goal::BuildError),
-    /// A collective cannot be made.
+    /// A collective cannot be generated.
     #[error(transparent)]
     Collective(#[from] goal::generate::SpecError),
 }

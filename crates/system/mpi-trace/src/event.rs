@@ -1,23 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events of a trace, independent of the file format.
+
 use std::sync::Arc;
 
-/// The events of a rank, as recorded in a trace file.
+/// Events of a rank, as recorded in a trace file.
 #[derive(Debug, Default)]
 pub struct RankTrace {
-    /// The events in the order of the calls.
+    /// Events in call order.
     pub events: Vec<Event>,
-    /// The communicators to which events refer by their indices.
+    /// Communicators; events refer to their indices.
     pub comms: Vec<Arc<Group>>,
-    /// The names of calls without a counterpart in schedules.
+    /// Names of calls without a counterpart in schedules.
     pub others: Vec<String>,
-    /// Whether there are calls on windows.
+    /// True if the trace has window calls.
     pub has_windows: bool,
-    /// Whether the file ends before the program did.
+    /// True if the file ends before the program did.
     pub truncated: bool,
-    /// The number of recorded calls.
+    /// Number of recorded calls.
     pub calls: u64,
-    /// The time from MPI_Init to MPI_Finalize in nanoseconds.
+    /// Time from MPI_Init to MPI_Finalize in nanoseconds.
     pub total_ns: u64,
-    /// The time of computation after the last call in nanoseconds.
+    /// Computation time after the last call in nanoseconds.
     pub tail_ns: u64,
 }
 
@@ -25,11 +28,11 @@ pub struct RankTrace {
 /// processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
-    /// The processes; in an intercommunicator those of this side.
+    /// Processes; in an intercommunicator, those of this side.
     pub local: Vec<u32>,
-    /// The processes of the other side of an intercommunicator.
+    /// Processes of the other side of an intercommunicator.
     pub remote: Option<Vec<u32>>,
-    /// Its number among communicators of the same processes. All of them make these in the same order.
+    /// Number among communicators of the same processes, which all of them create in the same order.
     pub ordinal: u32,
 }
 
@@ -43,9 +46,9 @@ impl Group {
 /// A call, or a part of one.
 #[derive(Debug)]
 pub struct Event {
-    /// The time of computation before the call in nanoseconds.
+    /// Computation time before the call in nanoseconds.
     pub gap_ns: u64,
-    /// The time in the call in nanoseconds.
+    /// Time in the call in nanoseconds.
     pub wall_ns: u64,
     pub what: What,
 }
@@ -55,13 +58,13 @@ impl Event {
         Event { gap_ns, wall_ns, what }
     }
 
-    /// Makes an event that follows the one before without computation in between.
+    /// Returns an event without computation before it.
     pub fn at_once(what: What) -> Event {
         Event::new(0, 0, what)
     }
 }
 
-/// The action of an event. Ranks are those in MPI_COMM_WORLD, communicators are indices in [`RankTrace::comms`].
+/// Action of an event. Ranks are those in MPI_COMM_WORLD; communicators are indices in [`RankTrace::comms`].
 #[derive(Debug)]
 pub enum What {
     /// No communication.
@@ -80,10 +83,10 @@ pub enum What {
         bytes: u64,
         blocking: bool,
     },
-    /// The completion of the event with this index.
+    /// Completion of the event with this index.
     Wait(u32),
     Collective(Box<Collective>),
-    /// An access to a window, which has an index among the communicators.
+    /// Access to a window, which has an index among the communicators.
     Access(Box<Access>),
     /// Another call on a window.
     Window(u32, Box<WindowCall>),
@@ -94,9 +97,9 @@ pub enum What {
 pub struct Access {
     pub window: u32,
     pub target: u32,
-    /// The number of bytes sent to the target.
+    /// Number of bytes sent to the target.
     pub bytes: u64,
-    /// The number of bytes sent back by the target, if it answers.
+    /// Number of bytes that the target sends back, if it answers.
     pub back: Option<u64>,
 }
 
@@ -127,7 +130,7 @@ pub struct Collective {
     pub blocking: bool,
 }
 
-/// The root of a collective.
+/// Root of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
     /// The collective has no root.
@@ -140,18 +143,18 @@ pub enum Root {
     At(u32),
 }
 
-/// The sizes of a collective.
+/// Sizes of a collective.
 #[derive(Clone, Debug)]
 pub enum Amount {
-    /// The number of bytes of the vector, or for each rank.
+    /// Number of bytes of the vector, or for each rank.
     Same(u64),
-    /// The number of bytes to and from each rank.
+    /// Number of bytes to and from each rank.
     Each { own: u64, send: Vec<u64>, recv: Vec<u64> },
-    /// The neighbours in MPI_COMM_WORLD, with the number of bytes for each.
+    /// Neighbours in MPI_COMM_WORLD, with the number of bytes for each.
     Neighbors { send: Vec<(u32, u64)>, recv: Vec<(u32, u64)> },
 }
 
-/// The operation of a collective.
+/// Operation of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Barrier,

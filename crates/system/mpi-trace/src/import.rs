@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Import of a folder of traces, and the report about it.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
@@ -14,42 +17,42 @@ use crate::options::{Options, Wildcards};
 use crate::text;
 use crate::windows::Arrivals;
 
-/// A schedule that was made from traces, and a report of the traces.
+/// A schedule converted from traces, and a report of the traces.
 #[derive(Debug)]
 pub struct Import {
-    /// The schedule.
+    /// Schedule.
     pub schedule: Schedule,
-    /// The reports of all ranks of the trace.
+    /// Reports of all ranks of the trace.
     pub ranks: Vec<RankReport>,
-    /// Messages about parts of the traces that the schedule lacks.
+    /// Warnings about parts of the traces that the schedule omits.
     pub warnings: Vec<String>,
 }
 
-/// The totals of a rank.
+/// Totals of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankReport {
-    /// The number of recorded calls.
+    /// Number of recorded calls.
     pub calls: u64,
-    /// The number of messages sent by point-to-point calls, and of one-sided accesses.
+    /// Number of point-to-point messages and one-sided accesses.
     pub messages: u64,
-    /// The number of bytes of these messages and accesses.
+    /// Bytes of these messages and accesses.
     pub message_bytes: u64,
-    /// The number of collective calls.
+    /// Number of collective calls.
     pub collectives: u64,
-    /// The number of bytes that this rank contributed to collectives.
+    /// Bytes that this rank contributed to collectives.
     pub collective_bytes: u64,
-    /// The time in MPI calls, in nanoseconds.
+    /// Time in MPI calls, in nanoseconds.
     pub mpi_ns: u64,
-    /// The time between MPI calls, in nanoseconds.
+    /// Time between MPI calls, in nanoseconds.
     pub compute_ns: u64,
-    /// The time from MPI_Init to MPI_Finalize, in nanoseconds.
+    /// Time from MPI_Init to MPI_Finalize, in nanoseconds.
     pub total_ns: u64,
 }
 
-/// Makes a schedule from the traces in a folder.
+/// Converts the traces in a folder to a schedule.
 ///
 /// # Errors
-/// [`ImportError`] when a trace is missing or damaged, or the traces make no schedule.
+/// [`ImportError`] if a trace is missing or damaged, or the traces cannot be converted.
 pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     let files = Files::find(folder)?;
     let ranks = files.ranks();
@@ -83,10 +86,10 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     Ok(Import { schedule, ranks, warnings })
 }
 
-/// Reads the traces in a folder. Returns the totals of each rank, and messages about parts that a schedule would lack.
+/// Reads the traces in a folder. Returns the totals of each rank, and warnings about parts that a schedule would omit.
 ///
 /// # Errors
-/// [`ImportError`] when a trace is missing or damaged, or the traces make no schedule.
+/// [`ImportError`] if a trace is missing or damaged, or the traces cannot be converted.
 pub fn report(folder: &Path) -> Result<(Vec<RankReport>, Vec<String>), ImportError> {
     let mut notes = Notes::default();
     Files::find(folder)?.read(&Options::default(), |rank, trace| notes.take(rank, &trace))?;
@@ -109,7 +112,7 @@ impl Notes {
     /// Adds the totals of a rank.
     ///
     /// # Errors
-    /// [`ImportError::Calls`] when a total exceeds 64 bits, which no program reaches.
+    /// [`ImportError::Calls`] if a total exceeds 64 bits, which no program reaches.
     fn take(&mut self, rank: u32, trace: &RankTrace) -> Result<(), ImportError> {
         let add = |total: &mut u64, more: u64, what: &str| {
             *total = total.checked_add(more).ok_or_else(|| ImportError::Calls {
@@ -170,7 +173,7 @@ impl Notes {
     }
 }
 
-/// The trace files of a folder, by rank.
+/// Trace files of a folder, by rank.
 struct Files {
     paths: Vec<PathBuf>,
     form: Form,
@@ -184,7 +187,7 @@ enum Form {
     Liballprof,
 }
 
-/// Returns the format and the rank that a file's name tells, if it is that of a trace file.
+/// Returns the format and the rank in the name of a trace file.
 fn recognise(name: &str) -> Option<(Form, u32)> {
     let stem = name.strip_suffix(".gz").unwrap_or(name);
     let number = |start, end| stem.strip_prefix(start)?.strip_suffix(end)?.parse().ok();
@@ -225,7 +228,7 @@ impl Files {
         self.paths.len() as u32
     }
 
-    /// Reads all files, several at a time, and calls `take` with the traces in the order of the ranks.
+    /// Reads all files, several at a time, and calls `take` with the traces in rank order.
     fn read(
         &self,
         options: &Options,
@@ -254,7 +257,7 @@ impl Files {
         }
     }
 
-    /// Calls `read` with all files, several at a time, and `take` with the results in the order of the ranks.
+    /// Calls `read` with all files, several at a time, and `take` with the results in rank order.
     fn each<T: Send>(
         &self,
         read: impl Fn(u32, &Path, &[u8]) -> Result<T, ImportError> + Sync,
@@ -292,7 +295,7 @@ impl Files {
     }
 }
 
-/// The bytes of a file, which may be compressed.
+/// Bytes of a file, possibly compressed.
 enum Content {
     Mapped(memmap2::Mmap),
     Unpacked(Vec<u8>),
@@ -317,7 +320,8 @@ fn load(path: &Path) -> Result<Content, ImportError> {
         flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes).map_err(failed)?;
         return Ok(Content::Unpacked(bytes));
     }
-    // SAFETY: traces are read once, right now; a program that changes one meanwhile gets an error or a wrong schedule.
+    // SAFETY: traces are read once, immediately; a program that changes one meanwhile gets an error or a wrong
+    // schedule.
     let map = unsafe { memmap2::Mmap::map(&file) };
     map.map(Content::Mapped).map_err(failed)
 }

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts traces of MPI programs to GOAL schedules with the same communication.
 //!
-//! [`import`] reads a folder with one file for each rank, as `libspintrace.so` (`sdk/tracer`) or liballprof writes them.
+//! [`import`] reads a folder with one file for each rank, written by `libspintrace.so` (`sdk/tracer`) or liballprof.
 
 mod binary;
 mod choice;

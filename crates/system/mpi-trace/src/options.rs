@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Options of the conversion.
 
 use crate::choice::Collectives;
 
-/// The treatment of receives from any source or with any tag.
+/// Treatment of receives from any source or with any tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wildcards {
     /// They stay wildcards. The simulation decides which messages they receive.
     Keep,
-    /// They receive the messages that they received when the program was traced, where the trace contains that.
+    /// They receive the same messages as in the traced run, if the trace contains these.
     #[default]
     Resolve,
 }
@@ -15,14 +16,14 @@ pub enum Wildcards {
 /// Options of the conversion of traces to a schedule.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The factor by which all computation is multiplied.
+    /// Scale factor of all computation.
     pub calc_scale: f64,
-    /// The algorithms of collectives.
+    /// Algorithms of collectives.
     pub collectives: Collectives,
-    /// The treatment of wildcards.
+    /// Treatment of wildcards.
     pub wildcards: Wildcards,
-    /// The number of copies of the program, at least one. Collectives of all ranks span all copies; all other messages
-    /// stay within a copy.
+    /// Number of copies of the program, at least one. Collectives of all ranks span all copies; all other messages stay
+    /// within a copy.
     pub extrapolate: u32,
 }
 

@@ -1,4 +1,5 @@
-//! Trace files of liballprof. Each line is a call, `NAME:start:argument:…:end`, times in microseconds.
+// SPDX-License-Identifier: Apache-2.0
+//! Trace files of liballprof. Each line is a call, `NAME:start:argument:…:end`, with times in microseconds.
 
 mod arguments;
 mod calls;
@@ -16,7 +17,7 @@ use line::Line;
 use reader::{Envelope, Prepared, Reader, requests};
 use windows::Windows;
 
-/// Reads a trace whose communicators have been determined.
+/// Reads a trace with already determined communicators.
 pub fn read(mut rest: &[u8], known: &Known) -> Result<RankTrace, Damage> {
     let mut line = Line::new();
     let mut arguments = Arguments::default();
@@ -108,14 +109,14 @@ impl Reader<'_> {
                     self.complete(request);
                 }
             }
-            // The trace does not tell which request was completed. The one that was begun first is taken.
+            // The trace does not record which request completed. The oldest one is taken.
             Call::WaitAny => {
                 let requests = self.open_requests(arguments);
                 if let Some(first) = requests.into_iter().min_by_key(|request| self.open[request].start) {
                     self.complete(first);
                 }
             }
-            // The trace does not tell whether the requests were complete: see `outdated`.
+            // The trace does not record if the requests were complete: see `outdated`.
             Call::Test => {
                 for request in self.open_requests(arguments) {
                     self.tested.insert(request, self.trace.events.len() as u32);

@@ -1,35 +1,35 @@
-//! Determines when a target must be ready for which one-sided accesses. That follows only from the traces of all
-//! origins.
+// SPDX-License-Identifier: Apache-2.0
+//! Assigns each one-sided access to an epoch of its target. This requires the traces of all origins.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::event::{Access, Group, RankTrace, What, WindowCall};
 
-/// How an access is synchronised (MPI 4.1 §12.5).
+/// Synchronisation of an access (MPI 4.1 §12.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epoch {
-    /// After a number of fences.
+    /// After this number of fences.
     Fence(u32),
-    /// Between start and complete, after a number of such epochs with this target.
+    /// Between start and complete, after this number of such epochs with this target.
     Started(u32),
     /// Opened by a lock, without a call of the target.
     Passive,
 }
 
-/// The epochs that a rank opens in a window to access others.
+/// Epochs that a rank opens in a window to access others.
 #[derive(Debug)]
 pub struct Origin {
     rank: u32,
     fences: u32,
-    /// The targets between start and complete, with the number of such epochs before.
+    /// Targets between start and complete, with the number of earlier such epochs.
     started: HashMap<u32, u32>,
     starts: HashMap<u32, u32>,
     locked: HashSet<u32>,
     all_locked: bool,
-    /// The number of accesses to each target so far.
+    /// Number of accesses to each target so far.
     accesses: HashMap<u32, u32>,
-    /// The last access by a lock to each target since a flush, among accesses without an answer.
+    /// Last access by a lock to each target since a flush, among accesses without an answer.
     unacknowledged: BTreeMap<u32, u32>,
 }
 
@@ -47,7 +47,7 @@ impl Origin {
         }
     }
 
-    /// Returns the epoch of an access and the number of accesses to its target before. Returns `None` for an access to
+    /// Returns the epoch of an access and the number of earlier accesses to its target. Returns `None` for an access to
     /// the rank itself, which needs no message.
     pub fn access(&mut self, access: &Access) -> Option<(Epoch, u32)> {
         let target = access.target;
@@ -70,7 +70,7 @@ impl Origin {
         Some((epoch, number))
     }
 
-    /// Processes a call. Returns the targets whose acknowledgement it waits for, with the last access to each.
+    /// Processes a call. Returns the targets whose acknowledgements it waits for, with the last access to each.
     pub fn call(&mut self, call: &WindowCall) -> Vec<(u32, u32)> {
         match call {
             WindowCall::Fence => self.fences += 1,
@@ -109,8 +109,7 @@ impl Origin {
         self.fences
     }
 
-    /// Returns the targets between start and complete in the order of their ranks, with the number of such epochs
-    /// before.
+    /// Returns the targets between start and complete in rank order, with the number of earlier such epochs.
     pub fn started(&self) -> Vec<(u32, u32)> {
         let mut all: Vec<_> = self.started.iter().map(|(&target, &times)| (target, times)).collect();
         all.sort_unstable();
@@ -118,11 +117,11 @@ impl Origin {
     }
 }
 
-/// An access as its target sees it.
+/// The target's view of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub from: u32,
-    /// The number of earlier accesses of that rank to this one.
+    /// Number of earlier accesses of that rank to this one.
     pub number: u32,
     pub access: Access,
 }
@@ -131,35 +130,35 @@ pub struct Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passive {
     Access(Arrival),
-    /// The rank `from` waits until its accesses up to this number are done.
+    /// The rank `from` waits until its accesses up to this number are complete.
     Acknowledge {
         from: u32,
         number: u32,
     },
 }
 
-/// The accesses to a rank in a window, in the order of each origin.
+/// Accesses to a rank in a window, in the order of each origin.
 #[derive(Debug, Default)]
 pub struct Incoming {
-    /// The accesses after each number of fences.
+    /// Accesses after each number of fences.
     pub fences: HashMap<u32, Vec<Arrival>>,
-    /// The accesses of each origin, by the origin and its number of epochs before.
+    /// Accesses of each origin, by the origin and its number of earlier epochs.
     pub posts: HashMap<(u32, u32), Vec<Arrival>>,
     pub passive: Vec<Passive>,
 }
 
-/// The accesses to all ranks in all windows.
+/// Accesses to all ranks in all windows.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     windows: HashMap<Arc<Group>, usize>,
-    /// The accesses by window and target.
+    /// Accesses by window and target.
     incoming: Vec<HashMap<u32, Incoming>>,
 }
 
 impl Arrivals {
     /// Adds the accesses of a rank.
     pub fn add(&mut self, rank: u32, trace: &RankTrace) {
-        // The identity of each window, by its index among the rank's communicators.
+        // Identity of each window, by its index among the rank's communicators.
         let mut own: HashMap<u32, (usize, Origin)> = HashMap::new();
         for event in &trace.events {
             match &event.what {

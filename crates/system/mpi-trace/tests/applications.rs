@@ -1,4 +1,5 @@
-//! Schedules of real programs finish, on several algorithms and as several copies.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests that schedules of real programs finish, with several algorithms and as several copies.
 
 use std::path::Path;
 

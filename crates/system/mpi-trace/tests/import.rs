@@ -1,4 +1,5 @@
-//! Traces on disk to schedules: sizes, peers, tags, and that they finish.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the conversion of traces on disk to schedules: sizes, peers, tags, and completion.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ fn a_liballprof_trace_becomes_the_schedule_of_its_calls() {
     let Import { schedule, ranks, warnings } = sample(&Options::default());
     assert_eq!(schedule.ranks(), 4);
     assert_eq!(warnings, ["MPI_File_sync is not in the schedule (4 ranks call it)"]);
-    // Rank 1 is the second of the odd ranks, which are in the order of their keys: 3 before 1.
+    // Rank 1 is the second of the odd ranks, which are in key order: 3 before 1.
     let expected = [
         &[(800, 2, 7, 0), (40, 2, 1, 0), (4, 2, 2, 0)][..],
         // The split is a barrier: dissemination in the world's space of collectives.
@@ -48,7 +49,7 @@ fn a_liballprof_trace_becomes_the_schedule_of_its_calls() {
     ];
     assert_eq!(sends(&schedule, 1), expected.concat());
     assert_eq!(sends(&schedule, 3)[5], (4, 1, 0, 5));
-    // The halves have matching spaces of their own.
+    // The halves have separate matching spaces.
     let spaces: Vec<u16> = (0..4).map(|rank| sends(&schedule, rank).iter().map(|send| send.3).max().unwrap()).collect();
     assert_eq!(spaces[0], spaces[2]);
     assert_eq!(spaces[1], spaces[3]);
@@ -69,7 +70,7 @@ fn calls_wait_for_what_they_waited_for() {
     for line in [
         "l1: calc 5000\nl2: recv 800b from 0 tag 7\nl3: calc 5000\nl4: send 800b to 2 tag 7\nl5: calc 5000\n",
         "l6: recv 40b from 0 tag 1\nl7: calc 5000\nl8: send 40b to 2 tag 1\nl9: calc 100000\nl10: calc 5000\n",
-        // Computation goes on when a non-blocking call has started; after the wait it needs both to be done.
+        // Computation continues once a non-blocking call has started; after the wait it depends on both.
         "l7 irequires l6\n",
         "l9 irequires l8\n",
         "l10 requires l9\n",
@@ -86,7 +87,7 @@ fn copies_share_the_collectives_of_all_ranks_only() {
     let options = Options { extrapolate: 3, ..Options::default() };
     let Import { schedule, ranks, .. } = sample(&options);
     assert_eq!((schedule.ranks(), ranks.len()), (12, 4));
-    // Rank 5 is rank 1 of the second copy; the world's barriers have 12 ranks now, in four rounds.
+    // Rank 5 is rank 1 of the second copy; the world's barriers now have 12 ranks, in four rounds.
     let all = sends(&schedule, 5);
     assert_eq!(all[..3], [(800, 6, 7, 0), (40, 6, 1, 0), (4, 6, 2, 0)]);
     let barrier: Vec<u32> = all.iter().filter(|send| send.0 == 1).map(|send| send.1).collect();

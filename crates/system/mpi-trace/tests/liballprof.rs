@@ -1,4 +1,5 @@
-//! Lines of liballprof traces: each kind of call, and what such traces do not tell.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests lines of liballprof traces: each kind of call, and information that such traces lack.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ const WORLD: [&str; 2] = ["940,0,2", "940,1,2"];
 /// 64-bit numbers: 13,8,8.
 const TYPE: &str = "13,8,8";
 
-/// Traces of two ranks of these calls, `NAME:arguments`, each of 10 us and 5 us after the one before.
+/// Converts traces of two ranks with these calls, `NAME:arguments`, each of 10 us and 5 us after the one before.
 fn imported(ranks: [&[String]; 2], options: &Options) -> Result<Import, String> {
     let folder = tempfile::tempdir().unwrap();
     for (rank, calls) in ranks.iter().enumerate() {
@@ -26,7 +27,7 @@ fn imported(ranks: [&[String]; 2], options: &Options) -> Result<Import, String> 
     import(folder.path(), options).map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), "DIR"))
 }
 
-/// The schedule, which finishes.
+/// Returns the schedule after checking that it finishes.
 fn schedule(ranks: [&[String]; 2]) -> Schedule {
     for options in [Options { extrapolate: 3, ..Options::default() }, Options::default()] {
         let Import { schedule, warnings, .. } = imported(ranks, &options).unwrap_or_else(|error| panic!("{error}"));
@@ -40,7 +41,7 @@ fn schedule(ranks: [&[String]; 2]) -> Schedule {
     unreachable!("one of them is not extrapolated")
 }
 
-/// Sends and receives of a rank, without labels.
+/// Returns the sends and receives of a rank, without labels.
 fn messages(schedule: &Schedule, rank: u32) -> Vec<String> {
     let mut out = Vec::new();
     text::write(schedule, rank..rank + 1, &mut out).unwrap();
@@ -126,7 +127,7 @@ fn newer_calls() {
             format!("MPI_Irecv:5000:3:{TYPE}:{other}:1:{world}:8008"),
             "MPI_Start:8000".into(),
             "MPI_Waitall:2:8000:0".into(),
-            // Begun twice.
+            // Started twice.
             format!("MPI_Bcast_init:4000:7:{TYPE}:1:{world}:0:8100"),
             "MPI_Start:8100".into(),
             "MPI_Wait:8100:0".into(),
@@ -141,7 +142,7 @@ fn newer_calls() {
             format!("MPI_Mprobe:{other}:3:{},{rank},2:6000:0", 950),
             format!("MPI_Mrecv:5000:6:{TYPE}:6000:0"),
             "MPI_Wait:8400:0".into(),
-            // Four parts of two.
+            // Four parts of two elements.
             format!("MPI_Psend_init:4000:4:2:{TYPE}:{other}:4:{world}:0:8500"),
             format!("MPI_Precv_init:5000:4:2:{TYPE}:{other}:4:{world}:0:8508"),
             "MPI_Startall:2:8500".into(),

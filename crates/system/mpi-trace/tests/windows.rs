@@ -1,4 +1,5 @@
-//! One-sided calls to schedules that were worked out by hand, and how long these take.
+// SPDX-License-Identifier: Apache-2.0
+//! Compares schedules of one-sided calls, and their times, with results derived by hand.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use mpi_trace::{Import, Options, import};
 const WORLD_AND_WINDOW: fn(u64) -> [Vec<u64>; 2] =
     |ranks| [vec![3, 0, 0, 1, 0, ranks, 2], vec![3, 1, 0, 1, 0, ranks, 2]];
 
-/// Numbers of `sdk/tracer/format.h`; all calls are on window 1, without computation or with some, in ns.
+/// Returns a call with a number of `sdk/tracer/format.h`, on window 1, after `gap_ns` ns of computation.
 fn call(kind: u64, gap_ns: u64, fields: &[u64]) -> Vec<u64> {
     [&[kind, gap_ns, 0, 1], fields].concat()
 }
@@ -30,22 +31,22 @@ fn plain(kind: u64) -> Vec<u64> {
     call(kind, 0, &[])
 }
 
-/// Bytes to a rank, and those that come back.
+/// Returns the fields of an access: bytes to a rank, and bytes that it sends back.
 fn access(to: u64, bytes: u64, back: Option<u64>) -> Vec<u64> {
     call(50, 0, &[to + 1, bytes, back.map_or(0, |back| back + 1)])
 }
 
-/// A call that names one other rank; or all, with none.
+/// Returns a call that names one other rank, or all for `None`.
 fn to(kind: u64, rank: Option<u64>) -> Vec<u64> {
     call(kind, 0, &[rank.map_or(0, |rank| rank + 1)])
 }
 
-/// A call with a group of one rank.
+/// Returns a call with a group of one rank.
 fn with(kind: u64, rank: u64) -> Vec<u64> {
     call(kind, 0, &[1, rank, 1, 0])
 }
 
-/// Traces on disk, one a rank.
+/// Writes one trace file per rank.
 fn write(folder: &Path, ranks: &[Vec<Vec<u64>>]) {
     for (rank, calls) in ranks.iter().enumerate() {
         let mut records = vec![vec![1, rank as u64, ranks.len() as u64, 0]];
@@ -83,7 +84,7 @@ fn shown(schedule: &Schedule, rank: u32) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// With the parameters of LogGOPSim, and messages above `eager` by rendezvous.
+/// Returns the end times with LogGOPSim's parameters; messages above `eager` use rendezvous.
 fn end_ns(schedule: &Schedule, eager: u64) -> Vec<u64> {
     let parameters = LogGops { eager, ..LogGops::default() };
     let outcome = run(schedule, &parameters, &goal::loggops::Options::default()).unwrap();
@@ -91,14 +92,14 @@ fn end_ns(schedule: &Schedule, eager: u64) -> Vec<u64> {
     outcome.ends.iter().map(|end| end.as_ps() / 1000).collect()
 }
 
-/// The lines of one rank, without its number and braces.
+/// Returns the lines of one rank, without its number and braces.
 fn lines(schedule: &Schedule, rank: u32) -> Vec<String> {
     let shown = shown(schedule, rank);
     let body = shown.split_once("{\n").unwrap().1;
     body.trim_end().trim_end_matches('}').lines().map(String::from).collect()
 }
 
-/// Two ranks: rank 0 puts 100 bytes and gets 200 between two fences, before the second of which rank 1 computes.
+/// Two ranks: rank 0 puts 100 bytes and gets 200 between two fences; rank 1 computes before the second fence.
 fn fenced() -> [Vec<Vec<u64>>; 2] {
     let accesses = [access(1, 100, None), access(1, 0, Some(200))];
     [
@@ -112,23 +113,23 @@ fn a_fence_ends_accesses_and_is_a_barrier() {
     let made = schedule(&fenced(), &Options::default());
     // The window is the second communicator: its space is 2, that of its barriers 3.
     let origin = [
-        "l1: send 1b to 1 tag 0 space 3", // it is made
+        "l1: send 1b to 1 tag 0 space 3", // creation
         "l2: recv 1b from 1 tag 0 space 3",
         "l3: calc 0",
-        "l4: send 1b to 1 tag 2 space 3", // the first fence
+        "l4: send 1b to 1 tag 2 space 3", // first fence
         "l5: recv 1b from 1 tag 2 space 3",
         "l6: send 100b to 1 tag 0 space 2",
         "l7: send 1b to 1 tag 8 space 2",
         "l8: recv 200b from 1 tag 9 space 2",
         "l9: calc 0",
-        "l10: send 1b to 1 tag 4 space 3", // the second
+        "l10: send 1b to 1 tag 4 space 3", // second fence
         "l11: recv 1b from 1 tag 4 space 3",
         "l12: calc 0",
-        "l13: send 1b to 1 tag 6 space 3", // it is freed
+        "l13: send 1b to 1 tag 6 space 3", // free
         "l14: recv 1b from 1 tag 6 space 3",
     ];
     assert_eq!(lines(&made, 0)[..14], origin);
-    // An access goes on when the one before has started, and the fence waits for both.
+    // An access starts once the previous one has started, and the fence waits for both.
     for needs in ["l7 irequires l6", "l8 irequires l7", "l9 requires l6", "l9 requires l8"] {
         assert!(lines(&made, 0).contains(&needs.into()), "{needs}");
     }
@@ -136,7 +137,7 @@ fn a_fence_ends_accesses_and_is_a_barrier() {
     let taken =
         ["l7: recv 100b from 0 tag 0 space 2", "l8: recv 1b from 0 tag 8 space 2", "l9: send 200b to 0 tag 9 space 2"];
     assert_eq!(target[6..9], taken);
-    // Computation goes on beside them (l10); what follows the second fence (l13) waits for them.
+    // Computation continues beside them (l10); operations after the second fence (l13) wait for them.
     for needs in [
         "l7 requires l6",
         "l8 requires l6",
@@ -166,9 +167,9 @@ fn a_flush_waits_for_an_acknowledgement() {
         plain(FREE),
     ];
     let made = schedule(&[origin, vec![plain(CREATE), plain(FREE)]], &Options::default());
-    // L = 2500, o = 1500, G = 6. Made: o + L + o = 5500. The put has come after o + L + o + 99 G = 6094, its
-    // acknowledgement 5500 later: 17094. The get's request takes 5500, the answer o + L + o + 199 G = 6694: 29288.
-    // Rank 0 is through when it has sent its barrier's message, rank 1, long done with its own, when it has that.
+    // L = 2500, o = 1500, G = 6. Creation: o + L + o = 5500. The put arrives after o + L + o + 99 G = 6094, its
+    // acknowledgement 5500 later: 17094. The get's request takes 5500, the answer o + L + o + 199 G = 6694: 29288. Rank
+    // 0 finishes when it has sent its barrier's message; rank 1, whose own was sent long before, when it receives that.
     assert_eq!(end_ns(&made, 65_535), [29_288 + 1500, 29_288 + 5500]);
     assert!(lines(&made, 0).contains(&"l4: recv 1b from 1 tag 2 space 2".into()));
 }
@@ -204,9 +205,9 @@ fn post_lets_start_go_on_and_complete_lets_wait_go_on() {
         lines(&made, 1)[3..6],
         ["l4: recv 1b from 0 tag 3 space 2", "l5: send 100b to 0 tag 0 space 2", "l6: send 1b to 0 tag 4 space 2"]
     );
-    // Made: 5500. The post's message has come at 11000. The put keeps the card for g + 99 G, so that the message of
-    // complete leaves at 12594 and the barrier's at 14094. At rank 0 the CPU takes the put until 17094, the one message
-    // until 18594, and the other until 20094; then it sends the barrier's, which has come at 25594.
+    // Creation: 5500. The post's message arrives at 11000. The put occupies the card for g + 99 G, so the message of
+    // complete leaves at 12594 and the barrier's at 14094. At rank 0 the CPU receives the put until 17094, one message
+    // until 18594, and the other until 20094; then it sends the barrier's, which arrives at 25594.
     assert_eq!(end_ns(&made, 65_535), [20_094 + 1500, 25_594]);
 }
 

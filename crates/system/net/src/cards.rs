@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connection of a fabric to the cards.
+
 use sim::{SerialResource, Time};
 use slab::Slab;
 
@@ -14,22 +17,22 @@ pub(crate) struct CardFabric<P> {
     places: Places,
 }
 
-/// Which host of the fabric a node is.
+/// Mapping between nodes and the hosts of the fabric.
 #[derive(Clone, Copy, Debug)]
 struct Places {
-    /// The number of nodes with a host; the nodes after them are switches.
+    /// Number of nodes with a host; the nodes after them are switches.
     nodes: u32,
-    /// The fabric's number of the first switch among its hosts.
+    /// Number of the first switch among the hosts of the fabric.
     first_switch: u32,
 }
 
 impl Places {
-    /// A node as the fabric numbers it.
+    /// Returns the fabric's host number of a node.
     fn host_of(self, node: u32) -> u32 {
         if node < self.nodes { node } else { node - self.nodes + self.first_switch }
     }
 
-    /// The node of one of the fabric's hosts.
+    /// Returns the node of a host of the fabric.
     fn node_of(self, host: u32) -> u32 {
         if host < self.nodes { host } else { host - self.first_switch + self.nodes }
     }
@@ -39,22 +42,22 @@ impl Places {
 #[derive(Debug)]
 struct UnderWay<P> {
     injection: Injection,
-    /// Whether its card has been told when it leaves (for the first time).
+    /// True after its card was notified of the (first) departure.
     has_left: bool,
-    /// The packet, once the card has passed it on.
+    /// Packet, once the card has passed it on.
     packet: Option<P>,
-    /// What becomes of it, once that is known.
+    /// Fate, once determined.
     fate: Option<Fate>,
 }
 
-/// What becomes of a packet, and when: of its first byte if it arrives.
+/// Fate of a packet, with its time: the arrival of the first byte, or the loss.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives(Time),
     Lost(Time),
 }
 
-/// The sending ports, the packets and the surroundings, as the fabric's [`Edge`](crate::fabric::Edge).
+/// Sending ports, packets and outlet, as the fabric's [`Edge`](crate::fabric::Edge).
 struct Edges<'a, P, O> {
     ports: &'a mut [SerialResource],
     packets: &'a mut Slab<UnderWay<P>>,
@@ -62,7 +65,7 @@ struct Edges<'a, P, O> {
     places: Places,
     outlet: &'a mut O,
     now: Time,
-    /// The packet that is being injected, and its departure.
+    /// Packet being injected, and its departure.
     injected: Option<usize>,
     departure: Option<Departure>,
 }
@@ -72,7 +75,7 @@ impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
         self.outlet.schedule(at, event);
     }
 
-    /// The sending port determines when: it keeps the fractions of picoseconds, and the gap between messages.
+    /// The sending port determines the time: it keeps the fractions of picoseconds, and the gap between messages.
     fn leaves(&mut self, token: u32, now: Time, _: Time, kind: Kind) -> Time {
         let packet = &mut self.packets[token as usize];
         let Injection { from, bytes, gap, .. } = packet.injection;
@@ -88,7 +91,7 @@ impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
         start
     }
 
-    /// Answers of the network's ends use the port of their card between its packets.
+    /// Control packets of an end use the port of its card between the card's packets.
     fn answers(&mut self, host: u32, now: Time, _: Time, bytes: u32, kind: Kind) -> Time {
         self.ports[self.places.node_of(host) as usize].reserve(now, u64::from(bytes), kind.gap_per_byte, Time::ZERO).0
     }
@@ -108,7 +111,7 @@ impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
     }
 }
 
-/// Passes on a packet that the card has passed on, and whose fate is known.
+/// Delivers or loses a packet once the card has passed it on and its fate is determined.
 fn end_if_known<P>(packets: &mut Slab<UnderWay<P>>, token: u32, outlet: &mut impl Outlet<P>) {
     let under_way = &mut packets[token as usize];
     let Some(fate) = under_way.fate else { return };
@@ -122,10 +125,11 @@ fn end_if_known<P>(packets: &mut Slab<UnderWay<P>>, token: u32, outlet: &mut imp
 }
 
 impl<P> CardFabric<P> {
-    /// A fabric between `nodes` nodes and switches with handlers; the fabric knows the first of these as `first_switch`.
+    /// Creates a fabric between `nodes` nodes and switches with handlers; `first_switch` is the fabric's number of the
+    /// first of these.
     ///
     /// # Errors
-    /// When senders would need a queue for each receiver, which cards do not have.
+    /// If senders would need a queue for each receiver, which cards do not have.
     pub fn new(fabric: Fabric, nodes: u32, first_switch: u32) -> Result<CardFabric<P>, NetError> {
         let needs_queues = |parameter, value| {
             let what = format!(
@@ -143,7 +147,7 @@ impl<P> CardFabric<P> {
         Ok(CardFabric { fabric, packets: Slab::new(), places: Places { nodes, first_switch } })
     }
 
-    /// The number of links of the shortest path from one node to another.
+    /// Returns the number of links of the shortest path between two nodes.
     pub fn distance(&self, from: u32, to: u32) -> u32 {
         self.fabric.topology().distance(self.places.host_of(from), self.places.host_of(to))
     }
@@ -171,7 +175,7 @@ impl<P> CardFabric<P> {
         edges.departure
     }
 
-    /// Takes a packet that leaves.
+    /// Accepts a departing packet from its card.
     pub fn transmit(&mut self, ticket: u32, packet: P, outlet: &mut impl Outlet<P>) {
         self.packets[ticket as usize].packet = Some(packet);
         end_if_known(&mut self.packets, ticket, outlet);
@@ -188,7 +192,7 @@ impl<P> CardFabric<P> {
     ) {
         let (packets, places) = (&mut self.packets, self.places);
         let mut edges = Edges { ports, packets, losses, places, outlet, now, injected: None, departure: None };
-        // The other signals belong to rates and pulls, which cards do not have.
+        // The other signals concern rates and pulls, which cards do not support.
         if let Some(Signal::Resend(lost)) = self.fabric.handle(now, event, &mut edges) {
             self.fabric.inject(now, lost, &mut edges);
         }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of building a network.
+
 use thiserror::Error;
 
 /// Errors of building a network.
@@ -6,7 +9,7 @@ pub enum NetError {
     /// A network needs a node.
     #[error("a network needs at least one node")]
     NoNodes,
-    /// Switches with an odd number of ports, or none, make no fat tree.
+    /// Switches with an odd number of ports, or none, cannot form a fat tree.
     #[error("a fat tree needs switches with an even number of ports, at least 2; network.radix is {radix}")]
     Radix {
         /// Ports of a switch.
@@ -15,7 +18,7 @@ pub enum NetError {
     /// Switches with 2 ports cannot branch.
     #[error("a fat tree of 2-port switches has at most 2 nodes, not {nodes}; raise network.radix")]
     TooManyNodes {
-        /// The requested number.
+        /// Requested number.
         nodes: usize,
     },
     /// No port is left for an uplink.
@@ -29,7 +32,7 @@ pub enum NetError {
     /// A dragonfly with a part of size zero.
     #[error("a dragonfly needs at least one host per router (p), one router per group (a) and one group (g)")]
     DragonflyEmpty,
-    /// There are too few links to connect every two groups.
+    /// The links do not suffice to connect every two groups.
     #[error(
         "a dragonfly with {routers} routers per group (a) and {global} global links each (h) has at most {} groups, not {groups}",
         u64::from(*.routers) * u64::from(*.global) + 1
@@ -39,7 +42,7 @@ pub enum NetError {
         routers: u32,
         /// Global links of a router.
         global: u32,
-        /// The requested number.
+        /// Requested number.
         groups: u32,
     },
     /// A torus has one to five dimensions, none of length zero.
@@ -48,11 +51,11 @@ pub enum NetError {
     /// The run needs more nodes than the topology has.
     #[error("{topology} has {hosts} hosts, the run needs {nodes}")]
     TooFewHosts {
-        /// Its description.
+        /// Description of the topology.
         topology: String,
-        /// The number of its hosts.
+        /// Number of hosts of the topology.
         hosts: u32,
-        /// The number of nodes of the run.
+        /// Number of nodes of the run.
         nodes: usize,
     },
     /// The number of hosts, switches or links exceeds 30 bits.
@@ -61,78 +64,78 @@ pub enum NetError {
     /// A DOT file has a syntax error.
     #[error("{line}:{column}: {what}")]
     Dot {
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// The mistake.
+        /// Mistake.
         what: String,
     },
-    /// A DOT file is no network.
+    /// A DOT file does not describe a network.
     #[error("{0}")]
     Graph(String),
-    /// A file with a network cannot be read.
+    /// A network file cannot be read.
     #[error("cannot read {path}: {why}")]
     Unreadable {
-        /// Its path.
+        /// Path.
         path: String,
-        /// The system's message.
+        /// System's message.
         why: String,
     },
-    /// A file is no network.
+    /// A file does not describe a network.
     #[error("{path}:{what}")]
     File {
-        /// Its path.
+        /// Path.
         path: String,
-        /// The mistake, after a blank or the place in the file.
+        /// Mistake, after a blank or the location in the file.
         what: String,
     },
-    /// This topology needs a fabric, as the latencies of its paths depend on routing.
+    /// This topology requires a fabric, as the latencies of its paths depend on routing.
     #[error("the topology {topology} needs the network model \"fabric\"")]
     NoLatency {
-        /// Its name.
+        /// Name of the topology.
         topology: String,
     },
-    /// A packet cannot be lost on the way from or to a node that does not exist.
+    /// The node of a packet loss does not exist.
     #[error("there is no node {node}; the last of {nodes} is {}", nodes - 1)]
     NoNode {
-        /// The node.
+        /// Node.
         node: u32,
         /// Number of nodes.
         nodes: usize,
     },
-    /// A packet cannot be lost on a link that does not exist.
+    /// The link of a packet loss does not exist.
     #[error("the network has no link from \"{from}\" to \"{to}\"; one of its links is from \"{}\" to \"{}\"", .example.0, .example.1)]
     NoLink {
-        /// The name of the vertex where it starts.
+        /// Name of the start vertex.
         from: String,
-        /// The name of the vertex where it ends.
+        /// Name of the end vertex.
         to: String,
-        /// The names of those of another link.
+        /// Start and end vertex of an existing link.
         example: (String, String),
     },
-    /// A switch that is to run handlers does not exist.
+    /// A switch with handlers does not exist.
     #[error("network.switch.handlers: the network has no switch \"{name}\"; one of its switches is \"{example}\"")]
     NoSwitch {
-        /// The name, or the pattern of names.
+        /// Name, or pattern of names.
         name: String,
-        /// The name of another switch.
+        /// Name of an existing switch.
         example: String,
     },
-    /// The network is a model without links.
+    /// The network model has no links.
     #[error("the link from \"{from}\" to \"{to}\" needs a network with links: --set network.model=fabric")]
     NoLinks {
-        /// The name of the vertex where it starts.
+        /// Name of the start vertex.
         from: String,
-        /// The name of the vertex where it ends.
+        /// Name of the end vertex.
         to: String,
     },
     /// A parameter is out of range.
     #[error("{parameter} {what}")]
     Parameter {
-        /// Its name on the command line.
+        /// Name on the command line.
         parameter: &'static str,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The network as cards see it, with one of two models.
+
 use sim::{SerialResource, Time, TimePerByte};
 
 use crate::cards::CardFabric;
@@ -8,10 +11,11 @@ use crate::{Latency, NetError, Topology};
 
 /// The interconnect of the cards: their sending ports and the network between them.
 ///
-/// A card [injects](Interconnect::inject) one packet at a time and learns when it leaves, at once or, when there is no
-/// room for it in the network, later; by then it [passes on](Interconnect::transmit) the packet itself. The packet
-/// arrives when the receiving port can begin to receive it: when its *first* byte is there, but for stored packets, which belongs to the receiving card. A packet of a node to
-/// itself turns around in the card: it occupies the sending port as usual and uses no link. `P` is a packet.
+/// A card [injects](Interconnect::inject) one packet at a time and is notified of its departure, at once or, if the
+/// network has no room for it, later; by then it [passes on](Interconnect::transmit) the packet itself. The packet
+/// arrives when the receiving port can begin to receive it: with its *first* byte, except under store-and-forward. A
+/// packet of a node to itself turns around in the card: it occupies the sending port as usual and uses no link. `P` is
+/// the packet type.
 #[derive(Debug)]
 pub struct Interconnect<P> {
     ports: Vec<SerialResource>,
@@ -19,7 +23,7 @@ pub struct Interconnect<P> {
     losses: PathLosses,
     is_lossy: bool,
     gap_per_byte: TimePerByte,
-    /// The names of the switches with handlers, which are the last nodes.
+    /// Names of the switches with handlers, which are the last nodes.
     switches: Vec<String>,
 }
 
@@ -30,10 +34,12 @@ enum Model<P> {
 }
 
 impl<P> Interconnect<P> {
-    /// The interconnect of a machine with `nodes` nodes, after which its switches with handlers are nodes, too.
+    /// Creates the interconnect of a machine with `nodes` nodes, followed by its switches with handlers as further
+    /// nodes.
     ///
     /// # Errors
-    /// When the topology cannot have that many nodes, or its file is no network; when a switch with handlers does not exist.
+    /// If the topology does not support that many nodes, or its file does not describe a network; if a switch with
+    /// handlers does not exist.
     pub fn new(parameters: &machine::Network, nodes: usize) -> Result<Interconnect<P>, NetError> {
         let cards = &parameters.switch_cards;
         let mut switches = Vec::new();
@@ -64,7 +70,7 @@ impl<P> Interconnect<P> {
     /// Loses packets from now on. Equal seeds lose the same packets.
     ///
     /// # Errors
-    /// When a link does not exist, or a node.
+    /// If a link or a node does not exist.
     pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
         let nodes = self.nodes();
         for loss in losses {
@@ -88,12 +94,13 @@ impl<P> Interconnect<P> {
         Ok(())
     }
 
-    /// Whether [`set_losses`](Interconnect::set_losses) has made it lose packets.
+    /// Returns true if [`set_losses`](Interconnect::set_losses) made it lose packets.
     pub fn is_lossy(&self) -> bool {
         self.is_lossy
     }
 
-    /// How many packets each of the losses has taken that [`set_losses`](Interconnect::set_losses) was called with.
+    /// Returns the number of packets lost by each of the `losses` losses passed to
+    /// [`set_losses`](Interconnect::set_losses).
     pub fn lost(&self, losses: usize) -> Vec<u64> {
         let mut sums = vec![0; losses];
         let on_links = match &self.model {
@@ -106,9 +113,8 @@ impl<P> Interconnect<P> {
         sums
     }
 
-    /// Injects a packet. Returns when it leaves, or `None` when there is no room for it in the network: then it is
-    /// *blocked*, and [`Outlet::departs`] follows. Packets of a card to other nodes leave in the order of their
-    /// injection.
+    /// Injects a packet. Returns its departure, or `None` if the network has no room for it: then the packet is
+    /// *blocked*, and [`Outlet::departs`] follows. Packets of a card to other nodes leave in injection order.
     pub fn inject(&mut self, now: Time, packet: Injection, outlet: &mut impl Outlet<P>) -> Option<Departure> {
         let Injection { from, to, bytes, gap } = packet;
         if let Model::Fabric(fabric) = &mut self.model
@@ -120,7 +126,7 @@ impl<P> Interconnect<P> {
         Some(Departure { ticket: 0, start, end })
     }
 
-    /// Takes a packet that departs, at `departure.start` at the latest.
+    /// Accepts a departing packet, at `departure.start` at the latest.
     pub fn transmit(&mut self, from: u32, to: u32, departure: Departure, packet: P, outlet: &mut impl Outlet<P>) {
         match &mut self.model {
             Model::Latency(latency) => {
@@ -137,13 +143,13 @@ impl<P> Interconnect<P> {
 
     /// Handles an event at `now`.
     pub fn handle(&mut self, now: Time, event: Event, outlet: &mut impl Outlet<P>) {
-        // A network of latencies has no events.
+        // The latency model has no events.
         if let Model::Fabric(fabric) = &mut self.model {
             fabric.handle(now, event, &mut self.ports, &mut self.losses, outlet);
         }
     }
 
-    /// The node that has sent the packet of an event.
+    /// Returns the sender of an event's packet.
     pub fn sender(&self, event: Event) -> u32 {
         match &self.model {
             Model::Latency(_) => 0,
@@ -151,13 +157,13 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// The time for which the sending port of a node was occupied, or is already reserved.
+    /// Returns the occupied and already reserved time of a node's sending port.
     pub fn port_busy(&self, node: usize) -> Time {
         self.ports[node].busy()
     }
 
-    /// Statistics of the links up to `end`, with the links of the highest utilization, `busiest` at most; `None` when
-    /// the model has no links.
+    /// Returns statistics of the links up to `end`, with at most `busiest` links of highest utilization; `None` if the
+    /// model has no links.
     pub fn report(&self, end: Time, busiest: usize) -> Option<Report> {
         match &self.model {
             Model::Latency(_) => None,
@@ -172,7 +178,7 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// The recorded times of packets on links, in the order in which they were assigned.
+    /// Returns the recorded times of packets on links, in the order of assignment.
     pub fn crossings(&self) -> &[Crossing] {
         match &self.model {
             Model::Latency(_) => &[],
@@ -180,7 +186,7 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// Names of the vertices where a link starts and ends.
+    /// Returns the names of a link's start and end vertices.
     pub fn link_name(&self, link: u32) -> Option<(String, String)> {
         match &self.model {
             Model::Latency(_) => None,
@@ -188,12 +194,12 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// The names of the switches with handlers: the last nodes, in this order.
+    /// Returns the names of the switches with handlers: the last nodes, in this order.
     pub fn switches(&self) -> &[String] {
         &self.switches
     }
 
-    /// The number of links of the shortest path from one node to another; `None` when the model has no links.
+    /// Returns the number of links of the shortest path between two nodes; `None` if the model has no links.
     pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
         match &self.model {
             Model::Latency(_) => None,
@@ -201,7 +207,7 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// Packets and bytes of each link that has carried a packet; `None` when the model has no links.
+    /// Returns packets and bytes of each used link; `None` if the model has no links.
     pub fn traffic(&self) -> Option<Vec<Traffic>> {
         match &self.model {
             Model::Latency(_) => None,
@@ -209,7 +215,7 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// Number of nodes, switches with handlers included.
+    /// Returns the number of nodes, including switches with handlers.
     pub fn nodes(&self) -> usize {
         self.ports.len()
     }

@@ -1,24 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Contention-free network model.
+
 use machine::Reception;
 use sim::Time;
 
 use crate::{Hops, NetError, Tree};
 
-/// The network of the sPIN paper (§4.2): a packet is delayed by each switch and wire of its path, and never by other
-/// packets.
+/// The network of the sPIN paper (§4.2): each switch and wire of its path delays a packet, but other packets never do.
 #[derive(Clone, Debug)]
 pub struct Latency {
     tree: Tree,
     switch: Time,
     wire: Time,
-    /// How long a packet is held back before it enters the network.
+    /// Store-and-forward delay of a packet before it enters the network.
     stored: Time,
 }
 
 impl Latency {
-    /// The network `parameters` with `nodes` nodes.
+    /// Creates the network of `nodes` nodes with `parameters`.
     ///
     /// # Errors
-    /// When the topology cannot have that many nodes.
+    /// If the topology does not support that many nodes.
     pub fn new(parameters: &machine::Network, nodes: usize) -> Result<Latency, NetError> {
         let tree = match &parameters.topology {
             machine::Topology::FatTree => Tree::fat_tree(parameters.radix, nodes)?,
@@ -32,26 +34,26 @@ impl Latency {
         Ok(Latency { tree, switch: parameters.switch, wire: parameters.wire, stored })
     }
 
-    /// The time from the moment that a byte leaves the card of `from` until it is at the card of `to`. A message of a
-    /// node to itself turns around in its card and uses no wire: [`Time::ZERO`].
+    /// Returns the time from a byte's departure from the card of `from` to its arrival at the card of `to`. A message
+    /// of a node to itself turns around in its card and uses no wire: [`Time::ZERO`].
     pub fn between(&self, from: usize, to: usize) -> Time {
         let Hops { switches, wires } = self.path(from, to);
         self.switch * u64::from(switches) + self.wire * u64::from(wires)
     }
 
-    /// The time from the moment that the first byte of a packet leaves the card of `from` until the card of `to` can begin to
-    /// receive it: that of a byte and, if packets are stored before they are passed on, that of a full packet. A packet of a
-    /// node to itself is not stored.
+    /// Returns the time from the departure of a packet's first byte until the card of `to` can begin to receive it: the
+    /// latency of a byte and, under store-and-forward, the time of a full packet. A packet of a node to itself is not
+    /// stored.
     pub fn of_packet(&self, from: usize, to: usize) -> Time {
         self.between(from, to) + if from == to { Time::ZERO } else { self.stored }
     }
 
-    /// The switches and wires between two nodes.
+    /// Returns the switches and wires between two nodes.
     pub fn path(&self, from: usize, to: usize) -> Hops {
         self.tree.hops(from, to)
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.tree.nodes()
     }
@@ -61,7 +63,7 @@ impl Latency {
 mod tests {
     use super::*;
 
-    /// sPIN §4.2.
+    /// Returns the network of sPIN §4.2.
     fn sc17(nodes: usize, reception: Reception) -> Latency {
         let parameters = machine::Network {
             model: machine::NetworkModel::Latency,
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(network.of_packet(11_663, 0), Time::from_ps(450_400));
     }
 
-    /// LogGOPSim2 holds every packet back for 4095 bytes at 20 ps.
+    /// LogGOPSim2 delays every packet by 4095 bytes at 20 ps.
     #[test]
     fn a_stored_packet_comes_a_full_packet_later() {
         let network = sc17(2, Reception::StoreAndForward);

@@ -1,10 +1,11 @@
-//! The network between the cards: where the nodes are, and how packets travel between them.
+// SPDX-License-Identifier: Apache-2.0
+//! The network between the cards: topologies, and the movement of packets between nodes.
 //!
-//! * [`Interconnect`] is the network as cards see it: their sending ports and the paths to the receiving ones. It has
-//!   two models. * [`Latency`] is the contention-free network of the sPIN paper (§4.2); [`Tree`] computes a fat tree's
-//!   distances. * [`fabric`] simulates packets that queue for the links of a [`Topology`]; `cards` connects it to the
-//!   cards.
-//! * [`messages`] sends whole messages over a fabric, for executors of schedules that have no cards.
+//! * [`Interconnect`] is the cards' view of the network: their sending ports and the paths to the receiving ones. It
+//!   has two models, [`Latency`] and [`fabric`].
+//! * [`Latency`] is the contention-free network of the sPIN paper (§4.2); [`Tree`] computes a fat tree's distances.
+//! * [`fabric`] simulates packets that queue for the links of a [`Topology`]; `cards` connects it to the cards.
+//! * [`messages`] sends whole messages over a fabric, for executors of schedules without cards.
 
 mod cards;
 mod error;

@@ -1,38 +1,40 @@
-//! Packets that are lost because the user wants it: on paths between nodes, or on links of a fabric.
+// SPDX-License-Identifier: Apache-2.0
+//! Injected packet losses: on paths between nodes, or on links of a fabric.
 
 use std::collections::HashMap;
 
 use sim::random::{self, mix};
 
-/// A place where packets are lost, and how many.
+/// Location and rate of packet losses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// Where.
+    /// Location.
     pub place: LossyPlace,
-    /// The probability with which a packet is lost there, from 0 to 1.
+    /// Probability of a packet's loss there, from 0 to 1.
     pub rate: f64,
 }
 
-/// Where packets are lost.
+/// Location of packet losses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LossyPlace {
-    /// On the path from one node to another; `None` stands for any node. A packet meets this once, whatever the network.
+    /// On the path from one node to another; `None` stands for any node. Each packet is tested once, in every network
+    /// model.
     Path {
-        /// The sending node.
+        /// Sending node.
         from: Option<u32>,
-        /// The receiving node.
+        /// Receiving node.
         to: Option<u32>,
     },
-    /// On a link of a fabric, which vertices with these names bound.
+    /// On a link of a fabric, between the vertices with these names.
     Link {
-        /// The name of the vertex where it starts.
+        /// Name of the start vertex.
         from: String,
-        /// The name of the vertex where it ends.
+        /// Name of the end vertex.
         to: String,
     },
 }
 
-/// The fate of the packets that pass one place: a sequence of random numbers that depends on the seed and the place only.
+/// Fate of the packets at one location: a random sequence that depends only on the seed and the location.
 #[derive(Clone, Debug)]
 pub(crate) struct Fate {
     state: u64,
@@ -45,7 +47,7 @@ impl Fate {
         Fate { state: mix(mix(seed ^ mix(loss as u64 + 1)) ^ place), rate, lost: 0 }
     }
 
-    /// Decides about the next packet.
+    /// Returns true if the next packet is lost.
     pub fn loses(&mut self) -> bool {
         let is_lost = random::fraction(&mut self.state) < self.rate;
         self.lost += u64::from(is_lost);
@@ -53,18 +55,18 @@ impl Fate {
     }
 }
 
-/// The losses on paths.
+/// Losses on paths.
 #[derive(Debug, Default)]
 pub(crate) struct PathLosses {
     seed: u64,
-    /// The number of each loss, where it is, and its rate.
+    /// Number, location and rate of each loss.
     losses: Vec<(usize, [Option<u32>; 2], f64)>,
-    /// The fate of packets by loss and path.
+    /// Fate of packets by loss and path.
     fates: HashMap<(usize, u32, u32), Fate>,
 }
 
 impl PathLosses {
-    /// The losses of a list that are on paths.
+    /// Selects the path losses of a list.
     pub fn new(losses: &[Loss], seed: u64) -> PathLosses {
         let on_path = |(number, loss): (usize, &Loss)| match loss.place {
             LossyPlace::Path { from, to } => Some((number, [from, to], loss.rate)),
@@ -74,7 +76,7 @@ impl PathLosses {
         PathLosses { seed, losses, fates: HashMap::new() }
     }
 
-    /// Whether the next packet from a node to another one is lost.
+    /// Returns true if the next packet from `from` to `to` is lost.
     pub fn loses(&mut self, from: u32, to: u32) -> bool {
         if self.losses.is_empty() || from == to {
             return false;
@@ -92,7 +94,7 @@ impl PathLosses {
         is_lost
     }
 
-    /// The number of packets that each loss has taken, by its number.
+    /// Returns the number of packets lost by each loss, with the number of the loss.
     pub fn lost(&self) -> impl Iterator<Item = (usize, u64)> {
         self.fates.iter().map(|((number, ..), fate)| (*number, fate.lost))
     }

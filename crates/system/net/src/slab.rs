@@ -1,27 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables with numbered members, for simulations with millions of them.
 //!
-//! The crate `slab` stores a tag with each member, so that one of 64 bytes would occupy two cache lines, and it has no
-//! huge pages; payloads of packets, which need neither, use it.
+//! The crate `slab` stores a tag with each member, so a 64-byte member would occupy two cache lines, and it does not
+//! support huge pages; packet payloads, which need neither, use it.
 
 use std::ops::{Index, IndexMut};
 
 use sim::memory::{HugePageSlice, prefetch};
 
-/// The place of a new member is prefetched this many insertions before it is needed, if none is removed meanwhile. In a burst of
-/// insertions after a burst of removals the places of most are no longer in the processor's cache.
+/// Prefetch distance of a new member's slot in insertions, if no member is removed meanwhile. In a burst of insertions
+/// after a burst of removals, most slots are no longer in the processor's cache.
 const AHEAD: usize = 8;
 
-/// Members with numbers; the numbers of removed members are reused.
+/// Numbered members; the numbers of removed members are reused.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     all: HugePageSlice<T>,
-    /// Count of the numbers that have ever been used.
+    /// Number of members ever used.
     given: u32,
     unused: Vec<u32>,
 }
 
 impl<T: Copy> Slab<T> {
-    /// An empty slab, whose memory is filled with `blank`.
+    /// Creates an empty slab, filled with `blank`.
     pub fn new(blank: T) -> Slab<T> {
         Slab { all: HugePageSlice::filled(blank, 64), given: 0, unused: Vec::new() }
     }
@@ -50,7 +51,7 @@ impl<T: Copy> Slab<T> {
         self.all[number as usize]
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.given as usize - self.unused.len()
     }
@@ -77,7 +78,7 @@ impl<T> IndexMut<u32> for Slab<T> {
     }
 }
 
-/// A member of a slab that can be in a [`List`]: it stores the number of the next one.
+/// A slab member that can be in a [`List`]: it stores the number of the next one.
 pub(crate) trait Linked {
     fn next(&mut self) -> &mut u32;
 }
@@ -89,7 +90,7 @@ pub(crate) struct List {
     last: u32,
 }
 
-/// A number that no member has.
+/// A number of no member.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
 impl List {
@@ -117,7 +118,7 @@ impl List {
         Some(first)
     }
 
-    /// Removes a member, which is behind the member `before` or, without one, the first.
+    /// Removes a member that follows the member `before` or, for `None`, is the first.
     pub fn remove<T: Linked>(&mut self, before: Option<u32>, number: u32, all: &mut Slab<T>) {
         let next = if number == self.last { NOBODY } else { *all[number].next() };
         match before {
@@ -129,14 +130,14 @@ impl List {
         }
     }
 
-    /// The member behind this one.
+    /// Returns the member after this one.
     #[inline]
     pub fn after<T: Linked + Copy>(self, number: u32, all: &Slab<T>) -> Option<u32> {
         let mut member = all[number];
         (number != self.last).then(|| *member.next())
     }
 
-    /// The last member, and the one before it.
+    /// Returns the last member, and the one before it.
     pub fn last<T: Linked + Copy>(self, all: &Slab<T>) -> Option<(Option<u32>, u32)> {
         let (mut before, mut number) = (None, self.first()?);
         while let Some(next) = self.after(number, all) {

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Distances in a fat tree.
+
 use crate::NetError;
 
-/// The switches and wires on a path between two cards.
+/// Switches and wires on a path between two cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hops {
     /// Number of switches.
@@ -12,8 +15,8 @@ pub struct Hops {
 /// A folded Clos network of equal switches with full bisection; the nodes fill it from the left.
 ///
 /// Half of the ports of a switch below the top lead down and half up, so a switch of level *i* has `(radix/2)^i` nodes
-/// below it. All ports of a top switch lead down: `l` levels have room for `2 (radix/2)^l` nodes, and the tree has no
-/// more levels than its nodes need.
+/// below it. All ports of a top switch lead down: `l` levels have room for `2 (radix/2)^l` nodes. The tree has the
+/// minimum number of levels for its nodes.
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: usize,
@@ -23,10 +26,10 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A fat tree of switches with `radix` ports.
+    /// Creates a fat tree of switches with `radix` ports.
     ///
     /// # Errors
-    /// When such switches cannot connect this number of nodes.
+    /// If such switches cannot connect this number of nodes.
     pub fn fat_tree(radix: u32, nodes: usize) -> Result<Tree, NetError> {
         if nodes == 0 {
             return Err(NetError::NoNodes);
@@ -46,26 +49,26 @@ impl Tree {
         Ok(Tree { nodes, levels, down })
     }
 
-    /// One switch with a port for each node.
+    /// Creates one switch with a port for each node.
     ///
     /// # Errors
-    /// When there are no nodes.
+    /// If the number of nodes is zero.
     pub fn single_switch(nodes: usize) -> Result<Tree, NetError> {
         if nodes == 0 { Err(NetError::NoNodes) } else { Ok(Tree { nodes, levels: 1, down: nodes }) }
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Number of levels of switches.
+    /// Returns the number of levels of switches.
     pub fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// The shortest path: up to the lowest level that is above both nodes, and down again. It is empty from a node to
-    /// itself.
+    /// Returns the shortest path: up to the lowest level above both nodes, and down again. The path from a node to
+    /// itself is empty.
     pub fn hops(&self, from: usize, to: usize) -> Hops {
         debug_assert!(from < self.nodes && to < self.nodes, "{from} to {to} of {} nodes", self.nodes);
         if from == to {
@@ -88,9 +91,9 @@ mod tests {
 
     use super::*;
 
-    /// Neighbours in the full tree: nodes first, then the switches level by level. A subtree of `down^level` nodes has
-    /// `down^(level-1)` switches at its top, and switch `j` of it is wired to switch `j mod down^(level-2)` of each of
-    /// its own subtrees.
+    /// Returns the neighbours in the full tree: nodes first, then the switches level by level. A subtree of
+    /// `down^level` nodes has `down^(level-1)` switches at its top, and its switch `j` is wired to switch `j mod
+    /// down^(level-2)` of each of its own subtrees.
     fn graph(radix: usize, levels: u32) -> Vec<Vec<usize>> {
         let down = radix / 2;
         let nodes = 2 * down.pow(levels);

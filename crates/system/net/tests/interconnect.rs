@@ -1,4 +1,5 @@
-//! Packets of cards through both models of the interconnect.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests card packets in both models of the interconnect.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,13 +9,13 @@ use net::fabric::{Event, Report};
 use net::{Departure, Injection, Interconnect, Outlet};
 use sim::{EventQueue, Time};
 
-/// The parameters of sPIN §4.2, in picoseconds.
+/// Parameters of sPIN §4.2, in picoseconds.
 const SWITCH: u64 = 50_000;
 const WIRE: u64 = 33_400;
-/// The time of a full packet on a link.
+/// Time of a full packet on a link.
 const FULL: u64 = 4096 * 20;
 
-/// The machine `sc17-int` with these parameters changed.
+/// Returns the network of the machine `sc17-int` with these parameters changed.
 fn network(settings: &[&str]) -> machine::Network {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
@@ -51,7 +52,7 @@ impl Outlet<Packet> for Queue {
     }
 }
 
-/// For each packet, when its first and its last byte left, and when its first byte arrived, in picoseconds.
+/// For each packet, departure of its first and of its last byte, and arrival of its first byte, in picoseconds.
 type Times = Vec<(u64, u64, u64)>;
 
 /// Injects packets, each given as (time in ps, from, to, bytes, gap in ps), and runs until all have arrived.
@@ -148,14 +149,14 @@ fn an_incast_takes_as_long_as_the_last_link_needs_for_all() {
 
 #[test]
 fn a_full_buffer_blocks_the_card_until_credit_is_back() {
-    // One packet fits into the buffer of the first link. Its credit is back when its last byte has left the switch and
+    // One packet fits into the buffer of the first link. Its credit returns when its last byte has left the switch and
     // the credit has crossed the wire.
     let settings = ["network.model=fabric", "network.topology=single-switch", "network.fabric.buffer_bytes=4096"];
     let packets: Vec<_> = [0, 0, 0].map(|at| (at, 1, 0, 4096, 0)).to_vec();
     let times = simulate(&network(&settings), 2, &packets).0;
     let (round, path) = (FULL + SWITCH + 2 * WIRE, SWITCH + 2 * WIRE);
     assert_eq!(times, [0, 1, 2].map(|turn| (turn * round, turn * round + FULL, turn * round + path)));
-    // A packet to the node itself uses no link and does not wait.
+    // A packet to the same node uses no link and does not wait.
     let packets = [(0, 1, 0, 4096, 0), (0, 1, 0, 4096, 0), (0, 1, 1, 100, 0)];
     let times = simulate(&network(&settings), 2, &packets).0;
     assert_eq!(times[2], (FULL, FULL + 2_000, FULL));
@@ -170,7 +171,7 @@ fn a_lost_packet_is_sent_again_after_the_time_out() {
         "network.fabric.buffer_bytes=4096",
     ]);
     let (times, report) = simulate(&fabric, 3, &[(0, 1, 0, 4096, 0), (0, 2, 0, 4096, 0)]);
-    // Each of two links may take a full queue, two packets and the latencies.
+    // The bound for each of two links is a full queue, two packets and the latencies.
     let time_out = 2 * (3 * FULL + SWITCH + WIRE);
     let path = SWITCH + 2 * WIRE;
     assert_eq!(times, [(0, FULL, path), (0, FULL, time_out + path)]);
@@ -208,7 +209,7 @@ fn a_tapered_tree_has_half_the_bisection() {
         let times = simulate(&network(&all), 33, &packets).0;
         times.into_iter().map(|times| times.2).max().unwrap()
     };
-    // Each leaf has 16 hosts, with 16 and with 8 uplinks.
+    // Each leaf has 16 hosts, with 16 or 8 uplinks.
     let (full, half) = (end(&["network.radix=32"]), end(&["network.radix=24", "network.fabric.taper=2"]));
     assert!((full * 19 / 10..full * 21 / 10).contains(&half), "{full} {half}");
 }
@@ -216,16 +217,17 @@ fn a_tapered_tree_has_half_the_bisection() {
 #[test]
 fn acknowledgements_use_the_port_of_the_card_that_sends_them() {
     let acked = network(&["network.model=fabric", "network.topology=single-switch", "network.fabric.ack_bytes=1024"]);
-    // The last byte of the first packet is there; its acknowledgement leaves, and a packet that comes then waits for it.
+    // The acknowledgement leaves at the arrival of the first packet's last byte, and a packet injected at that time
+    // waits for it.
     let there = FULL + SWITCH + 2 * WIRE;
     let (times, report) = simulate(&acked, 2, &[(0, 0, 1, 4096, 0), (there + 1, 1, 0, 4096, 0)]);
     let start = there + 1024 * 20;
     assert_eq!(times[1], (start, start + FULL, start + SWITCH + 2 * WIRE));
     assert_eq!(report.unwrap().answers.acknowledgements, 2);
-    // When they are lost the data is sent again, which its card does not see.
+    // A lost acknowledgement causes a retransmission of the data, which its card does not see.
     let settings = ["network.fabric.ack_bytes=4096", "network.fabric.flow=drop", "network.fabric.buffer_bytes=4096"];
     let lossy = network(&[&["network.model=fabric", "network.topology=single-switch"], &settings[..]].concat());
-    // Those of what node 0 sends meet the packets that all others send to it.
+    // Acknowledgements of node 0's packets meet the packets that all others send to it.
     let packets: Vec<_> =
         (0..20).flat_map(|_| 1..8).flat_map(|node| [(0, node, 0, 4096, 0), (0, 0, node, 4096, 0)]).collect();
     let (times, report) = simulate(&lossy, 8, &packets);
@@ -241,8 +243,8 @@ fn cards_are_paused_and_go_on() {
     let paused = network(&[&["network.model=fabric", "network.topology=single-switch"], &settings[..]].concat());
     let packets: Vec<_> = (0..5).flat_map(|_| [(0, 1, 0, 4096, 0), (0, 2, 0, 4096, 0)]).collect();
     let (times, report) = simulate(&paused, 3, &packets);
-    // The switch has room for two packets of each card when it pauses them. Node 2's third is the first one too many; it has one
-    // left when the port has sent six packets. The frame takes 64 bytes and a wire.
+    // The switch has room for two packets of each card before it pauses them. Node 2's third is the first excess one;
+    // it has one left when the port has sent six packets. The frame takes 64 bytes and a wire.
     let goes_on = WIRE + SWITCH + 6 * FULL + 64 * 20 + WIRE;
     assert_eq!(times[9], (goes_on, goes_on + FULL, SWITCH + 2 * WIRE + 9 * FULL));
     let arrivals: Vec<u64> = times.iter().map(|times| times.2).collect();
@@ -297,7 +299,7 @@ fn impossible_networks_are_refused() {
     }
 }
 
-/// Two levels of 4-port switches for 8 nodes, in which these switches have handlers.
+/// Returns a network with two levels of 4-port switches for 8 nodes; the named switches have handlers.
 fn with_handlers(names: &str, more: &[&str]) -> machine::Network {
     let handlers = format!("network.switch.handlers=\"{names}\"");
     network(&[&["network.radix=4", "network.model=fabric", &handlers], more].concat())
@@ -311,7 +313,8 @@ fn switches_with_handlers_are_nodes_behind_the_others() {
     assert_eq!(two.nodes(), 10);
     assert_eq!(of("switch * of level 1").switches().len(), 4);
     assert_eq!(of("*").switches().len(), 6);
-    // From a host: its link and the accelerator's; from the other leaf, two links more; from leaf to root, one between two.
+    // From a host: its link and the accelerator's; from the other leaf, two more links; from leaf to root, one between
+    // two.
     let distance = |from, to| two.distance(from, to).unwrap();
     assert_eq!([distance(0, 8), distance(8, 1), distance(2, 8), distance(8, 9), distance(0, 7)], [2, 2, 4, 3, 4]);
     let error = Interconnect::<Packet>::new(&with_handlers("switch 0 of level 3", &[]), 8).unwrap_err();
@@ -326,18 +329,18 @@ fn a_packet_passes_a_switch_before_and_after_its_accelerator() {
     let network = with_handlers("switch 0 of level 1", &[]);
     let packets = [(0, 0, 8, 4096, 0), (1_000_000, 8, 1, 4096, 0), (2_000_000, 4, 8, 4096, 0)];
     let (times, report) = simulate(&network, 8, &packets);
-    // The link between switch and accelerator has no length, and the bandwidth of the others.
+    // The link between switch and accelerator has latency zero, and the bandwidth of the others.
     assert_eq!(times[0], (0, FULL, WIRE + SWITCH));
     assert_eq!(times[1], (1_000_000, 1_000_000 + FULL, 1_000_000 + SWITCH + WIRE));
     assert_eq!(times[2].2, 2_000_000 + 3 * (WIRE + SWITCH));
     let report = report.unwrap();
     assert_eq!((report.hosts, report.switches, report.packet_hops), (8, 6, 2 + 2 + 4));
 
-    // With a speedup of four a packet leaves the accelerator in a quarter of the time; its first byte waits until the link that is
-    // slower can go on without a pause, which is at once.
+    // With a speedup of four, a packet leaves the accelerator in a quarter of the time. Its first byte waits until the
+    // slower link can continue without a pause, which is at once.
     let (times, _) = simulate(&with_handlers("switch 0 of level 1", &["network.switch.speedup=4"]), 8, &packets);
     assert_eq!(times[1], (1_000_000, 1_000_000 + FULL / 4, 1_000_000 + SWITCH + WIRE));
-    // On the way in, the fast link waits for the tail that a slow one still brings.
+    // On the way in, the fast link waits for the tail that a slow one still delivers.
     assert_eq!(times[0], (0, FULL, WIRE + SWITCH + FULL - FULL / 4));
 }
 

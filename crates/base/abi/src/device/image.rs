@@ -1,7 +1,8 @@
-//! The image of device programs in a host program: its layout, and how it is read.
+// SPDX-License-Identifier: Apache-2.0
+//! Layout and parser of the image of device programs in a host program.
 //!
-//! A [`Preamble`] is followed by the [`Device`] records, the [`Handler`] records, and what they point to. Offsets count
-//! from the start of the image.
+//! A [`Preamble`] comes first, then the [`Device`] records, the [`Handler`] records, and the data they point to.
+//! Offsets count from the start of the image.
 
 use bytemuck::{AnyBitPattern, Pod, Zeroable};
 
@@ -9,13 +10,14 @@ use bytemuck::{AnyBitPattern, Pod, Zeroable};
 pub const MAGIC: u64 = 0x5350_494e_494d_4701;
 /// Section of the host executable that holds the image.
 pub const SECTION: &str = ".spin_image";
-/// Section of host and device objects that holds the handlers; a C identifier, so the host linker defines
-/// `__start_spin_handlers`, the address from which [`Handler::host_offset`] counts.
+/// Section of host and device objects that holds the handlers. The name is a C identifier, so the host linker defines
+/// `__start_spin_handlers`, the base of [`Handler::host_offset`].
 pub const HANDLERS_SECTION: &str = "spin_handlers";
-/// Section of a host object (`spincc -c`) that carries its device object for HPU kind K is `.spin_device.K`.
+/// Prefix of the section of a host object (`spincc -c`) that carries its device object: `.spin_device.K` for HPU kind
+/// K.
 pub const DEVICE_SECTION_PREFIX: &str = ".spin_device.";
 
-/// [`Handler::host_offset`] of a handler that is not in the host program; no handler is that far from the first one.
+/// [`Handler::host_offset`] of a handler missing from the host program. No real offset is this large.
 pub const ABSENT: u32 = u32::MAX;
 
 /// Start of an image.
@@ -30,7 +32,7 @@ pub struct Preamble {
     pub devices: u32,
     /// Number of [`Handler`] records.
     pub handlers: u32,
-    /// Offset of the state layouts: JSON text, an array of the layouts of structures that device code uses.
+    /// Offset of the state layouts: a JSON array with the layouts of the structures that device code uses.
     pub layouts_offset: u32,
     /// Size of that text in bytes.
     pub layouts_length: u32,
@@ -56,35 +58,35 @@ pub struct Device {
 pub struct Handler {
     /// Offset of the symbol's name, NUL-terminated.
     pub name_offset: u32,
-    /// The offset of its host function from `__start_spin_handlers`, or [`ABSENT`].
+    /// Offset of the host function from `__start_spin_handlers`, or [`ABSENT`].
     pub host_offset: u32,
 }
 
-/// The reason why bytes are not an image.
+/// Error of [`Image::parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The image was made by another version of spincc.
+    /// Another version of spincc made the image.
     Version,
-    /// The image is damaged in this way.
+    /// The image is damaged; the text says where.
     Damaged(&'static str),
 }
 
-/// An image that has been read. Everything in it is part of the image's bytes.
+/// A parsed image. All fields borrow from the image's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image<'a> {
     /// HPU kind and device ELF of each program.
     pub devices: Vec<(&'a str, &'a [u8])>,
-    /// Symbol of each handler, and [`Handler::host_offset`].
+    /// Symbol and [`Handler::host_offset`] of each handler.
     pub handlers: Vec<(&'a str, u32)>,
     /// JSON text of the state layouts.
     pub layouts: &'a [u8],
 }
 
 impl<'a> Image<'a> {
-    /// Reads an image; bytes behind it are ignored.
+    /// Parses an image; ignores trailing bytes.
     ///
     /// # Errors
-    /// When the image is of another version, or something in it points outside of it.
+    /// If the image is of another version, or an offset points outside of it.
     pub fn parse(bytes: &'a [u8]) -> Result<Image<'a>, Damage> {
         let preamble = record::<Preamble>(bytes, 0).ok_or(Damage::Damaged("it is cut off"))?;
         if preamble.magic != MAGIC {

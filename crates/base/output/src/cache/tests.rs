@@ -1,4 +1,5 @@
-//! Tests of the cache. Those of its variables and of other users are in `tests/python/test_neighbours.py`.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the cache. `tests/python/test_neighbours.py` tests its variables and other users.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +41,7 @@ fn a_cache_that_others_may_write_is_refused() {
         set_mode(folder, 0o755);
     }
     assert!(cache.folder("part").is_ok());
-    // Others could put another folder in its place, unless the folder above is like /tmp.
+    // Other users could replace the folder, unless its parent is sticky like /tmp.
     set_mode(room.path(), 0o777);
     let error = Cache::at(&root).unwrap_err().to_string();
     assert!(error.starts_with(&format!("{} may be written", room.path().display())), "{error}");

@@ -1,4 +1,5 @@
-//! Captured packets, and the reasons why one cannot be used.
+// SPDX-License-Identifier: Apache-2.0
+//! Captured packets, and capture errors.
 
 use std::cmp::Ordering;
 use std::io;
@@ -12,54 +13,54 @@ use crate::frame::Link;
 /// A captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// When it was captured: nanoseconds since 1970, or since whatever the file counts from. Packets without a time have that
-    /// of the packet before.
+    /// Capture time in nanoseconds since 1970, or since the file's own origin. A packet without a time gets the time of
+    /// the packet before.
     pub time_ns: u64,
-    /// The kind of its first header.
+    /// Kind of the first header.
     pub link: Link,
-    /// Its bytes, all of them, from its first header that was on the wire to its last byte in front of the frame check sequence.
+    /// Complete packet, from the first header on the wire to the last byte before the frame check sequence.
     pub bytes: Vec<u8>,
 }
 
-/// The most bytes that a compressed file may have as contents.
+/// Maximum uncompressed size of a file, in bytes.
 pub(super) const CONTENTS: u64 = 4 << 30;
 
-/// The reason why a file of packets cannot be used, and the place.
+/// Error of a capture file, with its location.
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    /// It begins with neither format's magic number.
+    /// The file begins with neither format's magic number.
     #[error("it is neither a pcap nor a pcapng file: it {0}")]
     Magic(String),
-    /// It ends within a header, a packet or a block.
+    /// The file ends within a header, a packet or a block.
     #[error("it ends within packet {packet}: byte {offset} begins what is incomplete")]
     Truncated {
-        /// The number of the packet that would have been next, from 1.
+        /// Number of the next packet, from 1.
         packet: usize,
-        /// Where the incomplete part begins.
+        /// Byte offset of the incomplete part.
         offset: usize,
     },
-    /// The format forbids it.
+    /// The format forbids the contents.
     #[error("packet {packet}, at byte {offset}: {reason}")]
     Invalid {
-        /// The number of the packet, from 1.
+        /// Number of the packet, from 1.
         packet: usize,
-        /// Where its header or block begins.
+        /// Byte offset of its header or block.
         offset: usize,
-        /// The reason.
+        /// Reason.
         reason: String,
     },
-    /// It cannot be uncompressed.
+    /// The file cannot be uncompressed.
     #[error("it is compressed by gzip and cannot be uncompressed: {0}")]
     Gzip(io::Error),
-    /// Its contents are too large.
+    /// The uncompressed contents are too large.
     #[error("it is compressed by gzip and has more than {} GiB of contents", CONTENTS >> 30)]
     Large,
-    /// Its contents cannot be used.
+    /// The uncompressed contents are not a valid capture.
     #[error("uncompressed, {0}")]
     Within(Box<CaptureError>),
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub(super) packet: usize,
@@ -75,7 +76,7 @@ impl At {
         CaptureError::Truncated { packet: self.packet, offset: self.offset }
     }
 
-    /// Returns a packet of `length` bytes on the wire, of which the capture has `bytes`, the last of them a frame check sequence.
+    /// Returns a packet of `length` bytes on the wire; the captured part `bytes` may end with a frame check sequence.
     pub(super) fn captured(
         self,
         time_ns: u64,

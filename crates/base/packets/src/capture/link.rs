@@ -1,9 +1,10 @@
-//! Link types (www.tcpdump.org/linktypes.html): the first bytes of a captured packet.
+// SPDX-License-Identifier: Apache-2.0
+//! Link types (www.tcpdump.org/linktypes.html): formats of the first bytes of a captured packet.
 
 use super::order::Order;
 use crate::frame::Link;
 
-/// A link type of a file that is known.
+/// A supported link type.
 #[derive(Clone, Copy)]
 enum LinkType {
     Ethernet,
@@ -12,9 +13,9 @@ enum LinkType {
     Null,
     /// Address family of OpenBSD, big-endian (LINKTYPE_LOOP).
     Loop,
-    /// Header of 16 bytes of Linux' interface "any" (LINKTYPE_LINUX_SLL).
+    /// 16-byte header of Linux' interface "any" (LINKTYPE_LINUX_SLL).
     Cooked,
-    /// Header of 20 bytes, with the number of the interface (LINKTYPE_LINUX_SLL2).
+    /// 20-byte header with the interface number (LINKTYPE_LINUX_SLL2).
     Cooked2,
 }
 
@@ -24,12 +25,12 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// Finds the first header of a packet that was on the wire. Returns its kind and the bytes from there on.
 ///
 /// # Errors
-/// The reason when the link type is not known, or the packet is shorter than the header of its link type.
+/// The reason if the link type is unknown, or the packet is shorter than the header of its link type.
 pub fn unwrap(link_type: u32, order: Order, bytes: &[u8]) -> Result<(Link, &[u8]), String> {
     let kind = match link_type {
         0 => LinkType::Null,
         1 => LinkType::Ethernet,
-        // LINKTYPE_RAW, as it is written, and as some systems wrote their DLT_RAW; LINKTYPE_IPV4 and _IPV6.
+        // LINKTYPE_RAW, and the values that some systems wrote for DLT_RAW; LINKTYPE_IPV4 and _IPV6.
         101 | 12 | 14 | 228 | 229 => LinkType::Raw,
         108 => LinkType::Loop,
         113 => LinkType::Cooked,
@@ -64,7 +65,7 @@ pub fn unwrap(link_type: u32, order: Order, bytes: &[u8]) -> Result<(Link, &[u8]
     }
 }
 
-/// The payload of an Ethernet frame of this type.
+/// Returns the payload of an Ethernet frame of this type.
 fn payload(ether_type: u16) -> Link {
     match ether_type {
         ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Link::Ip,
@@ -72,17 +73,18 @@ fn payload(ether_type: u16) -> Link {
     }
 }
 
-/// The packet of an address family. A file may have been written on a host of the other byte order: families are below 65,536.
+/// Returns the packet kind of an address family. Families are below 65,536, so a larger value is from a host of the
+/// other byte order.
 fn family_link(family: u32) -> Link {
     let family = if family > 0xffff { family.swap_bytes() } else { family };
     match family {
-        // AF_INET; AF_INET6 of Linux, of NetBSD and OpenBSD, of FreeBSD, of Darwin.
+        // AF_INET, and AF_INET6 of Linux, of NetBSD and OpenBSD, of FreeBSD, and of Darwin.
         2 | 10 | 24 | 28 | 30 => Link::Ip,
         _ => Link::Payload(0),
     }
 }
 
-/// The number of a link type in a file to be written.
+/// Returns the link type number to write to a file.
 pub fn number(link: Link) -> u16 {
     match link {
         Link::Ethernet => 1,

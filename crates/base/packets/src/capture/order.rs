@@ -1,6 +1,7 @@
-//! Numbers of a file in its byte order.
+// SPDX-License-Identifier: Apache-2.0
+//! Reads numbers in a file's byte order.
 
-/// The byte order of a file, or of a section of one.
+/// Byte order of a file or section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Little,
@@ -30,7 +31,7 @@ impl Order {
     }
 }
 
-/// Reads numbers from bytes, one after the other.
+/// A cursor that reads numbers.
 #[derive(Clone, Copy)]
 pub struct Numbers<'a> {
     order: Order,

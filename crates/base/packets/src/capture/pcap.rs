@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files in the format of libpcap (IETF draft "PCAP Capture File Format").
 
 use super::captured::{At, CaptureError, Captured};
 use super::order::{Numbers, Order};
 
-/// The magic number of files with microseconds, and of those with nanoseconds.
+/// Magic number of files with microsecond times, and of those with nanosecond times.
 pub const MICROSECONDS: u32 = 0xa1b2_c3d4;
 pub const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
-/// The byte order of a file that begins with `magic`, and the nanoseconds of a unit of its times.
+/// Returns the byte order of a file that begins with `magic`, and the nanoseconds of its time unit.
 pub fn of_magic(magic: [u8; 4]) -> Option<(Order, u64)> {
     [Order::Little, Order::Big].into_iter().find_map(|order| match order.u32(magic) {
         MICROSECONDS => Some((order, 1_000)),
@@ -16,17 +17,17 @@ pub fn of_magic(magic: [u8; 4]) -> Option<(Order, u64)> {
     })
 }
 
-/// The header's word of link type and frame check sequence.
+/// Header word with link type and frame check sequence.
 struct LinkWord {
     link_type: u32,
-    /// Bytes of the frame check sequence behind each packet.
+    /// Bytes of the frame check sequence after each packet.
     check_bytes: usize,
 }
 
 impl LinkWord {
     fn new(word: u32) -> LinkWord {
         const HAS_LENGTH: u32 = 1 << 26;
-        // The highest four bits count words of 16 bits.
+        // The highest four bits count 16-bit words.
         let check_bytes = if word & HAS_LENGTH == 0 { 0 } else { (word >> 28) as usize * 2 };
         LinkWord { link_type: word & 0xffff, check_bytes }
     }

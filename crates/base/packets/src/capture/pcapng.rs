@@ -1,9 +1,10 @@
-//! Files in the next generation's format (IETF draft "PCAP Next Generation Capture File Format").
+// SPDX-License-Identifier: Apache-2.0
+//! Files in the pcapng format (IETF draft "PCAP Next Generation Capture File Format").
 
 use super::captured::{At, CaptureError, Captured};
 use super::order::{Numbers, Order};
 
-/// Types of blocks. That of the section header is the same in both byte orders.
+/// Block types. The section header's type reads the same in both byte orders.
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const PACKET: u32 = 2;
@@ -15,10 +16,10 @@ pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const IF_TSRESOL: u16 = 9;
 const IF_FCSLEN: u16 = 13;
 const IF_TSOFFSET: u16 = 14;
-/// The option of a packet with its flags, `epb_flags` and `pack_flags`.
+/// Option with a packet's flags, `epb_flags` and `pack_flags`.
 const PACKET_FLAGS: u16 = 2;
 
-/// Bytes of a block besides its contents: type, length, and the length again.
+/// Bytes of a block besides its contents: type, length, and a second copy of the length.
 const AROUND: usize = 12;
 
 /// An interface of a section.
@@ -26,13 +27,13 @@ struct Interface {
     link_type: u32,
     snap_length: u32,
     time: TimeUnit,
-    /// Bytes of the frame check sequence behind each packet.
+    /// Bytes of the frame check sequence after each packet.
     check_bytes: usize,
 }
 
-/// The unit of an interface's times, and the time from which they count.
+/// Time unit and time origin of an interface.
 struct TimeUnit {
-    /// The units of a second: a power of 10 or of 2.
+    /// Units per second: a power of 10 or of 2.
     per_second: u128,
     offset_s: i128,
 }
@@ -42,25 +43,25 @@ impl TimeUnit {
         let second = 1_000_000_000;
         let units = u128::from(units);
         let (seconds, rest) = (units / self.per_second, units % self.per_second);
-        // Below a nanosecond, the rest is cut off.
+        // Fractions of a nanosecond are truncated.
         let fraction = rest * second / self.per_second;
         u64::try_from((seconds as i128 + self.offset_s) * second as i128 + fraction as i128).ok()
     }
 }
 
-/// A section: the blocks behind a section header.
+/// A section: the blocks after a section header.
 struct Section {
     order: Order,
     interfaces: Vec<Interface>,
 }
 
-/// The part of a packet block that its kinds have in common.
+/// Common part of all kinds of packet blocks.
 struct Packet<'a> {
     interface: u32,
     units: Option<u64>,
     bytes: &'a [u8],
     length: u32,
-    /// Bytes of the frame check sequence, if its flags tell them.
+    /// Bytes of the frame check sequence, if the flags contain them.
     check_bytes: Option<usize>,
 }
 
@@ -82,7 +83,7 @@ pub fn read(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
                 let packet = section.packet(kind, content).map_err(|reason| at.invalid(reason))?;
                 packets.push(section.captured(at, &packet, packets.last())?);
             }
-            // Names, statistics, secrets, and blocks of other programs do not matter here.
+            // Names, statistics, secrets, and custom blocks are ignored.
             _ => {}
         }
     }
@@ -90,9 +91,9 @@ pub fn read(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
 }
 
 impl Section {
-    /// Splits the first block from `rest`. Returns its type, its contents, and the bytes behind it.
+    /// Splits the first block from `rest`. Returns its type, its contents, and the bytes after it.
     fn block<'a>(&mut self, at: At, rest: &'a [u8]) -> Result<(u32, &'a [u8], &'a [u8]), CaptureError> {
-        // The byte order of a section stands behind the type and the length of its header.
+        // The byte-order magic of a section follows the type and the length of its header.
         if let (Some(kind), Some(magic)) = (rest.first_chunk(), rest.get(8..12))
             && u32::from_le_bytes(*kind) == SECTION_HEADER
         {
@@ -118,7 +119,7 @@ impl Section {
         }
     }
 
-    /// Begins a section.
+    /// Starts a section.
     fn header(&mut self, at: At, content: &[u8]) -> Result<(), CaptureError> {
         let mut numbers = Numbers::new(self.order, content);
         let (_magic, major, minor) = (numbers.u32(), numbers.u16(), numbers.u16());
@@ -146,7 +147,7 @@ impl Section {
                 IF_TSRESOL => {
                     let [code] = *value else { return Err(wrong("if_tsresol", 1)) };
                     let base: u128 = if code & 0x80 == 0 { 10 } else { 2 };
-                    // Times of units that no 128 bits count are below a nanosecond in any case.
+                    // A unit too fine for 128 bits is below a nanosecond in any case.
                     time.per_second = base.checked_pow(u32::from(code & 0x7f)).unwrap_or(u128::MAX);
                 }
                 IF_TSOFFSET => {
@@ -155,7 +156,8 @@ impl Section {
                 }
                 IF_FCSLEN => {
                     let [length] = *value else { return Err(wrong("if_fcslen", 1)) };
-                    // The draft counts bits, its example and Wireshark bytes; no sequence has 16 bytes, or 4 bits.
+                    // The draft counts bits; its example and Wireshark count bytes. No sequence has 16 bytes, or 4
+                    // bits.
                     check_bytes = usize::from(if length < 16 { length } else { length / 8 });
                 }
                 _ => {}
@@ -193,14 +195,15 @@ impl Section {
             let (code, value) = option?;
             if code == PACKET_FLAGS {
                 let flags = value.try_into().map_err(|_| format!("its flags have {} bytes, not 4", value.len()))?;
-                // Bits 5 to 8; 0 says that the length is not known.
+                // Bits 5 to 8; 0 means an unknown length.
                 check_bytes = Some((self.order.u32(flags) >> 5 & 0xf) as usize).filter(|bytes| *bytes > 0);
             }
         }
         Ok(Packet { interface, units: Some(units), bytes, length, check_bytes })
     }
 
-    /// Returns code and value of each option, up to the end marker or, as it may be missing, to the end of the block.
+    /// Returns code and value of each option, up to the end marker, or to the end of the block if the marker is
+    /// missing.
     fn options<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = Result<(u16, &'a [u8]), String>> {
         let mut numbers = Numbers::new(self.order, bytes);
         std::iter::from_fn(move || {

@@ -1,4 +1,5 @@
-//! Writing of captures: nanoseconds, in little-endian order on every machine.
+// SPDX-License-Identifier: Apache-2.0
+//! Writes capture files: nanosecond times, little-endian on every host.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use super::{link, pcap, pcapng};
 use crate::frame::Link;
 
-/// A format of files.
+/// Format of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// pcap, with nanoseconds.
@@ -16,27 +17,27 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file, by its name: pcap for `.pcap`, pcapng for everything else.
+    /// Returns the format for a file name: pcap for `.pcap`, pcapng for everything else.
     pub fn of(path: &Path) -> Format {
         let is_pcap = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pcap"));
         if is_pcap { Format::Pcap } else { Format::Pcapng }
     }
 }
 
-/// Writes packets to a file.
+/// Writes packets to a capture file.
 pub struct Writer<W: Write> {
     out: W,
     format: Format,
 }
 
-/// The longest packet that Wireshark accepts.
+/// Maximum packet size that Wireshark accepts.
 const SNAP_LENGTH: u32 = 262_144;
 
 impl<W: Write> Writer<W> {
-    /// Writes the beginning of a file whose packets begin with `link`.
+    /// Writes the file header for packets that begin with `link`.
     ///
     /// # Errors
-    /// When `out` fails.
+    /// If `out` fails.
     pub fn new(mut out: W, format: Format, link: Link) -> io::Result<Writer<W>> {
         let link_type = link::number(link);
         match format {
@@ -49,7 +50,7 @@ impl<W: Write> Writer<W> {
                 // Version 1.0, and a section of unknown length.
                 let header = [pcapng::BYTE_ORDER_MAGIC, 1, u32::MAX, u32::MAX];
                 write_block(&mut out, pcapng::SECTION_HEADER, &words(&header))?;
-                // The option if_tsresol (9) of one byte, 10^-9 s, and the end of the options.
+                // Option if_tsresol (9) of one byte, 10^-9 s, and the end of the options.
                 let interface = [link_type.into(), SNAP_LENGTH, 9 | 1 << 16, 9, 0];
                 write_block(&mut out, 1, &words(&interface))?;
             }
@@ -57,10 +58,10 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out, format })
     }
 
-    /// Writes a packet. The comment is only in pcapng files.
+    /// Writes a packet. Only pcapng files store the comment.
     ///
     /// # Errors
-    /// When `out` fails, or the time or the length does not fit into the format.
+    /// If `out` fails, or the time or the length does not fit into the format.
     pub fn write(&mut self, time_ns: u64, bytes: &[u8], comment: Option<&str>) -> io::Result<()> {
         let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
         let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= SNAP_LENGTH);
@@ -89,7 +90,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends the file.
+    /// Returns the finished file.
     pub fn finish(self) -> W {
         self.out
     }
@@ -103,7 +104,7 @@ fn write_words(out: &mut impl Write, numbers: &[u32]) -> io::Result<()> {
     out.write_all(&words(numbers))
 }
 
-/// Writes a block of a type; its contents have a multiple of four bytes.
+/// Writes a block; the size of `content` must be a multiple of four bytes.
 fn write_block(out: &mut impl Write, kind: u32, content: &[u8]) -> io::Result<()> {
     let length = content.len() as u32 + 12;
     write_words(out, &[kind, length])?;

@@ -1,4 +1,5 @@
-//! The order of events in the file, and the rows (lanes) that a track needs for slices that overlap.
+// SPDX-License-Identifier: Apache-2.0
+//! Order of events in the file, and the rows (lanes) of a track with overlapping slices.
 
 use std::cmp::Reverse;
 
@@ -9,26 +10,26 @@ use crate::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) at: Time,
-    /// The lane's index among those of all tracks.
+    /// Index of the lane among those of all tracks.
     pub(super) lane: u32,
     pub(super) event: u32,
     pub(super) end: bool,
 }
 
-/// One row of a track's rows. `number` counts from 0.
+/// One row of a track. `number` counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) track: u32,
     pub(super) number: u32,
 }
 
-/// Distributes slices over lanes and sorts their starts and ends. Every track has at least one lane. Two slices of one lane
-/// are disjoint or one contains the other, as Perfetto demands. Steps are sorted by time and then by lane; within a lane
-/// they are in the order that nests the slices.
+/// Distributes slices over lanes and sorts their starts and ends. Every track has at least one lane. Two slices of one
+/// lane are disjoint or nested, as Perfetto requires. Steps are sorted by time and then by lane; within a lane they are
+/// in nesting order.
 pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
     let mut sorted: Vec<u32> = (0..events.len() as u32).collect();
-    // Sorted by start, and a slice before those that it contains. Of equal ones the one that was recorded last contains the others,
-    // as slices are recorded when they end; those without length contain nothing and follow one another.
+    // Sorts by start, outer slices first. Among equal slices the last recorded is the outermost, as slices are recorded
+    // when they end; slices of length 0 contain nothing and follow one another.
     sorted.sort_by_key(|&number| {
         let event = &events[number as usize];
         let within = if event.end > event.start { u32::MAX - number } else { number };
@@ -74,7 +75,7 @@ pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
             lanes.push(Lane { track, number: number as u32 });
         }
     }
-    // The sort is stable: the steps of one lane keep their order.
+    // The sort is stable, so the steps of one lane keep their order.
     steps.sort_by_key(|step| (step.at, step.lane));
     (lanes, steps)
 }

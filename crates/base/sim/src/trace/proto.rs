@@ -1,12 +1,13 @@
-//! The part of Perfetto's trace format that is written here: `protos/perfetto/trace/**/*.proto` of its public repository, with
-//! the same names and field numbers.
+// SPDX-License-Identifier: Apache-2.0
+//! Subset of Perfetto's trace format used by the writer: `protos/perfetto/trace/**/*.proto` of its public repository,
+//! with the same names and field numbers.
 
 use prost::{Enumeration, Message, Oneof};
 
 /// trace_packet.proto
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacket {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
@@ -20,7 +21,7 @@ pub(super) struct TracePacket {
     pub data: Option<Data>,
 }
 
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before this packet is referred to.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: no later packet refers to a packet before this one.
 pub(super) const CLEARED: u32 = 1;
 /// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet refers to texts of earlier packets.
 pub(super) const NEEDS_STATE: u32 = 2;
@@ -89,7 +90,7 @@ pub(super) struct InternedData {
     pub debug_annotation_string_values: Vec<InternedText>,
 }
 
-/// `EventName`, `DebugAnnotationName` and `InternedString`, which are the same on the wire.
+/// `EventName`, `DebugAnnotationName` and `InternedString`, which have the same encoding.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedText {
     #[prost(uint64, optional, tag = "1")]

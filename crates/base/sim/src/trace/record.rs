@@ -1,4 +1,5 @@
-//! What a trace has recorded, until it is written.
+// SPDX-License-Identifier: Apache-2.0
+//! Recorded events of a trace, before they are written.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use output::Output;
 use super::value::{SliceExtras, Value};
 use crate::Time;
 
-/// Everything that was recorded so far.
+/// All recorded events.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) output: Output,
@@ -20,34 +21,34 @@ pub(super) struct Recorder {
     pub(super) samples: Vec<Sample>,
 }
 
-/// A row that shows slices.
+/// A row of slices.
 #[derive(Debug)]
 pub(super) struct Track {
     pub(super) process: u32,
     pub(super) name: String,
 }
 
-/// A row that shows a number over time.
+/// A row that plots a number over time.
 #[derive(Debug)]
 pub(super) struct Counter {
     pub(super) track: Track,
     pub(super) unit: String,
 }
 
-/// A slice. Texts are numbers of [`Texts`].
+/// A slice. Texts are indices into [`Texts`].
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) track: u32,
     pub(super) name: u32,
     pub(super) start: Time,
     pub(super) end: Time,
-    /// The numbers of the arrows that end here and that start here.
+    /// Ids of the arrows that end and start here.
     pub(super) flows: (Option<u64>, Option<u64>),
-    /// The index of its first argument in [`Recorder::args`], and their number.
+    /// Index of the first argument in [`Recorder::args`], and number of arguments.
     pub(super) args: (usize, usize),
 }
 
-/// The value of a counter from a time on.
+/// Value of a counter from a time on.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) counter: u32,
@@ -55,7 +56,7 @@ pub(super) struct Sample {
     pub(super) value: i64,
 }
 
-/// A [`Value`] whose text is stored in [`Texts`].
+/// A [`Value`] with its text stored in [`Texts`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stored {
     Uint(u64),
@@ -76,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a slice of track number `track`.
+    /// Adds a slice to track `track`.
     pub(super) fn record(&mut self, track: u32, name: &str, start: Time, end: Time, extras: &SliceExtras) {
         let first = self.args.len();
         for &(name, value) in extras.args {
@@ -92,7 +93,7 @@ impl Recorder {
     }
 }
 
-/// Texts. Equal texts are stored once and have the same number; numbers count first uses.
+/// Interned texts. Equal texts have the same index, in the order of first use.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub(super) numbers: HashMap<Box<str>, u32>,
@@ -111,7 +112,7 @@ impl Texts {
     }
 }
 
-/// The index of the last element, as a number of a row or name.
+/// Returns the index of the last element.
 pub(super) fn last<T>(all: &[T]) -> u32 {
     u32::try_from(all.len() - 1).expect("a trace has fewer than 2^32 rows and names")
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of timelines: decode the written file and compare its rows and events.
+
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -16,7 +19,7 @@ struct File {
     packet: Vec<TracePacket>,
 }
 
-/// What `make` records, as bytes.
+/// Returns the bytes of the trace that `make` records.
 fn record(make: impl FnOnce(&mut Trace)) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.perfetto-trace");
@@ -28,7 +31,7 @@ fn record(make: impl FnOnce(&mut Trace)) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// A file as people see it: rows, and on each what happens when.
+/// A decoded file: rows and their events.
 #[derive(Default)]
 struct Picture {
     descriptors: BTreeMap<u64, TrackDescriptor>,
@@ -72,7 +75,7 @@ impl Picture {
         thread.or(process).or(track.name.clone()).unwrap()
     }
 
-    /// One line an event: `ns row: what`.
+    /// Returns one line for each event: `ns row: name`.
     fn lines(&self) -> Vec<String> {
         let line = |(ns, event): &(u64, TrackEvent)| {
             let row = self.row(event.track_uuid.unwrap());
@@ -110,7 +113,7 @@ fn ping(trace: &mut Trace) {
     let args = [("bytes", Value::Uint(8)), ("from", Value::Text("rank 0")), ("at", Value::Uint(16))];
     let through = SliceExtras { flow_in: Some(7), flow_out: Some(7), args: &args };
     let into = SliceExtras { flow_in: Some(7), ..SliceExtras::default() };
-    // Handed over backwards.
+    // Recorded in reverse order.
     trace.slice(nic, "deliver", ps(200_000), ps(200_400), into);
     trace.counter(waiting, ps(200_400), 0);
     trace.counter(waiting, ps(181_800), 1);
@@ -219,7 +222,7 @@ fn nothing_half_written_stays() {
 
     let mut trace = Trace::to_file(&path).unwrap();
     ping(&mut trace);
-    fs::create_dir(&path).unwrap(); // The file cannot take its name: the name is taken.
+    fs::create_dir(&path).unwrap(); // The folder occupies the file's name.
     trace.finish().unwrap_err();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 
@@ -228,7 +231,7 @@ fn nothing_half_written_stays() {
 }
 
 proptest! {
-    /// Timestamps never go back, every end closes the innermost slice of its row, and that slice is as long as it was.
+    /// Timestamps never decrease, every end closes the innermost slice of its row, and slices keep their lengths.
     #[test]
     fn any_slices_make_a_well_formed_picture(slices in prop::collection::vec((0u64..20_000, 0u64..6_000), 0..40)) {
         let picture = Picture::read(&record(|trace| {

@@ -1,6 +1,7 @@
-//! What a slice can show besides its name and times.
+// SPDX-License-Identifier: Apache-2.0
+//! Optional contents of a slice besides its name and times.
 
-/// The value of an argument of a slice.
+/// Value of a slice's argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A whole number, shown in decimal.
@@ -9,14 +10,14 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// The arrows and arguments of a slice. An arrow points from the slice that starts earlier to the one that starts later.
-/// If both start at the same time, it points from the one whose track was made first.
+/// Arrows and arguments of a slice. An arrow points from the slice that starts earlier to the one that starts later. If
+/// both start at the same time, it points from the one whose track was created first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SliceExtras<'a> {
-    /// The arrow of this number ends here.
+    /// Id of the arrow that ends here.
     pub flow_in: Option<u64>,
-    /// The arrow of this number starts here. If it is the same as `flow_in`, the arrow goes through this slice.
+    /// Id of the arrow that starts here. If equal to `flow_in`, the arrow passes through this slice.
     pub flow_out: Option<u64>,
-    /// Names and values of its arguments, in the order of display.
+    /// Names and values of the arguments, in display order.
     pub args: &'a [(&'static str, Value<'a>)],
 }

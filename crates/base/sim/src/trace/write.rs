@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes recorded events as the packets of a Perfetto trace.
 
 use std::io::{self, Write};
@@ -12,7 +13,7 @@ use super::proto::{
 use super::record::{Event, Recorder, Stored, Texts};
 use crate::Time;
 
-/// The sequence to which all packets belong.
+/// Sequence of all packets.
 const SEQUENCE: u32 = 1;
 
 pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
@@ -45,7 +46,7 @@ pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
             parent_uuid: Some(uuids.process(track.process)),
             thread: Some(ThreadDescriptor {
                 pid: Some(pid(track.process)),
-                // A thread whose number is its process's would be shown as the main one.
+                // Perfetto shows a thread whose number equals its process's as the main thread.
                 tid: Some(i64::from(number) + recorder.processes.len() as i64 + 1),
                 thread_name: Some(name),
             }),
@@ -104,12 +105,12 @@ pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
     writer.output.finish()
 }
 
-/// The process id in the file: Perfetto shows 0 as the idle process.
+/// Returns the process id in the file; Perfetto shows 0 as the idle process.
 fn pid(process: u32) -> i32 {
     process as i32 + 1
 }
 
-/// The numbers of all tracks of the file: 0 is the root, then come processes, lanes and counters.
+/// Numbers of all tracks of the file: 0 is the root; processes, lanes and counters follow.
 struct Uuids {
     processes: u64,
     lanes: u64,
@@ -134,11 +135,11 @@ struct Writer<W> {
     output: W,
     buffer: Vec<u8>,
     started: bool,
-    /// The texts that the next packet must introduce.
+    /// Texts that the next packet must introduce.
     interned: InternedData,
-    /// The arguments of the event that is being made.
+    /// Arguments of the event under construction.
     annotations: Vec<DebugAnnotation>,
-    /// For each text, whether it was introduced: as the name of an event, as the name of an annotation, as a value.
+    /// For each text, true if it was introduced: as an event name, as an annotation name, as a value.
     known: [Vec<bool>; 3],
 }
 
@@ -192,7 +193,7 @@ impl<W: Write> Writer<W> {
         };
         self.started = true;
         self.buffer.clear();
-        // A file is one `Trace` message, and this is how its field `packet` starts.
+        // A file is one `Trace` message; this is the key of its field `packet`.
         prost::encoding::encode_key(1, prost::encoding::WireType::LengthDelimited, &mut self.buffer);
         packet.encode_length_delimited(&mut self.buffer).expect("a Vec grows");
         self.output.write_all(&self.buffer)
@@ -208,7 +209,7 @@ fn intern(texts: &Texts, known: &mut [bool], introduced: &mut Vec<InternedText>,
     iid
 }
 
-/// Rounds to the nearest nanosecond. A later time is never rounded to an earlier nanosecond.
+/// Rounds to the nearest nanosecond; the rounding is monotonic.
 fn nearest_ns(at: Time) -> u64 {
     (at.as_ps() / 1000) + u64::from(at.as_ps() % 1000 >= 500)
 }

@@ -1,4 +1,5 @@
-//! Times of machines/sc17-int.toml in ps, for tests that write sums of them out. `DMA_8` and `PORT_8` are for 8 bytes.
+// SPDX-License-Identifier: Apache-2.0
+//! Times of machines/sc17-int.toml in ps, for tests with explicit sums. `DMA_8` and `PORT_8` are for 8 bytes.
 
 pub const O: u64 = 65_000;
 pub const POLL: u64 = 51_000;
@@ -9,6 +10,6 @@ pub const DMA_8: u64 = 54;
 pub const PORT_8: u64 = 160;
 pub const NETWORK: u64 = 2 * 33_400 + 50_000;
 
-/// From the post of a put of 8 bytes until its data is in the other host's memory. Cards of every kind look up the header
-/// packet.
+/// Time from the post of an 8-byte put until its data is in the other host's memory. Cards of every kind look up the
+/// header packet.
 pub const PUT_8: u64 = 2 * DMA + DMA_8 + PORT_8 + NETWORK + MATCH + DMA + DMA_8;

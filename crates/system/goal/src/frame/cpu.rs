@@ -1,36 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPU with a first-come-first-served task queue.
+
 use std::collections::VecDeque;
 
 use sim::Time;
 
-/// A CPU that does one task of type `T` after the other, in the order in which it is given them.
+/// A CPU that executes tasks of type `T` in sequence, first come first served.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Cpu<T> {
     state: State<T>,
-    /// The task that has waited longest. With thousands of CPUs, few of which have more than one waiting task, a whole CPU
-    /// usually fits in one cache line.
+    /// Oldest waiting task, stored inline: of thousands of CPUs, few have more than one waiting task, so a whole CPU
+    /// usually fits into one cache line.
     first: Option<T>,
     others: VecDeque<T>,
 }
 
 #[derive(Debug)]
 enum State<T> {
-    /// Has had nothing to do since this time.
+    /// Idle since this time.
     Idle(Time),
-    /// Chooses its next task.
+    /// Choosing its next task.
     Choosing,
     Busy(T),
 }
 
 impl<T> Default for Cpu<T> {
-    /// Creates a CPU that is idle from the beginning.
+    /// Creates a CPU that is idle from the start.
     fn default() -> Cpu<T> {
         Cpu { state: State::Idle(Time::ZERO), first: None, others: VecDeque::new() }
     }
 }
 
 impl<T: Copy + std::fmt::Debug> Cpu<T> {
-    /// Adds a task. If the CPU is idle it must now choose this task; then the time since which it was idle is returned.
+    /// Adds a task. If the CPU is idle, returns the time since which it is idle; the CPU must then choose this task.
     #[inline]
     pub fn add(&mut self, task: T) -> Option<Time> {
         if self.first.is_none() {
@@ -41,7 +44,7 @@ impl<T: Copy + std::fmt::Debug> Cpu<T> {
         if let State::Idle(since) = self.state { Some(since) } else { None }
     }
 
-    /// Takes the next task, or becomes idle if there is none.
+    /// Takes the next task, or becomes idle without one.
     #[inline]
     pub fn next(&mut self, now: Time) -> Option<T> {
         let next = self.first.take();
@@ -52,7 +55,7 @@ impl<T: Copy + std::fmt::Debug> Cpu<T> {
         next
     }
 
-    /// Returns the task that waits behind `before` others, if there is one.
+    /// Returns the task that waits behind `before` others, if any.
     #[inline]
     pub fn waiting(&self, before: usize) -> Option<T> {
         match before {
@@ -61,7 +64,7 @@ impl<T: Copy + std::fmt::Debug> Cpu<T> {
         }
     }
 
-    /// Begins a task that takes time.
+    /// Starts a task that takes time.
     #[inline]
     pub fn begin(&mut self, task: T) {
         self.state = State::Busy(task);
@@ -73,7 +76,7 @@ impl<T: Copy + std::fmt::Debug> Cpu<T> {
         if let State::Busy(task) = self.state { Some(task) } else { None }
     }
 
-    /// Ends the task that occupies the CPU, and returns it; none if the CPU is not busy.
+    /// Ends and returns the task that occupies the CPU; `None` if the CPU is not busy.
     #[inline]
     pub fn end(&mut self) -> Option<T> {
         match std::mem::replace(&mut self.state, State::Choosing) {

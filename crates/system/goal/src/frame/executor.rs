@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Generic executor of schedules, and the trait of its models.
+
 use std::error::Error;
 use std::fmt::Debug;
 
@@ -9,48 +12,48 @@ use crate::error::RunError;
 use crate::outcome::Outcome;
 use sim::noise::{CpuTime, Noise, NoisyCpus};
 
-/// A CPU prefetches what a task needs when this many others are before it: many receives may be posted one after the other.
+/// Prefetch distance in waiting tasks of a CPU: many receives may be posted in sequence.
 pub(crate) const AHEAD: usize = 8;
 
-/// What a model adds to the [`Executor`]. All functions get the executor, whose field `model` is the model itself.
+/// Model-specific part of the [`Executor`]. All functions get the executor; its field `model` is the model itself.
 pub(crate) trait Model<'a>: Sized {
-    /// What occupies a CPU
+    /// Task that occupies a CPU
     type Task: Copy + Debug;
-    /// What happens at a time
+    /// Timed event
     type Event: Copy;
-    /// What the model adds to the outcome
+    /// Model-specific part of the outcome
     type Details;
-    /// What can be wrong in this model only
+    /// Model-specific error
     type Error: Error + 'static;
 
     /// Returns the task that executes an operation.
     fn operation(op: u32) -> Self::Task;
 
-    /// Returns the operation in whose name a task is done.
+    /// Returns the operation to which a task belongs.
     fn op(task: Self::Task) -> u32;
 
-    /// Returns the event that a CPU has done its task. [`Model::handle`] answers it with [`Executor::cpu_is_done`].
+    /// Returns the event for the end of a CPU's task. [`Model::handle`] passes it to [`Executor::cpu_is_done`].
     fn cpu_is_done(cpu: u32) -> Self::Event;
 
-    /// Starts a task. Returns the task that occupies the CPU from now on, and when it ends; none if the task took no time
-    /// and the CPU can go on with the next.
+    /// Starts a task. Returns the task that occupies the CPU from now on, and its end; `None` if the task takes no time
+    /// and the CPU can continue with the next.
     fn start(run: &mut Executor<'a, Self>, now: Time, cpu: usize, task: Self::Task) -> Started<'a, Self>;
 
-    /// Does what follows from the end of a task.
+    /// Performs the actions after the end of a task.
     fn finish(run: &mut Executor<'a, Self>, now: Time, task: Self::Task) -> Handled<'a, Self>;
 
     /// Handles an event.
     fn handle(run: &mut Executor<'a, Self>, now: Time, event: Self::Event) -> Handled<'a, Self>;
 
-    /// Prefetches what the events that are due soon will need.
+    /// Prefetches data for the events that are due soon.
     #[inline(always)]
     fn prefetch(_run: &Executor<'a, Self>) {}
 
-    /// Prefetches what a task will need that its CPU does soon.
+    /// Prefetches data for a task that its CPU executes soon.
     #[inline(always)]
     fn prefetch_task(_run: &Executor<'a, Self>, _task: Self::Task) {}
 
-    /// Accounts for the time that a CPU was idle before it was given a task.
+    /// Accounts for the idle time of a CPU before it was given a task.
     #[inline]
     fn idled(_run: &mut Executor<'a, Self>, _task: Self::Task, _idle: Time) {}
 
@@ -58,31 +61,31 @@ pub(crate) trait Model<'a>: Sized {
     #[inline]
     fn occupied(_run: &mut Executor<'a, Self>, _cpu: usize, _task: Self::Task, _start: Time, _end: Time) {}
 
-    /// Returns what the model adds to the outcome of a run with these ends.
+    /// Returns the model-specific part of the outcome of a run with these ends.
     fn details(self, ends: &[Time]) -> Self::Details;
 }
 
-/// The result of [`Model::start`].
+/// Result of [`Model::start`].
 pub(crate) type Started<'a, M> = Result<Option<(<M as Model<'a>>::Task, Time)>, RunError<<M as Model<'a>>::Error>>;
 
-/// The result of something that may end the run.
+/// Result of a step that may end the run.
 pub(crate) type Handled<'a, M> = Result<(), RunError<<M as Model<'a>>::Error>>;
 
-/// Executes a schedule in a model: CPUs do their tasks first come first served, everything happens in the order of
-/// (time, insertion).
+/// Executes a schedule in a model: CPUs execute their tasks first come first served, and events are handled in the
+/// order of (time, insertion).
 pub(crate) struct Executor<'a, M: Model<'a>> {
     pub state: RunState<'a>,
     pub queue: DelayQueue<M::Event>,
-    /// All CPUs, by rank and number.
+    /// CPUs of all ranks, by rank and number.
     cpus: Vec<Cpu<M::Task>>,
-    /// For each rank, when it has last been busy.
+    /// End of each rank's last work.
     pub ends: Vec<Time>,
     noise: Option<NoisyCpus>,
     pub model: M,
 }
 
 impl<'a, M: Model<'a>> Executor<'a, M> {
-    /// Creates the executor of a run that has not begun.
+    /// Creates the executor of a run before its start.
     pub fn new(state: RunState<'a>, noise: Option<&Noise>, model: M) -> Executor<'a, M> {
         let ranks = state.schedule.ranks() as usize;
         let cpus = state.schedule.cpus();
@@ -99,7 +102,7 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Executes the schedule.
     ///
     /// # Errors
-    /// When it cannot finish, does so too late, or the model finds something wrong.
+    /// If it cannot finish, exceeds the clock, or the model reports an error.
     pub fn run(mut self) -> Result<Outcome<M::Details>, RunError<M::Error>> {
         self.state.reserve_matching();
         let mut first = Vec::new();
@@ -117,11 +120,11 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
         Ok(self.state.finish(self.ends, |ends| model.details(ends))?)
     }
 
-    /// Returns the CPU of a rank that has the number of an operation's CPU.
+    /// Returns the CPU of `rank` that has the number of the CPU of `op`.
     #[inline]
     pub fn cpu_of(&self, rank: u32, op: u32) -> usize {
         match self.state.schedule.cpus() {
-            // The operation need not be in the processor's cache.
+            // Avoids reading the operation, which may not be in the processor's cache.
             1 => rank as usize,
             cpus => rank as usize * cpus + self.state.ops[op as usize].cpu(),
         }
@@ -133,25 +136,25 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
         cpu / self.state.schedule.cpus()
     }
 
-    /// Returns the CPU itself, to see its present task or prefetch it.
+    /// Returns the CPU itself, for reading its current task or prefetching it.
     #[inline(always)]
     pub fn cpu(&self, cpu: u32) -> &Cpu<M::Task> {
         &self.cpus[cpu as usize]
     }
 
-    /// Returns when a CPU has done `work` that it begins now, with the noise that it meets.
+    /// Returns the end of `work` that a CPU starts now, including noise.
     #[inline]
     pub fn end_of_work(&mut self, now: Time, cpu: usize, work: Time) -> Time {
         Time::from_ps(self.noise.end(cpu, now.as_ps(), work.as_ps()))
     }
 
-    /// Checks that something that happens for `op` is within the time that the simulation can count.
+    /// Checks that a time for `op` is within the range of simulated time.
     #[inline]
     pub fn in_time(&self, at: Time, op: u32) -> Result<(), RunError<M::Error>> {
         if at > Time::LIMIT { Err(self.state.too_late(op, 63)) } else { Ok(()) }
     }
 
-    /// Has a CPU do a task after all that it was given before.
+    /// Enqueues a task at a CPU.
     #[inline]
     pub fn request(&mut self, now: Time, cpu: usize, task: M::Task) -> Handled<'a, M> {
         match self.cpus[cpu].add(task) {
@@ -163,7 +166,7 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
         }
     }
 
-    /// Has a CPU do its tasks up to one that takes time.
+    /// Executes the tasks of a CPU up to one that takes time.
     fn go_on(&mut self, now: Time, cpu: usize) -> Handled<'a, M> {
         while let Some(task) = self.cpus[cpu].next(now) {
             if let Some(later) = self.cpus[cpu].waiting(AHEAD) {
@@ -177,13 +180,13 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
             M::occupied(self, cpu, task, now, end);
             self.cpus[cpu].begin(task);
             self.queue.push(end, M::cpu_is_done(cpu as u32));
-            // Operations that only waited for its start.
+            // Operations that waited only for its start.
             return self.request_ready(now);
         }
         Ok(())
     }
 
-    /// Ends the task of a CPU, whose event [`Model::cpu_is_done`] was.
+    /// Ends the task of a CPU, after the event [`Model::cpu_is_done`].
     #[inline]
     pub fn cpu_is_done(&mut self, now: Time, cpu: u32) -> Handled<'a, M> {
         let cpu = cpu as usize;
@@ -197,7 +200,7 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
         self.go_on(now, cpu)
     }
 
-    /// Has CPUs execute the operations that have become ready.
+    /// Makes CPUs execute the operations that became ready.
     #[inline]
     pub fn request_ready(&mut self, now: Time) -> Handled<'a, M> {
         if !self.state.has_ready() {

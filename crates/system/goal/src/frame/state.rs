@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Model-independent state of a run.
+
 use std::error::Error;
 use std::ops::Range;
 
@@ -12,24 +15,24 @@ use crate::outcome::Outcome;
 use crate::run_progress::RunProgress;
 use crate::schedule::Schedule;
 
-/// The state of a run that does not depend on the model.
+/// Model-independent state of a run.
 #[derive(Debug)]
 pub(crate) struct RunState<'a> {
     pub schedule: &'a Schedule,
     pub ops: &'a [Op],
-    /// The ranks that are executed.
+    /// Executed ranks.
     ranks: Range<u32>,
     pub dependencies: DependencyTracker<'a>,
     pub matching: Matching<'a>,
-    /// S: size in bytes of the largest message that does not wait for its receive.
+    /// S: maximum size in bytes of a message that does not wait for its receive.
     eager: u64,
-    /// Number of messages that were sent.
+    /// Number of sent messages.
     pub messages: u64,
-    /// A list that is empty, for [`RunState::take_ready`].
+    /// Empty list for [`RunState::take_ready`], kept for its allocation.
     spare: Vec<u32>,
 }
 
-/// Refuses a schedule that has operations of a Portals or sPIN card.
+/// Returns an error for a schedule with operations of a Portals or sPIN card.
 pub(crate) fn refuse_card_operations<M: Error>(schedule: &Schedule) -> Result<(), RunError<M>> {
     match schedule.first_of_card() {
         Some(op) => Err(RunError::NeedsCard(schedule.describe(op))),
@@ -38,7 +41,7 @@ pub(crate) fn refuse_card_operations<M: Error>(schedule: &Schedule) -> Result<()
 }
 
 impl<'a> RunState<'a> {
-    /// Creates the state of a run of `ranks` that has not begun. See [`DependencyTracker::new`] for `with_ready_times`.
+    /// Creates the state of a run of `ranks` before its start. See [`DependencyTracker::new`] for `with_ready_times`.
     pub fn new(
         schedule: &'a Schedule,
         ranks: Range<u32>,
@@ -58,26 +61,26 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Returns the ranks that are executed.
+    /// Returns the executed ranks.
     #[inline]
     pub fn ranks(&self) -> Range<u32> {
         self.ranks.clone()
     }
 
-    /// Returns the size in bytes of the message of a send, or of the buffer of a receive.
+    /// Returns the size in bytes of a send's message, or of a receive's buffer.
     #[inline]
     pub fn bytes(&self, op: u32) -> u64 {
         self.schedule.bytes(&self.ops[op as usize])
     }
 
-    /// Returns whether the message of a send does not wait for its receive.
+    /// Returns true if the message of a send does not wait for its receive.
     #[inline]
     pub fn is_eager(&self, op: u32) -> bool {
         self.bytes(op) <= self.eager
     }
 
-    /// Makes room for the receives that depend on nothing, which are posted at the beginning. Their number is estimated from a
-    /// sample of the ranks.
+    /// Reserves memory for the receives without dependencies, which are posted at the start. Their number is estimated
+    /// from a sample of the ranks.
     pub fn reserve_matching(&mut self) {
         const SAMPLE: usize = 256;
         let step = self.ranks.len().div_ceil(SAMPLE).max(1);
@@ -87,26 +90,26 @@ impl<'a> RunState<'a> {
         self.matching.reserve(receives * step);
     }
 
-    /// Posts a receive. Returns the send of the first message that has arrived for it, if any.
+    /// Posts a receive. Returns the send of the first matching message that has arrived, if any.
     #[inline(always)]
     pub fn post(&mut self, receive: u32) -> Option<u32> {
         self.matching.post(receive, &mut self.dependencies.words)
     }
 
-    /// Matches the message of a send that has arrived. Returns the first receive that was posted for it, if any.
+    /// Matches an arrived message of a send. Returns the first matching posted receive, if any.
     #[inline(always)]
     pub fn arrive(&mut self, send: u32) -> Option<u32> {
         self.matching.arrive(send, &mut self.dependencies.words)
     }
 
-    /// Returns whether any operation has become ready and has not been taken.
+    /// Returns true if an operation has become ready and is not yet taken.
     #[inline]
     pub fn has_ready(&self) -> bool {
         !self.dependencies.ready.is_empty()
     }
 
-    /// Takes the operations that have become ready, in the order of [`DependencyTracker::take_ready`]. The list should be
-    /// given back with [`RunState::recycle`], so that its memory is used again.
+    /// Takes the operations that became ready, in the order of [`DependencyTracker::take_ready`]. Pass the list to
+    /// [`RunState::recycle`] to reuse its memory.
     #[inline]
     pub fn take_ready(&mut self) -> Vec<u32> {
         let mut ready = std::mem::take(&mut self.spare);
@@ -114,22 +117,22 @@ impl<'a> RunState<'a> {
         ready
     }
 
-    /// Gives back a list of [`RunState::take_ready`].
+    /// Recycles a list of [`RunState::take_ready`].
     #[inline]
     pub fn recycle(&mut self, ready: Vec<u32>) {
         self.spare = ready;
     }
 
-    /// Returns the error for an operation that ends beyond what the clock can count.
+    /// Returns the error for an operation that exceeds the range of the clock.
     #[cold]
     pub fn too_late<M: Error>(&self, op: u32, bits: u32) -> RunError<M> {
         RunError::TooLate { what: self.schedule.describe(op), bits }
     }
 
-    /// Ends a run in which nothing happens any more.
+    /// Ends a run without further events.
     ///
     /// # Errors
-    /// When operations are left that are not done.
+    /// If unfinished operations are left.
     pub fn finish<D>(self, ends: Vec<Time>, details: impl FnOnce(&[Time]) -> D) -> Result<Outcome<D>, Deadlock> {
         let unmatched = self.matching.unmatched(&self.dependencies.words);
         let operations: usize = self.ranks.clone().map(|rank| self.schedule.of_rank(rank).len()).sum();

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collectives by exchanges: all-reduce, all-gather, reduce-scatter, all-to-all, barrier and scan.
+
 use super::rank::Rank;
 use crate::build::BuildError;
 
@@ -23,7 +26,7 @@ pub fn scan(rank: &mut Rank) -> Result<(), BuildError> {
         }
         if me >= distance {
             let from = rank.recv(me - distance, bytes)?;
-            // The part that arrives is added to what is there.
+            // The received part is added to the local one.
             rank.after(from, last.as_slice());
             last = Some(from);
         }
@@ -33,7 +36,7 @@ pub fn scan(rank: &mut Rank) -> Result<(), BuildError> {
 
 pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
     let (ranks, me, mut last) = (rank.ranks(), rank.me(), None);
-    // Each block goes around once to be reduced, and once more to be distributed.
+    // Each block travels around the ring once for the reduction, and once more for the distribution.
     for round in 0..2 * (ranks - 1) {
         let block =
             |behind: u32| ((u64::from(me) + 2 * u64::from(ranks) - u64::from(behind)) % u64::from(ranks)) as u32;
@@ -44,10 +47,10 @@ pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The largest power of two of ranks takes part. Each other rank first gives its vector to a neighbour that takes part, and
-/// gets the result from it in the end (Thakur, Rabenseifner, Gropp 2005).
+/// The largest power of two of ranks takes part. Each other rank first sends its vector to a participating neighbour,
+/// and finally receives the result from it (Thakur, Rabenseifner, Gropp 2005).
 struct Fold {
-    /// The rank's number among the ranks that take part.
+    /// Index of the rank among the participating ranks.
     number: Option<u32>,
     extra: u32,
     last: Option<u32>,
@@ -69,12 +72,12 @@ impl Fold {
         Ok(fold)
     }
 
-    /// Returns how many ranks take part.
+    /// Returns the number of participating ranks.
     fn power(rank: &Rank) -> u32 {
         1 << rank.ranks().ilog2()
     }
 
-    /// Returns the rank of one that takes part.
+    /// Returns the rank with index `number` among the participating ones.
     fn rank(&self, number: u32) -> u32 {
         if number < self.extra { 2 * number + 1 } else { number + self.extra }
     }
@@ -103,15 +106,15 @@ pub fn recursive_doubling(rank: &mut Rank) -> Result<(), BuildError> {
     fold.end(rank)
 }
 
-/// Halves of the vector are exchanged and reduced at doubling distance until each rank has a block. Then the blocks are
-/// collected on the way back.
+/// All-reduce: exchanges and reduces halves of the vector at doubling distance until each rank has one block, then
+/// gathers the blocks in the opposite order.
 pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
     let (power, total) = (Fold::power(rank), rank.spec.bytes);
     let mut fold = Fold::begin(rank)?;
     let start = |block: u32| (u128::from(total) * u128::from(block) / u128::from(power)) as u64;
     let bytes = |from: u32, blocks: u32| start(from + blocks) - start(from);
     if let Some(number) = fold.number {
-        // `first` and `blocks` are what this rank still reduces.
+        // `first` and `blocks` are the range that this rank still reduces.
         let (mut first, mut blocks, mut steps) = (0, power, Vec::new());
         for distance in distances(power) {
             blocks /= 2;
@@ -125,14 +128,14 @@ pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
         }
         for (partner, given, kept, blocks) in steps.into_iter().rev() {
             rank.send(partner, bytes(kept, blocks), fold.last.as_slice())?;
-            // The result comes back, so there is nothing to compute.
+            // The result returns complete, so no computation is needed.
             fold.last = Some(rank.tagged_recv(partner, bytes(given, blocks), rank.spec.tag)?);
         }
     }
     fold.end(rank)
 }
 
-/// Returns whether a pair exchanges a message. If each pair has its own size, the size 0 means no message.
+/// Returns true if a pair exchanges a message. With individual sizes, size 0 means no message.
 fn has_message(rank: &Rank, bytes: u64) -> bool {
     bytes > 0 || rank.place.sizes.is_none()
 }
@@ -176,7 +179,7 @@ pub fn pairwise(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Each rank passes on to one neighbour what it has received from the other.
+/// All-gather: each rank forwards to one neighbour the data received from the other.
 pub fn allgather_ring(rank: &mut Rank) -> Result<(), BuildError> {
     let mut last = None;
     for round in 0..rank.ranks() - 1 {
@@ -187,7 +190,8 @@ pub fn allgather_ring(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Bruck et al. (1997): each rank sends all that it has to the rank at a distance that doubles each round.
+/// All-gather of Bruck et al. (1997): each rank sends all of its data to the rank at a distance that doubles each
+/// round.
 pub fn allgather_bruck(rank: &mut Rank) -> Result<(), BuildError> {
     let mut last = None;
     for distance in distances(rank.ranks()) {
@@ -198,7 +202,7 @@ pub fn allgather_bruck(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Each block goes around once and ends, reduced, at the rank of its number.
+/// Reduce-scatter: each block travels around the ring once and ends, reduced, at the rank of its number.
 pub fn reduce_scatter_ring(rank: &mut Rank) -> Result<(), BuildError> {
     let mut last = None;
     let bytes = |rank: &Rank, block: u32| match rank.place.sizes {

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Patterns on grids: halo exchange and sweep.
+
 use std::ops::RangeInclusive;
 
 use super::rank::Rank;
 use super::spec::{Spec, SpecError};
 use crate::build::BuildError;
 
-/// Returns the grid as given, or one of two dimensions that are as even as the number of ranks allows.
+/// Returns the given grid, or a two-dimensional one as square as possible.
 pub fn dims(
     pattern: &'static str,
     spec: &Spec,
@@ -40,9 +43,9 @@ fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<
     Some(rank.me() - place * stride + next * stride)
 }
 
-/// In each step a rank exchanges messages with all neighbours and meanwhile computes what does not need them; then it
-/// computes the rest, and the next step follows. If receives are posted early, those of the next step are posted as soon as
-/// the messages have arrived, before the computation.
+/// Halo exchange: in each step a rank exchanges messages with all neighbours and meanwhile computes the part that does
+/// not need them; then it computes the rest. Early receives are posted for the next step as soon as the messages
+/// arrive, before the computation.
 pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
     let (bytes, periodic, early) = (rank.spec.bytes, rank.spec.periodic, rank.spec.early_receives);
     let mut last = None;
@@ -70,7 +73,7 @@ pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Wavefronts as in Sweep3D: a rank computes when the messages of two neighbours have arrived, and then sends to the two
+/// Wavefronts as in Sweep3D: a rank computes after the messages of two neighbours arrive, and then sends to the two
 /// opposite ones. Each step starts from the next of the four corners.
 pub fn sweep(rank: &mut Rank) -> Result<(), BuildError> {
     let bytes = rank.spec.bytes;

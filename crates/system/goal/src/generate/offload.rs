@@ -1,4 +1,5 @@
-//! Broadcasts that the cards carry on, along the binomial tree of `sdk/handlers/broadcast`.
+// SPDX-License-Identifier: Apache-2.0
+//! Broadcasts forwarded by the cards, along the binomial tree of `sdk/handlers/broadcast`.
 
 use super::rank::Rank;
 use crate::build::BuildError;
@@ -7,18 +8,19 @@ use crate::op::Action;
 
 /// Handlers of `sdk/handlers/broadcast`.
 const HANDLERS: [&str; 3] = ["broadcast_header", "broadcast_payload", "broadcast_completion"];
-/// Size in bytes of the handlers' state, `struct broadcast`.
+/// Size of the handlers' state, `struct broadcast`, in bytes.
 const STATE: u64 = 40;
-/// The `max_packet` of the state when no segment is given, which is the paper's MTU.
+/// `max_packet` of the state without a segment size: the paper's MTU.
 const PACKET: u64 = 4096;
 
-/// Returns the distances of a rank's children, farthest first: the powers of two below the lowest set bit of its number.
+/// Returns the distances of a rank's children, farthest first: the powers of two below the lowest set bit of its
+/// number.
 fn distances(relative: u32, ranks: u32) -> impl Iterator<Item = u32> {
     let powers = if relative == 0 { u32::BITS } else { relative.trailing_zeros() };
     (0..powers).rev().map(|power| 1 << power).filter(move |distance| *distance < ranks - relative)
 }
 
-/// Each rank prepares the puts that its message triggers.
+/// Broadcast: each rank prepares the puts that its message triggers.
 pub fn triggered(rank: &mut Rank) -> Result<(), BuildError> {
     if rank.relative() > 0 {
         rank.expect(None, [None; 4])?;
@@ -26,7 +28,7 @@ pub fn triggered(rank: &mut Rank) -> Result<(), BuildError> {
     rank.pass_on(true)
 }
 
-/// The handlers of each rank forward its message.
+/// Broadcast: the handlers of each rank forward its message.
 pub fn spin(rank: &mut Rank) -> Result<(), BuildError> {
     let relative = rank.relative();
     if relative == 0 {
@@ -57,7 +59,7 @@ impl Rank<'_> {
         self.add(Action::Nic(&op), &[])
     }
 
-    /// Adds an entry for the message, which counter 0 counts.
+    /// Adds an entry for the message; counter 0 counts it.
     fn expect(&mut self, handlers: Option<[&str; 3]>, args: [Option<u64>; 4]) -> Result<(), BuildError> {
         let append = Append {
             bytes: self.spec.bytes,
@@ -70,8 +72,8 @@ impl Rank<'_> {
         self.card(Verb::Append(append), None, args, Some(0)).map(|_| ())
     }
 
-    /// Adds the puts to the children. Those of the root start at once; those of other ranks are triggered by the message, for
-    /// which the rank then waits if `waits` is true.
+    /// Adds the puts to the children. Those of the root start at once; those of other ranks are triggered by the
+    /// message. If `waits` is true, the rank then waits for the message.
     fn pass_on(&mut self, waits: bool) -> Result<(), BuildError> {
         let (relative, bytes) = (self.relative(), self.spec.bytes);
         let when = (relative > 0).then_some((0, 1));

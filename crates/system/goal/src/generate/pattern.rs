@@ -1,4 +1,7 @@
-/// A pattern.
+// SPDX-License-Identifier: Apache-2.0
+//! List of patterns, with names and descriptions.
+
+/// A communication pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// Broadcast along a binomial tree, nearest ranks first.
@@ -11,10 +14,10 @@ pub enum Pattern {
     BcastDoubleTree,
     /// Broadcast as binomial scatter and ring all-gather (van de Geijn).
     BcastScatterAllgather,
-    /// Broadcast by triggered puts of the cards along a binomial tree. It needs cards that match messages.
+    /// Broadcast by triggered puts of the cards along a binomial tree. Needs cards that match messages.
     BcastTriggered,
-    /// Broadcast by the handlers of `sdk/handlers/broadcast`; [`Spec::segment`](super::Spec::segment) is a packet's size. It needs cards with
-    /// HPUs.
+    /// Broadcast by the handlers of `sdk/handlers/broadcast`; [`Spec::segment`](super::Spec::segment) is the packet
+    /// size. Needs cards with HPUs.
     BcastSpin,
     /// Reduction along a binomial tree.
     Reduce,
@@ -24,15 +27,15 @@ pub enum Pattern {
     AllreduceRecursiveDoubling,
     /// All-reduce as recursive halving and doubling (Rabenseifner).
     AllreduceRabenseifner,
-    /// Barrier: in log2 rounds every rank hears of every other.
+    /// Barrier in log2 rounds (dissemination).
     Dissemination,
     /// All-to-all, all messages at once.
     Alltoall,
     /// All-to-all in rounds with one partner each.
     AlltoallPairwise,
-    /// Gather, each rank straight to the root.
+    /// Gather, directly from each rank to the root.
     Gather,
-    /// Scatter, the root straight to each rank.
+    /// Scatter, directly from the root to each rank.
     Scatter,
     /// Gather along a binomial tree.
     GatherBinomial,
@@ -46,9 +49,9 @@ pub enum Pattern {
     ReduceScatterRing,
     /// Inclusive prefix by doubling distance (Hillis and Steele).
     Scan,
-    /// Exchange with all neighbours of a grid with [`Spec::dims`](super::Spec::dims), then computation, again and again.
+    /// Repeated exchange with all neighbours of a grid with [`Spec::dims`](super::Spec::dims), then computation.
     Halo,
-    /// Wavefronts over a grid of two dimensions, from one corner after the other.
+    /// Wavefronts over a two-dimensional grid, from one corner after the other.
     Sweep,
 }
 
@@ -81,12 +84,12 @@ impl Pattern {
         Pattern::Sweep,
     ];
 
-    /// Returns whether its operations are those of a card (`spinkit goal run nic`).
+    /// Returns true if the pattern consists of card operations (`spinkit goal run nic`).
     pub fn needs_cards(self) -> bool {
         matches!(self, Pattern::BcastTriggered | Pattern::BcastSpin)
     }
 
-    /// Returns its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Bcast => "bcast",
@@ -116,7 +119,7 @@ impl Pattern {
         }
     }
 
-    /// Describes it in one line.
+    /// Returns a one-line description.
     pub fn about(self) -> &'static str {
         match self {
             Pattern::Bcast => "broadcast, binomial tree",

@@ -1,25 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Construction of one rank's part of a pattern.
+
 use super::spec::Spec;
 use crate::build::{BuildError, Builder};
 use crate::op::Action;
 use crate::schedule::Wait;
 
-/// The place of one rank's part of a pattern in a schedule that is being built.
+/// Position of one rank's part of a pattern in a schedule under construction.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
-    /// The rank's number in the pattern
+    /// Index of the rank in the pattern
     pub me: u32,
-    /// Returns the schedule's rank for a number of the pattern
+    /// Maps a pattern index to a rank of the schedule
     pub members: &'a dyn Fn(u32) -> u32,
     /// Matching space of the messages
     pub space: u16,
-    /// Sizes that differ from rank to rank, for the linear, pairwise and ring patterns without a root and for the root of
-    /// linear gather and scatter
+    /// Individual sizes, for the linear, pairwise and ring patterns without a root, and for the root of linear gather
+    /// and scatter
     pub sizes: Option<Sizes<'a>>,
-    /// The operations on which the first operations of the pattern depend
+    /// Operations on which the first operations of the pattern depend
     pub after: &'a [(u32, Wait)],
 }
 
-/// Bytes for each number in the pattern. If there are fewer than ranks, they repeat.
+/// Sizes by index in the pattern, repeated cyclically.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes<'a> {
     /// Bytes for each rank
@@ -28,19 +31,19 @@ pub struct Sizes<'a> {
     pub recv: &'a [u64],
 }
 
-/// A rank of a pattern that is being built.
+/// One rank of a pattern under construction.
 pub(super) struct Rank<'a> {
     pub builder: &'a mut Builder,
     pub spec: &'a Spec,
     pub dims: &'a [u32],
     pub place: Place<'a>,
-    /// The first operation of the part, and for each from there on whether another depends on it; none if that is not
+    /// First operation of the part, and for each operation from there on, true if another depends on it; `None` if not
     /// needed.
     pub waited_for: Option<(u32, Vec<bool>)>,
 }
 
 impl Rank<'_> {
-    /// Returns this rank's number.
+    /// Returns this rank's index.
     pub fn me(&self) -> u32 {
         self.place.me
     }
@@ -50,12 +53,12 @@ impl Rank<'_> {
         self.spec.ranks
     }
 
-    /// Returns this rank's number relative to the root, which is 0.
+    /// Returns this rank's index relative to the root, which is 0.
     pub fn relative(&self) -> u32 {
         (u64::from(self.me()) + u64::from(self.ranks()) - u64::from(self.spec.root)) as u32 % self.ranks()
     }
 
-    /// Returns the rank of a relative number.
+    /// Returns the rank with this relative index.
     pub fn absolute(&self, relative: u32) -> u32 {
         ((u64::from(relative) + u64::from(self.spec.root)) % u64::from(self.ranks())) as u32
     }
@@ -83,7 +86,7 @@ impl Rank<'_> {
         op
     }
 
-    /// Adds an operation that depends on those of `after`, or if there are none, on those before the pattern.
+    /// Adds an operation that depends on those of `after`, or without any, on those before the pattern.
     pub fn add(&mut self, action: Action, after: &[u32]) -> Result<u32, BuildError> {
         let op = self.builder.add(action, 0, 0)?;
         if after.is_empty() {
@@ -108,13 +111,13 @@ impl Rank<'_> {
         self.tagged_send(to, bytes, self.spec.tag, after)
     }
 
-    /// Receives and computes. Returns the last of both operations.
+    /// Adds a receive and its computation. Returns the last operation.
     pub fn recv(&mut self, from: u32, bytes: u64) -> Result<u32, BuildError> {
         let op = self.tagged_recv(from, bytes, self.spec.tag)?;
         self.computed(op)
     }
 
-    /// Adds the computation after a receive, if there is any. Returns the last of both operations.
+    /// Adds the computation after a receive, if any. Returns the last operation.
     pub fn computed(&mut self, receive: u32) -> Result<u32, BuildError> {
         if self.spec.calc_ns == 0 { Ok(receive) } else { self.calc(&[receive]) }
     }
@@ -127,23 +130,23 @@ impl Rank<'_> {
         self.add(Action::Calc(ns), after)
     }
 
-    /// Returns the bytes of the parts of `count` ranks.
+    /// Returns the total bytes of the parts of `count` ranks.
     pub fn parts(&self, count: u32) -> u64 {
         self.spec.bytes.saturating_mul(count.into())
     }
 
-    /// Returns the bytes for another rank, if each rank gets its own part.
+    /// Returns the bytes to rank `other`, if each rank gets an individual part.
     pub fn bytes_to(&self, other: u32) -> u64 {
         self.place.sizes.map_or(self.spec.bytes, |sizes| sizes.send[other as usize % sizes.send.len()])
     }
 
-    /// Returns the bytes from another rank, if each rank gives its own part.
+    /// Returns the bytes from rank `other`, if each rank sends an individual part.
     pub fn bytes_from(&self, other: u32) -> u64 {
         self.place.sizes.map_or(self.spec.bytes, |sizes| sizes.recv[other as usize % sizes.recv.len()])
     }
 
-    /// Returns the bytes of the blocks `from..to` of the vector, which is cut into one block for each rank, as evenly as
-    /// possible.
+    /// Returns the bytes of the blocks `from..to` of the vector, which is split into one block for each rank, as evenly
+    /// as possible.
     pub fn blocks(&self, from: u32, to: u32) -> u64 {
         let start = |block: u32| {
             let start = u128::from(self.spec.bytes) * u128::from(block) / u128::from(self.ranks());
@@ -152,7 +155,7 @@ impl Rank<'_> {
         start(to) - start(from)
     }
 
-    /// Returns the sizes of the segments of `bytes`, at least one.
+    /// Returns the sizes of the segments of `bytes`; at least one segment.
     pub fn segments(&self, bytes: u64) -> impl Iterator<Item = u64> + use<> {
         let segment = if self.spec.segment == 0 { bytes.max(1) } else { self.spec.segment };
         (0..bytes.div_ceil(segment).max(1)).map(move |index| segment.min(bytes - index * segment))

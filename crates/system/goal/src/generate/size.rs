@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Number of operations of a pattern, checked before generation.
+
 use super::pattern::Pattern;
 use super::spec::{Spec, SpecError};
 use crate::op::MAX_OPS;
 
-/// Refuses a pattern that has more operations than a schedule may have, before any of them is made.
+/// Refuses a pattern with too many operations for a schedule, before generating it.
 pub fn check(pattern: Pattern, spec: &Spec, dims: &[u32]) -> Result<(), SpecError> {
     let operations = operations(pattern, spec, dims);
     match operations <= MAX_OPS as u128 {
@@ -11,7 +14,7 @@ pub fn check(pattern: Pattern, spec: &Spec, dims: &[u32]) -> Result<(), SpecErro
     }
 }
 
-/// Returns the number of operations of a pattern without the calculations that follow receives.
+/// Returns the number of operations of a pattern, without the calculations after receives.
 pub fn operations(pattern: Pattern, spec: &Spec, dims: &[u32]) -> u128 {
     let ranks = u128::from(spec.ranks);
     let others = ranks - 1;

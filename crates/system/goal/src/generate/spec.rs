@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of patterns.
+
 use thiserror::Error;
 
 use crate::build::BuildError;
 use crate::op::{MAX_CALC_NS, MAX_OPS, MAX_RANKS};
 
-/// Largest size of a message in a generated schedule.
+/// Maximum size of a message in a generated schedule.
 const MAX_BYTES: u64 = 1 << 62;
 
-/// The parameters of a pattern.
+/// Parameters of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// Number of ranks
@@ -14,25 +17,25 @@ pub struct Spec {
     /// Bytes of the collective's vector; of one rank's part in all-to-all, gather, scatter and all-gather; of a message
     /// of halo and sweep
     pub bytes: u64,
-    /// The rank where broadcast and scatter start, and where reduce and gather end
+    /// Root: start of broadcast and scatter, end of reduce and gather
     pub root: u32,
-    /// Tag of all messages; the second of two trees adds one, halo twice the dimension and one for upward
+    /// Tag of all messages; the second of two trees adds one, halo adds twice the dimension, and one for upward
     pub tag: u32,
-    /// Nanoseconds of computation after each receive; halo and sweep: of each step
+    /// Nanoseconds of computation after each receive; in halo and sweep, of each step
     pub calc_ns: u64,
-    /// Bytes of a segment of pipelined patterns; 0 means one segment
+    /// Bytes of a segment of pipelined patterns; 0 for one segment
     pub segment: u64,
     /// k of a k-nomial tree
     pub radix: u32,
-    /// Size of the grid in each dimension; their product is the number of ranks
+    /// Size of the grid in each dimension; the product is the number of ranks
     pub dims: Vec<u32>,
-    /// Nanoseconds of a halo step's computation that needs no message, and runs while they travel
+    /// Nanoseconds of a halo step's computation that needs no message, and overlaps with the messages
     pub overlap_ns: u64,
-    /// Whether the receives of a halo step are posted before the last step's computation
+    /// True to post the receives of a halo step before the previous step's computation
     pub early_receives: bool,
-    /// Whether the grid of a halo exchange is a torus
+    /// True if the grid of a halo exchange is a torus
     pub periodic: bool,
-    /// Steps of halo and sweep
+    /// Number of steps of halo and sweep
     pub iterations: u32,
 }
 
@@ -56,16 +59,16 @@ impl Default for Spec {
     }
 }
 
-/// Why a pattern cannot be generated.
+/// Error of an invalid pattern.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
-    /// There are no ranks or too many.
+    /// The number of ranks is zero or too large.
     #[error("the number of ranks is from 1 to {MAX_RANKS}, not {0}")]
     Ranks(u32),
     /// The root is not a rank.
     #[error("root {root} does not exist: there are {ranks} ranks, numbered from 0")]
     Root {
-        /// The root that was asked for
+        /// Requested root
         root: u32,
         /// Number of ranks
         ranks: u32,
@@ -73,37 +76,37 @@ pub enum SpecError {
     /// The radix of a tree is too small.
     #[error("the radix of a k-nomial tree is at least 2, not {0}")]
     Radix(u32),
-    /// The grid has other dimensions than the pattern.
+    /// The number of dimensions does not suit the pattern.
     #[error("{pattern} takes {expected} dimensions, not {found}")]
     Dimensions {
-        /// Its name
+        /// Name of the pattern
         pattern: &'static str,
-        /// The number of dimensions that the pattern takes
+        /// Required number of dimensions
         expected: &'static str,
-        /// The number of dimensions that were given
+        /// Given number of dimensions
         found: usize,
     },
-    /// The grid has another number of ranks.
+    /// The grid does not have the given number of ranks.
     #[error("a grid of {dims:?} is {product} ranks, not {ranks}")]
     Grid {
-        /// The grid
+        /// Dimensions of the grid
         dims: Vec<u32>,
-        /// Its ranks
+        /// Number of ranks of the grid
         product: u64,
         /// Number of ranks
         ranks: u32,
     },
-    /// A number is beyond its limit.
+    /// A number exceeds its limit.
     #[error("the {0} is too large: at most {1}")]
     TooLarge(&'static str, u64),
-    /// More operations than a schedule may have.
+    /// The pattern exceeds the maximum number of operations.
     #[error("{pattern} with {ranks} ranks has {operations} operations; a schedule has at most {MAX_OPS}")]
     TooManyOperations {
-        /// Its name
+        /// Name of the pattern
         pattern: &'static str,
         /// Number of ranks
         ranks: u32,
-        /// Number of its operations, without calculations that follow receives
+        /// Number of its operations, without calculations after receives
         operations: u128,
     },
     /// Too many operations or dependencies.
@@ -112,7 +115,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// Checks what does not depend on the pattern.
+    /// Checks the pattern-independent parameters.
     pub(super) fn check(&self) -> Result<(), SpecError> {
         if self.ranks == 0 || self.ranks > MAX_RANKS {
             return Err(SpecError::Ranks(self.ranks));

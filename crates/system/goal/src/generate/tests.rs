@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of patterns: message counts, bytes and end times.
+
 use super::*;
 use crate::loggops::{LogGops, Options, run};
 use crate::op::Action;
@@ -44,7 +47,7 @@ fn all_finish_with_any_number_of_ranks_and_the_right_traffic() {
                         Some((messages, messages * bytes))
                     }
                     Pattern::AllreduceRabenseifner => {
-                        // Each exchange of both halves moves the vector once for each pair's group.
+                        // Each exchange of both halves moves the vector once for each group of partners.
                         let power = n - extra;
                         Some((
                             2 * power * u64::from(ranks.ilog2()) + 2 * extra,
@@ -52,7 +55,7 @@ fn all_finish_with_any_number_of_ranks_and_the_right_traffic() {
                         ))
                     }
                     Pattern::GatherBinomial | Pattern::ScatterBinomial => {
-                        // Each part crosses as many edges as its relative rank has bits.
+                        // The number of edges that each part crosses is the number of set bits of its relative rank.
                         let edges: u64 = (0..ranks).map(|rank| u64::from(rank.count_ones())).sum();
                         Some((n - 1, edges * bytes))
                     }
@@ -75,7 +78,7 @@ fn all_finish_with_any_number_of_ranks_and_the_right_traffic() {
     }
 }
 
-/// The end times of LogGOPSim for the same patterns (parameters A of the golden rows).
+/// Compares with the end times of LogGOPSim for the same patterns (parameters A of the golden rows).
 #[test]
 fn patterns_take_as_long_as_those_of_the_ancestor() {
     for (pattern, ranks, bytes, end) in [
@@ -93,12 +96,12 @@ fn patterns_take_as_long_as_those_of_the_ancestor() {
     }
 }
 
-/// Times of one message each way: o + L + o + (s-1)G.
+/// Time of one message each way: o + L + o + (s-1)G.
 #[test]
 fn closed_forms() {
     let hop = |bytes: u64| 1500 + 2500 + 1500 + (bytes - 1) * 6;
     assert_eq!(outcome(Pattern::BcastPipeline, &spec(9, 100)).2, 8 * hop(100));
-    // In each exchange the send's o overlaps nothing, as the CPU of the partner is busy too.
+    // In each exchange, the send's o overlaps with nothing, as the partner's CPU is busy too.
     assert_eq!(outcome(Pattern::AllreduceRecursiveDoubling, &spec(16, 64)).2, 4 * hop(64));
     assert_eq!(outcome(Pattern::Scan, &spec(2, 64)).2, hop(64));
     // A wavefront crosses a grid of 4 x 3 ranks in 3 + 2 hops and 6 computations.
@@ -108,10 +111,10 @@ fn closed_forms() {
     assert!((6 * 10_000 + 5 * hop(1)..6 * 10_000 + 5 * (hop(1) + 3000)).contains(&end), "{end}");
     let halo = Spec { dims: vec![3, 3, 3, 2], periodic: true, iterations: 2, ..spec(54, 8) };
     assert_eq!(outcome(Pattern::Halo, &halo).0, 2 * 54 * 8);
-    // In each step, messages take o + L + o. The computation that needs none of them overlaps that; the rest follows.
+    // In each step, messages take o + L + o. The independent computation overlaps with them; the rest follows.
     let hidden = Spec { dims: vec![2], overlap_ns: 50_000, calc_ns: 7_000, iterations: 3, ..spec(2, 1) };
     assert_eq!(outcome(Pattern::Halo, &hidden).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
-    // Posting takes no time in this model, so the end is the same.
+    // Posting takes no time in this model, so the end is unchanged.
     let early = Spec { early_receives: true, ..hidden };
     assert_eq!(outcome(Pattern::Halo, &early).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
     let halo = Spec { dims: vec![4, 5], iterations: 1, ..spec(20, 8) };
@@ -151,7 +154,7 @@ fn the_number_of_operations_is_known_before_they_are_made() {
     }
 }
 
-/// Neither schedule would fit into memory, and both are refused at once.
+/// Neither schedule would fit into memory; both are refused at once.
 #[test]
 fn a_pattern_that_is_too_large_is_refused_before_it_is_made() {
     let error = generate(Pattern::Alltoall, &spec(1_000_000, 1)).unwrap_err();

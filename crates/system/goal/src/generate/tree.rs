@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collectives on trees: broadcast, reduce, gather and scatter.
+
 use super::rank::Rank;
 use crate::build::BuildError;
 
-/// Returns parent and children of a rank in a k-nomial tree, nearest children first. In each round every rank that has the
+/// Returns parent and children of a rank in a k-nomial tree, nearest children first. In each round every rank with the
 /// message sends it to `radix - 1` others, at distances that grow by the factor `radix` from round to round.
 fn k_nomial(relative: u32, ranks: u32, radix: u32) -> (Option<u32>, Vec<u32>) {
     let (relative, ranks, radix) = (u64::from(relative), u64::from(ranks), u64::from(radix));
@@ -64,20 +67,20 @@ fn in_order(node: u32, count: u32) -> (u32, impl Iterator<Item = u32>) {
     let left = (bit > 1).then(|| node - bit / 2);
     let steps = std::iter::successors(Some(bit / 2), |step| Some(step / 2)).take_while(|&step| step > 0);
     let right = steps.map(|step| node + step).find(|&child| child <= count);
-    // Only for the top node, `above` may be a node that is not above it.
+    // `above` can be a non-ancestor only for the top node.
     let top = 1 << count.ilog2();
     (if node == top { 0 } else { parent }, left.into_iter().chain(right))
 }
 
-/// Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast (2009). The inner nodes of one tree are leaves
-/// of the other, except one, so that every rank sends about as much as it receives.
+/// Double tree of Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast (2009). The inner nodes of
+/// one tree are leaves of the other, except one, so that every rank sends about as much as it receives.
 pub fn double_tree(rank: &mut Rank) -> Result<(), BuildError> {
     let (relative, count) = (rank.relative(), rank.ranks() - 1);
     if count == 0 {
         return Ok(());
     }
-    // The second tree is the first with its nodes mirrored or, for an odd number of nodes, shifted, so that leaves become
-    // inner nodes.
+    // The second tree is the first with its nodes mirrored or, for an odd number of nodes, shifted, so that leaves
+    // become inner nodes.
     let is_even = count.is_multiple_of(2);
     let to_second = |node: u32| if is_even { count + 1 - node } else { node % count + 1 };
     let from_second = |node: u32| if is_even { count + 1 - node } else { (node + count - 2) % count + 1 };
@@ -111,7 +114,7 @@ pub fn double_tree(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Blocks go down a binomial tree to their ranks and then once around a ring.
+/// Scatters blocks down a binomial tree to their ranks, and then passes them around a ring.
 pub fn scatter_allgather(rank: &mut Rank) -> Result<(), BuildError> {
     let (relative, ranks) = (rank.relative(), rank.ranks());
     let reach = if relative == 0 { ranks.next_power_of_two() } else { 1 << relative.trailing_zeros() };
@@ -159,8 +162,8 @@ pub fn scatter(rank: &mut Rank) -> Result<(), BuildError> {
     })
 }
 
-/// Returns the parent of a rank in a binomial tree whose subtrees are consecutive ranks, the size of the rank's subtree, and
-/// its children with the sizes of theirs, largest first.
+/// Returns the parent of a rank in a binomial tree whose subtrees are consecutive ranks, the size of the rank's
+/// subtree, and its children with the sizes of their subtrees, largest first.
 fn halving(relative: u32, ranks: u32) -> (Option<u32>, u32, Vec<(u32, u32)>) {
     let reach = if relative == 0 { ranks.next_power_of_two() } else { 1 << relative.trailing_zeros() };
     let steps = std::iter::successors(Some(reach / 2), |step| Some(step / 2)).take_while(|&step| step > 0);

@@ -1,12 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Thread barrier for the windows of parallel execution.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::{hint, thread};
 
-/// Number of times that a thread looks before it sleeps: about as long as it takes to wake one.
+/// Number of spins before a thread sleeps: about as long as a wake-up takes.
 const LOOKS: u32 = 1 << 10;
 
-/// A barrier for threads. They look for a while, as a window takes only microseconds, and to sleep and wake takes longer. Then they
-/// sleep: the thread that they wait for may be without a CPU, and must not lose the time of theirs.
+/// A thread barrier that spins, then sleeps. It spins first, as a window takes only microseconds and sleeping and
+/// waking take longer. It then sleeps, as the missing thread may have no CPU and must not compete with the waiting
+/// ones.
 #[derive(Debug)]
 pub(super) struct Barrier {
     threads: usize,
@@ -18,7 +22,7 @@ pub(super) struct Barrier {
     is_broken: AtomicBool,
 }
 
-/// The membership of a thread. If the thread panics, the others panic too instead of waiting for ever.
+/// Membership of a thread. If the thread panics, the others panic too instead of waiting forever.
 #[derive(Debug)]
 pub(super) struct Member<'a>(&'a Barrier);
 
@@ -48,12 +52,12 @@ impl Barrier {
         Member(self)
     }
 
-    /// Waits for all threads. What each of them did before is then visible to all.
+    /// Waits for all threads. All their earlier writes are visible afterwards.
     pub fn wait(&self) {
         let round = self.round.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            // A thread that falls asleep has counted itself before it looks at the round for the last time.
+            // A thread that falls asleep registers itself before it checks the round for the last time.
             self.round.store(round + 1, Ordering::SeqCst);
             if self.sleepers.load(Ordering::SeqCst) > 0 {
                 self.wake();
@@ -74,14 +78,14 @@ impl Barrier {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether all threads have arrived in a round.
+    /// Returns true if all threads have arrived in a round.
     fn is_over(&self, round: usize) -> bool {
         assert!(!self.is_broken.load(Ordering::SeqCst), "another thread of the run has panicked");
         self.round.load(Ordering::SeqCst) != round
     }
 
     fn wake(&self) {
-        // Between its last look and its sleep a thread has the lock.
+        // A thread holds the lock from its last check until it sleeps.
         drop(self.bed.lock());
         self.bell.notify_all();
     }

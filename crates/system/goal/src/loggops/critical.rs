@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Critical path of a recorded run.
+
 use sim::Time;
 
 use super::outcome::{Match, Outcome, Span};
@@ -5,10 +8,10 @@ use super::parameters::LogGops;
 use crate::op::Kind;
 use crate::schedule::Schedule;
 
-/// The chain of operations and messages that determines the end: each begins when its predecessor lets it.
+/// The chain of operations and messages that determines the end: each starts as soon as its predecessor allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// The steps from the first to the last. The only gaps in time between them are `waiting`.
+    /// Steps from first to last. The only gaps between them are `waiting`.
     pub steps: Vec<Step>,
     /// Calculations, with noise
     pub compute: Time,
@@ -20,64 +23,64 @@ pub struct CriticalPath {
     pub gap: Time,
     /// G and O
     pub bandwidth: Time,
-    /// Time that nothing explains: zero, unless [other CPUs are ignored](super::Options::ignore_other_cpus)
+    /// Unexplained time: zero, unless [other CPUs are ignored](super::Options::ignore_other_cpus)
     pub waiting: Time,
 }
 
 /// A step of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The rank where it happens
+    /// Rank
     pub rank: u32,
-    /// The operation, or the send to which the message belongs
+    /// Operation, or the send of the message
     pub op: u32,
-    /// The part of the operation
+    /// Part of the operation
     pub part: Part,
-    /// When it begins
+    /// Start
     pub start: Time,
-    /// When the next step can begin
+    /// Time at which the next step can start
     pub end: Time,
 }
 
-/// The part of an operation that is on the path.
+/// Part of an operation on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A calculation
     Compute,
-    /// The CPU sends
+    /// A send on the CPU
     Send,
-    /// The time from the start of the send to the arrival of its message: o + L
+    /// From the start of the send to the arrival of its message: o + L
     Flight,
-    /// The CPU receives the message
+    /// Reception of the message on the CPU
     Receive,
-    /// The NIC is busy with the send or the message
+    /// Occupation of the NIC by the send or the message
     Nic,
 }
 
-/// A point of the path: what happens at a rank at a time. Its cause was recorded earlier.
+/// A point of the path: an event of a rank at a time. Its cause was recorded earlier.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     rank: u32,
     at: Time,
-    /// Number of spans that were recorded earlier.
+    /// Number of earlier spans.
     spans: usize,
-    /// Number of matches that were recorded earlier.
+    /// Number of earlier matches.
     matches: usize,
 }
 
-/// The cause of a beginning.
+/// Cause of a start.
 enum Cause {
-    /// The CPU of the span with this number becomes free
+    /// The CPU of this span becomes free
     Cpu(usize),
-    /// The NIC of the span with this number becomes free
+    /// The NIC of this span becomes free
     Nic(usize),
     /// A send above S is matched
     Match(usize),
-    /// A span begins: a message arrives, or what begins takes no time, or lets others begin
+    /// A span starts: a message arrives, a start takes no time, or it unblocks others
     Start(usize),
 }
 
-/// Things of a kind by rank, time and number.
+/// Items of one kind, ordered by rank, time and number.
 struct Index<'a> {
     order: Vec<u32>,
     key: Box<dyn Fn(u32) -> (u32, Time) + 'a>,
@@ -90,24 +93,24 @@ impl<'a> Index<'a> {
         Index { order, key: Box::new(key) }
     }
 
-    /// Returns the last one up to a rank, time and number.
+    /// Returns the last item up to a rank, time and number.
     fn before(&self, rank: u32, at: Time, number: usize) -> Option<u32> {
         let end = self.order.partition_point(|&other| ((self.key)(other), other as usize) < ((rank, at), number));
         self.order[..end].last().copied()
     }
 
-    /// Returns the last one of a rank at a time that has a smaller number.
+    /// Returns the last item of a rank at a time with a smaller number.
     fn at(&self, rank: u32, at: Time, number: usize) -> Option<usize> {
         self.before(rank, at, number).filter(|&found| (self.key)(found) == (rank, at)).map(|found| found as usize)
     }
 
-    /// Returns the time of the last one of a rank before a time.
+    /// Returns the time of the last item of a rank before a time.
     fn last(&self, rank: u32, at: Time) -> Time {
         self.before(rank, at, 0).map(&self.key).filter(|&(of, _)| of == rank).map_or(Time::ZERO, |(_, last)| last)
     }
 }
 
-/// All possible causes, for searching.
+/// Index of all possible causes.
 struct Causes<'a> {
     outcome: &'a Outcome,
     cpu: Index<'a>,
@@ -144,7 +147,7 @@ impl<'a> Causes<'a> {
         cause.or_else(|| self.start.at(rank, at, spans).map(Cause::Start))
     }
 
-    /// Returns the beginning of a span.
+    /// Returns the start of a span.
     fn start_of(&self, number: usize) -> Point {
         let span = &self.outcome.details.spans[number];
         let matches = self.outcome.details.matches.partition_point(|found| found.spans <= number);
@@ -152,7 +155,7 @@ impl<'a> Causes<'a> {
     }
 }
 
-/// Follows the causes of the end back to the beginning. The outcome must be that of a [recorded](super::Options::record)
+/// Follows the causes from the end back to the start. The outcome must be that of a [recorded](super::Options::record)
 /// run.
 pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcome) -> CriticalPath {
     let causes = Causes::new(schedule, outcome);
@@ -169,7 +172,7 @@ pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcom
         let number = match causes.of(point) {
             Some(Cause::Match(number)) => {
                 let Match { op, at, spans } = outcome.details.matches[number];
-                // The match was caused by its message, whose reception has just begun, or by a receive.
+                // The match was caused by its message, whose reception just started, or by a receive.
                 let rank = schedule.ops[op as usize].peer;
                 point = Point { rank, at, spans, matches: number };
                 continue;
@@ -202,7 +205,7 @@ pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcom
 }
 
 impl CriticalPath {
-    /// Adds a step that ran until its CPU or its NIC was free.
+    /// Adds a step that lasted until its CPU or its NIC became free.
     fn add(&mut self, schedule: &Schedule, parameters: &LogGops, span: &Span, by_cpu: bool) {
         let record = &schedule.ops[span.op as usize];
         let end = if by_cpu { span.cpu_end } else { span.nic_end };

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event loop of the LogGOPS model.
+
 use std::ops::Range;
 
 use sim::memory::prefetch;
@@ -17,9 +20,9 @@ use crate::op::{Kind, Op};
 use crate::schedule::Schedule;
 use sim::noise::CpuTime;
 
-/// Flag of an event: the message of the send arrives.
+/// Event flag: the message of the send arrives.
 pub(super) const MESSAGE: u32 = 1 << 30;
-/// Flag of an event: the first waiting operation or message of a rank can start.
+/// Event flag: the first waiting operation or message of a rank can start.
 const WAKE: u32 = 1 << 31;
 const OP: u32 = MESSAGE - 1;
 
@@ -27,30 +30,30 @@ const OP: u32 = MESSAGE - 1;
 const AHEAD: usize = 4;
 /// Prefetch distance, in receives, while the first receives are posted.
 const BEGIN_AHEAD: usize = 8;
-/// Largest number of ranks for which the cache still holds what was prefetched when it is needed.
+/// Maximum number of ranks for which prefetched data stays in the cache until needed.
 const CACHED_RANKS: usize = 1 << 15;
-/// Bytes of the state of the ranks and of their lists that stay in the cache, so that prefetching them would only cost.
+/// Bytes of rank state and lists that stay in the cache, for which prefetching is only overhead.
 const CACHED_BYTES: usize = 1 << 18;
 /// Bytes of the state of a rank.
 const BYTES_OF_RANK: usize = 72;
 
-/// Receives of a rank that are posted one directly after the other: at the same time, with consecutive numbers. The words of
-/// the operations link them; the last is linked to itself.
+/// Receives of a rank posted back to back: at the same time, with consecutive numbers. The words of the operations link
+/// them; the last links to itself.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     at: u64,
-    /// The number of the first receive.
+    /// Number of the first receive.
     number: u32,
     first: u32,
     last: u32,
-    /// Whether an operation waits for the start of one of them.
+    /// True if an operation waits for the start of one of them.
     unblocks: bool,
 }
 
-/// A key of an event after all others.
+/// A key greater than all event keys.
 const END: (u64, u32) = (u64::MAX, NO_NUMBER);
 
-/// Executes some ranks of a schedule.
+/// Executes a range of ranks of a schedule.
 pub(super) struct Engine<'a, R, X, O> {
     state: RunState<'a>,
     parameters: &'a LogGops,
@@ -62,11 +65,11 @@ pub(super) struct Engine<'a, R, X, O> {
     record: Option<(Vec<Span>, Vec<Match>)>,
     /// See [`DependencyTracker::prefetch`](crate::DependencyTracker).
     ahead: usize,
-    /// Events are prefetched when more lists than these have a slot.
+    /// Number of lists with slots above which events are prefetched.
     cached_slots: usize,
-    /// Whether operations may start in the past.
+    /// True if operations may start in the past.
     has_past: bool,
-    /// Whether the posting of receives may be delayed until a message looks for them.
+    /// True if the posting of receives may be delayed until a message searches them.
     delays: bool,
 }
 
@@ -79,7 +82,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         order: O,
         ranks: Range<u32>,
     ) -> Engine<'a, R, X, O> {
-        // With a single CPU, no dependency ends after the CPU has become free.
+        // With a single CPU, no dependency ends after the CPU becomes free.
         let with_ready_times = schedule.cpus > 1 && !options.ignore_other_cpus;
         let progress = options.progress.clone();
         Engine {
@@ -101,7 +104,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     /// Executes all events before `limit`, in picoseconds.
     ///
     /// # Errors
-    /// When an operation ends too late.
+    /// If an operation ends too late.
     #[inline]
     pub fn run(&mut self, limit: u64) -> Result<(), RunError> {
         while let Some(entry) = self.queue.pop(limit) {
@@ -113,7 +116,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Ok(())
     }
 
-    /// Ends the run when nothing happens any more.
+    /// Ends a run without further events.
     pub fn finish(mut self) -> Result<Outcome, Deadlock> {
         for rank in self.state.ranks() {
             if let Some(delayed) = self.take_delayed(rank, END) {
@@ -130,13 +133,13 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         })
     }
 
-    /// Takes all operations that depend on nothing, rank by rank.
+    /// Takes all operations without dependencies, rank by rank.
     pub fn begin(&mut self) {
         self.state.reserve_matching();
         let mut first = Vec::new();
         let nothing_arrives = self.parameters.overhead + self.parameters.latency > Time::ZERO;
         for rank in self.state.ranks() {
-            // If ranks have few receives, prefetching within the rank comes too late.
+            // In ranks with few receives, prefetching within the rank is too late.
             if rank + (BEGIN_AHEAD as u32) < self.state.ranks().end {
                 for op in self.state.schedule.of_rank(rank + BEGIN_AHEAD as u32).take(BEGIN_AHEAD) {
                     prefetch(self.state.matching.slot_of(&self.state.ops[op as usize]));
@@ -147,7 +150,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Prefetches what the events that are due soon will need. With many ranks or lists, little of it is in the cache.
+    /// Prefetches data for the events that are due soon. With many ranks or lists, little of it is in the cache.
     #[inline(always)]
     fn prefetch(&self) {
         if let Some(event) = self.queue.soon(12) {
@@ -206,7 +209,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     /// Executes the first waiting operation or message of a rank, if it is its turn.
     #[inline]
     fn wake(&mut self, now: u64, number: u32, rank: u32) -> Result<(), RunError> {
-        // An earlier wake-up may have made this one unnecessary.
+        // An earlier wake-up may have handled this one.
         if *self.resources.wake(rank) != number {
             return Ok(());
         }
@@ -224,8 +227,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Ok(())
     }
 
-    /// Inserts a wake-up for when the first waiting operation or message of a rank can start. Resources only ever become
-    /// free later than expected, so a wake-up is never too late; after one that is too early there is another.
+    /// Inserts a wake-up for the time at which the first waiting operation or message of a rank can start. Resources
+    /// can only become free later than predicted, so a wake-up is never too late; one that is too early inserts
+    /// another.
     #[inline(always)]
     fn schedule_wake(&mut self, rank: u32) {
         let Some(first) = self.resources.first(rank) else { return };
@@ -239,7 +243,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Executes an operation or message whose resources are free.
+    /// Executes an operation or message with free resources.
     #[inline(always)]
     fn execute(&mut self, now: u64, number: u32, op: u32, record: &Op, place: Place) -> Result<(), RunError> {
         let cpu = place.rank as usize * self.state.schedule.cpus + place.cpu;
@@ -307,8 +311,8 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Posts the receives of a batch, which begins with `op`. What one of them lets begin comes after all of them, as it gets
-    /// a greater number.
+    /// Posts the receives of a batch that starts with `op`. Operations unblocked by one of them follow all of them, as
+    /// they get greater numbers.
     #[inline(never)]
     fn post(&mut self, at: u64, mut number: u32, mut op: u32) {
         loop {
@@ -323,9 +327,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Has receives posted at their time. Nobody but the messages of the rank looks at its posted receives. So while no message
-    /// waits for one, they are posted when the next message is received. With a single CPU, receives are posted in the order
-    /// in which they become ready, so that it is enough to delay those that came last.
+    /// Posts receives at their time. Only messages of the rank search its posted receives. So while no message waits
+    /// for one, they are posted when the next message is received. With a single CPU, receives are posted in the order
+    /// in which they become ready, so it suffices to delay the most recent batch.
     #[inline(always)]
     fn post_later(&mut self, rank: u32, batch: Batch) {
         self.hurry(rank);
@@ -336,7 +340,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Takes the event for receives whose posting is delayed, if it is before this time and number.
+    /// Takes the event of receives with delayed posting, if it precedes this time and number.
     #[inline(always)]
     fn take_delayed(&mut self, rank: u32, before: (u64, u32)) -> Option<Entry> {
         let (at, first) = self.queues.delayed(rank)?;
@@ -348,7 +352,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Some(Entry::new(at, number, first))
     }
 
-    /// Inserts the event for receives whose posting is delayed.
+    /// Inserts the event of receives with delayed posting.
     #[inline(always)]
     fn hurry(&mut self, rank: u32) {
         if let Some(delayed) = self.take_delayed(rank, END) {
@@ -370,7 +374,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Ends a send above S, which has been matched.
+    /// Ends a matched send above S.
     fn release_sender(&mut self, now: u64, op: u32, record: &Op) {
         if let Some((spans, matches)) = &mut self.record {
             matches.push(Match { op, at: Time::from_ps(now), spans: spans.len() });
@@ -379,7 +383,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         self.state.dependencies.done(op, Time::from_ps(now));
     }
 
-    /// Gives numbers to the operations that an event has made ready.
+    /// Assigns numbers to the operations that an event made ready.
     #[inline(always)]
     fn settle(&mut self, now: u64) {
         if self.state.dependencies.ready.is_empty() {
@@ -394,14 +398,15 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         self.state.recycle(ready);
     }
 
-    /// Gives numbers to ready operations of one rank. A receive is posted when its CPU will be free, as known now, whatever
-    /// happens until then. If nothing can have arrived by then and no operation waits for its start, it is posted at once.
+    /// Assigns numbers to ready operations of one rank. A receive is posted at the time at which its CPU becomes free,
+    /// as predicted now, regardless of later events. If no message can arrive before and no operation waits for its
+    /// start, it is posted at once.
     #[inline]
     fn enqueue(&mut self, now: u64, ops: &[u32], nothing_arrives: bool) {
-        // The first one may go straight to the queue. When its turn comes, it wakes the others, except those that can start
-        // earlier.
+        // The first operation may go directly into the queue. At its turn it wakes the others, except those that can
+        // start earlier.
         let (mut is_first, mut goes_at, mut wakes) = (true, u64::MAX, false);
-        // What happens in the past, or is posted at once, comes between the others.
+        // Events in the past, and immediate posts, are ordered between the others.
         let batches = !self.has_past && !nothing_arrives;
         let mut receives: Option<Batch> = None;
         for (index, &op) in ops.iter().enumerate() {
@@ -455,14 +460,14 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Returns whether an operation that can start when its resources are free goes straight to the queue: because nothing
-    /// waits at its rank that could start before, or because it starts now.
+    /// Returns true if an operation that is ready goes directly into the queue: either no waiting operation of its rank
+    /// could start earlier, or it starts now.
     #[inline(always)]
     fn goes(&self, now: u64, free: u64, place: Place) -> bool {
         (!self.has_past && self.resources.none_waits(place.rank)) || (free <= now && self.resources.is_idle(place))
     }
 
-    /// Inserts an event that has just got its number.
+    /// Inserts an event with a new number.
     #[inline(always)]
     fn insert(&mut self, rank: u32, entry: Entry) {
         if !self.order.keeps(rank, entry) {
@@ -477,7 +482,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         self.resources.add(place, number, op, &mut self.state.dependencies.words);
     }
 
-    /// Changes the number of an operation that may be waiting. Its place among others must stay the same.
+    /// Changes the number of an operation that may be waiting. Its position among others must stay the same.
     pub fn renumber(&mut self, op: u32, from: u32, to: u32) {
         let place = place(&self.state.ops[op as usize], false);
         if self.resources.renumber(place, op, from, to) {
@@ -485,7 +490,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Returns the end of an operation, or an error if the clock cannot count that far.
+    /// Returns the end of an operation, or an error if it exceeds the clock.
     #[inline(always)]
     fn in_time(&self, at: u64, op: u32) -> Result<u64, RunError> {
         if at == u64::MAX { Err(self.too_late(op)) } else { Ok(at) }
@@ -497,7 +502,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     }
 }
 
-/// Sets the arrivals of messages, which follow from the starts of their sends.
+/// Sets the arrivals of messages, computed from the starts of their sends.
 fn with_arrivals(mut spans: Vec<Span>, ops: usize, parameters: &LogGops) -> Vec<Span> {
     let mut arrivals = vec![Time::ZERO; if spans.is_empty() { 0 } else { ops }];
     for span in &mut spans {
@@ -510,13 +515,13 @@ fn with_arrivals(mut spans: Vec<Span>, ops: usize, parameters: &LogGops) -> Vec<
     spans
 }
 
-/// Returns the rank where an event happens.
+/// Returns the rank of an event.
 #[inline]
 fn rank_of(event: u32, record: &Op) -> u32 {
     if event & MESSAGE != 0 { record.peer } else { record.rank }
 }
 
-/// Returns the resources that an operation or its message needs.
+/// Returns the resources of an operation or its message.
 #[inline]
 fn place(record: &Op, is_message: bool) -> Place {
     let (rank, side) = match (is_message, record.kind()) {

@@ -1,19 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options of a LogGOPS run.
+
 use crate::run_progress::RunProgress;
 use sim::noise::Noise;
 
-/// How to execute a schedule.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Start an operation that depends on one of another CPU of its rank when its own CPU is free, even if its dependency
-    /// ends later, as LogGOPSim does.
+    /// Ignores dependencies on other CPUs of a rank, as LogGOPSim does: an operation starts when its own CPU is free,
+    /// even if such a dependency ends later.
     pub ignore_other_cpus: bool,
-    /// The noise that the CPUs meet.
+    /// CPU noise.
     pub noise: Option<Noise>,
-    /// Record when every operation and message ran, which takes 48 bytes for each.
+    /// Records the times of every operation and message, which takes 48 bytes for each.
     pub record: bool,
-    /// Number of threads of the simulation, each of which executes a part of the ranks, unless the schedule allows only
+    /// Number of simulation threads, each for a part of the ranks, unless the schedule allows only
     /// [one](super::one_thread()); 0 means one. The outcome is the same.
     pub threads: usize,
-    /// Shows how far the run is.
+    /// Receives the progress of the run.
     pub progress: RunProgress,
 }

@@ -1,24 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbering of events.
+
 use super::queue::Entry;
 
-/// Gives ascending numbers to events when they are inserted. Events of the same time are executed in the order of their
-/// numbers.
+/// Assigns ascending numbers to events at their insertion. Events of the same time are executed in number order.
 pub(super) trait Order {
-    /// Whether numbers are final as soon as they are given.
+    /// True if numbers are final as soon as they are assigned.
     const IS_FINAL: bool;
-    /// An event that may insert others is executed: `number` at the time `at`.
+    /// Records the execution of event `number` at time `at`, which may insert others.
     fn begin(&mut self, at: u64, number: u32);
-    /// Returns the number of the event that is inserted next.
+    /// Returns the number of the next inserted event.
     fn next(&mut self) -> u32;
-    /// Returns whether an event must not be inserted yet, because its number is not final and will be before `at`.
+    /// Returns true if an event must not be inserted yet, because its number is not final and will precede `at`.
     fn is_early(&mut self, at: u64, number: u32) -> bool;
-    /// Keeps an event of `rank` that has just got its number for later, if it must not be inserted yet. Returns whether it
-    /// was kept.
+    /// Stores a new event of `rank` for later, if it must not be inserted yet. Returns true if stored.
     fn keeps(&mut self, rank: u32, entry: Entry) -> bool;
-    /// The operation with this number begins to wait for its resources.
+    /// Records that operation `op` with this number starts to wait for its resources.
     fn waits(&mut self, number: u32, op: u32);
 }
 
-/// One thread executes all ranks, so numbers are final.
+/// Order of a single thread for all ranks, whose numbers are final.
 #[derive(Debug, Default)]
 pub(super) struct Alone(u32);
 

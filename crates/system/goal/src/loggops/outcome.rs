@@ -1,52 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results of a LogGOPS run.
+
 use sim::Time;
 
 use super::queues::Queues;
 
-/// The results of a run; `ends` are when the last CPU of each rank was free.
+/// Results of a run; `ends` are the times at which each rank's last CPU became free.
 pub type Outcome = crate::Outcome<Details>;
 
-/// What only LogGOPS tells.
+/// Results specific to LogGOPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Details {
     /// Lengths of the queues of posted receives and unexpected messages.
     pub queues: Queues,
-    /// When everything ran, if [asked for](super::Options::record), in the order of the starts.
+    /// All spans, if [requested](super::Options::record), in the order of their starts.
     pub spans: Vec<Span>,
-    /// When sends above S were matched, if asked for.
+    /// Matches of sends above S, if requested.
     pub matches: Vec<Match>,
 }
 
 /// A send, a calculation, or the reception of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The rank where it runs
+    /// Rank
     pub rank: u32,
-    /// The operation, or the send whose message is received
+    /// Operation, or the send of the received message
     pub op: u32,
-    /// Whether it is the reception of a message
+    /// True for the reception of a message
     pub is_message: bool,
-    /// When it began
+    /// Start
     pub start: Time,
-    /// When the message arrived; the start for everything else
+    /// Arrival of the message; for other spans, the start
     pub arrival: Time,
-    /// When it released the CPU
+    /// Time at which it releases the CPU
     pub cpu_end: Time,
-    /// When it released the NIC
+    /// Time at which it releases the NIC
     pub nic_end: Time,
 }
 
-/// A send above S finds its receive, which lets the sender continue.
+/// Match of a send above S with its receive, which lets the sender continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The send
+    /// Send
     pub op: u32,
-    /// When it was matched
+    /// Time of the match
     pub at: Time,
-    /// Number of spans that had begun before
+    /// Number of spans that started before
     pub spans: usize,
 }
 
-/// Joins the outcomes of two parts of the ranks, of which `next` follows `first`, without [spans](Details::spans).
+/// Joins the outcomes of two consecutive parts of the ranks, without [spans](Details::spans).
 pub(super) fn join(mut first: Outcome, next: Outcome) -> Outcome {
     first.ends.extend(next.ends);
     first.events += next.events;

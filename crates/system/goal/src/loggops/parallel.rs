@@ -1,12 +1,14 @@
-//! Execution in several threads, with the same results as in one, to the bit.
+// SPDX-License-Identifier: Apache-2.0
+//! Multithreaded execution, with bit-identical results.
 //!
-//! Each thread has a part of the ranks. No message reaches another rank earlier than o + L after it was sent, so the threads
-//! can run independently for that long from the earliest event on: a window. At its end they exchange their messages.
+//! Each thread executes a part of the ranks. A message reaches another rank o + L after it is sent, or later, so the
+//! threads can run independently for that long from the earliest event on: a window. At its end they exchange their
+//! messages.
 //!
-//! Events of the same time are executed in the order of their numbers, which depend on all events of all ranks before.
-//! Within a window each thread numbers the events that its own ranks insert by itself, which is enough to order them among
-//! each other. At its end each thread merges the logs of all threads by time and number, and so finds the final numbers,
-//! those that a single thread would have given.
+//! Events of the same time are executed in number order, and numbers depend on all earlier events of all ranks. Within
+//! a window each thread numbers its own insertions, which suffices to order them among each other. At its end each
+//! thread merges the logs of all threads by time and number, and so computes the final numbers, those that a single
+//! thread would assign.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -24,7 +26,7 @@ use super::resources::Resources;
 use crate::schedule::Schedule;
 use sim::noise::CpuTime;
 
-/// Flag of a number that is not final: the other bits count the events that the thread has inserted in the window.
+/// Flag of a provisional number; the other bits count the insertions of the thread in the window.
 const IN_WINDOW: u32 = 1 << 31;
 
 /// An event of a window that inserted others.
@@ -36,14 +38,14 @@ struct Happened {
     inserted: u32,
 }
 
-/// The log of a thread's window.
+/// Log of a thread's window.
 #[derive(Debug)]
 struct Log {
-    /// The events that inserted others, in order.
+    /// Events that inserted others, in order.
     events: Vec<Happened>,
-    /// For each part, the events that are to be inserted there at the end of the window, in order.
+    /// For each part, the events to insert there at the end of the window, in order.
     kept: Vec<Vec<Entry>>,
-    /// No event comes before this time.
+    /// Lower bound of the times of all further events.
     next: u64,
     failed: bool,
 }
@@ -60,20 +62,20 @@ impl Log {
     }
 }
 
-/// The order of the part of one thread.
+/// Order of one thread's part.
 #[derive(Debug)]
 struct Part<'a> {
-    /// The first rank of each part, and the number of ranks.
+    /// First rank of each part, followed by the number of ranks.
     bounds: &'a [u32],
     me: usize,
-    /// The end of the window.
+    /// End of the window.
     limit: u64,
-    /// Number of events that its ranks have inserted in this window, and all ranks in all windows before.
+    /// Number of events inserted by this part in this window, and by all ranks in all earlier windows.
     inserted: u32,
     total: u32,
-    /// The present event, if it has not yet inserted any other.
+    /// Current event, if it has not yet inserted another.
     unlogged: Option<(u64, u32)>,
-    /// Operations that began to wait in the window, with their numbers.
+    /// Operations that started to wait in the window, and their numbers.
     waiting: Vec<(u32, u32)>,
     log: Log,
 }
@@ -127,26 +129,26 @@ impl Order for Part<'_> {
     }
 }
 
-/// How far a log has been merged.
+/// Merge position in a log.
 #[derive(Debug, Default)]
 struct Cursor {
     event: usize,
     kept: usize,
-    /// The final numbers of what was inserted in the window.
+    /// Final numbers of the insertions in the window.
     numbers: Vec<u32>,
 }
 
-/// A key after all events.
+/// A key greater than all event keys.
 const END: u128 = u128::MAX;
 
 impl Cursor {
-    /// Returns the final number of an event that was inserted in the window or before, if it is already known.
+    /// Returns the final number of an event inserted in the window or before, if already known.
     #[inline]
     fn number(&self, number: u32) -> Option<u32> {
         if number & IN_WINDOW == 0 { Some(number) } else { self.numbers.get((number & !IN_WINDOW) as usize).copied() }
     }
 
-    /// Time and number of the next event.
+    /// Returns time and number of the next event.
     #[inline]
     fn key(&self, log: &Log) -> u128 {
         let Some(&Happened { at, number, .. }) = log.events.get(self.event) else { return END };
@@ -163,7 +165,7 @@ impl<'a> Part<'a> {
             limit: 0,
             inserted: 0,
             total: 0,
-            // All ranks begin at the same time, in their order.
+            // All ranks start at the same time, in rank order.
             unlogged: Some((0, me as u32)),
             waiting: Vec::new(),
             log: Log::new(bounds.len() - 1),
@@ -172,7 +174,7 @@ impl<'a> Part<'a> {
 }
 
 impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
-    /// Gives all events that were inserted in the window their final numbers.
+    /// Assigns final numbers to all events inserted in the window.
     fn merge(&mut self, logs: &[impl Deref<Target = Log>], cursors: &mut [Cursor]) {
         let me = self.order.me;
         for cursor in &mut *cursors {
@@ -197,8 +199,8 @@ impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
         self.order.waiting = waiting;
     }
 
-    /// Merges one log until it is another's turn, and inserts the events that were kept for this part. Returns the key of
-    /// the next event.
+    /// Merges one log until another's turn, and inserts the events stored for this part. Returns the key of the next
+    /// event.
     #[inline]
     fn merge_until(&mut self, until: u128, log: &Log, cursor: &mut Cursor) -> u128 {
         let kept = &log.kept[self.order.me];
@@ -221,15 +223,16 @@ impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
     }
 }
 
-/// The data that the threads share.
+/// Data shared by the threads.
 struct Exchange {
-    /// Two logs for each thread: one may write its log of a window while another still reads those of the window before.
+    /// Two logs for each thread: it may write the log of one window while another thread still reads that of the
+    /// previous one.
     logs: [Vec<RwLock<Log>>; 2],
     barrier: Barrier,
 }
 
-/// Divides the ranks into parts with about the same number of operations. Returns the first rank of each part, and the
-/// number of ranks.
+/// Divides the ranks into parts with about the same number of operations. Returns the first rank of each part, followed
+/// by the number of ranks.
 pub(super) fn bounds(schedule: &Schedule, parts: usize) -> Vec<u32> {
     let parts = parts.clamp(1, schedule.ranks().max(1) as usize);
     let starts = &schedule.ranks[..schedule.ranks() as usize];
@@ -237,7 +240,7 @@ pub(super) fn bounds(schedule: &Schedule, parts: usize) -> Vec<u32> {
     (0..parts).map(bound).chain([schedule.ranks()]).collect()
 }
 
-/// Executes a schedule with a thread for each part. Returns none if the schedule cannot finish.
+/// Executes a schedule with one thread for each part. Returns `None` if the schedule cannot finish.
 pub(super) fn run<R: Resources, X: CpuTime>(
     schedule: &Schedule,
     parameters: &LogGops,

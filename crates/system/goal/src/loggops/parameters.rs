@@ -1,19 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of the LogGOPS model.
+
 use sim::{Time, TimePerByte};
 
-/// The parameters of the model.
+/// Parameters of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGops {
     /// L: latency of the network
     pub latency: Time,
-    /// o: CPU time for a message
+    /// o: CPU time per message
     pub overhead: Time,
-    /// g: NIC time for a message
+    /// g: NIC time per message
     pub gap: Time,
-    /// G: NIC time for each byte after the first
+    /// G: NIC time per byte after the first
     pub gap_per_byte: TimePerByte,
-    /// O: CPU time for each byte after the first
+    /// O: CPU time per byte after the first
     pub overhead_per_byte: TimePerByte,
-    /// S: size in bytes of the largest message that does not wait for its receive
+    /// S: maximum size in bytes of a message that does not wait for its receive
     pub eager: u64,
 }
 
@@ -32,8 +35,8 @@ impl Default for LogGops {
 }
 
 impl LogGops {
-    /// Returns the parameters of a machine whose network has this `latency` between the cards. O is zero, as the cards move
-    /// the data, and S is the default, as a machine has no such parameter.
+    /// Returns the parameters of a machine whose network has this `latency` between the cards. O is zero, as the cards
+    /// move the data, and S is the default, as a machine has no such parameter.
     pub fn of_machine(machine: &machine::Machine, latency: Time) -> LogGops {
         LogGops {
             latency,

@@ -1,22 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Event queue of the LogGOPS engine, ordered by time and number.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
 use sim::Pool;
 
-/// Number of bits of a time that one level of the wheel distinguishes.
+/// Number of time bits of one level of the wheel.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
-/// Up to this many entries of a slot are sorted instead of distributed further.
+/// Maximum number of entries of a slot that is sorted instead of distributed further.
 const BATCH: usize = 16;
-/// With up to this many ranks it is half as many, so that a slot does not have nearly all entries: each new one would be
-/// inserted among them.
+/// Maximum number of ranks for which that number is halved, so that a slot does not hold nearly all entries: each new
+/// one would be inserted among them.
 const FEW_RANKS: usize = 64;
 
-/// An event at a time in picoseconds. Of those at the same time, the one with the smallest number comes first.
+/// An event at a time in picoseconds. Events of equal time are ordered by number.
 //
-// Time, number and event from the highest bit on: so entries are compared without branches, and passed in registers.
+// Time, number and event from the highest bit on, so that entries are compared without branches and passed in
+// registers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry(u128);
 
@@ -51,32 +55,31 @@ impl fmt::Debug for Entry {
 
 /// A queue in the order of (time, number).
 ///
-/// This is the timing wheel of [`sim::EventQueue`] with three differences. Numbers are given from outside, so an event that
-/// had to wait keeps its number and precedes others that were inserted earlier. A slot with few entries is sorted as a
-/// whole, so that the engine can look ahead and prefetch. And an entry may lie in the past (see
-/// [`Options`](super::Options)).
+/// This is the timing wheel of [`sim::EventQueue`] with three differences. Numbers are assigned by the caller, so a
+/// delayed event keeps its number and precedes others inserted earlier. A slot with few entries is sorted as a whole,
+/// so that the engine can look ahead and prefetch. And an entry may lie in the past (see [`Options`](super::Options)).
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The wheel has all entries after this time; earlier ones are in `due` or `late`.
+    /// The wheel holds all entries after this time; earlier ones are in `due` or `late`.
     horizon: u64,
-    /// Sorted entries; those from `next` on have not been taken.
+    /// Sorted entries; those before `next` are already removed.
     due: Vec<Entry>,
     next: usize,
-    /// Entries that would have to be inserted far before the end of `due`.
+    /// Entries that would be inserted far before the end of `due`.
     late: BinaryHeap<Reverse<Entry>>,
-    /// The slots of all levels, level by level.
+    /// Slots of all levels, level by level.
     slots: Vec<Vec<Entry>>,
-    /// For each level, a bit for each slot that is not empty.
+    /// For each level, a bitmap of the non-empty slots.
     used: [u64; LEVELS],
-    /// A bit for each level that is not empty.
+    /// Bitmap of the non-empty levels.
     used_levels: u32,
     pool: Pool<Entry>,
-    /// Up to this many entries of a slot are sorted instead of distributed further.
+    /// Maximum number of entries of a slot that is sorted instead of distributed further.
     batch: usize,
 }
 
 impl Queue {
-    /// Creates an empty queue for the events of a number of ranks.
+    /// Creates an empty queue for the events of `ranks` ranks.
     pub fn new(ranks: usize) -> Queue {
         Queue {
             batch: if ranks <= FEW_RANKS { BATCH / 2 } else { BATCH },
@@ -118,7 +121,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first entry, if it is before `limit`.
+    /// Removes and returns the first entry, if it precedes `limit`.
     #[inline(always)]
     pub fn pop(&mut self, limit: u64) -> Option<Entry> {
         if !self.late.is_empty() {
@@ -165,13 +168,13 @@ impl Queue {
         Some(level * SLOTS + used.trailing_zeros() as usize)
     }
 
-    /// Returns the event that comes `ahead` entries after the next, if that is already known.
+    /// Returns the event `ahead` entries after the next one, if already known.
     #[inline]
     pub fn soon(&self, ahead: usize) -> Option<u32> {
         self.due.get(self.next + ahead).map(|entry| entry.event())
     }
 
-    /// Puts an entry into the slot that belongs to the highest bits in which its time differs from the horizon.
+    /// Puts an entry into the slot of the highest bits in which its time differs from the horizon.
     #[inline]
     fn place(&mut self, entry: Entry) {
         let level = ((entry.at() ^ self.horizon).ilog2() / BITS) as usize;
@@ -228,10 +231,10 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Compares with a list that is searched for the least (time, number).
+        /// Compares with a linear search for the smallest (time, number).
         #[test]
         fn entries_come_by_time_and_then_by_number(
-            // `None` takes an entry out. A push is this far ahead, and has the number of an earlier entry or a new one.
+            // `None` removes an entry. A push is this far ahead, and has the number of an earlier entry or a new one.
             steps in prop::collection::vec(prop::option::weighted(0.6, (0u64..8, 0u32..40, any::<bool>())), 1..400),
             ranks in prop::sample::select(vec![FEW_RANKS, FEW_RANKS + 1]),
         ) {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of posted receives and unexpected messages, and delayed posting.
+
 use std::ops::Range;
 
 use sim::memory::{HugePageSlice, prefetch};
@@ -5,22 +8,22 @@ use sim::memory::{HugePageSlice, prefetch};
 /// Lengths of the queues of posted receives and of unexpected messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queues {
-    /// Largest number of posted receives of a rank at a time
+    /// Maximum number of posted receives of a rank at any time
     pub longest_posted: u32,
-    /// Largest number of unexpected messages of a rank at a time
+    /// Maximum number of unexpected messages of a rank at any time
     pub longest_unexpected: u32,
-    /// Number of messages that looked for a posted receive
+    /// Number of searches of posted receives by messages
     pub posted_searches: u64,
-    /// Sum of the lengths that they found
+    /// Sum of the queue lengths at these searches
     pub posted_lengths: u64,
-    /// Number of receives that looked for an unexpected message
+    /// Number of searches of unexpected messages by receives
     pub unexpected_searches: u64,
-    /// Sum of the lengths that they found
+    /// Sum of the queue lengths at these searches
     pub unexpected_lengths: u64,
 }
 
 impl Queues {
-    /// Combines the figures of two sets of ranks.
+    /// Combines the statistics of two sets of ranks.
     pub(super) fn and(self, other: Queues) -> Queues {
         Queues {
             longest_posted: self.longest_posted.max(other.longest_posted),
@@ -33,16 +36,16 @@ impl Queues {
     }
 }
 
-/// Flag of a number of unexpected messages, which is zero: the other bits are the first receive whose posting is delayed.
+/// Flag that replaces a zero count of unexpected messages; the other bits are the first receive with delayed posting.
 const DELAYED: u32 = 1 << 31;
 
-/// The present lengths of both queues of each rank, and the receives whose posting is delayed as no message waits for them.
+/// Current lengths of both queues of each rank, and the receives with delayed posting, for which no message waits.
 #[derive(Debug)]
 pub(super) struct Lengths {
     first_rank: u32,
     /// Numbers of posted receives and of unexpected messages.
     ranks: HugePageSlice<[u32; 2]>,
-    /// When delayed receives are posted.
+    /// Posting time of the delayed receives.
     at: HugePageSlice<u64>,
     pub all: Queues,
 }
@@ -60,8 +63,8 @@ impl Lengths {
         prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
 
-    /// Delays the posting of receives at the time `at`, and returns whether that is possible: when no message waits for them. None
-    /// may be delayed yet.
+    /// Delays the posting of receives at the time `at`. Returns false if a message waits for them. No receive of the
+    /// rank may be delayed yet.
     #[inline(always)]
     pub fn delay(&mut self, rank: u32, at: u64, first: u32) -> bool {
         let rank = (rank - self.first_rank) as usize;
@@ -74,7 +77,7 @@ impl Lengths {
         true
     }
 
-    /// Returns the first receive whose posting is delayed, and when it is posted.
+    /// Returns the posting time of the delayed receives, and the first of them.
     #[inline(always)]
     pub fn delayed(&self, rank: u32) -> Option<(u64, u32)> {
         let rank = (rank - self.first_rank) as usize;

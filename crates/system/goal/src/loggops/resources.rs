@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CPUs and NICs, and the operations and messages that wait for them.
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -7,7 +10,7 @@ use sim::memory::{HugePageSlice, prefetch};
 use crate::schedule::Schedule;
 use crate::words::OperationWords;
 
-/// The resources of a rank that an event needs.
+/// Resources of a rank that an event needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A CPU
@@ -27,89 +30,90 @@ pub(super) struct Place {
     pub side: Side,
 }
 
-/// A number that no operation or message has.
+/// A number of no operation or message.
 pub(super) const NO_NUMBER: u32 = u32::MAX;
 
-/// The first of the operations and messages that wait at a rank.
+/// First waiting operation or message of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
     pub at: u64,
     pub number: u32,
     pub op: u32,
-    /// Whether the message of the operation waits, not the operation itself.
+    /// True if the message of the operation waits, false for the operation itself.
     pub is_message: bool,
-    /// The list in which it waits, for [`Resources::take`].
+    /// List in which it waits, for [`Resources::take`].
     pub list: usize,
 }
 
-/// The CPUs and NICs of all ranks: when they become free, in picoseconds, and which operations and messages wait for them.
+/// CPUs and NICs of all ranks: the times at which they become free, in picoseconds, and the operations and messages
+/// that wait for them.
 ///
-/// All that wait in a class can start at the same time, so only the one with the smallest number matters.
+/// All members of a class can start at the same time, so only the one with the smallest number matters.
 pub(super) trait Resources {
-    /// Whether [`Resources::keep_number`] keeps numbers.
+    /// True if [`Resources::keep_number`] stores numbers.
     const KEEPS_NUMBERS: bool;
-    /// Creates the resources of `ranks`, all of them free.
+    /// Creates the resources of `ranks`, all free.
     fn new(schedule: &Schedule, ranks: Range<u32>) -> Self;
-    /// Returns when all resources of a class are free.
+    /// Returns the time at which all resources of a class are free.
     fn free(&self, place: Place) -> u64;
-    /// Returns when a CPU is free.
+    /// Returns the time at which a CPU is free.
     fn cpu_free(&self, rank: u32, cpu: usize) -> u64;
     /// Occupies the resources of a class.
     fn occupy(&mut self, place: Place, cpu_until: u64, nic_until: u64);
     /// Occupies the resources of a class at least until `at`.
     fn raise(&mut self, place: Place, at: u64);
-    /// Returns whether nothing waits in a class.
+    /// Returns true if no member of the class waits.
     fn is_idle(&self, place: Place) -> bool;
-    /// Returns whether nothing waits at a rank.
+    /// Returns true if no operation or message of the rank waits.
     fn none_waits(&self, rank: u32) -> bool;
-    /// Makes an operation or message wait. Lists are linked through `words`.
+    /// Adds a waiting operation or message. Lists are linked through `words`.
     fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords);
-    /// Returns the first operation or message that waits at a rank.
+    /// Returns the first waiting operation or message of a rank.
     fn first(&self, rank: u32) -> Option<First>;
-    /// Changes the number of an operation that may be waiting from `from` to `to`, which does not change its place among
-    /// others. Returns whether it may be the first.
+    /// Changes the number of an operation that may be waiting from `from` to `to`, without changing its position among
+    /// others. Returns true if it may be the first.
     fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool;
     /// Removes the first member of a list.
     fn take(&mut self, rank: u32, list: usize, words: &OperationWords);
-    /// Returns the number of the wake-up that is in the queue of events for a rank.
+    /// Returns the number of the rank's wake-up in the event queue.
     fn wake(&mut self, rank: u32) -> &mut u32;
-    /// Keeps the number of a receive, which never waits for resources.
+    /// Stores the number of a receive, which never waits for resources.
     fn keep_number(&mut self, receive: u32, number: u32);
-    /// Returns a number that was kept.
+    /// Returns a stored number.
     fn kept_number(&self, receive: u32) -> u32;
-    /// Returns when the last CPU of a rank is free.
+    /// Returns the time at which the last CPU of a rank is free.
     fn end(&self, rank: u32) -> u64;
     /// Prefetches the resources of a rank.
     fn prefetch(&self, rank: u32);
-    /// Prefetches what is kept of an operation that waits. Any number is allowed.
+    /// Prefetches the data of a waiting operation. Any number is allowed.
     fn prefetch_member(&self, op: usize);
 }
 
-/// One CPU and one NIC a rank: one cache line for each rank.
+/// One CPU and one NIC per rank: one cache line for each rank.
 ///
-/// Nearly always, a new member of a list has a greater number than all others: most operations wait from the moment when
-/// they get their number, and messages arrive in the order in which they were sent.
+/// A new member of a list nearly always has a greater number than all others: most operations start to wait when they
+/// get their number, and messages arrive in sending order.
 #[derive(Debug)]
 pub(super) struct One {
     first_rank: u32,
     ranks: HugePageSlice<Line>,
-    /// The numbers of the members that are not the first of their list, and of receives whose posting is delayed.
+    /// Numbers of the members that are not the first of their list, and of receives with delayed posting.
     numbers: HugePageSlice<u32>,
 }
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// When the CPU, the sending side and the receiving side of the NIC become free.
+    /// Times at which the CPU, the sending side and the receiving side of the NIC become free.
     free: [u64; 3],
-    /// The lists of waiting calculations, sends and messages, linked through the words of the operations.
+    /// Lists of waiting calculations, sends and messages, linked through the words of the operations.
     lists: [List; 3],
     wake: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct List {
-    /// [`NOBODY`] if the list is empty.
+    /// First member, or [`NOBODY`] if the list is empty.
     first: u32,
     last: u32,
     number: u32,
@@ -277,8 +281,8 @@ pub(super) struct Many {
     first_rank: u32,
     cpus: usize,
     nics: usize,
-    /// When each resource becomes free. For each rank: its CPUs, then the sending sides and then the receiving sides of its
-    /// NICs.
+    /// Time at which each resource becomes free. For each rank: its CPUs, then the sending sides and then the receiving
+    /// sides of its NICs.
     free: Vec<u64>,
     ranks: Vec<Rank>,
 }
@@ -289,11 +293,11 @@ struct Rank {
     wake: u32,
 }
 
-/// The operations and messages of one class that wait.
+/// Waiting operations and messages of one class.
 #[derive(Clone, Debug)]
 struct Class {
     place: Place,
-    /// Numbers and operations that came in the order of their numbers, as most do.
+    /// Numbers and operations that arrived in number order, as most do.
     in_turn: VecDeque<(u32, u32)>,
     /// All other numbers and operations.
     out_of_turn: BinaryHeap<Reverse<(u32, u32)>>,
@@ -409,7 +413,7 @@ impl Resources for Many {
     }
 
     fn take(&mut self, rank: u32, list: usize, _: &OperationWords) {
-        // The class is kept, as it will be needed again.
+        // The class is kept for reuse.
         let rank = self.index(rank);
         let class = &mut self.ranks[rank].classes[list];
         if class.in_turn.front().copied() == class.first() {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Entry point of LogGOPS runs, and the choice between one thread and several.
+
 use sim::Time;
 use thiserror::Error;
 
@@ -17,7 +20,7 @@ use sim::noise::{CpuTime, NoNoise, NoisyCpus};
 /// Executes a schedule.
 ///
 /// # Errors
-/// When the schedule cannot finish, with what each rank waits for, lasts too long, or has operations of a card.
+/// If the schedule cannot finish (with the wait cause of each rank), lasts too long, or has card operations.
 pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Result<Outcome, RunError> {
     refuse_card_operations(schedule)?;
     match &options.noise {
@@ -42,7 +45,7 @@ fn run_with<X: CpuTime>(
         if let Some(outcome) = run(schedule, parameters, options, &noise, &bounds) {
             return Ok(outcome);
         }
-        // A schedule that cannot finish is executed again in one thread, which can tell where it ended.
+        // A schedule that cannot finish is executed again in one thread, which can report where it stalled.
         options.progress.reset();
     }
     let run = if is_single { run_alone::<One, X> } else { run_alone::<Many, X> };
@@ -62,13 +65,13 @@ fn run_alone<R: Resources, X: CpuTime>(
     Ok(engine.finish()?)
 }
 
-/// Why a schedule cannot be executed by several threads.
+/// Reason why a schedule cannot be executed by several threads.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OneThread {
-    /// There is no span of time in which the threads could run independently.
+    /// Without latency, the threads could never run independently.
     #[error("o + L is 0")]
     NoLatency,
-    /// The match of a message above S acts on the sender at once.
+    /// The match of a message above S affects the sender at once.
     #[error("{0} sends more than S bytes, and its match acts at once in another part of the ranks")]
     Rendezvous(String),
     /// An operation that starts in the past can send a message that arrives in the past.
@@ -79,7 +82,7 @@ pub enum OneThread {
     Record,
 }
 
-/// Returns why [`Options::threads`] would have no effect, if that is so.
+/// Returns the reason why [`Options::threads`] would have no effect, if any.
 pub fn one_thread(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Option<OneThread> {
     if parameters.overhead + parameters.latency == Time::ZERO {
         return Some(OneThread::NoLatency);

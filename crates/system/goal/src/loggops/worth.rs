@@ -1,4 +1,5 @@
-//! Whether several threads are worth their cost.
+// SPDX-License-Identifier: Apache-2.0
+//! Decides if several threads are worth their cost.
 
 use std::time::Duration;
 use std::{fs, thread};
@@ -7,33 +8,33 @@ use thiserror::Error;
 
 use crate::schedule::Schedule;
 
-/// Operations of a schedule that one thread executes in about 100 ms: at 12 to 20 million events a second, with an event for each
-/// operation and one for each message.
+/// Number of operations that one thread executes in about 100 ms: at 12 to 20 million events per second, with an event
+/// for each operation and each message.
 const SHORT: usize = 1 << 20;
-/// Number of looks at the other processes of the computer, and the time between two of them.
+/// Number of samples of the computer's load, and the interval between them.
 const LOOKS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Why several threads would take longer than one.
+/// Reason why several threads would be slower than one.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum NotWorth {
-    /// To start threads, and to let them wait for each other, takes longer than it saves.
+    /// Starting and synchronising threads takes longer than it saves.
     #[error("{operations} operations are too few for several ({SHORT})")]
     Short {
         /// Number of operations
         operations: usize,
     },
-    /// The threads wait for each other after every few microseconds, so that all are as slow as the one that shares a processor.
+    /// The threads synchronise every few microseconds, so all are as slow as one that shares a processor.
     #[error("{running} other threads of this computer are running, and it has {processors} processors")]
     Busy {
-        /// Number of threads of other processes that run or wait for a processor
+        /// Number of runnable threads of other processes
         running: usize,
         /// Number of processors of this process
         processors: usize,
     },
 }
 
-/// Returns why this number of threads is not worth it now, if that is so: the schedule is short, or a processor is missing.
+/// Returns the reason why `threads` threads are not worth it now, if any: a short schedule or a busy processor.
 pub fn not_worth(schedule: &Schedule, threads: usize) -> Option<NotWorth> {
     if schedule.len() < SHORT {
         return Some(NotWorth::Short { operations: schedule.len() });
@@ -41,7 +42,7 @@ pub fn not_worth(schedule: &Schedule, threads: usize) -> Option<NotWorth> {
     let mut looks = [0; LOOKS];
     for look in &mut looks {
         thread::sleep(PAUSE);
-        // Where nothing is known, nothing runs.
+        // Without information, the computer counts as idle.
         *look = fs::read_to_string("/proc/loadavg").ok().and_then(|text| others(&text)).unwrap_or(0);
     }
     looks.sort_unstable();
@@ -49,7 +50,8 @@ pub fn not_worth(schedule: &Schedule, threads: usize) -> Option<NotWorth> {
     lacks_processors(looks[LOOKS / 2], processors, threads)
 }
 
-/// The number of other running threads in the text of `/proc/loadavg`: its fourth word is `RUNNING/ALL`, with the one that reads it.
+/// Parses the number of other runnable threads from `/proc/loadavg`: its fourth word is `RUNNING/ALL`, including the
+/// reader.
 fn others(text: &str) -> Option<usize> {
     let (running, _) = text.split_whitespace().nth(3)?.split_once('/')?;
     Some(running.parse::<usize>().ok()?.saturating_sub(1))

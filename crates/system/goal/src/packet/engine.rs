@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packet model: CPUs, cards and the packet network.
+
 use net::messages::{Message, MessageNetwork, Notice};
 use net::{NetError, Topology};
 use sim::memory::prefetch;
@@ -13,13 +16,13 @@ use crate::schedule::Schedule;
 /// Number of links in the report.
 const BUSIEST: usize = 10;
 
-/// Something that happens. 8 bytes.
+/// An event, in 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Network(net::messages::Event),
-    /// A CPU has done its task.
+    /// A CPU finishes its task.
     Cpu(u32),
-    /// A card takes a message that had to wait for its gap.
+    /// A card accepts a message that waited for the gap.
     Take(u32),
 }
 
@@ -33,16 +36,16 @@ impl From<net::messages::Event> for Event {
 /// Executes a schedule.
 ///
 /// # Errors
-/// When the schedule cannot finish, with what each rank waits for, or has operations of a card; when the topology has fewer
-/// hosts than the schedule [needs](hosts()), or a parameter is impossible.
+/// If the schedule cannot finish (with the wait cause of each rank), or has card operations; if the topology has fewer
+/// hosts than the schedule [needs](hosts()), or a parameter is invalid.
 pub fn run(schedule: &Schedule, topology: Topology, parameters: &Parameters) -> Result<Outcome, RunError> {
     execute(schedule, topology, parameters, None)
 }
 
-/// Executes a schedule and records what happens in a window, which takes 32 bytes for each task of a CPU and each message.
+/// Executes a schedule and records the spans in a window, which takes 32 bytes for each CPU task and each message.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub fn record(
     schedule: &Schedule,
     topology: Topology,
@@ -71,11 +74,11 @@ fn execute(
     Executor::new(state, parameters.noise.as_ref(), Packets { parameters, network, cards, recorder }).run()
 }
 
-/// The model: cards that send and receive messages over a network of packets.
+/// The model: cards that send and receive messages over a packet network.
 struct Packets<'a> {
     parameters: &'a Parameters,
     network: MessageNetwork,
-    /// For each rank and NIC, when the card may take the next message.
+    /// For each rank and NIC, the time from which the card may accept the next message.
     cards: Vec<Time>,
     recorder: Option<Recorder>,
 }
@@ -134,7 +137,7 @@ impl<'a> Model<'a> for Packets<'a> {
                     }
                 }
             }
-            // The operation need not be in the processor's cache.
+            // Avoids reading the operation, which may not be in the processor's cache.
             _ if per_byte == TimePerByte::INFINITE => run.end_of_work(now, cpu, overhead),
             Phase::Message if !run.state.is_eager(op) => run.end_of_work(now, cpu, overhead),
             _ => run.end_of_work(now, cpu, overhead.saturating_add(of_bytes(run.state.bytes(op)))),
@@ -205,11 +208,11 @@ impl<'a> Model<'a> for Packets<'a> {
         }
     }
 
-    /// With many ranks, little of what an event needs is in the cache.
+    /// With many ranks, little of an event's data is in the cache.
     #[inline(always)]
     fn prefetch(run: &Run<'a>) {
         let (state, network, soon) = (&run.state, &run.model.network, run.queue.soon());
-        // What a CPU does, if its end needs the operation.
+        // Current task of a CPU, if its end needs the operation.
         let current = |cpu: u32| run.cpu(cpu).current().filter(|task| !task.is_last());
         match soon.get(12) {
             Some(&Event::Network(event)) => network.prefetch(event),
@@ -233,7 +236,7 @@ impl<'a> Model<'a> for Packets<'a> {
                     let record = &state.ops[task.op() as usize];
                     if task.phase() == Phase::Message {
                         prefetch(state.matching.slot_of(record));
-                        // What waits for the message is usually a send.
+                        // The operation waiting for the message is usually a send.
                         network.prefetch(net::messages::Event::Send(card_of(state, record.peer, task.op())));
                     } else {
                         state.dependencies.prefetch_dependents(record);
@@ -276,13 +279,13 @@ impl<'a> Model<'a> for Packets<'a> {
     }
 }
 
-/// Returns the last member of the list where the search for the partner of a message begins, or any number.
+/// Returns the last member of the list in which a message's search for its partner starts, or any number.
 #[inline(always)]
 fn last_of(state: &RunState, message: &Op) -> usize {
     (*state.matching.slot_of(message) as u32).wrapping_sub(1) as usize
 }
 
-/// Returns the card of a rank that has the number of an operation's NIC.
+/// Returns the card of `rank` that has the number of the NIC of `op`.
 #[inline]
 fn card_of(state: &RunState, rank: u32, op: u32) -> u32 {
     (rank as usize * state.schedule.nics() + state.ops[op as usize].nic()) as u32
@@ -308,7 +311,7 @@ fn send(run: &mut Run, now: Time, at: Time, op: u32, phase: Phase, bytes: u64) -
     Ok(())
 }
 
-/// A message has found its receive.
+/// Handles the match of a message with its receive.
 fn matched(run: &mut Run, now: Time, message: u32, receive: u32) -> Result<(), RunError> {
     if run.state.is_eager(message) {
         run.state.dependencies.done(receive, now);
@@ -318,7 +321,7 @@ fn matched(run: &mut Run, now: Time, message: u32, receive: u32) -> Result<(), R
     send(run, now, now, message, Phase::Clear, 0)
 }
 
-/// A card has all of a message.
+/// Handles the complete arrival of a message at a card.
 fn arrived(run: &mut Run, now: Time, task: Task, card: u32) -> Result<(), RunError> {
     if let Some(recorder) = &mut run.model.recorder {
         recorder.arrived(task, now);
@@ -337,13 +340,13 @@ fn arrived(run: &mut Run, now: Time, task: Task, card: u32) -> Result<(), RunErr
     take(run, now, task, (card as usize / run.state.schedule.nics()) as u32)
 }
 
-/// A card hands a message to the CPU of its rank, which will look for its receive.
+/// Passes a message from a card to the CPU of its rank, which searches its receive.
 fn take(run: &mut Run, now: Time, task: Task, rank: u32) -> Result<(), RunError> {
     let cpu = run.cpu_of(rank, task.op());
     run.request(now, cpu, task)
 }
 
-/// The data of a send above S has left.
+/// Handles the departure of the data of a send above S.
 fn sent(run: &mut Run, now: Time, op: u32) -> Result<(), RunError> {
     let end = &mut run.ends[run.state.ops[op as usize].rank as usize];
     *end = now.max(*end);

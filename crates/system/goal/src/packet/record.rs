@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recording of CPU tasks and messages within a time window.
+
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
@@ -5,31 +8,31 @@ use sim::Time;
 
 use super::task::{Phase, Task};
 
-/// The part of a run that is recorded.
+/// Recorded part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The ranks whose CPUs and cards are recorded
+    /// Ranks whose CPUs and cards are recorded
     pub ranks: RangeInclusive<u32>,
-    /// Spans that end before are left out
+    /// Spans that end earlier are omitted
     pub from: Time,
-    /// Spans that start later are left out
+    /// Spans that start later are omitted
     pub to: Time,
 }
 
-/// A task of a CPU, or a message on its way. 32 bytes.
+/// A CPU task, or a message in flight, in 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The rank whose CPU or card does it
+    /// Rank of the CPU or card
     pub rank: u32,
-    /// The operation, or the send to which the message belongs
+    /// Operation, or the send of the message
     pub op: u32,
-    /// The part of the operation or message
+    /// Part of the operation or message
     pub phase: Phase,
-    /// Whether it is the message itself, from the moment when the card has it until all of it has arrived
+    /// True for the message itself, from its queueing at the card until its complete arrival
     pub is_on_its_way: bool,
-    /// When it began
+    /// Start
     pub start: Time,
-    /// When it ended
+    /// End
     pub end: Time,
 }
 
@@ -37,7 +40,7 @@ pub struct Span {
 #[derive(Debug)]
 pub(super) struct Recorder {
     window: Window,
-    /// For each message on its way, by token: the rank whose card sends it, and when it was given the message.
+    /// For each message in flight, by token: the rank of the sending card, and the time at which it got the message.
     sent: HashMap<u32, (u32, Time)>,
     pub spans: Vec<Span>,
 }
@@ -47,19 +50,19 @@ impl Recorder {
         Recorder { window, sent: HashMap::new(), spans: Vec::new() }
     }
 
-    /// A CPU of a rank does a task.
+    /// Records a task of a rank's CPU.
     pub fn works(&mut self, rank: u32, task: Task, start: Time, end: Time) {
         self.keep(rank, task, false, start, end);
     }
 
-    /// The card of a rank is given a message.
+    /// Records that a rank's card gets a message to send.
     pub fn sends(&mut self, rank: u32, task: Task, at: Time) {
         if self.window.ranks.contains(&rank) && at <= self.window.to {
             self.sent.insert(task.token(), (rank, at));
         }
     }
 
-    /// All of a message has arrived.
+    /// Records the complete arrival of a message.
     pub fn arrived(&mut self, task: Task, at: Time) {
         if let Some((rank, start)) = self.sent.remove(&task.token()) {
             self.keep(rank, task, true, start, at);

@@ -1,23 +1,26 @@
-/// A task of a CPU: an operation, or the reception of a message of a send.
+// SPDX-License-Identifier: Apache-2.0
+//! CPU tasks of the packet model, and their encoding as message tokens.
+
+/// A CPU task: an operation, or the reception of a message of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task {
     token: u32,
-    /// Whether the end of the task is the end of its operation, for which nothing waits.
+    /// True if the end of the task is the end of its operation, and no operation waits for it.
     is_last: bool,
 }
 
 /// A part of an operation, or a message of a send.
 //
-// The numbers are also part of the tokens of the network's messages.
+// The numbers are also part of the network's message tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The operation itself, which is not a message
     Operation,
     /// An eager message, or the request to send a longer one
     Message,
-    /// The data of a longer message
+    /// Data of a longer message
     Data,
-    /// The answer that the data may be sent, which only the cards see
+    /// Clear to send, which only the cards see
     Clear,
 }
 
@@ -54,8 +57,8 @@ impl Task {
         }
     }
 
-    /// Returns this task, with whether its end is the end of its operation, for which nothing waits. Then what follows is known without
-    /// the operation, which is seldom in the processor's cache.
+    /// Returns this task with `is_last` set. It spares a look at the operation, which is seldom in the processor's
+    /// cache.
     #[inline]
     pub fn ending(self, is_last: bool) -> Task {
         Task { is_last, ..self }

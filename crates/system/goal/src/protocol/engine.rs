@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Protocol model: CPUs, cards and handlers that match, copy and answer messages.
+
 use machine::NicKind;
 use net::Latency;
 use sim::{SerialResource, Time};
@@ -8,54 +11,54 @@ use crate::frame::{Executor, Model, RunState, refuse_card_operations};
 use crate::op::{ANY, Kind, Op};
 use crate::schedule::Schedule;
 
-/// What travels on behalf of a send.
+/// Message kind in the protocol of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Travel {
-    /// The message with its data, or the header of a long one
+    /// The message with its data, or the header of a long message
     Message,
-    /// The receiver asks for the data of a long message
+    /// The receiver's request for the data of a long message
     Get,
-    /// The data
+    /// Data of a long message
     Data,
-    /// The receiver's CPU has the data
+    /// Notification that the receiver's CPU has the data
     End,
 }
 
-/// A task of a CPU. 8 bytes.
+/// A CPU task, in 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     /// Execute an operation
     Run(u32),
-    /// Look at the message of a send, which has arrived
+    /// Process the arrived message of a send
     Take(u32),
     /// Copy the data of a matched message, or get it
     Serve(u32),
     /// Notice that the data of a matched send is in place
     Complete(u32),
-    /// Notice that a long send is over
+    /// Notice the end of a long send
     Release(u32),
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// A CPU has done its task
+    /// A CPU finishes its task
     Cpu(u32),
-    /// The first byte is at the card
+    /// The first byte arrives at the card
     Arrives(Travel, u32),
-    /// The card has all of it and has matched it
+    /// The card has received and matched the whole message
     Arrived(Travel, u32),
-    /// A handler or a trigger asks for the data of a long message
+    /// A handler or a trigger requests the data of a long message
     Get(u32),
-    /// A card gives a CPU a task
+    /// A card passes a task to a CPU
     Tell(Task),
 }
 
 /// Executes a schedule.
 ///
 /// # Errors
-/// When the schedule cannot finish, with what each rank waits for, has operations of a card, or uses several CPUs or NICs;
-/// when the machine's network cannot have that many nodes.
+/// If the schedule cannot finish (with the wait cause of each rank), has card operations, or uses several CPUs or NICs;
+/// if the machine's network does not support that number of nodes.
 pub fn run(schedule: &Schedule, parameters: &Parameters<'_>) -> Result<Outcome, RunError> {
     refuse_card_operations(schedule)?;
     let (cpus, nics) = (schedule.cpus(), schedule.nics());
@@ -69,14 +72,14 @@ pub fn run(schedule: &Schedule, parameters: &Parameters<'_>) -> Result<Outcome, 
     Executor::new(state, parameters.noise.as_ref(), model).run()
 }
 
-/// The ports of a rank's card.
+/// Ports of a rank's card.
 #[derive(Debug, Default)]
 struct Ports {
     sending: SerialResource,
     receiving: SerialResource,
 }
 
-/// The model: who matches, copies and answers.
+/// The model: matching, copying and answering of messages.
 struct Protocol<'a> {
     parameters: &'a Parameters<'a>,
     network: Latency,
@@ -172,7 +175,7 @@ impl<'a> Model<'a> for Protocol<'a> {
 }
 
 impl Run<'_> {
-    /// Returns whether an operation belongs to a collective.
+    /// Returns true if an operation belongs to a collective.
     #[inline]
     fn is_collective(&self, op: u32) -> bool {
         self.state.ops[op as usize].space() % 2 == 1
@@ -184,14 +187,14 @@ impl Run<'_> {
         if self.is_collective(op) { NicKind::Rdma } else { self.model.parameters.card }
     }
 
-    /// Returns whether the header of a long message makes the card get the data without the CPU.
+    /// Returns true if the header of a long message makes the card get the data without the CPU.
     #[inline]
     fn gets_by_itself(&self, receive: u32) -> bool {
         let card = self.card(receive);
         card.runs_handlers() || card.matches_on_card() && self.state.ops[receive as usize].peer != ANY
     }
 
-    /// Returns what the CPU does when it has matched a message: copy a short one, get a long one.
+    /// Returns the CPU time after the match of a message: the copy of a short one, the get of a long one.
     fn serve_time(&mut self, send: u32) -> Time {
         let host = &self.model.parameters.machine.host;
         if !self.state.is_eager(send) {
@@ -202,14 +205,14 @@ impl Run<'_> {
         host.copy_time(bytes)
     }
 
-    /// Returns the CPU that does a task that a card gives.
+    /// Returns the CPU for a task passed by a card.
     #[inline]
     fn cpu_for(&self, task: Task) -> usize {
         let record = &self.state.ops[Protocol::op(task) as usize];
         (if matches!(task, Task::Release(_)) { record.rank } else { record.peer }) as usize
     }
 
-    /// Returns where the time of a task counts.
+    /// Returns the account for the time of a task.
     #[inline]
     fn share(&mut self, task: Task) -> &mut Time {
         let op = Protocol::op(task);
@@ -224,7 +227,7 @@ impl Run<'_> {
         }
     }
 
-    /// Begins a task. Returns the task that ends instead of it, and how long the CPU works.
+    /// Starts a task. Returns the task that occupies the CPU, which may be a different one, and its CPU time.
     fn begin(&mut self, now: Time, task: Task) -> (Task, Time) {
         let host = &self.model.parameters.machine.host;
         match task {
@@ -263,8 +266,8 @@ impl Run<'_> {
     fn post(&mut self, receive: u32) -> (Task, Time) {
         let host = &self.model.parameters.machine.host;
         let card = self.card(receive);
-        // Without handlers the card gets the data of a long message by a triggered operation, which is posted behind the
-        // entry unless that has found the message.
+        // Without handlers, the card gets the data of a long message by a triggered operation, posted after the entry
+        // unless the entry has found the message.
         let is_triggered = !card.runs_handlers() && self.gets_by_itself(receive) && !self.state.is_eager(receive);
         let (posting, finding) = match card.matches_on_card() {
             false => (host.matching, Time::ZERO),
@@ -280,13 +283,13 @@ impl Run<'_> {
         }
     }
 
-    /// The receive of a send has its data.
+    /// Handles the complete reception of a send's data.
     fn received(&mut self, now: Time, send: u32) {
         let receive = self.state.dependencies.words.receive_of(send);
         self.state.dependencies.done(receive, now);
     }
 
-    /// Returns the bytes that travel, and who sends and receives them.
+    /// Returns the number of bytes, the sender and the receiver of a message.
     fn route(&self, travel: Travel, op: u32) -> (u64, u32, u32) {
         let (bytes, &Op { rank, peer, .. }) = (self.state.bytes(op), &self.state.ops[op as usize]);
         match travel {
@@ -296,7 +299,7 @@ impl Run<'_> {
         }
     }
 
-    /// A card fetches a message and sends it.
+    /// Makes a card fetch a message from memory and send it.
     fn send(&mut self, now: Time, travel: Travel, op: u32, initiator: Initiator) {
         let (bytes, from, to) = self.route(travel, op);
         let Parameters { machine, .. } = self.model.parameters;
@@ -305,14 +308,14 @@ impl Run<'_> {
         let (start, end) =
             port.reserve(ready, bytes, machine.network.gap_per_byte, timing::injection_gap(machine, bytes));
         if travel == Travel::Data && self.card(op).matches_on_card() {
-            // The event that tells the sender crosses as an empty DMA write.
+            // The event for the sender crosses as an empty DMA write.
             self.later(end, timing::deposit(machine, 0), Event::Tell(Task::Release(op)));
         }
         let first = start.saturating_add(self.model.network.of_packet(from as usize, to as usize));
         self.later(first, Time::ZERO, Event::Arrives(travel, op));
     }
 
-    /// The first byte of a message arrives. The port of a card receives one message after the other.
+    /// Handles the arrival of a message's first byte. The port of a card receives one message after the other.
     fn arrives(&mut self, now: Time, travel: Travel, op: u32) {
         let (bytes, _, to) = self.route(travel, op);
         let Parameters { machine, .. } = self.model.parameters;
@@ -322,7 +325,7 @@ impl Run<'_> {
         self.later(start, reception.matched, Event::Arrived(travel, op));
     }
 
-    /// A card has all of a message, and knows what it is.
+    /// Handles the complete arrival and match of a message.
     fn arrived(&mut self, now: Time, travel: Travel, op: u32) {
         let machine = self.model.parameters.machine;
         match travel {
@@ -336,7 +339,7 @@ impl Run<'_> {
         }
     }
 
-    /// A card has an eager message, or the header of a long one.
+    /// Handles an eager message, or the header of a long one, at a card.
     fn message(&mut self, now: Time, op: u32) {
         let is_eager = self.state.is_eager(op);
         let Parameters { machine, handler, .. } = *self.model.parameters;

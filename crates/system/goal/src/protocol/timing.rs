@@ -1,13 +1,14 @@
-//! What a card takes for a message, by the parameters and rules of the machine. `crates/system/goal-cards/tests/protocol.rs` runs the
-//! card itself on the same messages and compares the times.
+// SPDX-License-Identifier: Apache-2.0
+//! A card's times for a message, by the parameters and rules of the machine.
+//! `crates/system/goal-cards/tests/protocol.rs` runs the card itself on the same messages and compares the times.
 
 use machine::{DmaMessages, Injection, Machine, MatchOverlaps};
 use sim::Time;
 
-/// The part that has a message sent.
+/// Initiator of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initiator {
-    /// The CPU, or a triggered operation that it has described.
+    /// The CPU, or a triggered operation that it described.
     Host,
     /// A handler.
     Handler,
@@ -15,15 +16,15 @@ pub enum Initiator {
     Card,
 }
 
-/// Returns how long a card takes until it can start to send a message of `bytes`: a DMA read of the first packet, the rest of
-/// which overlaps sending, and nothing without data. With `dma.messages = "latency"` it depends on who sends.
+/// Returns the time until a card can start to send a message of `bytes`: a DMA read of the first packet (the rest
+/// overlaps with sending), or nothing without data. With `dma.messages = "latency"` it depends on the initiator.
 pub fn fetch(machine: &Machine, bytes: u64, initiator: Initiator) -> Time {
     let (dma, mtu) = (&machine.dma, u64::from(machine.network.mtu));
     match (dma.messages, initiator) {
         (DmaMessages::Transfers, _) if bytes == 0 => Time::ZERO,
         (DmaMessages::Transfers, _) => dma.latency * 2 + dma.gap_per_byte.time(bytes.min(mtu)),
         (DmaMessages::Latency, Initiator::Host) => dma.latency,
-        // A handler's message has no data of the host here.
+        // Handlers' messages carry no host data here.
         (DmaMessages::Latency, Initiator::Handler | Initiator::Card) => Time::ZERO,
     }
 }
@@ -37,16 +38,16 @@ pub fn injection_gap(machine: &Machine, bytes: u64) -> Time {
     }
 }
 
-/// How a card receives a message, from its first byte on.
+/// Timing of a card's reception of a message, from its first byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// How long the port is occupied at least.
+    /// Minimum occupation of the port.
     pub occupied: Time,
-    /// When the card knows the last packet.
+    /// Time until the match of the last packet.
     pub matched: Time,
 }
 
-/// Returns how a card receives a message of `bytes`, which may be the answer to its own get (`is_expected`).
+/// Returns the timing of the reception of a message of `bytes`; `is_expected` for an answer to the card's own get.
 pub fn reception(machine: &Machine, bytes: u64, is_expected: bool) -> Reception {
     let (network, nic) = (&machine.network, &machine.nic);
     let (mtu, rate) = (u64::from(network.mtu), network.gap_per_byte);
@@ -69,8 +70,8 @@ pub fn reception(machine: &Machine, bytes: u64, is_expected: bool) -> Reception 
     }
 }
 
-/// Returns how long a card takes to write a message of `bytes` to host memory after it has all of it: the DMA write of the
-/// last packet, as the others overlap receiving. Without data it is the notification alone.
+/// Returns the time from the complete reception of a message of `bytes` until it is in host memory: the DMA write of
+/// the last packet (the others overlap with reception), or only the notification without data.
 pub fn deposit(machine: &Machine, bytes: u64) -> Time {
     let (dma, mtu) = (&machine.dma, u64::from(machine.network.mtu));
     let last_packet = bytes.checked_sub(1).map_or(0, |bytes| bytes % mtu + 1);

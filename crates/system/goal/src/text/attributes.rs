@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Attributes of operations in GOAL text.
+
 use super::cursor::{Cursor, Fault, Problem};
 use crate::op::{ANY, MAX_SPACE};
 
-/// The attributes of an operation.
+/// Attributes of an operation.
 #[derive(Default)]
 pub(super) struct Attributes {
     pub tag: Option<u32>,
@@ -11,14 +14,14 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the numbers of the CPU and the NIC.
+    /// Returns the CPU and NIC numbers.
     pub fn resources(&self) -> (u8, u8) {
         (self.cpu.unwrap_or(0), self.nic.unwrap_or(0))
     }
 }
 
 impl<'a> Cursor<'a> {
-    /// Reads the number of a rank.
+    /// Reads a rank number.
     #[inline]
     pub fn rank(&mut self, ranks: u32) -> Result<u32, Fault> {
         self.skip()?;
@@ -50,7 +53,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads one of these attributes, if one is next.
+    /// Reads one of these attributes, if present.
     #[inline]
     pub fn attribute(&mut self, attributes: &mut Attributes) -> Result<bool, Fault> {
         self.skip()?;

@@ -1,42 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cursor over GOAL text, and errors with their locations.
+
 use thiserror::Error;
 
-/// A problem in a text, and its place.
+/// A problem in a text, and its location.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{line}:{column}: {problem}")]
 pub struct TextError {
-    /// The line, from 1
+    /// Line, from 1
     pub line: usize,
-    /// The column in bytes, from 1
+    /// Column in bytes, from 1
     pub column: usize,
-    /// The problem
+    /// Problem
     pub problem: Problem,
 }
 
 /// A problem in a text.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Problem {
-    /// Something else was expected.
+    /// The text differs from the expected one.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// The expected word or number
+        /// Expected word or number
         expected: String,
-        /// The text that is there
+        /// Text at this location
         found: String,
     },
-    /// A number that is too large for what it stands for.
+    /// A number exceeds its limit.
     #[error("{what} {number} is too large: at most {most}")]
     TooLarge {
-        /// What the number stands for
+        /// Quantity
         what: &'static str,
-        /// The number as in the text
+        /// Number as in the text
         number: String,
-        /// The largest number that is allowed
+        /// Limit
         most: u64,
     },
     /// A rank that does not exist.
     #[error("rank {rank} does not exist: num_ranks is {ranks}, ranks are numbered from 0")]
     NoSuchRank {
-        /// The number as in the text
+        /// Number as in the text
         rank: String,
         /// `num_ranks`
         ranks: u32,
@@ -50,30 +53,30 @@ pub enum Problem {
     /// An attribute that is given twice.
     #[error("{0} is given twice")]
     Twice(&'static str),
-    /// An attribute that the operation cannot have.
+    /// An attribute that the operation does not support.
     #[error("{0} has no {1}")]
     NotHere(&'static str, &'static str),
-    /// An attribute that the operation must have.
+    /// A required attribute is missing.
     #[error("{0} needs {1}")]
     Missing(&'static str, &'static str),
-    /// `send` and `put` name one rank and one tag.
+    /// A wildcard in `send` or `put`, which name one rank and one tag.
     #[error("only a receive may have any {0}")]
     Wildcard(&'static str),
-    /// A comment without its end.
+    /// An unterminated comment.
     #[error("comment without end")]
     OpenComment,
     /// The text ends within a rank.
     #[error("the text ends within rank {0}: no }}")]
     OpenRank(u32),
-    /// Dependencies, sizes or ranks that are impossible.
+    /// Invalid dependencies, sizes or ranks.
     #[error(transparent)]
     Build(#[from] crate::BuildError),
 }
 
-/// A problem and the byte at which it is.
+/// A problem and its byte offset.
 pub(super) type Fault = Box<(usize, Problem)>;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct Cursor<'a> {
     pub text: &'a [u8],
     pub at: usize,
@@ -122,7 +125,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips a comment if one is here.
+    /// Skips a comment, if present.
     #[cold]
     fn comment(&mut self) -> Result<(), Fault> {
         let rest = &self.text[self.at..];
@@ -197,7 +200,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Reads a number as [`Cursor::number`] does, which must not be followed by a letter.
+    /// Reads a number like [`Cursor::number`]. It must not be followed by a letter.
     #[inline]
     pub fn whole_number(&mut self, what: &'static str, most: u64) -> Result<u64, Fault> {
         let value = self.number(what, most)?;
@@ -218,7 +221,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Reads `-1` or `any`. Returns whether it was there.
+    /// Reads `-1` or `any`. Returns true if present.
     #[inline]
     pub fn takes_any(&mut self) -> Result<bool, Fault> {
         self.skip()?;
@@ -235,7 +238,7 @@ impl<'a> Cursor<'a> {
         Ok(false)
     }
 
-    /// Returns a problem at this place.
+    /// Returns a problem at this position.
     #[cold]
     pub fn fault(&self, problem: Problem) -> Fault {
         Box::new((self.at, problem))
@@ -263,7 +266,7 @@ pub(super) struct Place {
 impl Place {
     pub const START: Place = Place { line: 1, column: 1 };
 
-    /// The place behind a text that starts here.
+    /// Returns the position after a text that starts here.
     pub fn after(self, text: &[u8]) -> Place {
         let lines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
         let start = if lines == 0 { None } else { text.iter().rposition(|&byte| byte == b'\n') };
@@ -274,18 +277,18 @@ impl Place {
         Place { line: self.line + lines, column }
     }
 
-    /// A problem at a byte of a text that starts here.
+    /// Returns a problem at a byte of a text that starts here.
     pub fn located(self, text: &[u8], at: usize, problem: Problem) -> TextError {
         self.after(&text[..at.min(text.len())]).problem(problem)
     }
 
-    /// A problem here.
+    /// Returns a problem here.
     pub fn problem(self, problem: Problem) -> TextError {
         TextError { line: self.line as usize, column: self.column as usize, problem }
     }
 }
 
-/// Returns a word of the text for a message.
+/// Formats a word of the text for a message.
 pub(super) fn shown(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
 }

@@ -1,18 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Labels of operations in GOAL text.
+
 use std::collections::HashMap;
 
-/// The labels of one rank after the other.
+/// Labels of one rank at a time.
 ///
-/// Generators write `l1`, `l2`, …: such a label is a place in a table. All others go to a map.
+/// Generators write `l1`, `l2`, …: such labels are indices of a table. All others are in a map.
 #[derive(Default)]
 pub(super) struct Labels<'a> {
-    /// For each label that is a number, its operation plus one. Those of earlier ranks are smaller than all of this rank.
+    /// For each numbered label, its operation plus one. Values of earlier ranks are smaller than all of this rank.
     numbered: Vec<u32>,
     named: HashMap<&'a [u8], u32>,
-    /// The first operation of the rank.
+    /// First operation of the rank.
     first: u32,
 }
 
-/// The number of a label `l123`.
+/// Returns the number of a label `l123`.
 #[inline]
 fn number(label: &[u8]) -> Option<usize> {
     let [b'l', digits @ ..] = label else { return None };
@@ -23,26 +26,26 @@ fn number(label: &[u8]) -> Option<usize> {
 }
 
 impl<'a> Labels<'a> {
-    /// Labels of ranks behind others, which have left this table.
+    /// Creates the labels of ranks that follow others, reusing their table.
     pub fn new(numbered: Vec<u32>) -> Labels<'a> {
         Labels { numbered, ..Labels::default() }
     }
 
-    /// The table, for ranks behind these.
+    /// Returns the table, for reuse by the following ranks.
     pub fn into_table(self) -> Vec<u32> {
         self.numbered
     }
 
-    /// Forgets all, for a rank whose operations start at `first`.
+    /// Discards all labels, for a rank whose operations start at `first`.
     pub fn begin_rank(&mut self, first: u32) {
         self.first = first;
         self.named.clear();
     }
 
-    /// Gives `op` a label, unless another operation has it.
+    /// Labels `op`; returns false if another operation has the label.
     #[inline]
     pub fn define(&mut self, label: &'a [u8], op: u32) -> bool {
-        // The table grows with the operations, so that an odd label cannot make it huge.
+        // The table grows with the operations, so that an outlying label cannot make it huge.
         let most = 4 * (op - self.first) as usize + 64;
         match number(label) {
             Some(number) if number < most => {
@@ -60,7 +63,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// The operation with this label.
+    /// Returns the operation with this label.
     #[inline]
     pub fn find(&self, label: &[u8]) -> Option<u32> {
         if let Some(&op) = number(label).and_then(|number| self.numbered.get(number))

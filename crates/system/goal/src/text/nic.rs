@@ -1,22 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reader of Portals and sPIN operations in GOAL text.
+
 use super::attributes::Attributes;
 use super::cursor::{Cursor, Fault, Problem, shown};
 use crate::nic::{ARGS, Append, HANDLERS, List, NicOp, Verb};
 use crate::op::ANY;
 
-/// The attributes that may follow the operands.
+/// Optional attributes after the operands.
 #[derive(Default)]
 struct Details {
     handlers: [Option<Box<str>>; 3],
     args: [Option<u64>; 4],
     memory: Option<u64>,
-    /// The rank, or none for any.
+    /// Rank, or `None` for any.
     allowed: Option<Option<u32>>,
     counter: Option<u32>,
     use_once: Option<()>,
     when: Option<(u32, u64)>,
 }
 
-/// Reads one operation in the form that [`NicOp`] writes. Returns none if the text is anything else.
+/// Reads one operation in the format that [`NicOp`] writes. Returns `None` for any other text.
 pub(crate) fn read_nic_op(text: &[u8], ranks: u32) -> Option<NicOp> {
     let mut cursor = Cursor::new(text);
     let verb = cursor.word();
@@ -24,7 +27,7 @@ pub(crate) fn read_nic_op(text: &[u8], ranks: u32) -> Option<NicOp> {
     cursor.is_at_end().then_some(op)
 }
 
-/// Reads an operation of the Portals and sPIN extensions from behind its verb. Returns none if `verb` is not one of them.
+/// Reads an operation of the Portals and sPIN extensions after its verb. Returns `None` if `verb` is not one of them.
 pub(super) fn nic_op(cursor: &mut Cursor, verb: &[u8], ranks: u32) -> Result<Option<(NicOp, Attributes)>, Fault> {
     let start = cursor.at;
     let name = match verb {
@@ -124,7 +127,7 @@ pub(super) fn nic_op(cursor: &mut Cursor, verb: &[u8], ranks: u32) -> Result<Opt
 }
 
 impl Details {
-    /// One of the details, if one is next.
+    /// Reads one of the details, if present.
     fn one(&mut self, cursor: &mut Cursor, ranks: u32) -> Result<bool, Fault> {
         cursor.skip()?;
         let start = cursor.at;
@@ -174,7 +177,7 @@ impl Details {
 }
 
 impl Cursor<'_> {
-    /// The number of a counter.
+    /// Reads a counter number.
     fn counter(&mut self) -> Result<u32, Fault> {
         Ok(self.whole_number("counter", u64::from(u32::MAX))? as u32)
     }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reader of GOAL text.
+
 use std::io::{self, Read};
 
 use super::cursor::{Cursor, Fault, Place, Problem, TextError, shown};
@@ -7,21 +10,22 @@ use crate::build::{BuildError, Builder};
 use crate::op::{ANY, Action, MAX_CALC_NS, MAX_RANKS};
 use crate::schedule::{Schedule, Wait};
 
-/// Bytes of a text that are read at a time.
+/// Bytes of a text read at a time.
 const PIECE: usize = 1 << 20;
 
 /// Reads a schedule.
 ///
 /// # Errors
-/// When the text is not GOAL or the schedule is impossible, with the place.
+/// If the text is not GOAL or the schedule is invalid, with the location.
 pub fn read(text: &[u8]) -> Result<Schedule, TextError> {
     read_stream(&mut &*text).expect("bytes in memory can be read")
 }
 
-/// Reads a schedule from a stream. Of the text only the ranks are kept that are being read.
+/// Reads a schedule from a stream. Only the text of the ranks being read is kept in memory.
 ///
 /// # Errors
-/// When reading fails; within, when the text is not GOAL or the schedule is impossible, with the place.
+/// The outer error if reading fails; the inner one, with the location, if the text is not GOAL or the schedule is
+/// invalid.
 pub fn read_stream(stream: &mut impl Read) -> io::Result<Result<Schedule, TextError>> {
     read_pieces(stream, PIECE)
 }
@@ -33,7 +37,7 @@ fn read_pieces(stream: &mut impl Read, piece: usize) -> io::Result<Result<Schedu
         let is_last = stream.by_ref().take(more as u64).read_to_end(&mut text)? < more;
         let end = if is_last { Some(text.len()) } else { last_end(&text, &mut scanned) };
         let Some(end) = end else {
-            // A long rank: its text is read to its end.
+            // Long rank: reads on to its end.
             more = text.len();
             continue;
         };
@@ -48,8 +52,8 @@ fn read_pieces(stream: &mut impl Read, piece: usize) -> io::Result<Result<Schedu
     }
 }
 
-/// The end of the last rank that ends in a text, where `scanned` bytes have no such end. Moves `scanned` behind what need not be
-/// looked at again.
+/// Returns the end of the last complete rank in a text whose first `scanned` bytes contain no such end. Advances
+/// `scanned` past the bytes that need no second scan.
 fn last_end(text: &[u8], scanned: &mut usize) -> Option<usize> {
     let (mut at, mut last) = (*scanned, None);
     if !text[at..].contains(&b'/') {
@@ -80,20 +84,20 @@ fn last_end(text: &[u8], scanned: &mut usize) -> Option<usize> {
     last
 }
 
-/// The ranks that have been read.
+/// Ranks read so far.
 struct Ranks {
-    /// None before `num_ranks`.
+    /// `None` before `num_ranks`.
     builder: Option<Builder>,
-    /// The table of [`Labels`].
+    /// Table of [`Labels`].
     numbered: Vec<u32>,
-    /// Each rank, and where its text starts.
+    /// Each rank, and the position of its text.
     blocks: Vec<(u32, Place)>,
-    /// Where the rest of the text starts.
+    /// Position of the remaining text.
     place: Place,
 }
 
 impl Ranks {
-    /// Reads whole ranks, the first ones behind `num_ranks`.
+    /// Reads whole ranks; the first ones follow `num_ranks`.
     fn read(&mut self, text: &[u8]) -> Result<(), Fault> {
         let mut cursor = Cursor::new(text);
         let builder = match &mut self.builder {
@@ -139,15 +143,15 @@ struct Reader<'a> {
     cursor: Cursor<'a>,
     builder: &'a mut Builder,
     labels: Labels<'a>,
-    /// The rank that is being read.
+    /// Current rank.
     rank: u32,
-    /// The dependencies of the rank from the first one on whose label was not yet defined.
+    /// Dependencies of the rank, from the first with a not yet defined label on.
     forward: Vec<Forward<'a>>,
-    /// The place of each dependency of the rank in the text.
+    /// Position of each dependency of the rank in the text.
     places: Vec<usize>,
 }
 
-/// `later requires earlier`, each label with its place in the text.
+/// `later requires earlier`, each label with its position in the text.
 struct Forward<'a> {
     later: (usize, &'a [u8]),
     earlier: (usize, &'a [u8]),
@@ -155,7 +159,7 @@ struct Forward<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the next rank, if there is one. Returns it and where its text starts.
+    /// Reads the next rank, if any. Returns it and the start of its text.
     fn next_rank(&mut self) -> Result<Option<(u32, usize)>, Fault> {
         self.cursor.skip()?;
         if self.cursor.is_at_end() {
@@ -249,8 +253,8 @@ impl<'a> Reader<'a> {
         }
         let later = (start, word);
         match (self.labels.find(later.1), self.labels.find(earlier.1)) {
-            // After the first forward dependency all others are deferred too, as dependents become ready in the order of the
-            // statements.
+            // After the first forward dependency all others are deferred too, as dependents become ready in statement
+            // order.
             (Some(later), Some(earlier)) if self.forward.is_empty() => {
                 self.builder.depend(later, earlier, wait);
                 self.places.push(start);
@@ -260,7 +264,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads an operation from behind its verb. Returns false if `verb` is not one.
+    /// Reads an operation after its verb. Returns false if `verb` is not one.
     #[inline]
     fn operation(&mut self, verb: &[u8]) -> Result<bool, Fault> {
         let ranks = self.builder.ranks();
@@ -309,7 +313,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// The schedule or the error, by pieces of this size.
+    /// Returns the schedule or the error, reading in pieces of this size.
     fn by(text: &str, piece: usize) -> Result<Vec<u8>, String> {
         let schedule = read_pieces(&mut text.as_bytes(), piece).unwrap().map_err(|error| error.to_string())?;
         let mut written = Vec::new();

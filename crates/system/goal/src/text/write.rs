@@ -1,11 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writer of GOAL text.
+
 use std::io::{self, Write};
 
 use crate::schedule::{Schedule, Wait};
 
-/// Writes ranks of a schedule as text; labels are `l` and the operation's place in its rank.
+/// Writes ranks of a schedule as text; labels are `l` and the operation's index in its rank.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write(schedule: &Schedule, ranks: impl Iterator<Item = u32>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "num_ranks {}", schedule.ranks())?;
     for rank in ranks {

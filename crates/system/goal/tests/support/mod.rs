@@ -1,4 +1,5 @@
-//! What the tests of all models share.
+// SPDX-License-Identifier: Apache-2.0
+//! Helpers for the tests of all models.
 
 use goal::{Schedule, text};
 

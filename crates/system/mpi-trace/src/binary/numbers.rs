@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reader of encoded numbers in trace records.
+
 use crate::error::Damage;
 
-/// A limit for sizes that no message reaches. Larger ones are damage.
+/// Upper limit of message sizes; larger ones are damage.
 const MAX_BYTES: u64 = 1 << 62;
 
 /// Reads the fields of records.
@@ -18,7 +21,7 @@ impl<'a> Numbers<'a> {
         self.place == self.bytes.len()
     }
 
-    /// Makes the error of damage at the current offset, which does not count headers of blocks.
+    /// Returns a damage error at the current offset, which excludes block headers.
     pub fn damage(&self, what: String) -> Damage {
         Damage::at_record_byte(self.place as u64, what)
     }
@@ -63,7 +66,7 @@ impl<'a> Numbers<'a> {
         self.size(bytes)
     }
 
-    /// Checks the size of a message that was read as a number.
+    /// Checks a message size that was read as a number.
     pub fn size(&self, bytes: u64) -> Result<u64, Damage> {
         if bytes <= MAX_BYTES { Ok(bytes) } else { Err(self.damage(format!("a message of {bytes} bytes"))) }
     }
@@ -82,7 +85,7 @@ impl<'a> Numbers<'a> {
         Ok(text)
     }
 
-    /// Reads ranks, which are stored as runs.
+    /// Reads ranks, encoded as runs.
     pub fn group(&mut self, ranks: u32) -> Result<Vec<u32>, Damage> {
         let runs = self.count(3)?;
         let mut group = Vec::new();

@@ -1,4 +1,5 @@
-//! The state of a reader of trace files, and the fields that records have in common.
+// SPDX-License-Identifier: Apache-2.0
+//! State of the trace file reader, and fields common to several records.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use super::numbers::Numbers;
 use crate::error::Damage;
 use crate::event::{Event, RankTrace, What};
 
-/// The beginning of a trace file.
+/// First bytes of a trace file.
 pub const MAGIC: &[u8] = b"SPINTRC1";
 
 pub(super) const START: u8 = 1;
@@ -38,7 +39,7 @@ pub(super) const WIN_FLUSH_LOCAL: u8 = 61;
 pub(super) const RMA_REQUEST: u8 = RMA | NONBLOCKING;
 pub(super) const NONBLOCKING: u8 = 64;
 
-/// The first record of a trace file: the rank, the number of ranks, and the traced MPI library.
+/// First record of a trace file: the rank, the number of ranks, and the traced MPI library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     pub rank: u32,
@@ -52,9 +53,9 @@ pub(super) struct Reader<'a> {
     pub(super) start: Start,
     pub(super) resolve: bool,
     pub(super) trace: RankTrace,
-    /// The events of each open request.
+    /// Events of each open request.
     pub(super) open: HashMap<u64, Range<usize>>,
-    /// The number of communicators with these processes so far.
+    /// Number of communicators with these processes so far.
     pub(super) seen: HashMap<(Vec<u32>, Option<Vec<u32>>), u32>,
 }
 
@@ -88,13 +89,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a request to which the events from `first` on belong.
+    /// Reads the request of the events from `first` on.
     pub(super) fn request(&mut self, first: usize) -> Result<(), Damage> {
         let request = self.numbers.number()?;
         self.opened(request, first)
     }
 
-    /// Takes note that the events from `first` on belong to a request.
+    /// Assigns the events from `first` on to a request.
     pub(super) fn opened(&mut self, request: u64, first: usize) -> Result<(), Damage> {
         if self.open.insert(request, first..self.trace.events.len()).is_some() {
             return Err(self.numbers.damage(format!("request {request} is open already")));
@@ -102,7 +103,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds an event without time before it.
+    /// Adds an event without computation before it.
     pub(super) fn push(&mut self, what: What) {
         self.trace.events.push(Event::at_once(what));
     }

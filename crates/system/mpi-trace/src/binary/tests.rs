@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the trace file reader.
+
 use super::reader::*;
 use super::*;
 
-/// The numbers of `sdk/tracer/format.h`.
+/// Compares with the numbers in `sdk/tracer/format.h`.
 #[test]
 fn kinds_are_those_of_the_tracer() {
     let header = include_str!("../../../../../sdk/tracer/format.h");
@@ -43,7 +46,7 @@ fn kinds_are_those_of_the_tracer() {
     }
 }
 
-/// A file of one block.
+/// Returns a file of one block.
 fn file(records: &[&[u64]]) -> Vec<u8> {
     let mut payload = Vec::new();
     for record in records {
@@ -62,7 +65,7 @@ fn file(records: &[&[u64]]) -> Vec<u8> {
     file
 }
 
-/// The first records of a trace: rank 1 of 3, and MPI_COMM_WORLD.
+/// First records of a trace: rank 1 of 3, and MPI_COMM_WORLD.
 const HEAD: [&[u64]; 2] = [&[1, 1, 3, 1, b'x' as u64], &[3, 0, 0, 1, 0, 3, 2]];
 const TAIL: &[u64] = &[2, 70, 1_000_000, 900_000];
 
@@ -72,7 +75,7 @@ fn trace(records: &[&[u64]], resolve: bool) -> Result<RankTrace, Damage> {
 
 #[test]
 fn records_become_events() {
-    // An isend to 2 and an irecv from any, both waited for.
+    // An isend to 2 and an irecv from any, with a wait for both.
     let records: &[&[u64]] =
         &[&[17, 500, 2, 0, 3, 8, 64, 5], &[19, 9, 1, 0, 0, 0, 99, 6], &[21, 300, 7, 2, 20, 26, 1, 5]];
     let read = trace(records, true).unwrap();

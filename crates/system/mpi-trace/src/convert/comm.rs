@@ -1,4 +1,5 @@
-//! A communicator as one rank sees it, and the ranks that take part in a collective.
+// SPDX-License-Identifier: Apache-2.0
+//! One rank's view of a communicator, and the ranks of a collective.
 
 use std::ops::Range;
 
@@ -6,15 +7,15 @@ use goal::MAX_SPACE;
 
 use crate::event::{Group, Root};
 
-/// The number of communicators with matching spaces of their own. Each has two: for messages and for collectives.
+/// Number of communicators with separate matching spaces. Each has two: for messages and for collectives.
 pub const SPACES: u32 = (MAX_SPACE as u32).div_ceil(2);
 
-/// A communicator as one rank sees it.
+/// One rank's view of a communicator.
 pub struct Comm<'a> {
     pub group: &'a Group,
     pub number: u32,
     pub me: u32,
-    /// Whether it has all ranks of the trace.
+    /// True if it contains all ranks of the trace.
     pub is_whole: bool,
     pub collectives: u32,
 }
@@ -34,17 +35,17 @@ impl Comm<'_> {
     }
 }
 
-/// The ranks that take part in a collective.
+/// Ranks of a collective.
 pub struct CollectiveGroup {
     pub members: Vec<u32>,
     pub me: u32,
     pub root: u32,
-    /// The members on the other side of an intercommunicator, to which sizes refer.
+    /// Members on the other side of an intercommunicator, to which sizes refer.
     remote: Option<Range<usize>>,
 }
 
 impl CollectiveGroup {
-    /// Returns the ranks in the order in which the patterns number them, as `rank` sees them.
+    /// Returns the ranks in pattern order, from the view of `rank`.
     pub fn new(comm: &Comm, rank: u32, root: Root) -> CollectiveGroup {
         let local = &comm.group.local;
         let Some(remote) = &comm.group.remote else {
@@ -55,7 +56,7 @@ impl CollectiveGroup {
         let (members, me, remote) = match root {
             Root::Here => (chain(&[rank], remote), 0, 1..1 + remote.len()),
             Root::At(root) => (chain(&[remote[root as usize]], local), comm.me + 1, 0..1),
-            // Both sides put the lesser group first.
+            // Both sides put the lexicographically smaller group first.
             Root::Nowhere | Root::Beside if local < remote => {
                 (chain(local, remote), comm.me, local.len()..local.len() + remote.len())
             }
@@ -64,7 +65,7 @@ impl CollectiveGroup {
         CollectiveGroup { members, me, root: 0, remote: Some(remote) }
     }
 
-    /// Returns the sizes for all members. In an intercommunicator, members of the own side exchange nothing.
+    /// Returns the sizes for all members. In an intercommunicator, members of the same side exchange nothing.
     pub fn expand(&self, sizes: &[u64]) -> Vec<u64> {
         let Some(remote) = self.remote.clone().filter(|_| !sizes.is_empty()) else { return sizes.to_vec() };
         let mut all = vec![0; self.members.len()];

@@ -1,4 +1,5 @@
-//! A rank that is being converted: its schedule so far.
+// SPDX-License-Identifier: Apache-2.0
+//! Conversion state of a rank: its schedule so far.
 
 use std::collections::HashMap;
 
@@ -10,21 +11,21 @@ use crate::Options;
 use crate::error::ImportError;
 use crate::event::{Amount, Collective, Operation, Root};
 
-/// The segment size of segmented broadcasts in bytes.
+/// Segment size of segmented broadcasts, in bytes.
 const SEGMENT: u64 = 64 * 1024;
 
-/// A rank of a copy that is being converted.
+/// Conversion state of one rank of a copy.
 pub struct Part<'a> {
     pub options: &'a Options,
     pub builder: &'a mut Builder,
     pub ranks: u32,
     pub rank: u32,
-    /// The number of rank 0 of this copy.
+    /// Number of rank 0 of this copy.
     pub offset: u32,
     pub comms: Vec<Comm<'a>>,
-    /// The operations that the next one depends on.
+    /// Operations that the next one depends on.
     pub frontier: Vec<(u32, Wait)>,
-    /// The operations that complete an event, by the event's index.
+    /// Operations that complete an event, by the event's index.
     pub started: HashMap<u32, Vec<u32>>,
 }
 
@@ -40,7 +41,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Adds an operation that depends on all before it. The following ones depend on it.
+    /// Adds an operation that depends on all before it. Later ones depend on it.
     pub fn step(&mut self, action: Action, wait: Wait) -> Result<u32, ImportError> {
         let op = self.builder.add(action, 0, 0)?;
         for &(earlier, wait) in &self.frontier {
@@ -51,7 +52,7 @@ impl Part<'_> {
         Ok(op)
     }
 
-    /// Adds an empty operation if there are several dependencies, so that each of several following operations has only
+    /// Adds an empty operation if there are several dependencies, so that each of several later operations has only
     /// one.
     pub fn join(&mut self) -> Result<(), ImportError> {
         if self.frontier.len() > 1 {
@@ -60,7 +61,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Makes the following operations depend on the completion of these too.
+    /// Makes later operations also depend on the completion of `ends`.
     pub fn after(&mut self, mut ends: Vec<u32>) {
         ends.sort_unstable();
         self.frontier.retain(|(other, _)| ends.binary_search(other).is_err());
@@ -123,7 +124,7 @@ impl Part<'_> {
         let (bytes, send, recv) = match &call.amount {
             Amount::Each { own, send, recv } => (*own, group.expand(send), group.expand(recv)),
             &Amount::Same(bytes) => {
-                // The vector of a reduce-scatter is that of all its blocks.
+                // The vector of a reduce-scatter comprises all its blocks.
                 own = if call.operation == Operation::ReduceScatterBlock {
                     bytes.saturating_mul(u64::from(count) * u64::from(copies))
                 } else {

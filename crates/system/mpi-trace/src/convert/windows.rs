@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts one-sided calls to messages. Section "One-sided calls" of docs/goal.md describes the model.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,23 +10,22 @@ use crate::error::ImportError;
 use crate::event::{Access, Amount, Collective, Operation, Root, WindowCall};
 use crate::windows::{Arrival, Arrivals, Incoming, Origin, Passive};
 
-/// A window as one rank sees it.
+/// One rank's view of a window.
 struct Window<'a> {
     origin: Origin,
     incoming: Option<&'a Incoming>,
     /// For each target, the operations that complete the pending accesses.
     pending: BTreeMap<u32, Vec<u32>>,
-    /// The operations that receive the accesses until the next fence, the accesses by locks, and those until the next
-    /// wait.
+    /// Operations that receive the accesses until the next fence, the accesses by locks, and those until the next wait.
     by_fence: Vec<u32>,
     by_lock: Vec<u32>,
     by_post: Vec<u32>,
-    /// The origins of the exposure epoch, and for each the number of posts before.
+    /// Origins of the exposure epoch, each with its number of earlier posts.
     posted: Vec<(u32, u32)>,
     posts: HashMap<u32, u32>,
 }
 
-/// The kind of a message between two ranks of a window, which is a part of its tag.
+/// Kind of a message between two ranks of a window; a part of its tag.
 #[derive(Clone, Copy)]
 enum Kind {
     Access,
@@ -35,23 +35,23 @@ enum Kind {
     Complete,
 }
 
-/// Returns the tag of a message. Each kind of message is numbered for each pair of ranks, so that no two are confused.
+/// Returns the tag of a message. Messages of each kind are numbered for each pair of ranks, so that tags are unique.
 fn tag(number: u32, kind: Kind) -> u32 {
     number % (1 << 28) * 8 + kind as u32
 }
 
-/// The size of a message without data in bytes.
+/// Size of a message without data, in bytes.
 const SIGNAL: u64 = 1;
 
-/// The windows of a rank.
+/// Windows of a rank.
 pub struct Windows<'a> {
     arrivals: &'a Arrivals,
-    /// The windows, by their indices among the communicators.
+    /// Windows, by their indices among the communicators.
     known: HashMap<u32, Window<'a>>,
 }
 
 impl<'a> Windows<'a> {
-    /// `arrivals` are the one-sided accesses of all ranks.
+    /// Creates the state. `arrivals` are the one-sided accesses of all ranks.
     pub fn new(arrivals: &'a Arrivals) -> Windows<'a> {
         Windows { arrivals, known: HashMap::new() }
     }
@@ -77,7 +77,7 @@ impl<'a> Windows<'a> {
             self.known.insert(window, made);
             return Ok(());
         }
-        // The window is removed while the schedule is extended, and put back afterwards.
+        // The window is removed while the schedule is extended, and reinserted afterwards.
         let Some(mut known) = self.known.remove(&window) else {
             return Err(part.no_window());
         };
@@ -150,7 +150,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// What only windows need of a rank.
+/// Operations that only windows need.
 impl Part<'_> {
     fn no_window(&self) -> ImportError {
         ImportError::Calls { rank: self.rank, problem: "it uses a window that was not made or is gone".into() }
@@ -173,7 +173,7 @@ impl Part<'_> {
         )
     }
 
-    /// Adds an operation that depends on all before it, and on which the following ones do not depend.
+    /// Adds an operation that depends on all before it, and that later ones do not depend on.
     fn beside(&mut self, action: Action) -> Result<u32, ImportError> {
         let op = self.builder.add(action, 0, 0)?;
         for &(earlier, wait) in &self.frontier {
@@ -182,7 +182,7 @@ impl Part<'_> {
         Ok(op)
     }
 
-    /// Adds the receipt of a signal from each of these ranks.
+    /// Adds receives of a signal from each of these ranks.
     fn signals(&mut self, window: u32, from: &[(u32, u32)], kind: Kind) -> Result<(), ImportError> {
         if from.is_empty() {
             return Ok(());
@@ -216,7 +216,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Adds the operations of accesses on the target. Returns those that complete them.
+    /// Adds the target's operations for accesses. Returns those that complete them.
     fn expect(&mut self, window: u32, coming: Option<&Vec<Arrival>>) -> Result<Vec<u32>, ImportError> {
         let coming = coming.map_or(&[][..], |coming| coming);
         if !coming.is_empty() {
@@ -225,7 +225,7 @@ impl Part<'_> {
         coming.iter().map(|arrival| Ok(self.take(window, arrival)?.1)).collect()
     }
 
-    /// Adds the operations of accesses by locks on the target, some of which are acknowledged.
+    /// Adds the target's operations for accesses by locks, some of them acknowledged.
     fn expect_passive(&mut self, window: u32, coming: &[Passive]) -> Result<Vec<u32>, ImportError> {
         if !coming.is_empty() {
             self.join()?;
@@ -254,7 +254,7 @@ impl Part<'_> {
         Ok(ends)
     }
 
-    /// Adds the receipt of an access and its answer. Returns the first and the last operation.
+    /// Adds the receive of an access, and its answer. Returns the first and the last operation.
     fn take(&mut self, window: u32, arrival: &Arrival) -> Result<(u32, u32), ImportError> {
         let Arrival { from, number, access } = *arrival;
         let taken =

@@ -1,33 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arguments of a call in a liballprof trace.
+
 use std::collections::HashMap;
 
 use super::calls::{self, Call, Signature};
 use super::line::Line;
 use crate::error::Damage;
 
-/// The relevant arguments of a call, by kind and in their order.
+/// Relevant arguments of a call, by kind and in their order.
 #[derive(Debug, Default)]
 pub struct Arguments {
     pub counts: Vec<i64>,
-    /// The sizes of datatypes in bytes.
+    /// Sizes of datatypes in bytes.
     pub types: Vec<i64>,
     pub ranks: Vec<i64>,
     pub tags: Vec<i64>,
     pub comm: Option<CommUse>,
-    /// The address of the requests, and of a communicator or window.
+    /// Address of the requests, and of a communicator or window.
     pub request: Option<u64>,
     pub made: Option<u64>,
-    /// The address of a matched message.
+    /// Address of a matched message.
     pub message: Option<u64>,
     pub window: Option<i64>,
     pub keys: Vec<i64>,
-    /// The counts of a variant with `v`; empty if the trace has only their address.
+    /// Counts of a variant with `v`; empty if the trace has only their address.
     pub lists: Vec<Vec<i64>>,
     numbers: Vec<i64>,
-    /// The functions found so far.
+    /// Functions found so far.
     names: HashMap<String, Option<Signature>>,
 }
 
-/// A communicator as a call names it.
+/// A communicator argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommUse {
     pub handle: i64,
@@ -37,7 +40,7 @@ pub struct CommUse {
 }
 
 impl Arguments {
-    /// Reads the arguments from a line, between the times.
+    /// Reads the arguments of a line, between the times.
     pub fn read(&mut self, line: &Line, name: &str, letters: &str, tail: &str) -> Result<(), Damage> {
         for list in [&mut self.counts, &mut self.types, &mut self.ranks, &mut self.tags, &mut self.keys] {
             list.clear();

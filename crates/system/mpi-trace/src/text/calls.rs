@@ -1,8 +1,9 @@
-//! The fields in the lines of each function.
+// SPDX-License-Identifier: Apache-2.0
+//! Argument fields of each function's lines.
 
 use crate::event::Operation;
 
-/// The action of a function, as far as schedules represent it.
+/// Action of a function, as far as schedules represent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Send {
@@ -38,7 +39,7 @@ pub enum Call {
     Dup,
     Split,
     OtherComm,
-    /// A communicator that only some ranks of the parent make.
+    /// Creation of a communicator by only some ranks of the parent.
     GroupComm,
     CommFree,
     WinCreate,
@@ -52,18 +53,18 @@ pub enum Call {
     Finalize,
     /// No communication.
     Local,
-    /// An action without a counterpart in schedules, which is reported by name.
+    /// An action without a counterpart in schedules, reported by name.
     Other,
-    /// An action of which the trace records too little.
+    /// An action that the trace records incompletely.
     Untold(&'static str),
 }
 
-/// The data that a one-sided access moves.
+/// Data moved by a one-sided access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The data to the target.
+    /// Data to the target.
     Put,
-    /// The data from the target.
+    /// Data from the target.
     Get,
     /// Data in both directions.
     Exchange,
@@ -79,9 +80,9 @@ const TYPES: &str = "a liballprof trace does not tell the sizes of several datat
 const SIDES: &str = "a liballprof trace does not tell who is in an intercommunicator";
 
 /// Fields between the times, one letter each:
-/// `b` anything, `n` count, `d` datatype, `r` rank, `t` tag, `c` communicator, `q` address of requests, `m` address of a
-/// communicator, `a` address of a window, `w` window, `g` address of a matched message, `k` colour or key, `v` counts (its
-/// address, then the counts), `x` displacements (like counts).
+/// `b` anything, `n` count, `d` datatype, `r` rank, `t` tag, `c` communicator, `q` address of requests, `m` address of
+/// a communicator, `a` address of a window, `w` window, `g` address of a matched message, `k` colour or key, `v` counts
+/// (their address, then the counts), `x` displacements (like counts).
 const CALLS: &[(&[&str], &str, Call)] = &[
     (&["send", "bsend", "ssend", "rsend"], "bndrtc", Call::Send { blocking: true }),
     (&["isend", "ibsend", "issend", "irsend"], "bndrtcq", Call::Send { blocking: false }),
@@ -143,7 +144,7 @@ const CALLS: &[(&[&str], &str, Call)] = &[
     (&["finalize"], "", Call::Finalize),
 ];
 
-/// Accesses with a variant whose name has an additional `r` and which returns a request.
+/// Accesses that have a variant with an additional `r` in its name, which returns a request.
 const ACCESSES: &[(&str, &str, Access)] = &[
     ("put", "bndrbndw", Access::Put),
     ("get", "bndrbndw", Access::Get),
@@ -170,7 +171,7 @@ const COLLECTIVES: &[(&str, &str, Operation)] = &[
     ("scatterv", "bvxdbndrc", Operation::Scatterv),
 ];
 
-/// Names, or starts of names (with `*`), of functions that move no data and do not wait; docs/mpi-calls.md lists all.
+/// Names, or prefixes of names (with `*`), of functions that move no data and do not wait; docs/mpi-calls.md lists all.
 const LOCAL: &[&str] = &[
     "abi_*",
     "abort",
@@ -299,13 +300,13 @@ const LOCAL: &[&str] = &[
     "wtime",
 ];
 
-/// Names, or beginnings of names, of functions without a counterpart in schedules that are reported.
+/// Names, or prefixes of names, of reported functions without a counterpart in schedules.
 const OTHER: &[&str] = &["comm_accept", "comm_connect", "comm_join", "comm_spawn*", "file_*"];
 
-/// A call, the letters of its fields, and the letters of the fields after these: a request, perhaps after hints.
+/// A call, the letters of its fields, and the letters of the fields after these: a request, possibly after hints.
 pub type Signature = (Call, &'static str, &'static str);
 
-/// Returns the function of a name, in C or Fortran. Its variant with counts of MPI_Count (`_c`) has the same fields.
+/// Returns the function with this name, in C or Fortran. A variant with counts of MPI_Count (`_c`) has the same fields.
 pub fn find(name: &str) -> Option<Signature> {
     let plain = name.trim_end_matches('_').to_ascii_lowercase();
     let name = plain.strip_prefix("mpi_")?;
@@ -368,7 +369,7 @@ pub fn meaning(letter: u8) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Returns the names in the lists of docs/mpi-calls.md below a heading. A `*` stands for itself.
+    /// Returns the names in the lists of docs/mpi-calls.md below a heading. A `*` is literal.
     fn listed(from: &str, to: &str) -> Vec<&'static str> {
         let page = include_str!("../../../../../docs/mpi-calls.md");
         let start = page.find(from).unwrap();

@@ -1,5 +1,6 @@
-//! Determines the members of communicators. A liballprof trace has for each communicator a number that only this rank
-//! uses, and the rank's place in it. The other members follow from matching the calls of all ranks that made it.
+// SPDX-License-Identifier: Apache-2.0
+//! Determines the members of communicators. For each communicator, a liballprof trace has a number valid only on this
+//! rank, and the rank's index in it. The other members follow from matching the calls of all ranks that created it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use crate::event::Group;
 /// An item of a rank's trace that concerns a communicator.
 #[derive(Debug)]
 enum Item {
-    /// The first use of a number since the last communicator with that number was freed.
+    /// First use of a number since the last communicator with that number was freed.
     Sight { used: CommUse, line: u64 },
-    /// A communicator is made from another one.
+    /// A communicator is created from another one.
     Make { parent: i64, how: How, address: u64 },
     /// The communicator at an address is freed.
     Free { address: u64 },
@@ -29,14 +30,14 @@ enum How {
         key: i64,
     },
     Other,
-    /// Whether only some of the parent's ranks make it.
+    /// Created by only some of the parent's ranks.
     Group,
 }
 
-/// The communicators in a rank's trace.
+/// Communicator items in a rank's trace.
 pub struct Survey(Vec<Item>);
 
-/// Tells which uses of a communicator are sights, for the survey and for the reading of a trace.
+/// Detects sights among the uses of communicators, both for the survey and for reading a trace.
 #[derive(Default)]
 pub struct Sights {
     seen: HashSet<i64>,
@@ -82,31 +83,31 @@ pub fn survey(mut rest: &[u8]) -> Result<Survey, Damage> {
     Ok(Survey(items))
 }
 
-/// The communicators of a rank, and for each sight, in order, which one it is.
+/// Communicators of a rank, and for each sight, in order, its communicator.
 pub struct Known {
     pub comms: Vec<Arc<Group>>,
     pub sights: Vec<u32>,
 }
 
-/// The error of communicators that do not match: the rank and the place.
+/// Error of mismatched communicators: rank and location.
 pub struct Misfit {
     pub rank: u32,
     pub damage: Damage,
 }
 
-/// A communicator: the rank for each place in it.
+/// A communicator: the rank for each index in it.
 type Places = Vec<Option<u32>>;
 
-/// An operation that makes communicators from another one.
+/// An operation that creates communicators from another one.
 struct Making {
-    /// The colour and key of each rank of the parent that has made the call so far.
+    /// Colour and key of each rank of the parent that has made the call so far.
     given: Vec<Option<(i64, i64)>>,
     missing: usize,
-    /// The resulting communicators, by colour, or by size if only that is known.
+    /// Resulting communicators, by colour, or by size if only that is known.
     made: BTreeMap<i64, usize>,
 }
 
-/// A communicator that a rank has made and not used yet.
+/// A communicator that a rank has created and not used yet.
 #[derive(Clone, Copy)]
 struct Unused {
     making: usize,
@@ -119,9 +120,10 @@ struct RankState {
     next: usize,
     bound: HashMap<i64, usize>,
     unused: Vec<Unused>,
-    /// The communicators in use, by the addresses of their variables.
+    /// Communicators in use, by the addresses of their variables.
     addresses: HashMap<u64, i64>,
-    /// For each communicator, the number that were made from it, and the number that only some of its ranks made.
+    /// For each communicator, the number of communicators created from it, separately for those that only some of its
+    /// ranks created.
     makings: HashMap<(usize, bool), u32>,
     sights: Vec<usize>,
 }
@@ -130,7 +132,8 @@ struct Resolver {
     ranks: u32,
     comms: Vec<Places>,
     makings: Vec<Making>,
-    /// The operations, by parent, by whether only some of its ranks take part, and by the number of earlier ones.
+    /// Operations, by parent, by participation (true if only some of its ranks take part), and by the number of earlier
+    /// ones.
     numbers: HashMap<(usize, bool, u32), usize>,
 }
 
@@ -207,12 +210,12 @@ impl Resolver {
                 if let Some(handle) = state.addresses.remove(&address) {
                     state.bound.remove(&handle);
                 } else {
-                    // The communicator was made and freed without use.
+                    // The communicator was created and freed without use.
                     state.unused.retain(|unused| unused.address != address);
                 }
             }
             Item::Make { parent, how, address } => {
-                // The parent was used in this very call.
+                // The parent's first use is this very call.
                 let Some(&parent) = state.bound.get(&parent) else { return Ok(false) };
                 let making = self.make(rank, parent, how, state);
                 if !matches!(how, How::Split { color, .. } if color < 0) {
@@ -270,7 +273,7 @@ impl Resolver {
         making
     }
 
-    /// Makes the communicators when all ranks have given colour and key (MPI 4.1 §7.4.2).
+    /// Creates the communicators once all ranks have given colour and key (MPI 4.1 §7.4.2).
     fn split(&mut self, parent: usize, making: usize) {
         let mut colors: BTreeMap<i64, Vec<(i64, Option<u32>)>> = BTreeMap::new();
         for (given, &rank) in self.makings[making].given.iter().zip(&self.comms[parent]) {
@@ -322,7 +325,7 @@ impl Resolver {
         (used.size == 1).then_some(1 + rank as usize)
     }
 
-    /// Returns the processes of a communicator, which are known by now.
+    /// Returns the processes of a communicator, all of them known at this point.
     fn group(&self, comm: usize, groups: &mut HashMap<usize, Arc<Group>>) -> Result<Arc<Group>, Damage> {
         if let Some(group) = groups.get(&comm) {
             return Ok(Arc::clone(group));
@@ -337,7 +340,7 @@ impl Resolver {
         Ok(group)
     }
 
-    /// Ranks that never use a communicator of all ranks of its parent are members nevertheless.
+    /// Adds ranks that never use a communicator of all ranks of its parent: they are members nevertheless.
     fn fill(&mut self) {
         for comm in &mut self.comms {
             if comm.len() == self.ranks as usize && comm.contains(&None) {

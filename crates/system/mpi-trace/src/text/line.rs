@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lines of a liballprof trace.
+
 use crate::error::Damage;
 
-/// A line of a trace, which is a call: `MPI_Send:start:…:end`.
+/// A line of a trace, one call: `MPI_Send:start:…:end`.
 pub struct Line<'a> {
     number: u64,
     text: &'a [u8],
-    /// The starts of all fields but the name, and one past the end of the line.
+    /// Starts of all fields but the name, and one past the end of the line.
     starts: Vec<usize>,
 }
 
@@ -57,7 +60,7 @@ impl<'a> Line<'a> {
         Damage::at_line(self.number, place as u64 + 1, what)
     }
 
-    /// Returns the error of damage in a field, or in the name without one.
+    /// Returns a damage error in a field, or in the name for `None`.
     pub fn damage_in(&self, field: Option<usize>, what: String) -> Damage {
         self.damage(field.map_or(0, |field| self.starts[field.min(self.starts.len() - 1)].min(self.text.len())), what)
     }
@@ -82,7 +85,7 @@ impl<'a> Line<'a> {
         &self.text[self.starts[field]..self.starts[field + 1] - 1]
     }
 
-    /// Reads microseconds, perhaps with decimals, as nanoseconds. Returns none for `-`.
+    /// Reads microseconds, possibly with decimals, as nanoseconds. Returns `None` for `-`.
     pub fn time(&self, field: usize) -> Result<Option<u64>, Damage> {
         let text = self.field(field);
         if text == b"-" {
@@ -101,7 +104,7 @@ impl<'a> Line<'a> {
         Ok(Some(ns))
     }
 
-    /// Reads whole numbers with commas in between.
+    /// Reads comma-separated integers.
     pub fn numbers(&self, field: usize, into: &mut Vec<i64>) -> Result<(), Damage> {
         into.clear();
         let mut place = self.starts[field];
@@ -118,7 +121,7 @@ impl<'a> Line<'a> {
                 let found = String::from_utf8_lossy(part).into_owned();
                 return Err(self.damage(place, format!("`{found}` is no number")));
             };
-            // Handles fill all 64 bits.
+            // Handles use all 64 bits.
             into.push(if negative { (number as i64).wrapping_neg() } else { number as i64 });
             place += part.len() + 1;
         }

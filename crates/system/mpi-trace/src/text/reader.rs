@@ -1,4 +1,5 @@
-//! What is known of a trace while its lines are read.
+// SPDX-License-Identifier: Apache-2.0
+//! State of a trace reader.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,10 +10,10 @@ use super::line::Line;
 use crate::error::Damage;
 use crate::event::{Amount, Collective, Event, Operation, RankTrace, Root, What};
 
-/// The number of MPI_COMM_WORLD in MPICH, which has other numbers than Open MPI for the wildcards.
+/// Handle of MPI_COMM_WORLD in MPICH, whose wildcards differ from those of Open MPI.
 const MPICH_WORLD: i64 = 0x4400_0000;
 
-/// What a persistent request does when started.
+/// Action of a persistent request when started.
 #[derive(Clone)]
 pub enum Prepared {
     Send(Envelope, u64),
@@ -20,7 +21,7 @@ pub enum Prepared {
     Collective(Collective),
 }
 
-/// A message as calls name it.
+/// Message envelope in calls.
 #[derive(Clone, Copy)]
 pub struct Envelope {
     pub comm: u32,
@@ -32,16 +33,16 @@ pub struct Reader<'a> {
     known: &'a Known,
     pub trace: RankTrace,
     pub sights: Sights,
-    /// The index of each communicator by the number that the trace has for it.
+    /// Index of each communicator, by its number in the trace.
     comms: HashMap<i64, u32>,
     seen: usize,
     any_source: i64,
-    /// The events of each request that is not complete, by the address of the request.
+    /// Events of each incomplete request, by the address of the request.
     pub open: HashMap<u64, Range<u32>>,
     pub prepared: HashMap<u64, Prepared>,
-    /// For each request that is not complete, the first of the empty events that its last test has added.
+    /// For each incomplete request, the first of the empty events added by its last test.
     pub tested: HashMap<u64, u32>,
-    /// The matched messages by their addresses.
+    /// Matched messages, by address.
     pub matched: HashMap<u64, Envelope>,
     last_end: Option<u64>,
     first_end: Option<u64>,
@@ -66,7 +67,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes the times of a call: computation before it, and how long it took.
+    /// Records the times of a call: the computation before it, and its duration.
     pub fn time(&mut self, line: &Line) -> Result<(), Damage> {
         let (start, end) = (line.time(0)?, line.time(line.fields() - 1)?);
         let gap = start.zip(self.last_end).map_or(0, |(start, last)| start.saturating_sub(last));
@@ -97,7 +98,7 @@ impl<'a> Reader<'a> {
 
     pub fn comm(&mut self, used: CommUse) -> u32 {
         if self.sights.is_new(used.handle) {
-            // The survey has seen the same lines.
+            // The survey has processed the same lines.
             self.comms.insert(used.handle, self.known.sights[self.seen]);
             self.seen += 1;
             if used.handle == MPICH_WORLD {
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
         u32::try_from(tag).ok().filter(|&tag| tag < u32::MAX).ok_or_else(|| line.damage_in(None, format!("tag {tag}")))
     }
 
-    /// Adds a send. Returns its event; none with MPI_PROC_NULL.
+    /// Adds a send. Returns its event; an empty range with MPI_PROC_NULL.
     pub fn send(&mut self, line: &Line, message: Envelope, bytes: u64, blocking: bool) -> Result<Range<u32>, Damage> {
         let Envelope { comm, peer, tag } = message;
         let Some(to) = self.rank(line, comm, peer)? else { return Ok(self.none()) };
@@ -175,7 +176,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Completes a request that is used again without a wait: its last test has completed it.
+    /// Completes a request that is reused without a wait: its last test has completed it.
     pub fn outdated(&mut self, request: u64) {
         let (events, test) = (self.open.remove(&request), self.tested.remove(&request));
         if let (Some(events), Some(test)) = (events, test) {
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
             Bcast | Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock => {
                 Amount::Same(self.bytes(line, arguments, 0)?)
             }
-            // The received data counts, as the sent data may be MPI_IN_PLACE.
+            // The received data is decisive, as the sent data may be MPI_IN_PLACE.
             Allgather | Alltoall => Amount::Same(self.bytes(line, arguments, 1)?),
             Gather => Amount::Same(self.bytes(line, arguments, usize::from(is_root))?),
             Scatter => Amount::Same(self.bytes(line, arguments, usize::from(!is_root))?),
@@ -240,15 +241,15 @@ impl<'a> Reader<'a> {
                 let bytes = (arguments.counts[0] as u64).saturating_mul(arguments.types[1] as u64);
                 Amount::Each { own: bytes, send, recv: Vec::new() }
             }
-            // Calls of neighbour collectives are refused before.
+            // Neighbour collectives were refused earlier.
             Neighbor => Amount::Neighbors { send: Vec::new(), recv: Vec::new() },
         };
         Ok(Collective { comm, operation, root, amount, blocking })
     }
 }
 
-/// Returns the known requests of an array, in the order of the array. The addresses are 8 bytes apart (Open MPI) or 4
-/// (MPICH, Fortran): the distance that finds more requests is taken.
+/// Returns the known requests of an array, in array order. The addresses are 8 bytes apart (Open MPI) or 4 (MPICH,
+/// Fortran): the distance that finds more requests is taken.
 pub fn requests<T>(arguments: &Arguments, known: &HashMap<u64, T>) -> Vec<u64> {
     let Some(first) = arguments.request else { return Vec::new() };
     let count = arguments.counts.first().map_or(1, |&count| count as u64);
@@ -257,7 +258,7 @@ pub fn requests<T>(arguments: &Arguments, known: &HashMap<u64, T>) -> Vec<u64> {
             let addresses = (0..count).map(|index| first.wrapping_add(index * bytes));
             return addresses.filter(|address| known.contains_key(address)).collect();
         }
-        // A damaged trace may name any count, so the search goes through the known requests.
+        // A damaged trace may have any count, so the search iterates over the known requests.
         let index = |address: u64| address.wrapping_sub(first) / bytes;
         let is_one = |address: u64| address.wrapping_sub(first).is_multiple_of(bytes) && index(address) < count;
         let mut found: Vec<u64> = known.keys().copied().filter(|&address| is_one(address)).collect();

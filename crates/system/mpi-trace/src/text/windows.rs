@@ -1,5 +1,6 @@
-//! One-sided calls. A line names a window by a number that only this rank uses, and which first appears when the window is
-//! used. Such a new number is taken for the oldest window that was not used yet.
+// SPDX-License-Identifier: Apache-2.0
+//! One-sided calls. A line identifies a window by a number valid only on this rank, and which first appears when the
+//! window is used. A new number is assigned to the oldest unused window.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,16 +12,16 @@ use super::reader::Reader;
 use crate::error::Damage;
 use crate::event::{Access, Group, What, WindowCall};
 
-/// The first number of windows, which differs from those of communicators with the same processes.
+/// First number of windows; it distinguishes them from communicators with the same processes.
 const FIRST_ORDINAL: u32 = 1 << 31;
 
-/// The windows of a rank, by their places among its communicators.
+/// Windows of a rank, by their indices among its communicators.
 #[derive(Debug, Default)]
 pub struct Windows {
-    /// For each window, in the order of creation, the address of its variable and its index among the communicators.
+    /// For each window, in creation order, the address of its variable and its index among the communicators.
     made: Vec<(u64, u32)>,
     used: HashMap<i64, u32>,
-    /// The number of windows so far with these processes.
+    /// Number of windows so far with these processes.
     ordinals: HashMap<Vec<u32>, u32>,
 }
 

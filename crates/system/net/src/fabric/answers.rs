@@ -1,5 +1,6 @@
-//! What the ends of a fabric send by themselves: acknowledgements, notifications of congestion, refusals and pulls. They are
-//! packets like others, on the way back.
+// SPDX-License-Identifier: Apache-2.0
+//! Control packets that the ends of a fabric send autonomously: acknowledgements, congestion notifications, NACKs and
+//! pulls. They travel like other packets, in the opposite direction.
 
 use std::collections::HashMap;
 
@@ -7,49 +8,49 @@ use sim::{Time, random};
 
 use super::parameters::{Parameters, RateControl};
 
-/// What hosts learn from packets that the network's ends have sent by themselves.
+/// Signal to a host from control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// A packet is lost, and its host is to inject it again.
+    /// A packet is lost, and its host must inject it again.
     Resend(u32),
-    /// Packets from the first to the second host meet long queues, and the sender knows.
+    /// Packets from the first to the second host meet long queues; the sender has been notified.
     Congested(u32, u32),
-    /// A packet from the first to the second host has arrived, with its data or without it.
+    /// A packet from the first to the second host has arrived, with its data or trimmed.
     Received { from: u32, to: u32, is_trimmed: bool },
-    /// The sender of a packet knows that it has arrived without its data.
+    /// The sender of a packet received a NACK: the packet arrived without its data.
     Refused(u32),
-    /// The second host has asked the first for one more packet.
+    /// The second host requested one more packet from the first.
     Pulled(u32, u32),
 }
 
-/// The state of the ends.
+/// State of the ends.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     are_sent: bool,
     has_marks: bool,
-    /// Decides which packets are marked.
+    /// Random state for marking packets.
     pub random: u64,
-    /// When each flow, by sender and receiver, was last notified.
+    /// Time of the last notification of each flow, by sender and receiver.
     pub notified: HashMap<(u32, u32), Time>,
     pub counts: Counts,
 }
 
-/// Number of packets of each role, and of those that switches have changed.
+/// Counts of control packets, and of packets that switches modified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Acknowledgements.
     pub acknowledgements: u64,
-    /// Packets of data that switches have marked.
+    /// Data packets marked by switches.
     pub marked: u64,
-    /// Notifications of congestion.
+    /// Congestion notifications.
     pub notifications: u64,
-    /// Packets that switches have trimmed.
+    /// Packets trimmed by switches.
     pub trimmed: u64,
-    /// Requests for one more packet.
+    /// Pulls: requests for one more packet.
     pub pulls: u64,
     /// Pause frames.
     pub pauses: u64,
-    /// The time for which virtual channels were paused, in all.
+    /// Total pause time of virtual channels.
     pub paused: Time,
 }
 
@@ -63,13 +64,13 @@ impl Answers {
         }
     }
 
-    /// Whether the end of a packet's way is an event.
+    /// Returns true if the arrival of a packet's last byte is an event.
     #[inline]
     pub fn are_sent(&self) -> bool {
         self.are_sent
     }
 
-    /// Whether switches mark packets.
+    /// Returns true if switches mark packets.
     #[inline]
     pub fn has_marks(&self) -> bool {
         self.has_marks

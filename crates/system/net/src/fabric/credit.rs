@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Credit-based flow control.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::{Index, IndexMut};
@@ -5,43 +8,42 @@ use std::ops::{Index, IndexMut};
 use sim::Time;
 use sim::memory::{HugePageSlice, prefetch};
 
-/// The credit of all channels.
+/// Credits of all channels.
 #[derive(Debug)]
 pub(crate) struct Credits {
     all: HugePageSlice<Credit>,
-    /// Returning credit of channels for which a slot of their own was too small.
+    /// Overflow of returning credits, for channels whose own slots are full.
     later: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
 }
 
-/// The credit of a virtual channel of a link: free space in the buffer at its far end, and the packets that wait for
-/// it.
+/// Credit of a virtual channel of a link: free space in the buffer at its far end, and the packets that wait for it.
 ///
-/// The time at which credit returns is known in advance, so it needs no event as long as no packet waits: it is checked
-/// when the next packet comes.
+/// The return time of credit is known in advance, so it needs no event while no packet waits: the next packet checks
+/// it.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credit {
-    /// Occupied bytes of the buffer, including credit that is on its way back.
+    /// Occupied bytes of the buffer, including returning credit.
     taken: u64,
-    /// When the waiting packets will be checked, if there are any; else [`Time::MAX`].
+    /// Time of the next check of the waiting packets; [`Time::MAX`] if none waits.
     wake: Time,
-    /// Times at which bytes become free again, with the bytes of one packet each; 0 marks an unused slot. These slots
+    /// Times at which bytes become free again, and the bytes of one packet each; 0 marks an unused slot. These slots
     /// nearly always suffice.
     back_at: [Time; BACK],
     back_bytes: [u32; BACK],
     /// Index in `later` of the bytes of further packets, or [`NONE`].
     later: u32,
-    /// The first and the last of the waiting packets; each refers to the next. The first is [`NONE`] if there are none.
+    /// First and last waiting packet; each links to the next. The first is [`NONE`] if none waits.
     first: u32,
     last: u32,
 }
 
 const NONE: u32 = u32::MAX;
-/// The number of slots that fit into a cache line.
+/// Number of slots that fit into a cache line.
 const BACK: usize = 3;
 
 impl Credits {
-    /// The credit of `channels` channels, with all of their buffers free.
+    /// Returns the credits of `channels` channels with free buffers.
     pub fn new(channels: usize) -> Credits {
         let (back_at, back_bytes) = ([Time::ZERO; BACK], [0; BACK]);
         let credit = Credit { taken: 0, wake: Time::MAX, back_at, back_bytes, later: NONE, first: NONE, last: NONE };
@@ -53,7 +55,7 @@ impl Credits {
         prefetch(self.all.as_ptr().wrapping_add(channel as usize));
     }
 
-    /// Takes credit for a packet if there is enough.
+    /// Takes credit for a packet; returns false if there is not enough.
     #[inline]
     pub fn take(&mut self, channel: u32, now: Time, bytes: u32, buffer: u64) -> bool {
         let credit = &mut self.all[channel as usize];
@@ -74,7 +76,7 @@ impl Credits {
         is_enough
     }
 
-    /// Returns credit at a future time.
+    /// Schedules the return of credit at a future time.
     #[inline]
     pub fn give(&mut self, channel: u32, now: Time, at: Time, bytes: u32) {
         let credit = &mut self.all[channel as usize];
@@ -90,7 +92,7 @@ impl Credits {
         self.later[credit.later as usize].push(Reverse((at, bytes)));
     }
 
-    /// When to check the waiting packets, if there are any and they will not be checked before.
+    /// Returns the time for the next check of the waiting packets, unless none waits or an earlier check is scheduled.
     #[inline]
     pub fn next_wake(&mut self, channel: u32) -> Option<Time> {
         let credit = &mut self.all[channel as usize];
@@ -140,7 +142,7 @@ impl Credit {
         self.first != NONE
     }
 
-    /// Lets a packet wait. Returns the waiting packet before it, if there is one, which must refer to it.
+    /// Appends a waiting packet. Returns the one before it, if any, which must link to it.
     pub fn wait(&mut self, packet: u32) -> Option<u32> {
         let before = std::mem::replace(&mut self.last, packet);
         if self.is_waited_for() {
@@ -150,18 +152,18 @@ impl Credit {
         None
     }
 
-    /// The packet that has waited longest.
+    /// Returns the packet that has waited longest.
     #[inline]
     pub fn first(&self) -> Option<u32> {
         self.is_waited_for().then_some(self.first)
     }
 
-    /// Removes the first packet; `next` is the one after it, if there is one.
+    /// Removes the first packet; `next` is the one after it, if any.
     pub fn stop_waiting(&mut self, next: u32) {
         self.first = if self.first == self.last { NONE } else { next };
     }
 
-    /// Notes that the waiting packets have been checked.
+    /// Records a check of the waiting packets.
     pub fn woken(&mut self, now: Time) {
         if self.wake == now {
             self.wake = Time::MAX;

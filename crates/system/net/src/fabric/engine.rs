@@ -1,4 +1,5 @@
-//! How packets travel.
+// SPDX-License-Identifier: Apache-2.0
+//! Movement of packets through the fabric.
 
 use sim::{Time, random};
 
@@ -12,8 +13,8 @@ use super::statistics::Crossing;
 use crate::topology::RouteState;
 
 impl Fabric {
-    /// Queues a packet for its host's link. It leaves at once or, without credit, when the packets before it have left
-    /// and there is credit.
+    /// Queues a packet for its host's link. It leaves at once or, without credit, after the packets before it and as
+    /// soon as credit returns.
     #[inline]
     pub fn inject(&mut self, now: Time, packet: u32, edge: &mut impl Edge) {
         let state = &mut self.packets[packet];
@@ -22,7 +23,7 @@ impl Fabric {
         self.join(now, self.topology.first(from), 0, packet, edge);
     }
 
-    /// Handles an event at `now`. Returns what the hosts are to know, if there is anything.
+    /// Handles an event at `now`. Returns a signal for the hosts, if any.
     #[inline]
     #[must_use]
     pub fn handle(&mut self, now: Time, event: Event, edge: &mut impl Edge) -> Option<Signal> {
@@ -44,7 +45,7 @@ impl Fabric {
         None
     }
 
-    /// Prepares a packet for being sent again.
+    /// Resets a packet for retransmission.
     pub(super) fn again(&mut self, packet: u32) {
         self.resent += 1;
         let state = &mut self.packets[packet];
@@ -82,7 +83,7 @@ impl Fabric {
         self.join(now, link, vc, id, edge);
     }
 
-    /// Puts a packet at the end of a queue, or onto the link.
+    /// Appends a packet to a queue, or puts it onto the link.
     #[inline]
     pub(super) fn join(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
         if self.queues.are_used() {
@@ -174,7 +175,7 @@ impl Fabric {
         }
     }
 
-    /// Schedules a check of a channel's queue for the return of the next credit, if any packet waits.
+    /// Schedules a check of a channel's queue at the return of the next credit, if any packet waits.
     #[inline]
     fn wake(&mut self, channel: u32, edge: &mut impl Edge) {
         if let Some(at) = self.credits.next_wake(channel) {
@@ -198,7 +199,7 @@ impl Fabric {
         }
     }
 
-    /// Discards a packet that its last link has damaged. Its room is free again when its tail is there.
+    /// Discards a packet that its last link damaged. Its buffer space is free again once its tail arrives.
     fn discard(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         let Packet { bytes, channel, kind, .. } = self.packets[id];
         let kind = self.kinds[kind as usize];
@@ -210,7 +211,7 @@ impl Fabric {
         self.damaged(end, id, edge);
     }
 
-    /// A link has damaged a packet, which is found at `at`.
+    /// Handles a damaged packet, detected at `at`.
     fn damaged(&mut self, at: Time, id: u32, edge: &mut impl Edge) {
         let Packet { token, marks, .. } = self.packets[id];
         if marks.is_news() {
@@ -229,9 +230,9 @@ impl Fabric {
         }
     }
 
-    /// Sends a packet of data again after its time-out.
+    /// Retransmits a data packet after its time-out.
     pub(super) fn retransmit(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
-        /// The maximum number of times that the time-out doubles.
+        /// Maximum number of doublings of the time-out.
         const MOST_DOUBLINGS: u8 = 10;
         let packet = &mut self.packets[id];
         let time_out = self.time_out * (1 << packet.losses.min(MOST_DOUBLINGS));
@@ -240,9 +241,9 @@ impl Fabric {
     }
 }
 
-/// What the ends of the fabric send by themselves.
+/// Control packets of the ends.
 impl Fabric {
-    /// Marks a packet of data that finds a queue of this many bytes (DCQCN §3.1, Fig. 5: RED with K_min, K_max and P_max).
+    /// Marks a data packet that finds a queue of `queue` bytes (DCQCN §3.1, Fig. 5: RED with K_min, K_max and P_max).
     pub(super) fn mark(&mut self, id: u32, queue: u64) {
         let dcqcn = &self.parameters.transport.dcqcn;
         let (from, all) = (dcqcn.mark_from, dcqcn.mark_all);
@@ -257,7 +258,7 @@ impl Fabric {
         }
     }
 
-    /// Sends a packet of the ends.
+    /// Sends a control packet.
     fn answer(&mut self, now: Time, role: Role, from: u32, to: u32, token: u32, edge: &mut impl Edge) {
         let transport = &self.parameters.transport;
         let counts = &mut self.answers.counts;
@@ -268,7 +269,7 @@ impl Fabric {
             _ => (transport.trim.header, &mut counts.trimmed),
         };
         *count += 1;
-        // Packets of data do not have these numbers.
+        // Data packets do not have these numbers.
         let number = !(*count << 3 | role as u64);
         let number = if self.is_adaptive() { number } else { 0 };
         let hash = Hash::new(self.parameters.seed, from, to, number);
@@ -276,12 +277,12 @@ impl Fabric {
         self.inject(now, id, edge);
     }
 
-    /// Asks a host for one more packet.
+    /// Requests one more packet from a host.
     pub fn pull(&mut self, now: Time, from: u32, to: u32, edge: &mut impl Edge) {
         self.answer(now, Role::Pull, to, from, 0, edge);
     }
 
-    /// The last byte of a packet is at its host.
+    /// Handles the arrival of a packet's last byte at its host.
     pub(super) fn delivered(&mut self, now: Time, id: u32, edge: &mut impl Edge) -> Option<Signal> {
         let Packet { token, from, to, marks, .. } = self.packets[id];
         if marks.role() != Role::Data {
@@ -315,7 +316,7 @@ impl Fabric {
         if is_trimmed {
             self.answer(now, Role::Refusal, to, from, id, edge);
         } else if self.parameters.transport.ack > 0 {
-            // Its sender keeps it until it knows.
+            // The sender keeps it until acknowledged.
             self.packets[id].marks.set(Mark::Delivered, true);
             self.answer(now, Role::Ack, to, from, id, edge);
         } else {
@@ -324,8 +325,8 @@ impl Fabric {
         (self.parameters.flow == Flow::Trim).then_some(Signal::Received { from, to, is_trimmed })
     }
 
-    /// A packet of the ends, or one that is sent again although it had arrived, is lost. When an acknowledgement is missing,
-    /// the data is sent again; notifications are not.
+    /// Handles the loss of a control packet, or of a retransmitted packet that had already arrived. A missing
+    /// acknowledgement causes a retransmission of the data; notifications are not retransmitted.
     pub(super) fn lose_answer(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         match self.packets[id].marks.role() {
             Role::Data => self.retransmit(now, id, edge),
@@ -339,7 +340,7 @@ impl Fabric {
     }
 }
 
-/// Packets that wait in queues until their link is free.
+/// Queues of packets that wait until their link is free.
 impl Fabric {
     /// Puts a packet into the queue of a link.
     pub(super) fn enqueue(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
@@ -370,8 +371,8 @@ impl Fabric {
         }
     }
 
-    /// Trims a packet if a new one of data finds the queue full: that one or, every other time, the last that waits (NDP
-    /// §3.1). Returns whether it was the new one.
+    /// Trims a packet if a new data packet finds the queue full: the new one or, with probability 1/2, the last waiting
+    /// one (NDP §3.1). Returns true for the new one.
     fn trims(&mut self, link: u32, channel: u32, id: u32) -> bool {
         let bytes = self.packets[id].bytes;
         let port = &mut self.queues.ports[link as usize];
@@ -381,7 +382,7 @@ impl Fabric {
         let list = &mut self.queues.channels[channel as usize].waiting;
         let is_last = random::next(&mut self.queues.random) & 1 == 0;
         let last = if is_last { list.last(&self.packets) } else { None };
-        // A shorter one would make too little room.
+        // A shorter one would free too little space.
         let Some((before, last)) = last.filter(|(_, last)| self.packets[*last].bytes >= bytes) else {
             self.packets[id].marks.set(Mark::Trimmed, true);
             return true;
@@ -406,7 +407,7 @@ impl Fabric {
         if self.queues.ports[link as usize].is_busy {
             return;
         }
-        // A host may occupy its link without the network.
+        // A host may occupy its link outside of the fabric.
         let mut free = self.links[link as usize].free;
         if free <= now {
             let Some((channel, id)) = self.choose(link) else { return };
@@ -423,7 +424,7 @@ impl Fabric {
         edge.schedule(free, Event::Free(link));
     }
 
-    /// Takes the next packet of a link, with its channel, or with none if it is urgent.
+    /// Takes the next packet of a link, with its channel, or [`NOWHERE`] if it is urgent.
     fn choose(&mut self, link: u32) -> Option<(u32, u32)> {
         let Queues { ports, channels, .. } = &mut self.queues;
         let port = &mut ports[link as usize];
@@ -445,7 +446,7 @@ impl Fabric {
         Some(((first + vc) as u32, id))
     }
 
-    /// A link is free.
+    /// Handles a link that becomes free.
     pub(super) fn is_free(&mut self, now: Time, link: u32, edge: &mut impl Edge) {
         let port = &mut self.queues.ports[link as usize];
         port.is_busy = false;
@@ -457,14 +458,14 @@ impl Fabric {
         self.send_next(now, link, edge);
     }
 
-    /// When a frame that a switch sends now about a channel reaches the channel's sender. It does not wait for packets of
-    /// the opposite direction.
+    /// Returns the time at which a PFC frame sent now reaches the channel's sender. It does not wait for packets of the
+    /// opposite direction.
     fn frame_at(&self, now: Time, channel: u32) -> Time {
         let kind = self.kind(channel / self.vcs);
         now + kind.transmission(FRAME) + kind.latency
     }
 
-    /// A switch stores a packet of a channel.
+    /// Counts a packet stored by a switch for a channel, and pauses the channel if necessary.
     fn store(&mut self, now: Time, channel: u32, bytes: u32, edge: &mut impl Edge) {
         let state = &mut self.queues.channels[channel as usize];
         state.stored += u64::from(bytes);
@@ -475,7 +476,7 @@ impl Fabric {
         }
     }
 
-    /// The last byte of a packet has left the switch.
+    /// Counts a packet whose last byte has left the switch, and resumes the channel if possible.
     fn release(&mut self, now: Time, channel: u32, bytes: u32, edge: &mut impl Edge) {
         let state = &mut self.queues.channels[channel as usize];
         state.stored -= u64::from(bytes);
@@ -485,7 +486,7 @@ impl Fabric {
         }
     }
 
-    /// A frame that ends a pause has reached the sending end.
+    /// Handles a resume frame at the sending end.
     pub(super) fn resume(&mut self, now: Time, channel: u32, edge: &mut impl Edge) {
         if let Some(since) = self.queues.channels[channel as usize].paused.take() {
             self.answers.counts.paused += now - since;

@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State and counters of links.
+
 use sim::{Time, TimePerByte};
 
-/// The state of a link, in one line of the processor's cache.
+/// State of a link, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct LinkState {
-    /// The time until which the link is occupied.
+    /// Time until which the link is occupied.
     pub free: Time,
-    /// The time for which the packets that wait for credit will occupy the link.
+    /// Time for which the packets that wait for credit will occupy the link.
     pub blocked: Time,
     /// Vertex at its end.
     pub to: u32,
@@ -19,34 +22,34 @@ impl LinkState {
     pub const UNUSED: LinkState =
         LinkState { free: Time::ZERO, blocked: Time::ZERO, to: 0, kind: 0, counts: Counts::NONE };
 
-    /// The time that a new packet would wait.
+    /// Returns the waiting time of a new packet.
     #[inline]
     pub fn queue(&self, now: Time) -> Time {
         self.free.saturating_sub(now) + self.blocked
     }
 }
 
-/// The time per byte and the latency, which many links have in common.
+/// Time per byte and latency, common to many links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     pub gap_per_byte: TimePerByte,
     pub latency: Time,
-    /// Femtoseconds that are added before a time is truncated to picoseconds: 999 rounds up, 0 down.
+    /// Femtoseconds added before a time is truncated to picoseconds: 999 rounds up, 0 down.
     pub rounding: u64,
 }
 
 impl Kind {
-    /// The time in which a link transmits this many bytes.
+    /// Returns the transmission time of `bytes` bytes.
     #[inline]
     pub fn transmission(&self, bytes: u32) -> Time {
-        // 64 bits suffice for all rates and packets that the check of the parameters accepts.
+        // 64 bits suffice for all rates and packets that the parameter check accepts.
         match self.gap_per_byte.as_fs_per_byte().checked_mul(u64::from(bytes)) {
             Some(fs) => Time::from_ps((fs + self.rounding) / 1000),
             None => self.gap_per_byte.time(u64::from(bytes)),
         }
     }
 
-    /// The bytes that a link transmits in this time.
+    /// Returns the bytes that a link transmits in this time.
     pub fn bytes_in(&self, time: Time) -> u64 {
         let rate = self.gap_per_byte.as_fs_per_byte();
         if rate == 0 { 0 } else { (u128::from(time.as_ps()) * 1000 / u128::from(rate)).try_into().unwrap_or(u64::MAX) }
@@ -59,7 +62,7 @@ pub(crate) struct Counts {
     pub packets: u64,
     pub bytes: u64,
     pub busy: Time,
-    /// The maximum time for transmitting the queue, including the packet that is on its way onto the link.
+    /// Maximum transmission time of the queue, including the packet being transmitted.
     pub longest: Time,
     /// Twice the integral of the bytes in the queue over time, in ps.
     pub area: f64,
@@ -74,11 +77,11 @@ impl Counts {
         self.packets += 1;
         self.bytes += u64::from(bytes);
         self.busy += transmission;
-        // While it leaves, half of its bytes are still queued on average.
+        // During its transmission, half of a packet's bytes are still queued on average.
         self.area += (2 * wait.as_ps() + transmission.as_ps()) as f64 * f64::from(bytes);
     }
 
-    /// Counts the queue, as a time, with a new packet.
+    /// Updates the maximum queue, as a time, including a new packet.
     #[inline]
     pub fn see(&mut self, backlog: Time) {
         self.longest = self.longest.max(backlog);

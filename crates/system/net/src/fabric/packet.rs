@@ -1,25 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets in flight: roles, marks and routing choices.
+
 use sim::Time;
 
 use crate::slab::Linked;
 use crate::topology::RouteState;
 
-/// The absence of a channel: the packet is still in its host.
+/// Channel of a packet that is still in its host.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewPacket {
-    /// The sending host.
+    /// Sending host.
     pub from: u32,
-    /// The receiving host, which is another one.
+    /// Receiving host, different from the sender.
     pub to: u32,
     pub bytes: u32,
-    /// Number that identifies it at the [`Edge`](super::Edge).
+    /// Token that identifies the packet at the [`Edge`](super::Edge).
     pub token: u32,
 }
 
-/// A packet in flight. A hop needs only a few lines of the processor's cache: a packet, a link and a credit have one
-/// each.
+/// A packet in flight. A hop touches only a few cache lines: one each for packet, link and credit.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Packet {
@@ -28,22 +30,22 @@ pub(crate) struct Packet {
     pub to: u32,
     pub bytes: u32,
     pub hash: Hash,
-    /// The channel through which it came and whose buffer it occupies, or [`NOWHERE`].
+    /// Channel of its last link, whose buffer it occupies, or [`NOWHERE`].
     pub channel: u32,
-    /// The kind of that link.
+    /// Kind of that link.
     pub kind: u32,
-    /// The vertex at which it is.
+    /// Current vertex.
     pub at: u32,
-    /// The next packet that waits for the same credit, or in the same host.
+    /// Next packet that waits for the same credit, or in the same host.
     pub next: u32,
-    /// How it will leave its present switch, if that does not depend on queues.
+    /// Way out of its current switch, if independent of queues.
     pub way: Way,
     pub state: RouteState,
     pub losses: u8,
     pub marks: Marks,
-    /// When it joined its present queue.
+    /// Time at which it joined its current queue.
     pub joined: Time,
-    /// When it left its host.
+    /// Time at which it left its host.
     pub sent: Time,
 }
 
@@ -67,35 +69,35 @@ impl Packet {
     };
 }
 
-/// What a packet is for. All but data are sent by the network's ends themselves.
+/// Role of a packet. Roles other than data are control packets of the network's ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Data,
-    /// Says that the packet of data with this token has arrived.
+    /// Acknowledges the data packet with this token.
     Ack,
     /// Notifies the sender of a flow that its packets meet long queues (CNP).
     Notification,
-    /// Says that the packet of data with this token has arrived without its data (NACK).
+    /// Reports that the data packet with this token arrived without its data (NACK).
     Refusal,
-    /// Asks for one more packet of data.
+    /// Requests one more data packet.
     Pull,
 }
 
-/// What a packet is for, and what has happened to it.
+/// Role and marks of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks(u8);
 
-/// Something that has happened to a packet.
+/// A mark of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mark {
-    /// The link on which it is has damaged it.
+    /// Damaged by its current link.
     Damaged = 1 << 3,
-    /// It has met a long queue (ECN).
+    /// Has met a long queue (ECN).
     Congested = 1 << 4,
-    /// It has arrived, and its sender does not know.
+    /// Arrived, but not yet acknowledged to its sender.
     Delivered = 1 << 5,
-    /// A switch has removed its data.
+    /// Trimmed: a switch removed its data.
     Trimmed = 1 << 6,
 }
 
@@ -125,7 +127,7 @@ impl Marks {
         self.0 = if is_set { self.0 | mark as u8 } else { self.0 & !(mark as u8) };
     }
 
-    /// Whether it is a packet of data that its receiver does not have yet.
+    /// Returns true for a data packet that its receiver does not have yet.
     #[inline]
     pub fn is_news(self) -> bool {
         self.0 & (7 | Mark::Delivered as u8) == 0
@@ -144,7 +146,7 @@ impl Linked for Packet {
     }
 }
 
-/// How a packet leaves a switch.
+/// Way of a packet out of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
     pub link: u32,
@@ -153,20 +155,20 @@ pub(crate) struct Way {
     pub class: u8,
 }
 
-/// A hash that decides a packet's choices, apart from queues.
+/// A hash that determines a packet's queue-independent choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash(u32);
 
 impl Hash {
     pub const NONE: Hash = Hash(0);
 
-    /// The hash of a pair of hosts and the number of a packet.
+    /// Hashes a pair of hosts and a packet number.
     pub fn new(seed: u64, from: u32, to: u32, packet: u64) -> Hash {
         Hash((mix(mix(seed ^ packet) ^ (u64::from(from) << 32 | u64::from(to))) >> 32) as u32)
     }
 
-    /// One of `count` choices at this switch. The switch is part of the hash, as packets that meet would otherwise make
-    /// the same choices at all later switches.
+    /// Returns one of `count` choices at this switch. The switch is part of the hash, as packets that meet would
+    /// otherwise make the same choices at all later switches.
     #[inline]
     pub fn pick(self, switch: u32, count: usize) -> usize {
         let mixed = mix(u64::from(switch) << 32 | u64::from(self.0)) >> 32;

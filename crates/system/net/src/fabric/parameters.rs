@@ -1,37 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters of a fabric.
+
 use sim::{Time, TimePerByte};
 
 use crate::NetError;
 
 pub use machine::{Flow, RateControl, Routing, Transport};
 
-/// How links and switches behave.
+/// Parameters of links and switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Inverse bandwidth of a link (G).
     pub gap_per_byte: TimePerByte,
     /// Latency of a link.
     pub wire: Time,
-    /// The time in which a packet's head passes a switch.
+    /// Latency of a packet's head through a switch.
     pub switch: Time,
-    /// Largest packet in bytes.
+    /// Maximum packet size in bytes.
     pub mtu: u32,
-    /// Shortest time between the starts of two messages of a host, beyond the bytes after the first (g).
+    /// Minimum time between the starts of two messages of a host, in addition to the bytes after the first (g).
     pub gap: Time,
-    /// Bytes of a buffer; with credits and pause frames each virtual channel of a link has one, else each output port of a
-    /// switch.
+    /// Size of a buffer in bytes: one for each virtual channel of a link with credits and pause frames, otherwise one
+    /// for each output port of a switch.
     pub buffer: u64,
-    /// What happens when a buffer is full.
+    /// Flow control of full buffers.
     pub flow: Flow,
-    /// How a packet chooses among equally short paths.
+    /// Choice among equally short paths.
     pub routing: Routing,
-    /// Seed of the choices by hash.
+    /// Seed of the path hash.
     pub seed: u64,
-    /// How packets are answered, and what slows down their senders.
+    /// Acknowledgements and rate control.
     pub transport: Transport,
 }
 
 impl Parameters {
-    /// The links and switches of a machine. A machine without a fabric gets [the usual](machine::Fabric::USUAL)
+    /// Returns the links and switches of a machine. A machine without a fabric gets [the usual](machine::Fabric::USUAL)
     /// buffers.
     pub fn of_machine(network: &machine::Network) -> Parameters {
         let fabric = network.fabric.as_ref().unwrap_or(&machine::Fabric::USUAL);
@@ -49,11 +52,13 @@ impl Parameters {
         }
     }
 
-    /// The maximum latency.
+    /// Maximum latency.
     pub(crate) const LONGEST: Time = Time::from_ns(1_000_000_000);
 
+    /// Checks the parameters.
+    ///
     /// # Errors
-    /// When a parameter is impossible.
+    /// If a parameter is invalid.
     pub(crate) fn check(&self) -> Result<(), NetError> {
         let wrong = |parameter, what: String| Err(NetError::Parameter { parameter, what });
         if self.mtu == 0 || self.mtu > 1 << 30 {
@@ -114,13 +119,13 @@ impl Parameters {
         Ok(())
     }
 
-    /// Whether packets wait in queues until their link is free, which pause frames and trimming need; else their times are
-    /// assigned when they come.
+    /// Returns true if packets wait in queues until their link is free, as pause frames and trimming require; otherwise
+    /// their times are assigned at arrival.
     pub(crate) fn has_queues(&self) -> bool {
         matches!(self.flow, Flow::Pfc | Flow::Trim)
     }
 
-    /// Whether the end of a packet's way is an event.
+    /// Returns true if the arrival of a packet's last byte is an event.
     pub(crate) fn has_answers(&self) -> bool {
         let Transport { ack, rate_control, .. } = &self.transport;
         *ack > 0 || *rate_control == RateControl::Dcqcn || self.flow == Flow::Trim

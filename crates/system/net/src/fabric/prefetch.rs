@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prefetching for later events of a fabric.
+
 use sim::memory::prefetch;
 
 use super::packet::Role;
@@ -5,11 +8,11 @@ use super::parameters::Flow;
 use super::state::{Event, Fabric};
 use crate::topology::RouteState;
 
-/// Networks of many hosts are larger than the processor's cache, and nearly every event accesses another part of them
-/// than the event before. While a run loop handles events, it prefetches the data of later ones in steps: each step
-/// reads what the step before has fetched. All of them are only hints.
+/// Prefetching. Networks of many hosts exceed the processor's cache, and nearly every event accesses another part of
+/// them than the event before. While a run loop handles events, it prefetches the data of later ones in steps: each
+/// step reads the data that the previous one fetched. All steps are only hints.
 impl Fabric {
-    /// The first step fetches the data that the event names.
+    /// First step: fetches the data of the event.
     #[inline]
     pub fn prefetch(&self, event: Event) {
         match event {
@@ -21,13 +24,13 @@ impl Fabric {
         }
     }
 
-    /// Like the first step, for the link of a host.
+    /// First step for the link of a host.
     #[inline]
     pub fn prefetch_host(&self, host: u32) {
         self.prefetch_link(self.topology.first(host), 0);
     }
 
-    /// The second step fetches the next hops of packets.
+    /// Second step: fetches the next hops of packets.
     #[inline]
     pub fn prefetch_next(&self, event: Event) {
         match event {
@@ -51,7 +54,7 @@ impl Fabric {
         }
     }
 
-    /// The third step fetches the hops after that. Returns the token of a packet of data that may be on its last link.
+    /// Third step: fetches the hops after that. Returns the token of a data packet that may be on its last link.
     #[inline]
     pub fn prefetch_last(&self, event: Event) -> Option<u32> {
         match event {

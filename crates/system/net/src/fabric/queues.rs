@@ -1,4 +1,5 @@
-//! Queues in which packets wait until their link is free, for pause frames and for trimming.
+// SPDX-License-Identifier: Apache-2.0
+//! Queues of packets that wait until their link is free, for pause frames and for trimming.
 
 use sim::{Time, random};
 
@@ -8,54 +9,56 @@ use super::parameters::{Flow, Parameters};
 use crate::NetError;
 use crate::slab::List;
 
-/// Bytes of a frame that pauses a channel or ends the pause: the least of Ethernet (IEEE 802.3 §31).
+/// Bytes of a frame that pauses or resumes a channel: the Ethernet minimum (IEEE 802.3 §31).
 pub(super) const FRAME: u32 = 64;
-/// Headers that a port sends one after the other while data waits (NDP §3.1: "10:1 ratio of headers to packets").
+/// Maximum number of consecutive headers of a port while data waits (NDP §3.1: "10:1 ratio of headers to packets").
 pub(super) const HEADERS_IN_A_ROW: u8 = 10;
 
-/// The queues of all links.
+/// Queues of all links.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     pub ports: Vec<Port>,
-    /// The virtual channels of each link, one link after the other.
+    /// Virtual channels of all links, grouped by link.
     pub channels: Vec<Channel>,
-    /// Bytes of a channel in the switch at its end beyond which it is paused, and at which it goes on.
+    /// Stored bytes of a channel above which the switch pauses it, and at which it resumes it.
     pub pause: u64,
     pub resume: u64,
-    /// Decides which packet is trimmed.
+    /// Random state for the choice of the trimmed packet.
     pub random: u64,
 }
 
-/// The sending end of a link.
+/// Sending end of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
-    /// Headers and answers, which are sent first, if there is trimming.
+    /// Headers and control packets, which have priority with trimming.
     pub urgent: List,
     pub urgent_in_a_row: u8,
-    /// The channel that is served first.
+    /// Channel to serve first.
     pub turn: u8,
-    /// Whether its event is to come.
+    /// True while its event is pending.
     pub is_busy: bool,
-    /// Bytes of the other packets that wait, and of the one that is being sent.
+    /// Bytes of the other waiting packets, and of the one being sent.
     pub bytes: u64,
-    /// What it is sending: the bytes that count for `bytes`, those for the channel through which they came, and that channel.
+    /// Packet being sent: its bytes in `bytes`, its bytes in its input channel, and that channel.
     pub sending: (u32, u32, u32),
 }
 
-/// A virtual channel of a link: its packets that wait at the sending end, and the bytes that the receiving end stores.
+/// A virtual channel of a link: packets that wait at the sending end, and bytes stored at the receiving end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
     pub waiting: List,
-    /// Since when it has been paused, if it is.
+    /// Start of the current pause, if any.
     pub paused: Option<Time>,
     pub stored: u64,
-    /// Whether the receiving end has paused it.
+    /// True if the receiving end has paused it.
     pub is_pausing: bool,
 }
 
 impl Queues {
+    /// Creates empty queues.
+    ///
     /// # Errors
-    /// When a buffer has no room for the packets that come before a pause begins.
+    /// If a buffer has no room for the packets that arrive before a pause takes effect.
     pub fn new(parameters: &Parameters, links: usize, vcs: u32, kinds: &[Kind]) -> Result<Queues, NetError> {
         let port = Port {
             urgent: List::EMPTY,
@@ -81,15 +84,16 @@ impl Queues {
         !self.ports.is_empty()
     }
 
-    /// A pause frame has reached the sending end.
+    /// Handles a pause frame at the sending end.
     pub fn pause(&mut self, now: Time, channel: u32) {
         self.channels[channel as usize].paused = Some(now);
     }
 }
 
-/// The bytes at which a channel is paused and goes on. Nothing is lost if the buffer has room for the packet that causes the
-/// pause, for one that has just begun to leave the sender when it learns of it, and for what a link carries from the
-/// beginning of the pause frame until then, with the packets that are already on the wire and in the switch.
+/// Returns the thresholds in bytes for pausing and resuming a channel. No packet is lost if the buffer has room for the
+/// packet that causes the pause, for one that the sender starts just before it receives the frame, and for the bytes
+/// that a link carries from the start of the pause frame until then, including packets already on the wire and in the
+/// switch.
 fn thresholds(parameters: &Parameters, kinds: &[Kind]) -> Result<(u64, u64), NetError> {
     let wrong = |parameter, what| Err(NetError::Parameter { parameter, what });
     let on_the_way = |kind: &Kind| kind.bytes_in(kind.latency * 2 + parameters.switch + kind.transmission(FRAME));

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Computation of a fabric's statistics.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -8,9 +11,9 @@ use super::state::Fabric;
 use super::statistics::{LinkReport, Report, Traffic};
 
 impl Fabric {
-    /// The statistics up to `end`, with the links of the highest utilization, `busiest` at most.
+    /// Returns the statistics up to `end`, with at most `busiest` links of highest utilization.
     pub fn report(&self, end: Time, busiest: usize) -> Report {
-        // Networks have many links, so that a second look at one costs more than what is done with it.
+        // Networks have many links, so a second pass over them would cost more than the work on each.
         let (mut order, mut busy, mut most, mut queued) = (BinaryHeap::new(), 0, 0, None::<usize>);
         for (number, link) in self.links.iter().enumerate() {
             busy += u128::from(link.counts.busy.as_ps());
@@ -24,7 +27,7 @@ impl Fabric {
             let is_longer = |other: &LinkState| other.kind != link.kind || other.counts.longest < link.counts.longest;
             if queued.is_none_or(|longest| is_longer(&self.links[longest])) {
                 let bytes = self.kinds[link.kind as usize].bytes_in(link.counts.longest);
-                // The first of the longest.
+                // The first of the longest queues.
                 if bytes > most {
                     (most, queued) = (bytes, Some(number));
                 }
@@ -46,7 +49,7 @@ impl Fabric {
         }
     }
 
-    /// Packets and bytes of each link that has carried a packet.
+    /// Returns packets and bytes of each used link.
     pub fn traffic(&self) -> Vec<Traffic> {
         let used = (0..self.links.len()).filter(|&link| self.links[link].counts.packets > 0);
         let traffic = |link: usize| {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Routing decision of a packet at a switch.
+
 use sim::Time;
 
 use super::link::LinkState;
@@ -5,7 +8,7 @@ use super::packet::{Packet, Way};
 use crate::Topology;
 use crate::topology::RouteState;
 
-/// How a packet leaves the switch `vertex` when queues do not matter.
+/// Returns the way out of switch `vertex` that does not depend on queues.
 #[inline]
 pub(crate) fn fixed(topology: &Topology, vertex: u32, packet: &Packet) -> Way {
     let (switch, state) = (vertex - topology.hosts(), packet.state);
@@ -14,12 +17,12 @@ pub(crate) fn fixed(topology: &Topology, vertex: u32, packet: &Packet) -> Way {
     Way { link: topology.first(vertex) + hops.ports[place], vc: hops.vc(place), class: state.class }
 }
 
-/// How a packet leaves its present switch when it may choose the shortest queue, among paths of this many classes.
+/// Returns the way out of the current switch with the shortest queue, among paths of `classes` classes.
 pub(crate) fn adaptive(topology: &Topology, classes: u8, links: &[LinkState], now: Time, packet: &Packet) -> Way {
     let (vertex, state) = (packet.at, packet.state);
     let (switch, first) = (vertex - topology.hosts(), topology.first(vertex));
     if classes > 1 && state.hops == 0 {
-        // At its first switch a packet may choose among classes too.
+        // At its first switch a packet may also choose among classes.
         let start = packet.hash.pick(switch, usize::from(classes)) as u8;
         let ways = (0..classes).map(|offset| {
             let class = (start + offset) % classes;
@@ -37,7 +40,7 @@ pub(crate) fn adaptive(topology: &Topology, classes: u8, links: &[LinkState], no
     Way { link: first + hops.ports[place], vc: hops.vc(place), class: state.class }
 }
 
-/// The place of the port with the shortest queue; among equal ones, the first from `start` on.
+/// Returns the index of the port with the shortest queue; among equal ones, the first from `start` on.
 #[inline]
 fn shortest(links: &[LinkState], now: Time, first: u32, ports: &[u32], start: usize) -> usize {
     let queue = |place: usize| links[(first + ports[place]) as usize].queue(now);

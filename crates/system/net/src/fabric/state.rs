@@ -1,4 +1,5 @@
-//! The state of a fabric, and its surroundings.
+// SPDX-License-Identifier: Apache-2.0
+//! State of a fabric, and its interface to the hosts.
 
 use std::collections::BTreeMap;
 
@@ -17,36 +18,36 @@ use crate::slab::Slab;
 use crate::topology::Link;
 use crate::{NetError, Topology};
 
-/// An event of a fabric, of 8 bytes.
+/// An event of a fabric, in 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A packet's head is at its output port.
+    /// A packet's head reaches its output port.
     Hop(u32),
-    /// Credit of a virtual channel has returned.
+    /// Credit of a virtual channel returns.
     Credit(u32),
-    /// A lost packet is to be retransmitted.
+    /// A lost packet must be retransmitted.
     Retransmit(u32),
-    /// The last byte of a packet that is answered, or of an answer, is at its host.
+    /// The last byte of a control packet, or of a packet that causes one, arrives at its host.
     Delivered(u32),
-    /// A link whose packets wait in queues is free.
+    /// A link with queued packets becomes free.
     Free(u32),
-    /// A pause frame for a virtual channel has reached the channel's sender.
+    /// A pause frame for a virtual channel reaches the channel's sender.
     Pause(u32),
-    /// A frame that ends a pause has.
+    /// A resume frame for a virtual channel reaches the channel's sender.
     Resume(u32),
 }
 
-/// The surroundings of a fabric: a queue of events, and the ports of the hosts.
+/// Interface of a fabric to an event queue and the ports of the hosts.
 pub(crate) trait Edge {
     /// Schedules an event, which the fabric [handles](Fabric::handle) at `at`.
     fn schedule(&mut self, at: Time, event: Event);
-    /// Reports that there is credit for the packet with this token, and that its host's link is free at `free`. Returns
-    /// when the packet leaves.
+    /// Reports credit for the packet with this token, and that its host's link is free at `free`. Returns the departure
+    /// time of the packet.
     #[inline]
     fn leaves(&mut self, _token: u32, now: Time, free: Time, _kind: Kind) -> Time {
         now.max(free)
     }
-    /// Like [`leaves`](Edge::leaves), for a packet that this host sends by itself.
+    /// Like [`leaves`](Edge::leaves), for a control packet that this host sends autonomously.
     #[inline]
     fn answers(&mut self, _host: u32, now: Time, free: Time, _bytes: u32, _kind: Kind) -> Time {
         now.max(free)
@@ -55,7 +56,7 @@ pub(crate) trait Edge {
     fn left(&mut self, left: Left);
     /// Reports the time of a packet on the link to its receiver.
     fn arrives(&mut self, arrival: Arrival);
-    /// Reports that a packet was discarded at `at`, because a link has damaged it.
+    /// Reports that a packet damaged by a link was discarded at `at`.
     fn lost(&mut self, token: u32, at: Time);
 }
 
@@ -63,12 +64,12 @@ pub(crate) trait Edge {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub token: u32,
-    /// When its first byte leaves.
+    /// Departure of the first byte.
     pub start: Time,
-    /// When its last byte leaves.
+    /// Departure of the last byte.
     pub end: Time,
     pub bytes: u32,
-    /// The rate and latency of the link.
+    /// Rate and latency of the link.
     pub kind: Kind,
 }
 
@@ -76,13 +77,13 @@ pub(crate) struct Left {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub token: u32,
-    /// When its first byte arrives.
+    /// Arrival of the first byte.
     pub first: Time,
-    /// When its last byte arrives.
+    /// Arrival of the last byte.
     pub last: Time,
 }
 
-/// How times are rounded that are not a whole number of picoseconds.
+/// Rounding of times with fractions of picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// Up: a link is occupied for at least the time of a packet's bytes.
@@ -92,7 +93,7 @@ pub(crate) enum Rounding {
     Down,
 }
 
-/// The simulation.
+/// Simulation of a packet network.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     pub(super) topology: Topology,
@@ -104,29 +105,29 @@ pub(crate) struct Fabric {
     pub(super) time_out: Time,
     pub(super) kinds: Vec<Kind>,
     pub(super) links: HugePageSlice<LinkState>,
-    /// The credits of each virtual channel of a link.
+    /// Credits of all virtual channels.
     pub(super) credits: Credits,
-    /// The number of packets lost at each link.
+    /// Number of packets lost at each link.
     pub(super) drops: Vec<u64>,
     pub(super) packets: Slab<Packet>,
     pub(super) sent_packets: u64,
     pub(super) resent: u64,
     pub(super) hops: u64,
-    /// The times of packets on links, if they are recorded.
+    /// Times of packets on links, if recorded.
     pub(super) crossings: Option<Vec<Crossing>>,
-    /// Answers and notifications, if there are any.
+    /// State of the control packets.
     pub(super) answers: Answers,
-    /// The queues of the links, if packets wait in queues.
+    /// Queues of the links, if packets wait in queues.
     pub(super) queues: Queues,
-    /// Links that damage packets, the number of the loss that says so, and the fate of their packets.
+    /// Links that damage packets, with the number of each loss and its state.
     lossy: BTreeMap<u32, Vec<(usize, Fate)>>,
 }
 
 impl Fabric {
-    /// An empty fabric.
+    /// Creates an empty fabric.
     ///
     /// # Errors
-    /// When a parameter is impossible.
+    /// If a parameter is invalid.
     pub fn new(topology: Topology, parameters: Parameters, rounding: Rounding) -> Result<Fabric, NetError> {
         parameters.check()?;
         let kind = |link: &Link| Kind {
@@ -137,7 +138,7 @@ impl Fabric {
         let mut kinds: Vec<Kind> = Vec::new();
         for link in topology.links() {
             let kind = kind(link);
-            // Links of one kind are usually one after the other.
+            // Links of one kind are usually consecutive.
             if kinds.last() != Some(&kind) {
                 kinds.push(kind);
             }
@@ -156,12 +157,12 @@ impl Fabric {
             true => Queues::new(&parameters, links.len(), vcs, &kinds)?,
             false => Queues::default(),
         };
-        // The maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
+        // Maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
         let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
         let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
         let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
         let link = queue.saturating_add(latency).saturating_add(parameters.switch);
-        // A packet that is acknowledged must not be sent again while its acknowledgement is on the way.
+        // A packet must not be retransmitted while its acknowledgement is in flight.
         let ways = if parameters.transport.ack > 0 { 2 } else { 1 };
         let time_out = link.as_ps().checked_mul(ways * u64::from(topology.longest_path()));
         Ok(Fabric {
@@ -186,10 +187,10 @@ impl Fabric {
         })
     }
 
-    /// Damages packets on links from now on: they cross the link and are discarded at its end, as by the check of their sum.
+    /// Damages packets on links from now on: they cross the link and are discarded at its end, as by a checksum error.
     ///
     /// # Errors
-    /// When a link does not exist.
+    /// If a link does not exist.
     pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
         for (number, Loss { place, rate }) in losses.iter().enumerate() {
             let LossyPlace::Link { from, to } = place else { continue };
@@ -209,12 +210,12 @@ impl Fabric {
         Ok(())
     }
 
-    /// The number of packets that each loss has taken on a link, by its number.
+    /// Returns the number of packets lost on a link by each loss, with the number of the loss.
     pub fn lost(&self) -> impl Iterator<Item = (usize, u64)> {
         self.lossy.values().flatten().map(|(number, fate)| (*number, fate.lost))
     }
 
-    /// Whether a link damages the packet that crosses it now.
+    /// Returns true if a link damages the packet that crosses it now.
     #[inline]
     pub(super) fn damages(&mut self, link: u32) -> bool {
         !self.lossy.is_empty()
@@ -229,12 +230,12 @@ impl Fabric {
         self.crossings = Some(Vec::new());
     }
 
-    /// The recorded times of packets on links, in the order in which they were assigned.
+    /// Returns the recorded times of packets on links, in the order of assignment.
     pub fn crossings(&self) -> &[Crossing] {
         self.crossings.as_deref().unwrap_or_default()
     }
 
-    /// Names of the vertices where a link starts and ends.
+    /// Returns the names of a link's start and end vertices.
     pub fn link_name(&self, link: u32) -> (String, String) {
         let Link { from, to, .. } = self.topology.links()[link as usize];
         (self.topology.name(from), self.topology.name(to))
@@ -248,12 +249,12 @@ impl Fabric {
         &self.parameters
     }
 
-    /// Number of packets that passed a link, so far.
+    /// Returns the number of packet hops over links so far.
     pub fn packet_hops(&self) -> u64 {
         self.hops
     }
 
-    /// The packets. Their hosts may put them into lists until they leave.
+    /// Returns the packets. Their hosts may link them into lists until they leave.
     pub fn packets(&mut self) -> &mut Slab<Packet> {
         &mut self.packets
     }
@@ -263,13 +264,13 @@ impl Fabric {
         &self.kinds[self.links[link as usize].kind as usize]
     }
 
-    /// The link of a host to its switch.
+    /// Returns the link from a host to its switch.
     #[inline]
     pub fn link_of(&self, host: u32) -> u32 {
         self.topology.first(host)
     }
 
-    /// The time from which the link of a host is free.
+    /// Returns the time from which the link of a host is free.
     #[inline]
     pub fn free(&self, host: u32) -> Time {
         self.links[self.link_of(host) as usize].free
@@ -282,7 +283,7 @@ impl Fabric {
         *free = end.max(*free);
     }
 
-    /// The host that has sent the first packet of an event; host 0 if there is no such packet any more.
+    /// Returns the sender of an event's first packet, or host 0 if that packet no longer exists.
     pub fn sender(&self, event: Event) -> u32 {
         let packet = match event {
             Event::Hop(packet) | Event::Retransmit(packet) | Event::Delivered(packet) => Some(packet),
@@ -302,7 +303,7 @@ impl Fabric {
         self.packets.insert(Packet { token, from, to, bytes, hash, ..Packet::NEW })
     }
 
-    /// The bytes of a packet on links.
+    /// Returns the bytes of a packet on links.
     #[inline]
     pub(super) fn size(&self, packet: &Packet) -> u32 {
         if packet.marks.has(Mark::Trimmed) { self.parameters.transport.trim.header } else { packet.bytes }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of a fabric and its links.
+
 use sim::Time;
 
 use super::answers::Counts;
@@ -5,33 +8,33 @@ use super::answers::Counts;
 /// Statistics of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkReport {
-    /// Name of the vertex where it starts.
+    /// Name of the start vertex.
     pub from: String,
-    /// Name of the vertex where it ends.
+    /// Name of the end vertex.
     pub to: String,
-    /// Fraction of the time in which it transmitted.
+    /// Fraction of the time in which the link transmitted.
     pub utilization: f64,
-    /// Packets that passed it.
+    /// Packets on the link.
     pub packets: u64,
     /// Bytes of data of these packets.
     pub bytes: u64,
-    /// Packets that were lost because its queue was full.
+    /// Packets lost because the queue was full.
     pub drops: u64,
-    /// Maximum number of bytes in its queue, including the packet that is on its way onto the link. Links of hosts have
-    /// no queue: packets wait in the host.
+    /// Maximum number of bytes in the queue, including the packet being transmitted. Links of hosts have no queue:
+    /// packets wait in the host.
     pub longest_queue: u64,
-    /// Bytes in its queue, averaged over time.
+    /// Bytes in the queue, averaged over time.
     pub mean_queue: f64,
 }
 
-/// The traffic of a link.
+/// Traffic of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Name of the vertex where it starts.
+    /// Name of the start vertex.
     pub from: String,
-    /// Name of the vertex where it ends.
+    /// Name of the end vertex.
     pub to: String,
-    /// Packets that passed it.
+    /// Packets on the link.
     pub packets: u64,
     /// Bytes of data of these packets.
     pub bytes: u64,
@@ -50,35 +53,35 @@ pub struct Report {
     pub links: usize,
     /// Number of packets.
     pub packets: u64,
-    /// Sum of the numbers of links that the packets passed.
+    /// Sum of the numbers of links crossed by the packets.
     pub packet_hops: u64,
     /// Number of packets lost.
     pub drops: u64,
     /// Number of retransmitted packets.
     pub resent: u64,
-    /// Packets that the network's ends sent by themselves, and what switches did to packets.
+    /// Counts of control packets, and of packets that switches modified.
     pub answers: Counts,
     /// Mean utilization of all links.
     pub mean_utilization: f64,
-    /// The link with the longest queue, if any had one.
+    /// Link with the longest queue, if any.
     pub longest_queue: Option<LinkReport>,
-    /// The links with the highest utilization, the highest first.
+    /// Links with the highest utilization, highest first.
     pub busiest: Vec<LinkReport>,
 }
 
-/// The time of a packet on a link.
+/// Time of a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
     /// Number of the link.
     pub link: u32,
-    /// The host that has sent the packet.
+    /// Sender of the packet.
     pub from: u32,
-    /// The host that receives it.
+    /// Receiver of the packet.
     pub to: u32,
     /// Bytes of data.
     pub bytes: u32,
-    /// When its first byte is put on the link.
+    /// Start of the first byte's transmission.
     pub start: Time,
-    /// When its last byte has been put on the link.
+    /// End of the last byte's transmission.
     pub end: Time,
 }

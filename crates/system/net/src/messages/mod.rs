@@ -1,6 +1,6 @@
-//! Messages over a [fabric](crate::fabric), for executors of schedules that have no cards: hosts cut messages into
-//! packets, send them one after the other with the gap of LogGP between messages, and report when a whole message has
-//! arrived.
+// SPDX-License-Identifier: Apache-2.0
+//! Messages over a [fabric](crate::fabric), for executors of schedules without cards: hosts split messages into
+//! packets, send them in sequence with LogGP's gap between messages, and report the arrival of each whole message.
 
 mod network;
 mod pace;

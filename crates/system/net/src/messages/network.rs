@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts that send messages over a fabric.
+
 use sim::memory::{HugePageSlice, prefetch};
 use sim::{DelayQueue, Time};
 
@@ -6,31 +9,31 @@ use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Packet, Parame
 use crate::slab::{Linked, List, NOBODY, Slab};
 use crate::{NetError, Topology};
 
-/// An event of the network, of 8 bytes.
+/// An event of the network, in 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An event of the fabric.
     Fabric(fabric::Event),
     /// A host continues to send.
     Send(u32),
-    /// The last byte of a message has left its host.
+    /// The last byte of a message leaves its host.
     Sent(u32),
-    /// The last byte of a message has arrived.
+    /// The last byte of a message arrives.
     Arrived(u32),
-    /// A receiver may ask for the next packet.
+    /// A receiver may pull the next packet.
     Pull(u32),
 }
 
-/// A notice of the network.
+/// A notice from the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The last byte of the message with this token has left its host. This notice exists only on request.
+    /// The last byte of the message with this token has left its host. Sent only on request.
     Sent(u32),
     /// A whole message has arrived.
     Arrived {
-        /// The token of the message.
+        /// Token of the message.
         token: u32,
-        /// The receiving host.
+        /// Receiving host.
         to: u32,
     },
 }
@@ -38,18 +41,18 @@ pub enum Notice {
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The sending host.
+    /// Sending host.
     pub from: u32,
-    /// The receiving host. A message to the same host turns around in it and uses no link.
+    /// Receiving host. A message to the same host turns around in it and uses no link.
     pub to: u32,
     /// Size in bytes; an empty message costs as much as one of one byte.
     pub bytes: u64,
-    /// Number that [`Notice`]s use for it.
+    /// Token that identifies it in [`Notice`]s.
     pub token: u32,
-    /// Whether to report when it has left.
+    /// True to request a notice of its departure.
     pub tell_sent: bool,
-    /// Whether it overtakes all other messages of the host, between two packets, and pays no gap, like a card's own
-    /// answers. Such a message has one packet.
+    /// True for a message that overtakes all other messages of the host, between two packets, and pays no gap, like a
+    /// card's own answers. Such a message has one packet.
     pub is_urgent: bool,
 }
 
@@ -60,29 +63,29 @@ pub struct MessageNetwork {
     pub(super) hosts: Hosts,
 }
 
-/// The hosts and their messages.
+/// Hosts and their messages.
 #[derive(Debug)]
 pub(super) struct Hosts {
     senders: HugePageSlice<Sender>,
     pub messages: Slab<InFlightMessage>,
     pace: Pace,
-    /// Minimum time between the starts of two messages, beyond the bytes after the first.
+    /// Minimum time between the starts of two messages, in addition to the bytes after the first.
     gap: Time,
 }
 
-/// A host, which sends its messages one after the other, in the order in which they were submitted.
+/// A host, which sends its messages in sequence, in the order of submission.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Sender {
-    /// Messages.
+    /// Waiting messages.
     queue: List,
-    /// Packets that are sent first: answers, and packets that were lost.
+    /// Packets with priority: answers, and packets that were lost.
     urgent: List,
-    /// When the next message may start.
+    /// Earliest start of the next message.
     next: Time,
-    /// When it continues, if there is anything to do; else [`Time::MAX`].
+    /// Time at which it continues; [`Time::MAX`] if idle.
     wake: Time,
-    /// Whether a packet waits for credit.
+    /// True while a packet waits for credit.
     is_stalled: bool,
 }
 
@@ -98,20 +101,20 @@ pub(super) struct InFlightMessage {
     from: u32,
     pub to: u32,
     token: u32,
-    /// The next message in the queue of its host.
+    /// Next message in the queue of its host.
     next: u32,
     tell_sent: bool,
-    /// Whether it still delays the next message, which it does once.
+    /// True while it must still delay the next message, which it does once.
     pays_gap: bool,
-    /// Whether a part of it has been cut into packets.
+    /// True once its first packet is created.
     is_begun: bool,
-    /// When it may start.
+    /// Earliest start.
     at: Time,
-    /// Bytes that have not been cut into packets yet.
+    /// Bytes not yet split into packets.
     left: u64,
-    /// Number of its packets whose arrival is not yet known.
+    /// Number of its packets with unknown arrival.
     on_the_way: u32,
-    /// The latest known arrival of its packets.
+    /// Latest known arrival of its packets.
     latest: Time,
 }
 
@@ -130,24 +133,24 @@ impl InFlightMessage {
         latest: Time::ZERO,
     };
 
-    /// When it may leave, as far as its sender's other messages decide.
+    /// Returns its earliest departure, given its sender's other messages.
     #[inline]
     fn may_begin(&self, sender: &Sender) -> Time {
         if self.is_begun { Time::ZERO } else { self.at.max(sender.next) }
     }
 
-    /// Whether all of it has been cut into packets.
+    /// Returns true if all of it is split into packets.
     fn is_sent(&self) -> bool {
         self.left == 0
     }
 }
 
-/// What a host sends next.
+/// Next item that a host sends.
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    /// A packet that has arrived without its data.
+    /// A packet that arrived without its data.
     Refused(u32),
-    /// A packet of a message, which is behind the message `before` in the queue.
+    /// A packet of a message, which follows the message `before` in the queue.
     Message { before: Option<u32>, message: u32 },
 }
 
@@ -157,7 +160,7 @@ impl Linked for InFlightMessage {
     }
 }
 
-/// The hosts and the queue of events, as the fabric sees them.
+/// Hosts and event queue, as the fabric's edge.
 struct Edges<'a, E> {
     hosts: &'a mut Hosts,
     queue: &'a mut DelayQueue<E>,
@@ -177,7 +180,7 @@ impl<E: Copy + From<Event>> Edge for Edges<'_, E> {
     /// No link of these networks damages packets.
     fn lost(&mut self, _: u32, _: Time) {}
 
-    /// Counts a packet that arrives; with the last one its message has arrived.
+    /// Counts an arriving packet; the last one completes its message.
     fn arrives(&mut self, Arrival { token, last, .. }: Arrival) {
         let message = &mut self.hosts.messages[token];
         message.on_the_way -= 1;
@@ -189,10 +192,10 @@ impl<E: Copy + From<Event>> Edge for Edges<'_, E> {
 }
 
 impl MessageNetwork {
-    /// An empty network.
+    /// Creates an empty network.
     ///
     /// # Errors
-    /// When a parameter is impossible.
+    /// If a parameter is invalid.
     pub fn new(topology: Topology, parameters: Parameters) -> Result<MessageNetwork, NetError> {
         let gap = parameters.gap;
         let fabric = Fabric::new(topology, parameters, Rounding::Up)?;
@@ -202,22 +205,22 @@ impl MessageNetwork {
         Ok(MessageNetwork { fabric, hosts: Hosts { senders, messages: Slab::new(InFlightMessage::NEW), pace, gap } })
     }
 
-    /// The topology.
+    /// Returns the topology.
     pub fn topology(&self) -> &Topology {
         self.fabric.topology()
     }
 
-    /// Number of packets that passed a link, so far.
+    /// Returns the number of packet hops over links so far.
     pub fn packet_hops(&self) -> u64 {
         self.fabric.packet_hops()
     }
 
-    /// Number of messages that have not arrived.
+    /// Returns the number of messages that have not arrived.
     pub fn in_flight(&self) -> usize {
         self.hosts.messages.len()
     }
 
-    /// The statistics up to `end`, with the links of the highest utilization, `busiest` at most.
+    /// Returns the statistics up to `end`, with at most `busiest` links of highest utilization.
     pub fn report(&self, end: Time, busiest: usize) -> Report {
         self.fabric.report(end, busiest)
     }
@@ -254,7 +257,7 @@ impl MessageNetwork {
         }
     }
 
-    /// Heeds what the fabric tells the hosts.
+    /// Handles a signal of the fabric to the hosts.
     fn heed<E: Copy + From<Event>>(&mut self, now: Time, signal: Signal, queue: &mut DelayQueue<E>) {
         match signal {
             Signal::Resend(packet) => {
@@ -283,7 +286,7 @@ impl MessageNetwork {
         }
     }
 
-    /// Lets a receiver ask for a packet, and again when its link has had the time to take that.
+    /// Makes a receiver pull a packet, and schedules the next pull after the transmission time of that packet.
     fn pull<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         let Some(from) = self.hosts.pace.turn(host) else { return };
         let packet = self.fabric.parameters().mtu;
@@ -329,7 +332,7 @@ impl MessageNetwork {
     #[inline]
     fn go_on<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         let sender = &mut self.hosts.senders[host as usize];
-        // An earlier event may have made it do this already.
+        // An earlier event may have done this already.
         if sender.wake != now || sender.is_stalled {
             return;
         }
@@ -359,7 +362,7 @@ impl MessageNetwork {
         self.send_packet(now, host, packet, queue);
     }
 
-    /// Sends the next packet of a host whose flows have paces of their own.
+    /// Sends the next packet of a host with individually paced flows.
     fn go_on_at_pace<E: Copy + From<Event>>(&mut self, now: Time, host: u32, queue: &mut DelayQueue<E>) {
         let Some((at, next)) = self.hosts.next(now, host) else { return };
         if at > now {
@@ -388,7 +391,7 @@ impl MessageNetwork {
         self.fabric.inject(now, packet, &mut Edges { hosts: &mut self.hosts, queue });
     }
 
-    /// Cuts the next packet of a message.
+    /// Creates the next packet of a message.
     fn packet(&mut self, id: u32) -> u32 {
         let message = &mut self.hosts.messages[id];
         let bytes = message.left.min(u64::from(self.fabric.parameters().mtu));
@@ -398,7 +401,7 @@ impl MessageNetwork {
         self.fabric.packet(NewPacket { from: message.from, to: message.to, bytes: bytes as u32, token: id })
     }
 
-    /// Sends a whole message to the host itself, which is behind the message `before` in the queue.
+    /// Delivers a whole message to the sending host itself; it follows the message `before` in the queue.
     fn turn_around<E: Copy + From<Event>>(
         &mut self,
         now: Time,
@@ -426,7 +429,7 @@ impl Hosts {
         prefetch(&raw const self.senders[host as usize]);
     }
 
-    /// Fetches the message that a host sends or will send next.
+    /// Prefetches the current or next message of a host.
     #[inline]
     pub fn prefetch_first(&self, host: u32) {
         if let Some(first) = self.senders[host as usize].queue.first() {
@@ -434,7 +437,7 @@ impl Hosts {
         }
     }
 
-    /// Makes a host continue as soon as it can, when its link is free at `at`.
+    /// Makes a host continue as soon as it can; its link is free at `at`.
     fn kick<E: Copy + From<Event>>(&mut self, mut at: Time, host: u32, queue: &mut DelayQueue<E>) {
         let sender = &self.senders[host as usize];
         if sender.is_stalled {
@@ -456,9 +459,9 @@ impl Hosts {
         }
     }
 
-    /// The packet or message of a host that may leave first from `at` on, and when, if its flows have paces of their own:
-    /// the one that has waited longest, among those that may leave at the same time. A packet that has arrived without its
-    /// data is before the messages.
+    /// Returns the packet or message of a host that may leave first from `at` on, and the time, for individually paced
+    /// flows: among those that may leave at the same time, the one that has waited longest. A packet that arrived
+    /// without its data precedes the messages.
     fn next(&self, at: Time, host: u32) -> Option<(Time, Next)> {
         let sender = &self.senders[host as usize];
         if let Some(packet) = self.pace.next_refused(host) {
@@ -479,7 +482,7 @@ impl Hosts {
         best
     }
 
-    /// Notes the time of a message's packet on its host's link.
+    /// Records the time of a message's packet on its host's link.
     fn packet_left<E: Copy + From<Event>>(&mut self, left: Left, queue: &mut DelayQueue<E>) {
         let id = left.token;
         let (host, to) = (self.messages[id].from, self.messages[id].to);
@@ -493,7 +496,7 @@ impl Hosts {
         self.kick(left.end, host, queue);
     }
 
-    /// Notes the time of a message's last packet on its host's link.
+    /// Records the time of a message's last packet on its host's link.
     fn message_left<E: Copy + From<Event>>(
         &mut self,
         id: u32,

@@ -1,4 +1,5 @@
-//! What decides when a host may send to a receiver, beyond its link being free.
+// SPDX-License-Identifier: Apache-2.0
+//! Pacing: the conditions, besides a free link, for a host to send to a receiver.
 
 use sim::Time;
 
@@ -6,14 +7,14 @@ use super::pull::Pulls;
 use super::rate::Rates;
 use crate::fabric::{Flow, Parameters, RateControl};
 
-/// The rule.
+/// Pacing rule.
 #[derive(Debug)]
 pub(super) enum Pace {
-    /// Always.
+    /// No pacing.
     Free,
-    /// At the rate of the flow.
+    /// Pacing by the rate of the flow.
     Rate(Rates),
-    /// When the receiver has asked for a packet.
+    /// Pacing by pulls of the receiver.
     Pull(Pulls),
 }
 
@@ -26,13 +27,13 @@ impl Pace {
         }
     }
 
-    /// Whether all messages of a host may leave in their order.
+    /// Returns true if all messages of a host may leave in their order.
     #[inline]
     pub fn is_free(&self) -> bool {
         matches!(self, Pace::Free)
     }
 
-    /// When a packet of a flow may leave; [`Time::MAX`] if that is not known yet.
+    /// Returns the earliest departure of a packet of a flow; [`Time::MAX`] if not yet known.
     pub fn when(&self, from: u32, to: u32) -> Time {
         match self {
             Pace::Free => Time::ZERO,
@@ -47,7 +48,7 @@ impl Pace {
         }
     }
 
-    /// The sender of a flow has more to send, in packets of up to `mtu` bytes.
+    /// Records that the sender of a flow has `bytes` more bytes to send, in packets of up to `mtu` bytes.
     #[inline]
     pub fn has_more(&mut self, from: u32, to: u32, bytes: u64, mtu: u32) {
         if let Pace::Pull(pulls) = self {
@@ -55,7 +56,7 @@ impl Pace {
         }
     }
 
-    /// The sender of a flow hands a packet to its link.
+    /// Records that the sender of a flow passes a packet to its link.
     #[inline]
     pub fn starts(&mut self, from: u32, to: u32, packet: u32) {
         if let Pace::Pull(pulls) = self {
@@ -63,7 +64,7 @@ impl Pace {
         }
     }
 
-    /// A packet of a flow leaves its sender at `start`.
+    /// Records that a packet of a flow leaves its sender at `start`.
     #[inline]
     pub fn leaves(&mut self, start: Time, from: u32, to: u32, bytes: u32) {
         if let Pace::Rate(rates) = self {
@@ -71,14 +72,14 @@ impl Pace {
         }
     }
 
-    /// A notification of congestion has reached the sender, whose link has this rate in bytes a picosecond.
+    /// Records a congestion notification at the sender; `line` is the rate of its link in bytes per picosecond.
     pub fn congested(&mut self, now: Time, from: u32, to: u32, line: f64) {
         if let Pace::Rate(rates) = self {
             rates.congested(now, from, to, line);
         }
     }
 
-    /// A packet has arrived. Returns whether the receiver is to take its [turn](Pace::turn) now.
+    /// Records a packet's arrival. Returns true if the receiver must take its [turn](Pace::turn) now.
     pub fn received(&mut self, from: u32, to: u32, is_trimmed: bool) -> bool {
         match self {
             Pace::Pull(pulls) => pulls.received(from, to, is_trimmed),
@@ -86,14 +87,14 @@ impl Pace {
         }
     }
 
-    /// A sender knows that a packet has arrived without its data.
+    /// Records a NACK at the sender: a packet arrived without its data.
     pub fn refused(&mut self, from: u32, to: u32, packet: u32) {
         if let Pace::Pull(pulls) = self {
             pulls.refused(from, to, packet);
         }
     }
 
-    /// The first of these packets that a sender may send again.
+    /// Returns the first packet with a NACK that a sender may retransmit.
     #[inline]
     pub fn next_refused(&self, from: u32) -> Option<u32> {
         match self {
@@ -102,14 +103,14 @@ impl Pace {
         }
     }
 
-    /// A pull has reached the sender.
+    /// Records a pull's arrival at the sender.
     pub fn pulled(&mut self, from: u32, to: u32) {
         if let Pace::Pull(pulls) = self {
             pulls.pulled(from, to);
         }
     }
 
-    /// The sender that a receiver is to pull from now, if there is one.
+    /// Returns the sender from which a receiver must pull now, if any.
     pub fn turn(&mut self, to: u32) -> Option<u32> {
         match self {
             Pace::Pull(pulls) => pulls.turn(to),

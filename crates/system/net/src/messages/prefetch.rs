@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prefetching for later events of a message network.
+
 use super::network::{Event, MessageNetwork};
 
-/// The data of later events is fetched in three steps, as in the [fabric](crate::fabric).
+/// Prefetching in three steps, as in the [fabric](crate::fabric).
 impl MessageNetwork {
-    /// The first step fetches the data that the event names.
+    /// First step: fetches the data of the event.
     #[inline]
     pub fn prefetch(&self, event: Event) {
         match event {
@@ -16,7 +19,7 @@ impl MessageNetwork {
         }
     }
 
-    /// The second step fetches the next hops of packets.
+    /// Second step: fetches the next hops of packets.
     #[inline]
     pub fn prefetch_next(&self, event: Event) {
         match event {
@@ -26,7 +29,7 @@ impl MessageNetwork {
         }
     }
 
-    /// The third step fetches the hops after that, or the message of a packet on its last link.
+    /// Third step: fetches the hops after that, or the message of a packet on its last link.
     #[inline]
     pub fn prefetch_last(&self, event: Event) {
         if let Event::Fabric(event) = event
@@ -36,7 +39,7 @@ impl MessageNetwork {
         }
     }
 
-    /// The receiver of a message whose arrival is an event that is to come.
+    /// Returns the receiver of a message with a pending arrival event.
     #[inline]
     pub fn receiver(&self, event: Event) -> Option<u32> {
         match event {

@@ -1,39 +1,41 @@
-//! The rates of flows: DCQCN's reaction point (Zhu et al.: Congestion control for large-scale RDMA deployments, SIGCOMM 2015,
-//! §3.1).
+// SPDX-License-Identifier: Apache-2.0
+//! Rates of flows: DCQCN's reaction point (Zhu et al.: Congestion control for large-scale RDMA deployments, SIGCOMM
+//! 2015, §3.1).
 
 use std::collections::HashMap;
 
 use machine::Dcqcn;
 use sim::Time;
 
-/// The rates of the flows that were notified of congestion and have not returned to the rate of their link.
+/// Rates of the flows that were notified of congestion and have not recovered the rate of their link.
 #[derive(Debug)]
 pub(super) struct Rates {
     dcqcn: Dcqcn,
     flows: HashMap<(u32, u32), Flow>,
 }
 
-/// A flow, with rates in bytes a picosecond.
+/// A flow, with rates in bytes per picosecond.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     /// R_C and R_T, and the rate of the link.
     current: f64,
     target: f64,
     line: f64,
-    /// α: the estimate of congestion.
+    /// α: congestion estimate.
     alpha: f64,
-    /// When α falls next, and when the timer increases the rate next.
+    /// Times of the next decrease of α, and of the next increase of the rate by the timer.
     alpha_falls: Time,
     timer_ends: Time,
-    /// Increases by the timer and by the counter since the last notification, and the bytes since the last of the latter.
+    /// Increases by the timer and by the counter since the last notification, and bytes since the last increase by the
+    /// counter.
     timers: u32,
     counters: u32,
     bytes: u64,
-    /// When the next packet may leave.
+    /// Earliest departure of the next packet.
     next: Time,
 }
 
-/// Bytes a picosecond of a megabit a second.
+/// Converts Mbit/s to bytes per picosecond.
 fn mbit(rate: u32) -> f64 {
     f64::from(rate) / 8e6
 }
@@ -47,7 +49,7 @@ impl Rates {
         self.flows.get(&(from, to)).map_or(Time::ZERO, |flow| flow.next)
     }
 
-    /// A notification has reached the sender, whose link has this rate in bytes a picosecond.
+    /// Records a notification at the sender; `line` is the rate of its link in bytes per picosecond.
     pub fn congested(&mut self, now: Time, from: u32, to: u32, line: f64) {
         let dcqcn = self.dcqcn;
         let fresh = Flow {
@@ -64,7 +66,7 @@ impl Rates {
         };
         let flow = self.flows.entry((from, to)).or_insert(fresh);
         flow.advance(now, &dcqcn);
-        // Eq. 1, and the timers begin anew.
+        // Eq. 1; the timers restart.
         let gain = 1.0 / f64::from(dcqcn.gain_inverse);
         flow.target = flow.current;
         flow.current = (flow.current * (1.0 - flow.alpha / 2.0)).max(mbit(dcqcn.least_mbit).min(line));
@@ -73,7 +75,7 @@ impl Rates {
         (flow.alpha_falls, flow.timer_ends) = (now + dcqcn.alpha_timer, now + dcqcn.timer);
     }
 
-    /// A packet of a flow leaves at `start`.
+    /// Records that a packet of a flow leaves at `start`.
     pub fn sent(&mut self, start: Time, from: u32, to: u32, bytes: u32) {
         let Some(flow) = self.flows.get_mut(&(from, to)) else { return };
         flow.advance(start, &self.dcqcn);
@@ -90,7 +92,7 @@ impl Rates {
         flow.next = start.saturating_add(Time::from_ps((f64::from(bytes) / flow.current).ceil() as u64));
     }
 
-    /// The rate of a flow in bytes a picosecond, if it is not that of the link.
+    /// Returns the rate of a flow in bytes per picosecond, if it is below that of the link.
     #[cfg(test)]
     pub fn rate(&mut self, now: Time, from: u32, to: u32) -> Option<f64> {
         let flow = self.flows.get_mut(&(from, to))?;
@@ -100,7 +102,7 @@ impl Rates {
 }
 
 impl Flow {
-    /// Lets the timers end that end until `now`, in their order.
+    /// Handles the timers that expire until `now`, in order.
     fn advance(&mut self, now: Time, dcqcn: &Dcqcn) {
         while self.alpha_falls.min(self.timer_ends) < now && self.current < self.line {
             if self.alpha_falls <= self.timer_ends {
@@ -143,7 +145,7 @@ mod tests {
         let at = |us: u64| Time::from_ns(us * 1000);
         assert_eq!((rates.when(0, 1), rates.rate(at(0), 0, 1)), (Time::ZERO, None));
         rates.congested(at(100), 0, 1, LINE);
-        // α is 1 at first.
+        // α is initially 1.
         assert_eq!(rates.rate(at(100), 0, 1), Some(LINE / 2.0));
         rates.sent(at(101), 0, 1, 4096);
         assert_eq!(rates.when(0, 1), at(101) + Time::from_ps(4096 * 40));
@@ -154,7 +156,7 @@ mod tests {
             expected = (LINE + expected) / 2.0;
             assert_eq!(rates.rate(at(101 + 55 * step), 0, 1), Some(expected));
         }
-        // The second notification meets α = (1 - g)^4 after four falls of α, as it was 1 after the first.
+        // The second notification meets α = (1 - g)^4 after four decreases, as it was 1 after the first.
         let gain = 1.0 / 256.0;
         rates.congested(at(321), 0, 1, LINE);
         let alpha = (1.0f64 - gain).powi(4);
@@ -168,7 +170,7 @@ mod tests {
         let mut rates = Rates::new(slow);
         rates.congested(Time::ZERO, 0, 1, LINE);
         rates.congested(Time::ZERO, 0, 1, LINE);
-        // Target and rate are now a half and a quarter of the line's rate.
+        // Target and rate are now a half and a quarter of the line rate.
         let (mut target, mut current) = (LINE / 2.0, LINE / 4.0);
         for step in 1..=12 {
             rates.sent(Time::from_ps(step), 0, 1, 1000);
@@ -176,7 +178,7 @@ mod tests {
             current = (target + current) / 2.0;
             assert!((rates.rate(Time::from_ps(step), 0, 1).unwrap() - current).abs() < 1e-12, "{step}");
         }
-        // Six timers more: from the sixth on both have passed F = 5.
+        // Six more timers: from the sixth on both exceed F = 5.
         for step in 1..=6u64 {
             target += if step > 5 { mbit(400) } else { mbit(40) };
             current = (target + current) / 2.0;

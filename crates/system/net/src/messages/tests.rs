@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of messages over a fabric, with times computed by hand.
+
 use sim::{DelayQueue, Time, TimePerByte};
 
 use super::{Event, Message, MessageNetwork, Notice};
 use crate::fabric::{Flow, Parameters, Report, Routing, Transport};
 use crate::{Dragonfly, Topology};
 
-/// The parameters of sPIN §4.2: 20 ps per byte, 50 ns per switch, 33.4 ns per wire.
+/// Returns the parameters of sPIN §4.2: 20 ps per byte, 50 ns per switch, 33.4 ns per wire.
 pub(super) fn sc17() -> Parameters {
     Parameters {
         gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
@@ -26,7 +29,7 @@ pub(super) const MTU: u64 = 4096;
 /// Picoseconds per byte.
 pub(super) const G: u64 = 20;
 
-/// Sends messages of (time in ps, from, to, bytes). Returns when each arrived, in picoseconds, and the report.
+/// Sends messages of (time in ps, from, to, bytes). Returns their arrivals in picoseconds, and the report.
 pub(super) fn simulate(
     topology: Topology,
     parameters: &Parameters,
@@ -65,7 +68,7 @@ fn a_packet_pays_its_bytes_once_and_its_path_once() {
         assert_eq!(arrivals, [bytes * G + 5 * SWITCH + 6 * WIRE]);
         assert_eq!(report.packet_hops, 6);
     }
-    // An empty message is like one of one byte.
+    // An empty message costs as much as one of one byte.
     assert_eq!(simulate(Topology::single_switch(2).unwrap(), &sc17(), &[(0, 0, 1, 0)]).0, [G + SWITCH + 2 * WIRE]);
 }
 
@@ -116,7 +119,7 @@ fn an_incast_takes_as_long_as_the_last_link_needs_for_all() {
             let (busiest, queue) = (&report.busiest[0], report.longest_queue.unwrap());
             assert_eq!((&*busiest.from, &*busiest.to, &*queue.to), ("switch", "host 0", "host 0"));
             assert_eq!((queue.drops, report.resent), (0, 0));
-            // When the last packets arrive, the other packets of each sender have left one at a time.
+            // At the arrival of the last packets, the other packets of each sender have left one at a time.
             let rounds = bytes / MTU;
             assert_eq!(queue.longest_queue, u64::from(senders) * bytes - (rounds - 1) * MTU);
         }
@@ -125,7 +128,7 @@ fn an_incast_takes_as_long_as_the_last_link_needs_for_all() {
 
 #[test]
 fn the_mean_queue_is_that_of_the_waiting_bytes() {
-    // Two packets at once: one leaves in T, the other waits T and leaves in T. Bytes times time: T/2, T + T/2.
+    // Two simultaneous packets: one leaves in T, the other waits T and leaves in T. Bytes times time: T/2, T + T/2.
     let messages = [(0, 1, 0, MTU), (0, 2, 0, MTU)];
     let (arrivals, report) = simulate(Topology::single_switch(3).unwrap(), &sc17(), &messages);
     let expected = (2 * MTU * MTU * G) as f64 / arrivals[1] as f64;
@@ -136,8 +139,8 @@ fn the_mean_queue_is_that_of_the_waiting_bytes() {
 
 #[test]
 fn a_buffer_of_one_packet_sends_one_a_round_trip() {
-    // The path has two switches; the buffer behind the wire between them holds one packet. The next may leave when the
-    // last has left that switch (switch and bytes later) and its credit is back.
+    // The path has two switches; the buffer behind the wire between them holds one packet. The next packet may leave
+    // when the previous one has left that switch (switch latency and bytes later) and its credit has returned.
     let parameters = Parameters { buffer: MTU, ..sc17() };
     let topology = || Topology::from_dot("graph { h0 -- a -- b -- h1 }").unwrap();
     let packets = 20;
@@ -145,7 +148,7 @@ fn a_buffer_of_one_packet_sends_one_a_round_trip() {
     let (arrivals, report) = simulate(topology(), &parameters, &[(0, 0, 1, packets * MTU)]);
     assert_eq!(arrivals, [(packets - 1) * round + MTU * G + 2 * SWITCH + 3 * WIRE]);
     assert_eq!(report.packet_hops, 3 * packets);
-    // With room for the bytes of a round trip the link never idles.
+    // With buffer space for the bytes of a round trip, the link never idles.
     let parameters = Parameters { buffer: MTU + round / G, ..sc17() };
     assert_eq!(
         simulate(topology(), &parameters, &[(0, 0, 1, packets * MTU)]).0,
@@ -180,7 +183,7 @@ fn ecmp_spreads_pairs_and_keeps_each_on_its_way() {
     let packets = up(&report);
     assert_eq!(packets.iter().sum::<u64>(), 640);
     assert!(packets.len() == 8 && packets.iter().all(|&packets| packets <= 160), "{packets:?}");
-    // A pair has one path for all messages; another seed gives another.
+    // A pair uses one path for all messages; another seed selects another.
     let pair: Vec<_> = (0..50).map(|_| (0, 0, 127, 3 * MTU)).collect();
     let way = |seed| {
         let report = simulate(topology(), &Parameters { seed, ..sc17() }, &pair).1;
@@ -237,7 +240,7 @@ fn a_tapered_tree_has_half_the_bisection() {
         let topology = Topology::fat_tree(radix, taper, 32 + 1).unwrap();
         simulate(topology, &parameters, &messages).0.into_iter().max().unwrap() - 3 * SWITCH - 4 * WIRE
     };
-    // Each leaf has 16 hosts, with 16 and with 8 uplinks.
+    // Each leaf has 16 hosts, with 16 or 8 uplinks.
     let (full, half) = (end(32, 1), end(24, 2));
     assert!((full..full * 21 / 20).contains(&(half / 2)), "{full} {half}");
 }
@@ -254,8 +257,8 @@ fn lost_packets_are_sent_until_all_is_there() {
         assert!(report.longest_queue.unwrap().longest_queue <= 4 * MTU);
         assert!(report.busiest.iter().map(|link| link.drops).sum::<u64>() == report.drops);
     }
-    // By hand: one of two simultaneous packets is lost. Each link may take a full queue, two packets and the latencies;
-    // after twice that, as the path has two links, the card retransmits.
+    // Computed by hand: one of two simultaneous packets is lost. The bound for each link is a full queue, two packets
+    // and the latencies; the path has two links, so the card retransmits after twice that.
     let parameters = Parameters { flow: Flow::Drop, buffer: MTU, ..sc17() };
     let arrivals = simulate(Topology::single_switch(3).unwrap(), &parameters, &[(0, 1, 0, MTU), (0, 2, 0, MTU)]).0;
     let time_out = 2 * (3 * MTU * G + SWITCH + WIRE);
@@ -279,7 +282,7 @@ fn answers_go_between_the_packets_of_a_message() {
         notices.extend(network.handle(now, event, &mut queue).map(|notice| (now.as_ps(), notice)));
     }
     let path = SWITCH + 2 * WIRE;
-    // The answer is sent first; the short message follows the long one after g - G.
+    // The answer goes first; the short message follows the long one after g - G.
     let (long, short) = (G + 10 * MTU * G, G + 10 * MTU * G + 6_700 - G + 5 * G);
     let expected = [
         (G + path, Notice::Arrived { token: 1, to: 1 }),

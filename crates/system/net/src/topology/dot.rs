@@ -1,4 +1,5 @@
-//! The DOT language of Graphviz: nodes, edges and their attributes.
+// SPDX-License-Identifier: Apache-2.0
+//! Parser of the DOT language of Graphviz: nodes, edges and their attributes.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -7,26 +8,26 @@ use std::str::CharIndices;
 
 use crate::NetError;
 
-/// The content of a DOT file.
+/// Contents of a DOT file.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub directed: bool,
-    /// Names in the order in which they first appear.
+    /// Names in order of first appearance.
     pub nodes: Vec<String>,
-    /// In the order of the file.
+    /// Edges in file order.
     pub edges: Vec<Edge>,
 }
 
-/// An edge from one node to another; its own attributes replace those of `edge [...]`.
+/// An edge from one node to another; its own attributes override those of `edge [...]`.
 #[derive(Debug)]
 pub(super) struct Edge {
     pub from: u32,
     pub to: u32,
-    /// The attributes, which all edges of a statement share.
+    /// Attributes, shared by all edges of a statement.
     pub attributes: Rc<Attributes>,
 }
 
-/// The attributes of an edge that have a meaning here, as text.
+/// Supported attributes of an edge, as text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attributes {
     pub capacity: Option<Rc<str>>,
@@ -34,10 +35,10 @@ pub(super) struct Attributes {
     pub comment: Option<Rc<str>>,
 }
 
-/// The maximum number of edges of a file: a statement with two groups of nodes makes an edge for each pair.
+/// Maximum number of edges of a file: a statement with two groups of nodes creates an edge for each pair.
 const MOST_EDGES: usize = 1 << 23;
 
-/// The maximum depth of nested braces.
+/// Maximum depth of nested braces.
 const DEEPEST: u32 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Token {
         }
     }
 
-    /// Compares a word with a keyword; case does not matter.
+    /// Compares a word with a keyword, ignoring case.
     fn is_word(&self, word: &str) -> bool {
         matches!(self, Token::Id(name) if name.eq_ignore_ascii_case(word))
     }
@@ -86,7 +87,7 @@ impl<'a> Lexer<'a> {
         self.chars.peek().map_or(self.text.len(), |&(at, _)| at)
     }
 
-    /// Whether only blanks are before this place in its line.
+    /// Returns true if only blanks precede this position in its line.
     fn starts_line(&self, at: usize) -> bool {
         let before = self.text[..at].trim_end_matches(|c: char| c != '\n' && c.is_whitespace());
         before.is_empty() || before.ends_with('\n')
@@ -108,7 +109,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token and its place.
+    /// Returns the next token and its position.
     fn next(&mut self) -> Result<(usize, Token), NetError> {
         let at = self.skip_blanks()?;
         let Some((_, first)) = self.chars.next() else { return Ok((at, Token::End)) };
@@ -232,7 +233,7 @@ impl Parser<'_> {
         if self.token == Token::End { Ok(()) } else { self.wanted("the end of the file") }
     }
 
-    /// Statements in braces; returns the nodes that they name.
+    /// Parses statements in braces; returns the nodes that they name.
     fn block(&mut self, edge_defaults: &Rc<Attributes>) -> Result<Vec<u32>, NetError> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -291,7 +292,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads a node or a group of nodes; returns no nodes for `name = value`.
+    /// Parses a node or a group of nodes; returns `None` for `name = value`.
     fn nodes(&mut self, defaults: &Rc<Attributes>) -> Result<Option<Vec<u32>>, NetError> {
         let is_subgraph = self.token.is_word("subgraph");
         if is_subgraph {
@@ -308,7 +309,7 @@ impl Parser<'_> {
             self.name("a value")?;
             return Ok(None);
         }
-        // A place on the node's outline, for drawing.
+        // A position on the node's outline, for drawing.
         while self.take(':')? {
             self.name("a port")?;
         }

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Dragonfly: shape, wiring and routes.
+
 use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// The shape of a dragonfly: groups of routers, where each router is connected with all others of its group, and each
-/// group with all other groups.
+/// Shape of a dragonfly: groups of routers. Each router is connected to all others of its group, and each group to all
+/// other groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
     /// p: number of hosts of a router.
@@ -16,17 +19,17 @@ pub struct Dragonfly {
 }
 
 impl Dragonfly {
-    /// The smallest balanced dragonfly (a = 2p = 2h, g = a h + 1) with room for `hosts` hosts.
+    /// Returns the smallest balanced dragonfly (a = 2p = 2h, g = a h + 1) with room for `hosts` hosts.
     pub fn for_hosts(hosts: usize) -> Dragonfly {
         let balanced = |h: u32| Dragonfly { hosts: h, routers: 2 * h, global: h, groups: 2 * h * h + 1 };
         let room = |shape: &Dragonfly| u64::from(shape.hosts) * u64::from(shape.routers) * u64::from(shape.groups);
         (1..200).map(balanced).find(|shape| room(shape) >= hosts as u64).unwrap_or(balanced(200))
     }
 
-    /// The dragonfly of three or four numbers: p, a, h and, if not the maximum, g.
+    /// Returns the dragonfly of three or four numbers: p, a, h and, if not the maximum, g.
     ///
     /// # Errors
-    /// When there are fewer numbers, or more.
+    /// If the list has fewer or more numbers.
     pub fn from_numbers(numbers: &[u32]) -> Result<Dragonfly, NetError> {
         match *numbers {
             [hosts, routers, global] => {
@@ -39,26 +42,26 @@ impl Dragonfly {
     }
 }
 
-/// Packets to another group go to a router with a link there, over that link, and to the host's router: in virtual
-/// channel 0 until they are in the host's group and in channel 1 there, so that no packet in channel 1 waits for one in
-/// channel 0 (Kim et al., §4.1).
+/// Routes of a dragonfly. Packets to another group go to a router with a link there, over that link, and to the host's
+/// router: in virtual channel 0 until they reach the host's group and in channel 1 there, so that no packet in channel
+/// 1 waits for one in channel 0 (Kim et al., §4.1).
 ///
 /// A router's ports are first to its hosts, then to the other routers of its group, then to other groups. Global link j
-/// of a group belongs to router j / h and leads to the group that is 1 + j mod (g - 1) further on.
+/// of a group belongs to router j / h and leads to the group at distance 1 + j mod (g - 1).
 #[derive(Clone, Debug)]
 pub(super) struct DragonflyRoutes {
     shape: Dragonfly,
-    /// The numbers from 0 on; a set of ports is a range of them.
+    /// Numbers from 0 on; a set of ports is a range of them.
     ports: Vec<u32>,
-    /// For each router of a group and each distance of groups, the place of its ports in `gates`.
+    /// For each router of a group and each group distance, the start of its ports in `gates`.
     starts: Vec<u32>,
-    /// Ports to that group, or else to the routers that have such ports.
+    /// Ports to that group, or else to the routers with such ports.
     gates: Vec<u32>,
 }
 
 impl DragonflyRoutes {
     pub const VCS: u32 = 2;
-    /// The hops: to a router, within its group, to another group, within that, to a host.
+    /// Maximum number of hops: to a router, within its group, to another group, within that group, and to a host.
     pub const LONGEST_PATH: u32 = 5;
 
     #[inline]
@@ -77,7 +80,7 @@ impl DragonflyRoutes {
         NextHops { ports, vc: 0, is_pair: false }
     }
 
-    /// The port from one router of a group to another.
+    /// Returns the port from one router of a group to another.
     #[inline]
     fn local(&self, from: u32, to: u32) -> u32 {
         self.shape.hosts + if to < from { to } else { to - 1 }
@@ -100,7 +103,7 @@ pub(super) fn build(shape: Dragonfly) -> Result<(Wiring, DragonflyRoutes), NetEr
     let switches = u64::from(routers) * u64::from(groups);
     too_large(switches.saturating_mul(radix))?;
     let all = (switches * u64::from(hosts)) as u32;
-    // Every other group gets equally many links; links that cannot be divided evenly are not connected.
+    // Every other group gets the same number of links; the remainder stays unconnected.
     let others = groups - 1;
     let rounds = (routers * global).checked_div(others).unwrap_or(0);
     let mut plan = DragonflyRoutes { shape, ports: (0..hosts + routers).collect(), starts: vec![0], gates: Vec::new() };

@@ -1,30 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fat tree: wiring and routes.
+
 use sim::memory::prefetch;
 
 use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// Packets go up to the lowest switch above the host, over any of the uplinks, and down again. No packet on its way
-/// down waits for one on its way up, so one virtual channel suffices.
+/// Routes of a fat tree. Packets go up to the lowest switch above the host, over any of the uplinks, and down again. No
+/// packet on its way down waits for one on its way up, so one virtual channel suffices.
 #[derive(Clone, Debug)]
 pub(super) struct TreeRoutes {
     levels: u32,
     switches: Vec<Switch>,
-    /// The numbers from 0 on; a set of ports is a range of them.
+    /// Numbers from 0 on; a set of ports is a range of them.
     ports: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
 struct Switch {
-    /// First of the hosts below it.
+    /// First host below it.
     low: u32,
     hosts: u32,
-    /// Number of hosts below each of its ports but the last.
+    /// Number of hosts below each of its ports except the last.
     each: u32,
     /// Number of downward ports, which come first.
     down: u32,
     up: u32,
     level: u32,
-    /// Its number on that level.
+    /// Number on that level.
     number: u32,
 }
 
@@ -65,8 +68,8 @@ pub(super) fn single(hosts: usize) -> Result<(Wiring, TreeRoutes), NetError> {
     Ok((Wiring { description: "single switch".into(), hosts, neighbours }, routes))
 }
 
-/// A *subtree* of level i consists of everything below one switch of that level. It has as many top switches as a
-/// subtree of the level below has uplinks, and each of these links leads to another of them.
+/// Builds a fat tree. A *subtree* of level i is a switch of that level and all vertices below it. It has as many top
+/// switches as a subtree of the level below has uplinks, and each of these links leads to a different one of them.
 pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<(Wiring, TreeRoutes), NetError> {
     if hosts == 0 {
         return Err(NetError::NoNodes);
@@ -89,7 +92,7 @@ pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<(Wiring, Tre
     let hosts = hosts as u32;
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); hosts as usize];
     let mut switches: Vec<Switch> = Vec::new();
-    // These describe the level below: hosts of a subtree, its top switches, the uplinks of each, and the first switch.
+    // State of the level below: hosts of a subtree, its top switches, the uplinks of each, and the first switch.
     let (mut each, mut tops, mut ways, mut below) = (1u64, 1u32, 1u32, 0u32);
     for level in 1..=levels {
         let (down, up) = if level == levels {
@@ -128,7 +131,7 @@ pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<(Wiring, Tre
     Ok((Wiring { description, hosts, neighbours }, routes))
 }
 
-/// The lowest number of levels with room for the hosts.
+/// Returns the minimum number of levels with room for the hosts.
 fn levels(radix: u32, leaf: u32, hosts: usize) -> Result<u32, NetError> {
     let (mut levels, mut room, hosts_needed) = (1, u64::from(radix), hosts as u64);
     while room < hosts_needed {

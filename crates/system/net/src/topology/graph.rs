@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Topology: vertices, links and their names.
+
 use std::collections::VecDeque;
 
 use sim::memory::prefetch;
@@ -11,23 +14,23 @@ use super::torus::{self, TorusRoutes};
 use super::wiring::{Link, NextHops, RouteState, Wiring, too_large};
 use crate::NetError;
 
-/// Hosts, switches, the links between them, and the links that lead from a switch to a host.
+/// Hosts, switches, the links between them, and next hops.
 ///
 /// Vertices are numbered: hosts first, then switches. Each host has one link to a switch and one from a switch. A
-/// *port* of a switch is the place of a link among those that leave it.
+/// *port* of a switch is the index of a link among its outgoing links.
 #[derive(Clone, Debug)]
 pub struct Topology {
     description: String,
     hosts: u32,
-    /// How many of the hosts are accelerators of switches; these are the last.
+    /// Number of hosts that are accelerators of switches; they are the last ones.
     cards: u32,
-    /// The place of the first link of each vertex, and the number of links.
+    /// Index of the first link of each vertex, followed by the number of links.
     first: Vec<u32>,
     links: Vec<Link>,
     plan: Plan,
 }
 
-/// How packets find their way.
+/// Routes of packets.
 #[derive(Clone, Debug)]
 enum Plan {
     Tree(TreeRoutes),
@@ -37,51 +40,51 @@ enum Plan {
 }
 
 impl Topology {
-    /// A fat tree of switches with `radix` ports and as few levels as `hosts` need; hosts fill it from the left. Each
-    /// leaf switch has `taper` hosts for each of its uplinks; 1 is full bisection.
+    /// Builds a fat tree of switches with `radix` ports and as few levels as `hosts` need; hosts fill it from the left.
+    /// Each leaf switch has `taper` hosts for each of its uplinks; 1 is full bisection.
     ///
     /// # Errors
-    /// When such switches cannot connect this number of hosts.
+    /// If such switches cannot connect this number of hosts.
     pub fn fat_tree(radix: u32, taper: u32, hosts: usize) -> Result<Topology, NetError> {
         let (wiring, routes) = fat_tree::build(radix, taper, hosts)?;
         Topology::new(wiring, Plan::Tree(routes))
     }
 
-    /// One switch with a port for each host.
+    /// Builds one switch with a port for each host.
     ///
     /// # Errors
-    /// When there are no hosts, or too many.
+    /// If the number of hosts is zero or too large.
     pub fn single_switch(hosts: usize) -> Result<Topology, NetError> {
         let (wiring, routes) = fat_tree::single(hosts)?;
         Topology::new(wiring, Plan::Tree(routes))
     }
 
-    /// A dragonfly (Kim et al., ISCA'08).
+    /// Builds a dragonfly (Kim et al., ISCA'08).
     ///
     /// # Errors
-    /// When its groups cannot be connected.
+    /// If its groups cannot be connected.
     pub fn dragonfly(shape: Dragonfly) -> Result<Topology, NetError> {
         let (wiring, routes) = dragonfly::build(shape)?;
         Topology::new(wiring, Plan::Dragonfly(routes))
     }
 
-    /// A torus with these sides, and `hosts` hosts for each of its switches. A side of length 2 is a single link.
+    /// Builds a torus with these sides, and `hosts` hosts for each of its switches. A side of length 2 is a single
+    /// link.
     ///
     /// # Errors
-    /// When the sides are invalid.
+    /// If the sides are invalid.
     pub fn torus(sides: &[u32], hosts: u32) -> Result<Topology, NetError> {
         let (wiring, routes) = torus::build(sides, hosts)?;
         Topology::new(wiring, Plan::Torus(routes))
     }
 
-    /// A network from DOT text, as LogGOPSim reads it: nodes whose names start with `H` or `h`, or are numbers, are
-    /// hosts, in the order in which they are named; all others are switches. A link may have `capacity` (Gbit/s) and
-    /// `latency` (ns); its `comment` lists the hosts that are reached through it, `*` for all. A switch without such
-    /// lists sends packets on shortest paths.
+    /// Builds a network from DOT text, as LogGOPSim reads it: nodes whose names start with `H` or `h`, or are numbers,
+    /// are hosts, in the order of their names' appearance; all others are switches. A link may have `capacity` (Gbit/s)
+    /// and `latency` (ns); its `comment` lists the hosts reached through it, `*` for all. A switch without such lists
+    /// sends packets on shortest paths.
     ///
     /// # Errors
-    /// When the text has a mistake, with its place; or when it does not describe a network, with the names of its
-    /// parts.
+    /// If the text has a mistake, with its position; or if it does not describe a network, with the names of its parts.
     pub fn from_dot(text: &str) -> Result<Topology, NetError> {
         let read::Network { hosts, vertices, links, routes } = read::read(text)?;
         Topology::from_links("network from a file".into(), hosts, vertices, links, Plan::Table(routes))
@@ -96,7 +99,7 @@ impl Topology {
         Topology::from_links(description, hosts, neighbours.len(), links, plan)
     }
 
-    /// A topology from links in the order of the vertices where they start.
+    /// Builds a topology from links in the order of their start vertices.
     fn from_links(
         description: String,
         hosts: u32,
@@ -115,13 +118,13 @@ impl Topology {
         Ok(Topology { description, hosts, cards: 0, first, links, plan })
     }
 
-    /// Gives switches accelerators: each becomes a host beside the others, with a link of latency zero and this inverse
-    /// bandwidth to its switch and one back. `names` are those of switches; `*` stands for any characters.
+    /// Gives switches accelerators: each becomes a further host, with a link of latency zero and this inverse bandwidth
+    /// to its switch and one back. `names` are names of switches; `*` matches any characters.
     ///
-    /// Packets then follow tables of shortest paths, which are the paths of before in fat trees.
+    /// Packets then follow tables of shortest paths, which are the same paths as before in fat trees.
     ///
     /// # Errors
-    /// When no switch has one of the names, or when routes would need too many virtual channels.
+    /// If no switch has one of the names, or if routes would need too many virtual channels.
     pub fn with_cards(self, names: &[String], gap_per_byte: TimePerByte) -> Result<Topology, NetError> {
         let switches: Vec<u32> = (self.hosts..self.hosts + self.switches()).collect();
         let is_named = |vertex: u32, name: &str| matches(name.as_bytes(), self.name(vertex).as_bytes());
@@ -150,17 +153,17 @@ impl Topology {
         Ok(Topology { cards, ..Topology::from_links(description, hosts, vertices, links, plan)? })
     }
 
-    /// The number of accelerators of switches, which are the last of the hosts.
+    /// Returns the number of accelerators of switches, which are the last hosts.
     pub fn cards(&self) -> u32 {
         self.cards
     }
 
-    /// The name of a host's switch.
+    /// Returns the name of a host's switch.
     pub(crate) fn switch_of(&self, host: u32) -> String {
         self.name(self.links[self.first(host) as usize].to)
     }
 
-    /// The number of links of the shortest path between two hosts, in the direction from `from` to `to`.
+    /// Returns the number of links of the shortest path from host `from` to host `to`.
     pub fn distance(&self, from: u32, to: u32) -> u32 {
         let mut distances = vec![u32::MAX; self.first.len() - 1];
         let mut queue = VecDeque::from([from]);
@@ -176,17 +179,17 @@ impl Topology {
         distances[to as usize]
     }
 
-    /// Number of hosts.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> u32 {
         self.hosts
     }
 
-    /// Number of switches.
+    /// Returns the number of switches.
     pub fn switches(&self) -> u32 {
         self.first.len() as u32 - 1 - self.hosts
     }
 
-    /// A readable description: `fat tree of 16-port switches, 3 levels`.
+    /// Returns a readable description: `fat tree of 16-port switches, 3 levels`.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -195,13 +198,13 @@ impl Topology {
         &self.links
     }
 
-    /// The first link of a vertex.
+    /// Returns the first link of a vertex.
     #[inline]
     pub(crate) fn first(&self, vertex: u32) -> u32 {
         self.first[vertex as usize]
     }
 
-    /// The next hops from a switch (numbered from 0) to a host.
+    /// Returns the next hops from a switch (numbered from 0) to a host.
     #[inline]
     pub(crate) fn next_hops(&self, switch: u32, to: u32, state: RouteState) -> NextHops<'_> {
         match &self.plan {
@@ -212,7 +215,7 @@ impl Topology {
         }
     }
 
-    /// Makes the processor prefetch the data that decides how a packet leaves a switch.
+    /// Prefetches the data that determines a packet's way out of a switch.
     #[inline]
     pub(crate) fn prefetch(&self, vertex: u32, to: u32) {
         prefetch(&raw const self.first[vertex as usize]);
@@ -225,12 +228,12 @@ impl Topology {
         }
     }
 
-    /// Number of classes of paths: a packet chooses one at its first switch and stays with it.
+    /// Returns the number of path classes: a packet chooses one at its first switch and keeps it.
     pub(crate) fn classes(&self) -> u8 {
         if matches!(self.plan, Plan::Torus(_)) { TorusRoutes::CLASSES } else { 1 }
     }
 
-    /// Number of virtual channels of a link that packets of `classes` classes need.
+    /// Returns the number of virtual channels of a link for packets of `classes` classes.
     pub(crate) fn vcs(&self, classes: u8) -> u32 {
         match &self.plan {
             Plan::Tree(_) => 1,
@@ -240,7 +243,7 @@ impl Topology {
         }
     }
 
-    /// The maximum number of links that a packet passes.
+    /// Returns the maximum number of links that a packet crosses.
     pub(crate) fn longest_path(&self) -> u32 {
         match &self.plan {
             Plan::Tree(plan) => plan.longest_path(),
@@ -250,7 +253,7 @@ impl Topology {
         }
     }
 
-    /// Name of a vertex.
+    /// Returns the name of a vertex.
     pub(crate) fn name(&self, vertex: u32) -> String {
         if let Plan::Table(plan) = &self.plan {
             return plan.name(vertex).to_owned();
@@ -265,7 +268,7 @@ impl Topology {
     }
 }
 
-/// Whether a text is what a pattern describes, in which `*` stands for any characters.
+/// Returns true if a text matches a pattern; `*` matches any characters.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),

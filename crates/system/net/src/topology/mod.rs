@@ -1,4 +1,5 @@
-//! Topologies of networks: hosts, switches, links and next hops.
+// SPDX-License-Identifier: Apache-2.0
+//! Network topologies: hosts, switches, links and next hops.
 
 mod dot;
 mod dragonfly;

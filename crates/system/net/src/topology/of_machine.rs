@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Topology of a machine file.
+
 use std::fs;
 
 use super::dragonfly::Dragonfly;
@@ -5,10 +8,10 @@ use super::graph::Topology;
 use crate::NetError;
 
 impl Topology {
-    /// The topology of a machine, with room for `hosts` hosts.
+    /// Builds the topology of a machine, with room for `hosts` hosts.
     ///
     /// # Errors
-    /// When such a topology cannot have that many hosts, or its file is no network.
+    /// If such a topology does not support that many hosts, or its file does not describe a network.
     pub fn of_machine(network: &machine::Network, hosts: usize) -> Result<Topology, NetError> {
         let shape = network.fabric.as_ref().map(|fabric| &fabric.shape);
         let topology = match &network.topology {
@@ -29,7 +32,7 @@ impl Topology {
                 let text = fs::read_to_string(path)
                     .map_err(|error| NetError::Unreadable { path: path.clone(), why: error.to_string() })?;
                 Topology::from_dot(&text).map_err(|error| {
-                    // A place follows the name without a blank.
+                    // A position follows the name without a blank.
                     let blank = if matches!(error, NetError::Dot { .. }) { "" } else { " " };
                     NetError::File { path: path.clone(), what: format!("{blank}{error}") }
                 })?
@@ -43,7 +46,7 @@ impl Topology {
     }
 }
 
-/// The sides of a torus of three dimensions for this number of hosts, `each` of them at every switch.
+/// Returns the sides of a three-dimensional torus for `hosts` hosts, `each` of them at every switch.
 fn even_sides(hosts: usize, each: u32) -> Vec<u32> {
     let switches = hosts.div_ceil(each.max(1) as usize);
     let side = |room: usize, root: f64| {

@@ -1,4 +1,5 @@
-//! From a DOT file to a topology.
+// SPDX-License-Identifier: Apache-2.0
+//! Builds a topology from a DOT file.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use super::table::{self, Route, TableRoutes};
 use super::wiring::{Link, too_large};
 use crate::NetError;
 
-/// The content of a file.
+/// Contents of a file.
 pub(super) struct Network {
     pub hosts: u32,
     pub vertices: usize,
@@ -21,7 +22,7 @@ pub(super) struct Network {
 pub(super) fn read(text: &str) -> Result<Network, NetError> {
     let graph = dot::parse(text)?;
     too_large(2 * graph.edges.len().max(graph.nodes.len()) as u64)?;
-    // Hosts come before switches, both in the order of the file.
+    // Hosts precede switches, both in file order.
     let (hosts, switches): (Vec<usize>, Vec<usize>) =
         (0..graph.nodes.len()).partition(|&node| is_host(&graph.nodes[node]));
     if hosts.is_empty() {
@@ -70,7 +71,7 @@ pub(super) fn read(text: &str) -> Result<Network, NetError> {
         }
         links.push((link, route));
     }
-    // The ports of a switch are in the order of the file.
+    // The ports of a switch are in file order.
     links.sort_by_key(|(link, _)| link.from);
     let hosts = hosts.len() as u32;
     one_link_each(&links, &names, hosts)?;
@@ -83,7 +84,7 @@ fn is_host(name: &str) -> bool {
     name.starts_with(['H', 'h']) || name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Checks that each host has one link from it and one to it.
+/// Checks that each host has one outgoing and one incoming link.
 fn one_link_each(links: &[(Link, Route)], names: &[String], hosts: u32) -> Result<(), NetError> {
     let (mut out, mut into) = (vec![0; names.len()], vec![0; names.len()]);
     for (link, _) in links {
@@ -112,7 +113,7 @@ fn link(attributes: &Attributes, from: u32, to: u32, title: &str) -> Result<Link
     let gap_per_byte = match number("capacity", &attributes.capacity, "Gbit/s")? {
         None => None,
         Some(0.0) => return Err(NetError::Graph(format!("the link {title} has no capacity"))),
-        // 1 Gbit/s is 8 ns a byte.
+        // 1 Gbit/s is 8 ns per byte.
         Some(capacity) => {
             Some((8e6 / capacity).round()).filter(|fs| *fs < 1e15).map(|fs| TimePerByte::from_fs_per_byte(fs as u64))
         }
@@ -128,7 +129,7 @@ fn link(attributes: &Attributes, from: u32, to: u32, title: &str) -> Result<Link
     Ok(Link { from, to, gap_per_byte, latency })
 }
 
-/// The hosts that a comment names.
+/// Returns the hosts named by a comment.
 fn route(comment: &str, title: &str, numbers: &HashMap<&str, u32>) -> Result<Route, NetError> {
     if comment.trim() == "*" {
         return Ok(Route::All);

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Table routes of arbitrary networks.
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -7,13 +10,13 @@ use sim::memory::prefetch;
 use super::wiring::{Link, NextHops, too_large};
 use crate::NetError;
 
-/// Hosts for which a link is to be taken.
+/// Hosts reached through a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// The file does not list hosts.
     Unsaid,
     All,
-    /// The listed hosts, in order.
+    /// Listed hosts, in order.
     Hosts(Rc<[u32]>),
 }
 
@@ -27,39 +30,40 @@ impl Route {
     }
 }
 
-/// Largest number of virtual channels of a link.
+/// Maximum number of virtual channels of a link.
 const MOST_VCS: u32 = 64;
 
-/// The routes of an arbitrary network: a table of ports for each switch and host.
+/// Routes of an arbitrary network: a table of ports for each switch and host.
 ///
-/// For all other switches, most hosts of a switch have the same routes, and most sets of ports occur often. So hosts
-/// are grouped, and each set is stored once.
+/// Most hosts of a switch have the same routes at all other switches, and most sets of ports occur often. So hosts are
+/// grouped, and each set is stored once.
 ///
-/// If no link can come to wait for itself, all packets share a virtual channel; otherwise a packet changes to the next
-/// channel with each hop (Günther, 1981), so that it waits only for packets that are further along their paths.
+/// If links cannot wait for each other cyclically, all packets share a virtual channel; otherwise a packet changes to
+/// the next channel with each hop (Günther, 1981), so that it waits only for packets that are further along their
+/// paths.
 #[derive(Clone, Debug)]
 pub(super) struct TableRoutes {
     names: Vec<String>,
     homes: Vec<Home>,
     groups: u32,
-    /// The set of ports for each switch and each group.
+    /// Set of ports for each switch and each group.
     sets: Vec<u32>,
-    /// The start of each set in `ports`, and the end of the last.
+    /// Start of each set in `ports`, and end of the last.
     starts: Vec<u32>,
     ports: Vec<u32>,
-    /// Largest number of links between switches on a path.
+    /// Maximum number of links between switches on a path.
     hops: u32,
     vcs: u32,
 }
 
-/// The attachment of a host.
+/// Attachment of a host.
 #[derive(Clone, Copy, Debug)]
 struct Home {
-    /// The switch with the link to it.
+    /// Switch with the link to it.
     switch: u32,
     /// Number of the set of ports there.
     set: u32,
-    /// Group of hosts at that switch for which all other switches have the same ports.
+    /// Group of hosts at that switch that have the same ports at all other switches.
     group: u32,
 }
 
@@ -100,7 +104,8 @@ impl TableRoutes {
     }
 }
 
-/// `links` are in the order of the vertices where they start; each host has one from it and one to it.
+/// Builds the routes. `links` are in the order of their start vertices; each host has one outgoing and one incoming
+/// link.
 pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Route]) -> Result<TableRoutes, NetError> {
     let switches = names.len() - hosts as usize;
     let ranges: Vec<Range<usize>> = (hosts..names.len() as u32)
@@ -159,7 +164,7 @@ pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Ro
     Ok(ways)
 }
 
-/// The hosts, with their switches.
+/// Returns the hosts, with their switches.
 fn homes(hosts: u32, links: &[Link]) -> Vec<Home> {
     let mut homes = vec![Home { switch: 0, set: 0, group: 0 }; hosts as usize];
     for link in links.iter().filter(|link| link.to < hosts) {
@@ -203,9 +208,9 @@ impl Default for Sets {
 }
 
 impl Sets {
-    /// The number of a set.
+    /// Returns the number of a set.
     fn number(&mut self, ports: impl Iterator<Item = u32>) -> u32 {
-        // The set is appended to all ports, where it stays if it is new.
+        // The set is appended to all ports, and stays there if it is new.
         let start = self.ports.len();
         self.ports.extend(ports);
         let set = &self.ports[start..];
@@ -222,14 +227,14 @@ impl Sets {
 
 /// Distances of vertices, found breadth first.
 struct Distances {
-    /// The switches with links to each vertex.
+    /// Switches with links to each vertex.
     into: Vec<Vec<u32>>,
     of: Vec<u32>,
     queue: Vec<u32>,
 }
 
 impl Distances {
-    /// The distances of all vertices to a host, in links; [`u32::MAX`] if there is no path.
+    /// Returns the distances of all vertices to a host, in links; [`u32::MAX`] without a path.
     fn to(&mut self, host: u32) -> &[u32] {
         self.of.clear();
         self.of.resize(self.into.len(), u32::MAX);
@@ -251,7 +256,7 @@ impl Distances {
 }
 
 impl TableRoutes {
-    /// Checks that every host can be reached from every other, without circles. Returns the largest number of links
+    /// Checks that every host can be reached from every other, without cycles. Returns the maximum number of links
     /// between switches.
     fn check(&self, links: &[Link], ranges: &[Range<usize>]) -> Result<u32, NetError> {
         const UNKNOWN: u32 = u32::MAX;
@@ -274,7 +279,7 @@ impl TableRoutes {
             depths.fill(UNKNOWN);
             for link in of_hosts.iter().filter(|link| link.from != to) {
                 let first = link.to - hosts;
-                // Depth-first search: a switch is entered, and then comes up again with the place of its next port.
+                // Depth-first search: a switch is entered, and pushed again with the index of its next port.
                 let mut stack = vec![(first, 0)];
                 while let Some((switch, port)) = stack.pop() {
                     let ports = self.ports(switch, to);
@@ -319,11 +324,11 @@ impl TableRoutes {
         Ok(most)
     }
 
-    /// Whether the links between switches, each waiting for those that packets take next, form a circle (Dally and
-    /// Seitz). `members` has one of each group of hosts.
+    /// Returns true if the links between switches, each waiting for those that packets take next, form a cycle (Dally
+    /// and Seitz). `members` has one of each group of hosts.
     fn can_wait_for_itself(&self, members: &[u32], links: &[Link], ranges: &[Range<usize>]) -> bool {
         let hosts = self.homes.len() as u32;
-        // For each link, whether each port of the switch at its end may follow.
+        // For each link, true for each port of the switch at its end that may follow.
         let mut next: Vec<Vec<bool>> = vec![Vec::new(); links.len()];
         for (switch, range) in ranges.iter().enumerate() {
             for &to in members {
@@ -345,7 +350,7 @@ impl TableRoutes {
         for link in (0..links.len()).flat_map(next_of) {
             waited_for[link] += 1;
         }
-        // Links for which no other waits are removed repeatedly. The remaining ones are on a circle or behind one.
+        // Links that no other link waits for are removed repeatedly. The remaining ones are on a cycle or behind one.
         let mut free: Vec<usize> = (0..links.len()).filter(|&link| waited_for[link] == 0).collect();
         let mut taken = 0;
         while let Some(link) = free.pop() {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of topologies: path lengths, deadlock freedom and DOT files.
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sim::{Time, TimePerByte};
@@ -12,9 +15,9 @@ fn neighbours(topology: &Topology) -> Vec<Vec<u32>> {
     (0..vertices).map(|vertex| topology.links()[of(vertex)].iter().map(|link| link.to).collect()).collect()
 }
 
-/// Links from each vertex to one, by search.
+/// Returns the number of links from each vertex to one, by search.
 fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
-    // Every link of these topologies has its opposite.
+    // Every link of these topologies has a reverse link.
     let mut distance = vec![u32::MAX; neighbours.len()];
     distance[to as usize] = 0;
     let mut queue = VecDeque::from([to]);
@@ -32,8 +35,8 @@ fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
 /// A link and a virtual channel.
 type Channel = (u32, u8);
 
-/// Follows every path that a packet may take between two hosts; returns the lengths of these paths in links, and adds
-/// which channels packets in which channel wait for.
+/// Follows every path that a packet may take between two hosts; returns the lengths of these paths in links, and
+/// records the wait dependencies between channels.
 fn walk(topology: &Topology, from: u32, to: u32, waits: &mut BTreeMap<Channel, BTreeSet<Channel>>) -> BTreeSet<u32> {
     let first = topology.first(from);
     let mut lengths = BTreeSet::new();
@@ -66,7 +69,7 @@ fn walk(topology: &Topology, from: u32, to: u32, waits: &mut BTreeMap<Channel, B
     lengths
 }
 
-/// Whether some channels wait for each other in a circle.
+/// Returns true if channels wait for each other in a cycle.
 fn has_circle(waits: &BTreeMap<Channel, BTreeSet<Channel>>) -> bool {
     let mut left: BTreeMap<Channel, BTreeSet<Channel>> = waits.clone();
     loop {
@@ -79,8 +82,8 @@ fn has_circle(waits: &BTreeMap<Channel, BTreeSet<Channel>>) -> bool {
     }
 }
 
-/// Checks that all paths are as long as `is_right(from, to, links)` says, that each link has its opposite, and that no
-/// packets wait for each other.
+/// Checks that all path lengths satisfy `is_right(from, to, links)`, that each link has a reverse link, and that
+/// packets cannot wait for each other cyclically.
 fn check(topology: &Topology, is_right: impl Fn(u32, u32, u32, u32) -> bool) {
     let neighbours = neighbours(topology);
     for (from, all) in neighbours.iter().enumerate() {
@@ -157,7 +160,7 @@ fn dragonflies_pass_one_global_link() {
             let of_group = |host| host / hosts / routers;
             distance <= length && length <= if of_group(from) == of_group(to) { 3 } else { 5 }
         });
-        // Groups have equally many links to each other group, and no router has more than permitted.
+        // Each pair of groups has the same number of links, and no router exceeds its maximum.
         let mut between = BTreeMap::new();
         for link in topology.links() {
             if let (Some(from), Some(to)) =
@@ -196,7 +199,7 @@ fn tori_take_the_shorter_way_around() {
     let topology = Topology::torus(&[4, 3], 1).unwrap();
     assert_eq!((topology.hosts(), topology.links().len(), topology.longest_path()), (12, 24 + 48, 5));
     assert_eq!(topology.name(12 + 7), "switch (3,1)");
-    // From (0,0) to (2,1) there are two paths around the first dimension, which comes first.
+    // From (0,0) to (2,1), two paths lead around the first dimension, which comes first.
     assert_eq!(topology.next_hops(0, 6, RouteState::default()).ports.len(), 2);
     assert_eq!(topology.next_hops(0, 6, RouteState { hops: 0, class: 1 }).ports.len(), 1);
     for sides in [&[][..], &[1, 2, 3, 4, 5, 6], &[3, 0]] {
@@ -264,8 +267,8 @@ fn dot_files_without_routes_take_shortest_paths() {
 
 #[test]
 fn hosts_of_a_switch_may_have_routes_of_their_own() {
-    // There are two spines. Two hosts of the right leaf are reached over one, the third over the other; likewise on the
-    // left.
+    // A network with two spines. Two hosts of the right leaf are reached over one, the third over the other; the left
+    // leaf is symmetric.
     let text = "digraph {
         H0->L H1->L H2->R H3->R H4->R L->H0 [comment=H0] L->H1 [comment=H1]
         R->H2 [comment=H2] R->H3 [comment=H3] R->H4 [comment=H4]
@@ -273,13 +276,13 @@ fn hosts_of_a_switch_may_have_routes_of_their_own() {
         S->L S->R T->L T->R
     }";
     let topology = Topology::from_dot(text).unwrap();
-    // Switches are in the order in which the file names them: L, R, S, T.
+    // Switches are in the order of their names' appearance: L, R, S, T.
     let left: Vec<&[u32]> = (0..5).map(|to| topology.next_hops(0, to, RouteState::default()).ports).collect();
     assert_eq!(left, [&[0][..], &[1], &[2], &[3], &[2]]);
     let right: Vec<&[u32]> = (0..5).map(|to| topology.next_hops(1, to, RouteState::default()).ports).collect();
     assert_eq!(right, [&[3, 4][..], &[4], &[0], &[1], &[2]]);
     check(&topology, |_, _, length, distance| length == distance);
-    // The first of two hosts of a switch sends to another switch, from which there is no path to the second host.
+    // The first of two hosts of a switch sends to another switch, which has no path to the second host.
     let astray = "digraph { H0->A H1->B H2->B B->H0 B->H1 A->C C->A B->H2 }";
     let expected = "host H1 cannot be reached from H0: A has no way to it";
     assert_eq!(Topology::from_dot(astray).unwrap_err().to_string(), expected);

@@ -1,25 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Torus: wiring and routes.
+
 use sim::memory::prefetch;
 
 use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// Largest number of dimensions.
+/// Maximum number of dimensions.
 const MOST: usize = 5;
 
-/// Packets go dimension by dimension, in the shorter direction around each ring, in either direction if both are equal.
+/// Routes of a torus. Packets go dimension by dimension, in the shorter direction around each ring, in either direction
+/// if both are equal.
 ///
-/// A ring could wait for itself; so packets that still have to pass its end use virtual channel 0 and all others use
-/// channel 1 (Dally and Seitz, 1987). Packets of class 0 go through the dimensions from the first to the last, those of
-/// class 1 from the last to the first, in channels of their own.
+/// A ring could deadlock; so packets that must still cross its end use virtual channel 0 and all others use channel 1
+/// (Dally and Seitz, 1987). Packets of class 0 cross the dimensions from first to last, those of class 1 from last to
+/// first, in separate channels.
 #[derive(Clone, Debug)]
 pub(super) struct TorusRoutes {
     sides: [u16; MOST],
     hosts: u32,
     /// Coordinates of each switch.
     places: Vec<[u16; MOST]>,
-    /// The first port of each dimension.
+    /// First port of each dimension.
     first: [u32; MOST],
-    /// The numbers from 0 on; a set of ports is a range of them.
+    /// Numbers from 0 on; a set of ports is a range of them.
     ports: Vec<u32>,
 }
 
@@ -42,7 +46,7 @@ impl TorusRoutes {
         let (here, there, side) = (here[dimension], there[dimension], self.sides[dimension]);
         let up = if there > here { there - here } else { there + side - here };
         let (first, base) = (self.first[dimension] as usize, 2 * class);
-        // Upwards, the end of the ring is ahead of packets beyond their destination; downwards, of packets before it.
+        // Upwards, packets beyond their destination must still cross the end of the ring; downwards, packets before it.
         let (up_vc, down_vc) = (u8::from(there > here), u8::from(there < here));
         let (ports, vc, is_pair) = match up.cmp(&(side - up)) {
             _ if side == 2 => (first..first + 1, up_vc, false),
@@ -77,7 +81,7 @@ pub(super) fn build(sides: &[u32], hosts: u32) -> Result<(Wiring, TorusRoutes), 
     too_large(switches.saturating_mul(u64::from(hosts) + 2 * sides.len() as u64))?;
     let mut all_sides = [1u16; MOST];
     for (side, &given) in all_sides.iter_mut().zip(sides) {
-        // Networks have no longer rings.
+        // Limit of a ring's length, beyond any real network.
         *side = u16::try_from(given).ok().filter(|&side| side <= 1 << 14).ok_or(NetError::TooLarge)?;
     }
     let switches = switches as u32;

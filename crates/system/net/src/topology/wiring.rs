@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Wiring of a network, and types shared by all routes.
+
 use sim::{Time, TimePerByte};
 
 use crate::NetError;
 
-/// Hosts and switches, and the vertices to which each vertex has a link, in the order of its ports.
+/// Hosts and switches, and the neighbours of each vertex in port order.
 #[derive(Clone, Debug)]
 pub(crate) struct Wiring {
     pub description: String,
@@ -21,26 +24,25 @@ pub(crate) struct Link {
     pub latency: Option<Time>,
 }
 
-/// The ports of a switch that lead on a shortest path to a host, and the virtual channel of a packet that takes one of
-/// them: virtual channels of a link have buffers of their own, so that no packet waits, through however many others,
-/// for itself.
+/// Ports of a switch on shortest paths to a host, and the virtual channel of a packet that takes one of them. Virtual
+/// channels of a link have separate buffers, which prevents cyclic waits of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextHops<'a> {
     pub ports: &'a [u32],
     pub vc: u8,
-    /// Whether the second port has the other channel of the pair.
+    /// True if the second port uses the other channel of the pair.
     pub is_pair: bool,
 }
 
 impl NextHops<'_> {
-    /// The virtual channel of the port at `place` of the list.
+    /// Returns the virtual channel of the port at index `place` of the list.
     #[inline]
     pub fn vc(&self, place: usize) -> u8 {
         self.vc ^ u8::from(self.is_pair && place == 1)
     }
 }
 
-/// The part of a packet's path that routing needs.
+/// Part of a packet's path that routing needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteState {
     /// Number of links between switches so far.
@@ -49,7 +51,7 @@ pub(crate) struct RouteState {
     pub class: u8,
 }
 
-/// Refuses more vertices or links than 30 bits can count.
+/// Checks that `count` vertices or links fit into 30 bits.
 ///
 /// # Errors
 /// [`NetError::TooLarge`].
