@@ -44,7 +44,7 @@ use accel::{Env, Event, HandlerSlice, InternalError, Printed};
 use accel::{Finished, Usage};
 use accel::{Packet, Role, Task};
 
-/// Bytes of a request's header, which precedes the user header in a header handler's arguments.
+/// Bytes of a request's header, copied with the user header for a header handler.
 const REQUEST_HEADER: u32 = size_of::<abi::device::HeaderArgs>() as u32;
 
 /// Output of the unit to the card.

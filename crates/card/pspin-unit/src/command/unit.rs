@@ -592,8 +592,7 @@ mod tests {
             Due::Deliver(issued, _) => (*at, issued.slot),
             _ => panic!("no write"),
         });
-        // The copy is at the engine in 3; its beats are read from 4 on and leave from 8 to 15. The command could leave
-        // in 9.
+        // The copy is at the engine in 3; its beats are read from 4 on and leave in 8 to 15. The write is ready in 9.
         assert_eq!(slots.collect::<Vec<_>>(), [(15 + 2, 0), (16 + 2, 1)]);
     }
 
@@ -672,8 +671,9 @@ mod tests {
         assert_eq!(credits.back, [9, 10, 11, 12, 13].map(Cycle));
     }
 
-    /// A status of cycle 0 is taken in 1. It is at the unit in 1 + 3, behind earlier commands, and at the host after 1
-    /// + 2 more. Four may wait. They use the credits of the host-direct unit, which return with the host's answer.
+    /// A status of cycle 0 is taken in 1. It is at the unit 3 cycles later, behind earlier commands, and at the host
+    /// after another 1 + 2. Four may wait. They use the credits of the host-direct unit, which return with the host's
+    /// answer.
     #[test]
     fn a_status_goes_the_way_of_a_host_direct_write() {
         let mut commands = commands();
@@ -696,8 +696,7 @@ mod tests {
             Due::Tell(descriptor, status) => Some((*at, *descriptor, status.count)),
             _ => None,
         });
-        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit that returns in
-        // 6.
+        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit of cycle 6.
         assert_eq!(told.collect::<Vec<_>>(), [(12, 0x1000, 1), (13, 0x2000, 2), (14, 0x3000, 3), (15, 0x4000, 4)]);
     }
 }
