@@ -1,12 +1,13 @@
-//! The contract of library calls: one row an operation, from which packing, decoding and predictions derive.
+// SPDX-License-Identifier: Apache-2.0
+//! The contract of library calls: one row per operation, from which packing, decoding and predictions derive.
 //!
 //! A row has the arguments of the C prototype in its order, and the properties of the operation. A new call is one row
 //! here and one function in the crate `world`.
 //!
-//! Scalar arguments take one word each of [`Slot::args`](crate::mailbox::Slot::args); `ptl_process_t` is one word (nid or
-//! rank low, pid high). A structure argument ([`In`]) is in `data` and takes no word. An array is passed as its address
-//! ([`Address`]) and read from the rank's memory. Output pointers take no word: a scalar result ([`Out`]) returns in
-//! `out`, a structure result ([`OutData`]) in `data`, with `PTL_OK` and `PTL_EQ_DROPPED` only.
+//! Scalar arguments take one word each of [`Slot::args`](crate::mailbox::Slot::args); `ptl_process_t` is one word (nid
+//! or rank low, pid high). A structure argument ([`In`]) is in `data` and takes no word. An array is passed as its
+//! address ([`Address`]) and read from the rank's memory. Output pointers take no word: a scalar result ([`Out`])
+//! returns in `out`, a structure result ([`OutData`]) in `data`, with `PTL_OK` and `PTL_EQ_DROPPED` only.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +18,7 @@ use crate::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process};
 pub trait Word: Copy {
     /// Converts to a word.
     fn to_word(self) -> u64;
-    /// Converts from a word; higher bits than those of the type are dropped.
+    /// Converts from a word, truncating to the type.
     fn from_word(word: u64) -> Self;
 }
 
@@ -50,17 +51,17 @@ impl Word for Process {
 pub trait Kind {
     /// Type of the field.
     type Field: Copy + fmt::Debug;
-    /// Number of words that the argument takes.
+    /// Number of words of the argument.
     const WORDS: usize;
     /// Decodes the field from the words of this argument and later ones.
     fn read(words: &[u64]) -> Self::Field;
 }
 
-/// Field of a structure argument: the type with which the structure is read.
+/// Field of a structure argument; `T` is the type of the structure.
 #[derive(Debug)]
 pub struct Data<T>(PhantomData<T>);
 
-/// Field of an output pointer: the type of its result.
+/// Field of an output pointer; `T` is the type of its result.
 #[derive(Debug)]
 pub struct Output<T>(PhantomData<T>);
 
@@ -82,7 +83,7 @@ impl<T> Copy for Output<T> {}
 pub struct Address;
 /// A pointer to a structure that the call reads.
 pub struct In<T>(PhantomData<T>);
-/// A pointer to a structure, or NULL. It takes one word, which is 0 for NULL.
+/// A pointer to a structure, or NULL. It takes one word, 0 for NULL.
 pub struct OptionalIn<T>(PhantomData<T>);
 /// A `ptl_me_t` without the P4sPIN fields.
 pub struct PlainMe;
@@ -138,27 +139,27 @@ fn next<K: Kind>(words: &[u64], at: &mut usize) -> K::Field {
 /// Properties of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties {
-    /// True unless the call works without the card, also if that is dead.
+    /// True if the call needs the card; false if it works even when the card is dead.
     pub uses_card: bool,
-    /// True if the CPU completes the messages that have arrived before it makes the call (rdma cards).
+    /// True if the CPU completes arrived messages before it makes the call (rdma cards).
     pub needs_completions: bool,
-    /// True if the answer does not change during a run, so that a program that asks repeatedly waits for something else.
+    /// True if the answer is constant during a run, so that a program repeating the call waits for something else.
     pub question: bool,
     /// True if the call takes one event of a queue.
     pub takes_event: bool,
-    /// True if the call waits for an event or a counter, or may do so.
+    /// True if the call may wait for an event or a counter.
     pub waits: bool,
     /// True if arrays of handles are passed as addresses.
     pub reads_handles: bool,
-    /// True if a call like one that was accepted is posted.
+    /// True if a call is posted when earlier accepted calls cover it.
     pub posted: bool,
-    /// True if a thread that defers its calls posts it.
+    /// True if a thread that defers its calls posts this one.
     pub deferred: bool,
-    /// True if the call adds its structure argument to a counter, now or later.
+    /// True if the call adds its structure argument to a counter, immediately or when triggered.
     pub changes_counter: bool,
-    /// True if a call that is accepted invalidates facts about earlier accepted calls.
+    /// True if an accepted call invalidates facts about earlier accepted calls.
     pub invalidates: bool,
-    /// True if a counter starts the operation later: its last two arguments are a [`Trigger`].
+    /// True if a counter triggers the operation: its last two arguments are a [`Trigger`].
     pub triggered: bool,
 }
 
@@ -181,9 +182,9 @@ impl Properties {
 /// Last arguments of a triggered operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Trigger {
-    /// Counter that starts the operation.
+    /// Counter that triggers the operation.
     pub ct: Handle,
-    /// Successes at which it does.
+    /// Number of successes that triggers it.
     pub threshold: u64,
 }
 
@@ -194,17 +195,18 @@ impl Trigger {
     }
 }
 
-/// The one object of a poll, when its handle and threshold are part of the call.
+/// The one object of a poll, if its handle and threshold are part of the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Polled {
     /// Handle of a queue or a counter.
     pub handle: u64,
-    /// Threshold of a counter, else 0.
+    /// Threshold of a counter; 0 for a queue.
     pub test: u64,
 }
 
-/// Passes all rows to the macro `$callback`: those whose C function only packs its arguments (`exported`), then all others.
+/// Passes all rows to the macro `$callback`: those whose C function only packs its arguments (`exported`), then all
+/// others.
 ///
 /// A row: `NAME = NUMBER as "name in C" (arguments of the C prototype) + (further words) [properties];`
 #[macro_export]
@@ -275,7 +277,8 @@ macro_rules! calls {
                 PtlHPUFreeMem = 131 (hpu_mem: Consumed) [];
             }
             other {
-                // First call of a process, with the number of this layout. The last PtlFini makes SpinDetach; another SpinAttach may follow.
+                // First call of a process, with the number of this layout. The last PtlFini makes SpinDetach; another
+                // SpinAttach may follow.
                 SpinAttach = 1 (magic: u64) [no_card];
                 SpinDetach = 2 () [no_card invalidates];
                 // Simulated time and work of the host.
@@ -284,7 +287,8 @@ macro_rules! calls {
                 SpinSleep = 5 (ps: u64) [no_card];
                 SpinYield = 6 () [no_card];
                 SpinHostCopy = 10 (bytes: u64) [no_card deferred];
-                // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
+                // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the
+                // PMI socket.
                 SpinBarrier = 7 () [no_card];
                 PmiBarrier = 9 () [no_card];
                 // Device code: an image (`device::image`), and the address of the first handler.
@@ -294,17 +298,17 @@ macro_rules! calls {
                 SpinDistance = 12 as "spin_distance" (from: u32, to: u32, links: Out<u32>) [no_card question];
                 SpinSwitchAlloc = 13 as "spin_switch_alloc" (which: u32, ni: Handle, length: u64, hpu_mem: Out<Handle>) [];
                 SpinSwitchAttach = 14 as "spin_switch_attach" (which: u32, ni: Handle, pt_index: u32, me: In<Me>) [];
-                // A poll without a result: whether the thread read the time since its last one, and whether it looks at queues and
-                // counters only.
+                // A poll without a result. `has_read_time` is set if the thread has read the time since its last one,
+                // `events_only` if it polls only queues and counters.
                 SpinIdle = 15 (has_read_time: u32, events_only: u32) [no_card deferred];
                 // Takes up to `max` events at once.
                 SpinEqTake = 16 as "spin_eq_take" (eq: Handle, events: Address, max: u32, count: Out<u32>) [completions];
                 // A slice for the timeline, from `start_ps` until now.
                 SpinShow = 17 (name: Address, length: u64, start_ps: u64) [no_card];
-                // The answer arrives once all posted calls are over.
+                // Returns once all posted calls are complete.
                 SpinFlush = 18 () [no_card];
-                // A call that the library refuses: its operation, the return code, and the length of an argument's name in `data`, which
-                // is 0 outside of PtlInit and PtlFini.
+                // Reports a call that the library refuses: its operation, the return code, and the length of an
+                // argument's name in `data`, which is 0 except in PtlInit and PtlFini.
                 SpinRefuse = 19 (operation: u32, code: u64, name_length: u64) [no_card];
 
                 PtlAbort = 29 () [];
@@ -338,14 +342,14 @@ macro_rules! name_in_c {
 macro_rules! define {
     ($($group:ident { $($name:ident = $number:literal $(as $as:literal)? ($($argument:ident: $kind:ty),*)
         $(+ ($($more:ident: $more_kind:ty),*))? [$($flag:ident)*];)+ })+) => {
-        /// The operation of a call.
+        /// Operation of a call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         #[allow(missing_docs)]
         pub enum Op { $($($name = $number),+),+ }
 
         impl Op {
-            /// Every operation.
+            /// All operations.
             pub const ALL: &'static [Op] = &[$($(Op::$name),+),+];
 
             /// Returns the operation with this number.
@@ -386,7 +390,7 @@ macro_rules! define {
             }
 
             impl $name {
-                /// Number of words that the arguments take.
+                /// Number of words of the arguments.
                 pub const WORDS: usize = 0 $(+ <$kind as Kind>::WORDS)* $($(+ <$more_kind as Kind>::WORDS)*)?;
 
                 /// Decodes the arguments.

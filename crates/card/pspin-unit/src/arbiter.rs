@@ -1,13 +1,14 @@
-//! Arbiters: who is first of those that want the same.
+// SPDX-License-Identifier: Apache-2.0
+//! Round-robin arbiters and service orders.
 
-/// An arbiter among up to 64 requesters: the one that was granted last has the lowest priority next time.
+/// Round-robin arbiter for up to 64 requesters: the latest granted has the lowest priority.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundRobin {
     next: u8,
 }
 
 impl RoundRobin {
-    /// The requester that the arbiter would grant, among those in the set `requests`.
+    /// Returns the requester in the set `requests` that the arbiter would grant.
     #[inline]
     pub fn choice(&self, requests: u64) -> Option<u32> {
         let from_next = requests & (u64::MAX << self.next);
@@ -15,36 +16,36 @@ impl RoundRobin {
         (set != 0).then(|| set.trailing_zeros())
     }
 
-    /// Notes that a requester was granted.
+    /// Commits the grant to `requester`.
     #[inline]
     pub fn grant(&mut self, requester: u32) {
         self.next = (requester as u8 + 1) % 64;
     }
 }
 
-/// The order in which up to 64 requesters get what they want, each one of several things. It begins at the first that got nothing, which
-/// nobody passes any more; and nobody is left behind who still waits.
+/// Service order of up to 64 requesters when several can be granted in one cycle. It starts at the first requester that
+/// lost a cycle, so no other overtakes it and none starves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Order {
     first: u8,
 }
 
 impl Order {
-    /// The requesters in the set `requests`, in this order.
+    /// Iterates over the set `requests` in this order.
     #[inline]
     pub fn of(self, requests: u64) -> impl Iterator<Item = usize> {
         let from_first = requests & (u64::MAX << self.first);
         members(from_first).chain(members(requests ^ from_first))
     }
 
-    /// Notes that a requester got nothing, the first one in this order.
+    /// Starts the order at `lost`, the first requester that was not granted.
     #[inline]
     pub fn begin_at(&mut self, lost: usize) {
         self.first = lost as u8 % 64;
     }
 }
 
-/// The members of a set, in the order of their numbers.
+/// Iterates over the members of a set in ascending order.
 #[inline]
 fn members(set: u64) -> impl Iterator<Item = usize> {
     let mut left = set;
@@ -55,7 +56,7 @@ fn members(set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The first member of a set at or after `from`, or else the first of all.
+/// Returns the first member of a set at or after `from`, wrapping around.
 #[inline]
 pub fn first_from(set: &[u64], from: u32) -> Option<u32> {
     let (word, bit) = ((from / 64) as usize, from % 64);

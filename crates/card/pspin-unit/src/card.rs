@@ -1,16 +1,17 @@
-//! The unit on a card of a cluster, which runs handlers of P4sPIN (sPIN App. B).
+// SPDX-License-Identifier: Apache-2.0
+//! The unit on a card of a cluster, running P4sPIN handlers (sPIN App. B).
 //!
-//! P4sPIN's header handler decides whether there are payload handlers at all, which the message queues of PsPIN do not know.
-//! So the card keeps the order of a message's handlers, as the NIC of PsPIN §III-D2 that holds payload back until the header
-//! has come; a message queue sees its handlers as payload handlers. Each goes through queue, dispatcher, scheduler, DMA and
-//! HPU with all cycles, and the card tells the queue when the message has ended.
+//! In P4sPIN, the header handler decides whether payload handlers run at all. PsPIN's message queues cannot express
+//! that, so the card keeps the order of a message's handlers, like the NIC of PsPIN §III-D2 that holds payload back
+//! until the header arrives. The message queue sees all handlers as payload handlers. Each passes through queue,
+//! dispatcher, scheduler, DMA and HPU with full timing, and the card tells the queue when the message ends.
 //!
-//! * `place`: HPU memory of programs; `queues`: which message has which queue; `tasks`: the tasks in the unit
-//! * `hpus`, `run`, `calls`: HPUs, how they run handlers of P4sPIN, and their commands; `own`: the memory of a handler
+//! * `place`: HPU memory of programs; `queues`: message queues of messages; `tasks`: tasks in the unit
+//! * `hpus`, `run`, `calls`: HPUs, execution of P4sPIN handlers, and their commands; `own`: memory of a handler
 //! * `interface`: the unit as an [`Accelerator`](accel::Accelerator)
 //!
-//! The unit simulates ahead of the run, but never beyond the run's next event, or the next thing that it tells the card. So
-//! nothing that it has simulated could have been different.
+//! The unit simulates ahead of the run, but never beyond the run's next event or its own next output to the card. So no
+//! input can arrive for a cycle that is already simulated.
 
 mod calls;
 mod hpus;
@@ -43,23 +44,23 @@ use accel::{Env, Event, HandlerSlice, InternalError, Printed};
 use accel::{Finished, Usage};
 use accel::{Packet, Role, Task};
 
-/// Bytes of a request's header, which a header handler finds with the user header.
+/// Bytes of a request's header, copied with the user header for a header handler.
 const REQUEST_HEADER: u32 = size_of::<abi::device::HeaderArgs>() as u32;
 
-/// What the unit tells the card.
+/// Output of the unit to the card.
 enum Output {
     /// The unit is done with a task.
     Done(u64),
-    /// A command of a handler leaves the unit.
+    /// A handler's command leaves the unit.
     Command(Issued),
-    /// A handler has printed.
+    /// A handler printed text.
     Printed(Printed),
 }
 
 /// A task that is not in the unit yet.
 struct Waiting {
     task: Task,
-    /// When its packet is in L2.
+    /// First cycle in which its request may be submitted.
     ready: Cycle,
 }
 
@@ -71,24 +72,24 @@ pub struct Card {
     unit: Pspin<Hpus>,
     places: Places,
     buffers: Buffers,
-    /// When the packets in buffers can be requested to be processed.
+    /// First cycle in which a request for the packet in a buffer may be submitted, by buffer.
     stored: HashMap<u32, Cycle>,
     queues: Queues,
     /// Tasks for the unit, in order.
     waiting: VecDeque<Waiting>,
-    /// Tasks of messages for which no queue is free.
+    /// Tasks of messages that found no free queue.
     parked: VecDeque<Waiting>,
-    /// What the unit tells the card, by cycle and in the order in which it became known.
+    /// Outputs of the unit, by cycle and then in the order in which they became known.
     outputs: BTreeMap<(Cycle, u64), Output>,
     told: u64,
-    /// When the card's next event comes, and its number.
+    /// Time and token of the card's next event.
     scheduled: Option<Time>,
     token: u32,
-    /// The cycles for which HPUs were occupied.
+    /// Sum of the cycles for which HPUs were occupied.
     busy: u64,
 }
 
-/// Collects what the unit tells the card.
+/// Collects outputs of the unit.
 #[derive(Default)]
 struct Told(Vec<(Cycle, Output)>);
 
@@ -102,7 +103,7 @@ impl Outside for Told {
         self.0.push((at, Output::Command(issued)));
     }
 
-    /// The end of a task says what has happened to its handler.
+    /// Ignored: the end of a task reports the handler's failure.
     fn raise(&mut self, _: Cycle, _: DriverEvent) {}
 
     fn send(&mut self, _: Cycle, _: HpuId, _: Send, _: &[u8]) {}
@@ -117,7 +118,7 @@ impl Outside for Told {
 }
 
 impl Card {
-    /// A unit without a program, for packets of up to `mtu` bytes.
+    /// Creates a unit without a program, for packets of up to `mtu` bytes.
     pub fn new(config: &Config, clock: Clock, mtu: u32) -> Card {
         let config = Rc::new(config.clone());
         Card {
@@ -139,12 +140,12 @@ impl Card {
         }
     }
 
-    /// The first cycle that does not begin before a time.
+    /// Returns the first cycle that begins at or after `time`.
     fn cycle_of(&self, time: Time) -> Cycle {
         self.unit.cores().cycle_of(time)
     }
 
-    /// Simulates the unit up to the cycle of the present time, in which it can be told something.
+    /// Simulates the unit up to the cycle of the present time, so that it can accept input.
     fn catch_up(&mut self, env: &dyn Env) -> Cycle {
         let now = self.cycle_of(env.now());
         if self.unit.now() < now {
@@ -153,7 +154,7 @@ impl Card {
         self.unit.now()
     }
 
-    /// Simulates the unit up to a cycle, or to the first in which it tells the card something.
+    /// Simulates the unit until a cycle or its first output, whichever is earlier.
     fn simulate(&mut self, until: Cycle) {
         let mut told = Told::default();
         self.unit.advance(until, &mut told);
@@ -165,10 +166,10 @@ impl Card {
         }
     }
 
-    /// The card does what is due, and lets the unit run as far as nobody can interfere.
+    /// Processes due outputs, and advances the unit as far as no input can arrive.
     fn proceed(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
         let now = env.now();
-        // What comes at the time of this event comes to the next cycle.
+        // Input at the time of this event takes effect in the next cycle.
         let first = self.cycle_of(now) + 1_u64;
         let limit = self.cycle_of(env.horizon().min(Time::LIMIT)).max(first);
         let mut has_told = false;
@@ -197,19 +198,19 @@ impl Card {
         Ok(())
     }
 
-    /// The next cycle in which the unit does something, or gets a task.
+    /// Returns the next cycle in which the unit is active or a task can be submitted.
     fn next(&self) -> Cycle {
-        // Without a task the unit has nothing to do, although the watchdog of one that has ended may still tick.
+        // Without a task the unit is idle, even if the watchdog of an ended task is still due.
         let next = if self.unit.inside() > 0 { self.unit.next() } else { Cycle::NEVER };
         self.ready().map_or(next, |ready| next.min(ready.max(self.unit.now())))
     }
 
-    /// When the first waiting task can be given to the unit.
+    /// Returns the first cycle in which the first waiting task can be submitted.
     fn ready(&self) -> Option<Cycle> {
         self.waiting.front().map(|waiting| waiting.ready)
     }
 
-    /// Has the card called again when something is due.
+    /// Schedules the card's next event, if any.
     fn wake(&mut self, env: &mut dyn Env) {
         let output = self.outputs.first_key_value().map_or(Cycle::NEVER, |((at, _), _)| *at);
         let next = self.next().min(output);
@@ -224,7 +225,7 @@ impl Card {
         }
     }
 
-    /// Gives waiting tasks to the unit, one in a cycle, as far as it takes them.
+    /// Submits waiting tasks, one per cycle, until the unit exerts back-pressure.
     fn submit(&mut self) {
         while self.ready().is_some_and(|ready| ready <= self.unit.now())
             && let Some(waiting) = self.waiting.pop_front()
@@ -246,7 +247,7 @@ impl Card {
         }
     }
 
-    /// The request to run the handler of a task.
+    /// Returns the request that runs the handler of a task.
     fn request(&self, task: &Task, queue: u32, user: u64) -> Her {
         let (packet, transfer) = match task.packet {
             Some(packet) => {
@@ -265,7 +266,7 @@ impl Card {
             scratchpads: Vec::new(),
             code: Vec::new(),
             watchdog_cycles: self.config.units.watchdog_cycles,
-            // The card says when a message has ended.
+            // The card reports the end of a message.
             idle_cycles: u64::MAX,
             descriptor: 0,
             tenant: 0,
@@ -275,7 +276,7 @@ impl Card {
         Her { message: queue, flow: queue, eom: false, packet, transfer, context: Rc::new(context), user }
     }
 
-    /// Tells the card something whose time has come.
+    /// Processes an output of the unit that is due.
     fn act(&mut self, output: Output, env: &mut dyn Env) -> Result<(), InternalError> {
         match output {
             Output::Done(number) => self.done(number, env),
@@ -290,7 +291,7 @@ impl Card {
         }
     }
 
-    /// A command leaves the unit. The card executes it, unless its handler is over.
+    /// Executes a command that leaves the unit, unless its handler has ended.
     fn leave(&mut self, issued: Issued, env: &mut dyn Env) {
         let cores = self.unit.cores_mut();
         let Command::Card { number, .. } = issued.command else { return };
@@ -311,14 +312,14 @@ impl Card {
         }
     }
 
-    /// Tells the unit with which commands the card is done.
+    /// Completes in the unit the commands that the card has finished.
     fn complete_commands(&mut self) {
         for (at, issued) in std::mem::take(&mut self.unit.cores_mut().environment.done) {
             self.unit.complete(at, issued);
         }
     }
 
-    /// The unit is done with a task.
+    /// Processes the end of a task.
     fn done(&mut self, number: u64, env: &mut dyn Env) -> Result<(), InternalError> {
         let entry =
             self.unit.cores_mut().environment.tasks.remove(number).ok_or(InternalError::NotRunning(number as u16))?;
@@ -345,7 +346,7 @@ impl Card {
         Ok(())
     }
 
-    /// A queue is free: messages that have waited for one go on.
+    /// Releases a queue, so that parked tasks retry.
     fn release(&mut self, queue: u32) {
         self.unit.reset_message(queue);
         while let Some(parked) = self.parked.pop_back() {
@@ -359,7 +360,7 @@ impl Card {
     }
 }
 
-/// A unit whose HPUs have booted, without a program.
+/// Creates a unit without a program, whose HPUs have booted.
 fn unit(config: &Rc<Config>, clock: Clock) -> Pspin<Hpus> {
     let cores = Hpus::idle(config.clone(), clock, Box::new(P4spin));
     let mut unit = Pspin::new(config.clone(), clock, cores, ());
@@ -367,7 +368,7 @@ fn unit(config: &Rc<Config>, clock: Clock) -> Pspin<Hpus> {
     unit
 }
 
-/// Bytes of a packet buffer: a packet of `mtu` bytes, and padding that aligns the data after a user header.
+/// Returns the size of a packet buffer: `mtu` bytes, and padding that aligns the data after a user header.
 fn slot_bytes(mtu: u32) -> u32 {
     mtu.next_multiple_of(64) + 64
 }

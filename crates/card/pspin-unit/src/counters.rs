@@ -1,30 +1,31 @@
-//! What the unit counts.
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of the unit.
 
 use crate::her::TaskOutcome;
 
-/// Counts of requests and packets. `accepted` is the sum of all that were fed back and of those that are inside.
+/// Counts of requests and packets. `accepted` equals the packets fed back plus those still inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests that were accepted.
+    /// Accepted requests.
     pub accepted: u64,
-    /// Packets that were fed back because their last handler returned.
+    /// Packets fed back after their last handler returned.
     pub done: u64,
-    /// Packets that were fed back without a handler.
+    /// Packets fed back without a handler.
     pub skipped: u64,
-    /// Packets that were fed back because their last handler failed.
+    /// Packets fed back after their last handler failed.
     pub faulted: u64,
-    /// Packets that were fed back because the watchdog killed their last handler.
+    /// Packets fed back after the watchdog killed their last handler.
     pub timed_out: u64,
-    /// Packets that were fed back because their message was given up.
+    /// Packets fed back because their message was abandoned.
     pub reset: u64,
-    /// Commands that the command unit has taken.
+    /// Commands accepted by the command unit.
     pub commands: u64,
-    /// Errors that could not be written to the descriptor of their context, because the host refused the address.
+    /// Error reports lost because the host refused the address of the context's descriptor.
     pub lost_status: u64,
 }
 
 impl Counters {
-    /// Packets that were fed back.
+    /// Returns the number of packets fed back.
     pub fn fed_back(&self) -> u64 {
         self.done + self.skipped + self.faulted + self.timed_out + self.reset
     }

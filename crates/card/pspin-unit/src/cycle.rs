@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time inside the unit: cycles of its clock.
 
 use std::ops::{Add, AddAssign, Sub};
@@ -7,16 +8,16 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Cycle(pub u64);
 
 impl Cycle {
-    /// The first cycle.
+    /// Cycle 0.
     pub const ZERO: Cycle = Cycle(0);
-    /// A cycle that never comes.
+    /// Sentinel after all cycles, for events that never happen.
     pub const NEVER: Cycle = Cycle(u64::MAX);
 }
 
 impl Add<u64> for Cycle {
     type Output = Cycle;
 
-    /// A later cycle; one that never comes stays so.
+    /// Returns the cycle `cycles` later; saturates at [`Cycle::NEVER`].
     #[inline]
     fn add(self, cycles: u64) -> Cycle {
         Cycle(self.0.saturating_add(cycles))
@@ -39,7 +40,7 @@ impl AddAssign<u64> for Cycle {
     }
 }
 
-/// The number of cycles from an earlier cycle to this one.
+/// Number of cycles between an earlier cycle and this one; 0 if it is not earlier.
 impl Sub for Cycle {
     type Output = u64;
 

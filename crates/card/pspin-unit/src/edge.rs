@@ -1,4 +1,5 @@
-//! The edge of a unit: what the NIC around it does with it, whether it is the model or the hardware.
+// SPDX-License-Identifier: Apache-2.0
+//! Interface of a unit to its NIC, for both the model and the hardware.
 
 use std::rc::Rc;
 
@@ -12,66 +13,65 @@ use crate::unit::{Outside, Pspin};
 
 /// A PsPIN unit with HPUs that execute the published runtime.
 pub trait Unit {
-    /// What watches it.
+    /// Observer of the unit.
     type Observer: Observer;
 
-    /// The next cycle that has not been simulated.
+    /// Returns the next cycle to simulate.
     fn now(&self) -> Cycle;
 
-    /// The next cycle in which something happens inside; [`Cycle::NEVER`] when the unit is idle.
+    /// Returns the next active cycle; [`Cycle::NEVER`] if the unit is idle.
     fn next(&self) -> Cycle;
 
-    /// Simulates the cycles before `until`, but no further than the end of the first in which something goes out. Returns the
-    /// next cycle that has not been simulated.
+    /// Simulates the cycles before `until`, but stops after the first with an output to the surroundings. Returns the
+    /// next cycle to simulate.
     fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle;
 
-    /// Writes bytes into a memory of the unit, without time. Returns whether all of them lie inside.
+    /// Writes bytes into a memory of the unit in zero time. Returns false if they do not all lie inside one memory.
     fn load(&mut self, address: u32, bytes: &[u8]) -> bool;
 
-    /// The bytes at an address, which are read without time; `None` when not all of them lie in one memory of the unit.
+    /// Reads the bytes at an address in zero time; `None` if they do not all lie in one memory of the unit.
     fn read(&mut self, address: u32, size: u32) -> Option<Vec<u8>>;
 
-    /// Tells the unit about a context before the first packet that it is for.
+    /// Registers a context before its first packet.
     fn prepare(&mut self, context: &Rc<ExecutionContext>);
 
-    /// The NIC writes a packet into L2 from cycle `at` on. Returns the first cycle in which its request can be submitted, if its beats
-    /// do not wait for other writes; `None` when the bytes are not inside the packet buffer.
+    /// Writes a packet of the NIC into L2 from cycle `at` on. Returns the first cycle in which its request can be
+    /// submitted if no beat stalls behind other writes; `None` if the bytes are not inside the packet buffer.
     fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle>;
 
-    /// The NIC submits a request in the next cycle that has not been simulated.
+    /// Submits a request in the next cycle to simulate.
     ///
     /// # Errors
-    /// When the request has to wait.
+    /// If the request has to wait.
     fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)>;
 
-    /// Lets a message queue give `priority` tasks more in each of its turns. Returns whether the unit has such a queue, and
-    /// priorities: the hardware has none.
+    /// Lets a message queue issue `priority` additional tasks per turn. Returns false if the queue does not exist or
+    /// the unit has no priorities, as in the hardware.
     fn set_priority(&mut self, _queue: u32, _priority: u8) -> bool {
         false
     }
 
-    /// What has been counted so far.
+    /// Returns the counters.
     fn counters(&self) -> &Counters;
 
-    /// What the HPUs of all clusters have done so far.
+    /// Returns the sum of the counters of all HPUs.
     fn core_counters(&self) -> CoreCounters;
 
-    /// The instructions that all HPUs have executed so far.
+    /// Returns the number of instructions executed by all HPUs so far.
     fn instructions(&self) -> u64;
 
-    /// The observer.
+    /// Returns the observer.
     fn observer(&mut self) -> &mut Self::Observer;
 
-    /// Takes the lines that HPUs have printed since the last time, without their ends.
+    /// Takes the lines printed by HPUs since the previous call, without line ends.
     fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)>;
 
-    /// The instruction at which the watchdog has found the handler that it has killed last on an HPU; `None` when the unit does
-    /// not know.
+    /// Returns the instruction of the handler that the watchdog last killed on `_hpu`; `None` if unknown.
     fn killed_at(&self, _hpu: HpuId) -> Option<u32> {
         None
     }
 
-    /// Why the simulation of the unit itself has failed, if it has: nothing more happens then.
+    /// Returns the error that stopped the simulation of the unit itself, if any.
     fn failure(&self) -> Option<&str> {
         None
     }

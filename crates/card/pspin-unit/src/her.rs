@@ -1,5 +1,5 @@
-//! What the unit and the NIC exchange: handler execution requests and feedback (§III-A, B), and tasks, which the two become
-//! inside.
+// SPDX-License-Identifier: Apache-2.0
+//! Interface between unit and NIC: handler execution requests and feedback (§III-A, B), and the tasks in between.
 
 use std::rc::Rc;
 
@@ -10,214 +10,214 @@ pub use accel::Role;
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The first address.
+    /// First address.
     pub address: u32,
-    /// The number of bytes.
+    /// Number of bytes.
     pub size: u32,
 }
 
 impl Range {
-    /// Whether `size` bytes at `address` lie inside.
+    /// Returns true if `size` bytes at `address` lie inside.
     #[inline]
     pub fn holds(&self, address: u32, size: u32) -> bool {
         u64::from(address.wrapping_sub(self.address)) + u64::from(size) <= u64::from(self.size)
     }
 }
 
-/// A range of addresses of the host.
+/// A range of host addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostRange {
-    /// The first address.
+    /// First address.
     pub address: u64,
-    /// The number of bytes.
+    /// Number of bytes.
     pub size: u64,
 }
 
-/// How handlers find their arguments.
+/// Calling convention of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convention {
-    /// The interface of the PsPIN artefact: the runtime is code in program memory, and tasks are in the HPU driver.
+    /// Interface of the PsPIN artefact: the runtime is code in program memory and reads tasks from the HPU driver.
     Pspin,
-    /// The interface of `spin.h`: arguments are in registers, and commands are calls of the environment.
+    /// Interface of `spin.h`: arguments are in registers, and commands are environment calls.
     P4spin,
 }
 
-/// What a message or a flow is processed with (§III-A): handlers, memory, limits. The NIC driver makes it.
+/// Execution context of a message or flow (§III-A): handlers, memory, limits. The NIC driver creates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionContext {
-    /// Its part of L2 handler memory.
+    /// Region of L2 handler memory.
     pub handler_memory: Range,
-    /// Its part of host memory.
+    /// Region of host memory.
     pub host: HostRange,
-    /// First instruction and size of the header, payload and completion handler; address 0 means that there is none.
+    /// First instruction and size of the header, payload and completion handler; address 0 if absent.
     pub handlers: [Range; 3],
-    /// Its scratchpad in each cluster's L1, as addresses.
+    /// Address range of the scratchpad in each cluster's L1.
     pub scratchpads: Vec<Range>,
-    /// The code of its handlers. The unit protects code as a whole, not each context's: all share one program.
+    /// Code of the handlers. The unit protects the program as a whole, because all contexts share it.
     pub code: Vec<Range>,
-    /// Cycles after which one of its handlers is killed (§III-B3).
+    /// Cycles after which the watchdog kills a handler (§III-B3).
     pub watchdog_cycles: u64,
-    /// Cycles without a packet after which a message is given up (§III-B3).
+    /// Cycles without a packet after which a message is abandoned (§III-B3).
     pub idle_cycles: u64,
-    /// Address of its descriptor in host memory, which is told about errors; 0 means that there is none.
+    /// Address of the descriptor in host memory that receives error reports; 0 if absent.
     pub descriptor: u64,
-    /// The tenant to which it belongs.
+    /// Tenant that owns the context.
     pub tenant: u32,
-    /// How its handlers find their arguments.
+    /// Calling convention of its handlers.
     pub convention: Convention,
-    /// The cluster on which all of its handlers run, with `accelerator.dispatch.policy = "pinned"`.
+    /// Cluster that runs all of its handlers, with `accelerator.dispatch.policy = "pinned"`.
     pub pin: Option<u16>,
 }
 
 impl ExecutionContext {
-    /// First instruction of the handler for a role, if there is one.
+    /// Returns the first instruction of the handler for `role`, if present.
     #[inline]
     pub fn entry(&self, role: Role) -> Option<u32> {
         Some(self.handlers[role as usize].address).filter(|address| *address != 0)
     }
 }
 
-/// A handler execution request: a packet in L2 that is to be processed (§III-A).
+/// Handler execution request for a packet in L2 (§III-A).
 #[derive(Clone, Debug)]
 pub struct Her {
-    /// The number of the message, which names its queue and its home cluster.
+    /// Message number; selects queue and home cluster.
     pub message: u32,
-    /// The number by which handlers know the message or flow.
+    /// Number of the message or flow that handlers see.
     pub flow: u32,
-    /// Whether this is the last packet of the message.
+    /// True for the last packet of the message.
     pub eom: bool,
-    /// The packet in L2.
+    /// Packet in L2.
     pub packet: Range,
-    /// The number of bytes that are copied to L1.
+    /// Number of bytes to copy to L1.
     pub transfer: u32,
-    /// What the message is processed with.
+    /// Execution context of the message.
     pub context: Rc<ExecutionContext>,
-    /// The NIC's own number, which comes back in the feedback.
+    /// NIC's tag, returned in the feedback.
     pub user: u64,
 }
 
-/// Why a request is not accepted now: the ready line of the interface is low.
+/// Reason for back-pressure: the ready line of the interface is low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// One request was accepted in this cycle already, or the packet is still being written.
+    /// Another request was accepted in this cycle, or the packet is still being written.
     Cycle,
-    /// All cells are occupied that this queue could have.
+    /// All cells available to this queue are occupied.
     Cells,
     /// The queue of this number still belongs to another message.
     Queue,
 }
 
-/// The end of a task.
+/// Outcome of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskOutcome {
     /// The handler returned.
     Done,
-    /// There is no handler for it, or the header handler of its message failed.
+    /// No handler ran: none exists for it, or the header handler of its message failed.
     Skipped,
     /// The handler failed.
     Faulted(Failure),
     /// The watchdog killed the handler.
     TimedOut,
-    /// Its message was given up.
+    /// The message was abandoned.
     MessageReset,
 }
 
-/// Why a handler failed.
+/// Reason for a handler's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// An instruction failed.
+    /// An instruction faulted.
     Fault(Fault),
-    /// A command or a transfer names memory of the unit that is not the handler's.
+    /// A command or transfer names card memory that the handler may not use.
     Command {
-        /// The first address.
+        /// First address.
         address: u32,
-        /// The number of bytes.
+        /// Number of bytes.
         size: u32,
     },
-    /// A command names memory of the host that the host refuses.
+    /// A command names host memory that the host refuses.
     Host {
-        /// The first address.
+        /// First address.
         address: u64,
     },
-    /// The handler, or the runtime around it, has reported an error to the HPU driver.
+    /// The handler or its runtime reported an error to the HPU driver.
     Reported {
-        /// What it has reported.
+        /// Reported code.
         code: u32,
     },
 }
 
-/// The unit is done with a packet: the NIC frees it (§III-B1).
+/// Feedback: the unit is done with a packet, and the NIC frees it (§III-B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// The packet in L2.
+    /// Packet in L2.
     pub packet: Range,
-    /// The number of bytes that were to be copied to L1.
+    /// Number of bytes requested for the copy to L1.
     pub transfer: u32,
-    /// The number of the message.
+    /// Message number.
     pub message: u32,
-    /// The NIC's own number.
+    /// NIC's tag.
     pub user: u64,
-    /// The end of the last task of this packet.
+    /// Outcome of the packet's last task.
     pub outcome: TaskOutcome,
-    /// Whether the message has ended with it: its number may be used for another message.
+    /// Set when the message ends with this packet: its number may be reused.
     pub last: bool,
 }
 
-/// A handler that is to run on a packet, or runs.
+/// A handler to run on a packet, or running.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The part of the handler.
+    /// Role of the handler.
     pub role: Role,
-    /// The queue of its message.
+    /// Queue of its message.
     pub queue: u16,
-    /// Whether its end is the end of its packet.
+    /// Set when the end of this task completes the packet.
     pub feeds_back: bool,
-    /// The packet.
+    /// Request with the packet.
     pub her: Her,
 }
 
-/// A place where a handler runs.
+/// Identifies an HPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HpuId {
-    /// The cluster.
+    /// Cluster index.
     pub cluster: u16,
-    /// The HPU within the cluster.
+    /// HPU index within the cluster.
     pub hpu: u16,
 }
 
-/// What the unit tells the driver on the host (§III-B2, B3).
+/// Event for the driver on the host (§III-B2, B3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriverEvent {
-    /// A handler failed, or was killed.
+    /// A handler failed or was killed.
     Failed {
-        /// Where it ran.
+        /// HPU that ran it.
         hpu: HpuId,
-        /// The part of the handler.
+        /// Role of the handler.
         role: Role,
-        /// The message.
+        /// Message number.
         message: u32,
-        /// What happened to it.
+        /// Outcome of the task.
         outcome: TaskOutcome,
-        /// The descriptor of its context in host memory.
+        /// Host address of the context's descriptor.
         descriptor: u64,
     },
-    /// No packet came for a message in the time that its context allows, and it was given up.
+    /// A message received no packet within the idle limit of its context and is abandoned.
     Idle {
-        /// The message.
+        /// Message number.
         message: u32,
-        /// The descriptor of its context in host memory.
+        /// Host address of the context's descriptor.
         descriptor: u64,
-        /// Whether its number may be used again; otherwise the last feedback says so.
+        /// Set when its number may be reused at once; otherwise the last feedback reports that.
         is_free: bool,
     },
-    /// A command with `generate_event` is done, and its data is in its place.
+    /// A command with `generate_event` is done, and its data is at its destination.
     Command {
-        /// The number that the handler gave it.
+        /// Handler's tag of the command.
         user: u32,
     },
-    /// A program asks for the end of the run, because something has gone wrong in it.
+    /// A program requests the end of the run because of an error.
     Terminated {
-        /// Where it ran.
+        /// HPU that ran it.
         hpu: HpuId,
     },
 }

@@ -1,18 +1,19 @@
-//! The PsPIN unit (PsPIN §III), cycle by cycle.
+// SPDX-License-Identifier: Apache-2.0
+//! Cycle-level model of the PsPIN unit (PsPIN §III).
 //!
-//! * [`her`]: what the unit and its NIC exchange; `cycle`: its time; [`observe`]: observers of what happens
-//! * [`memory`]: the bytes of all memories, and packet buffers
+//! * [`her`]: requests and feedback exchanged with the NIC; `cycle`: time; [`observe`]: observers of events
+//! * [`memory`]: contents of all memories, packet buffers, and L1 banks
 //! * [`schedule`]: message queues and task dispatcher; [`cluster`]: cluster scheduler and HPU drivers
 //! * [`command`]: the command unit and its engines
 //! * [`fabric`]: the interconnects between memories, clusters and NIC
 //! * [`cores`]: the boundary to the cores; [`core`]: HPUs that execute instructions
-//! * [`card`]: the unit on a card of a cluster, with handlers of P4sPIN
-//! * `arbiter`: round robin; `rate`: links with a time for each byte; `status`: what the host is told about an error
-//! * `stored`: packets that the NIC writes, until their requests may be submitted
-//! * `edge`: what a NIC does with a unit, model or hardware
-//! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
+//! * [`card`]: the unit on a card of a cluster, running P4sPIN handlers
+//! * `arbiter`: round-robin arbiters; `rate`: links with a bandwidth; `status`: error reports for the host
+//! * `stored`: packets that the NIC is writing and whose requests must wait
+//! * `edge`: the interface of a unit to its NIC, shared by model and hardware
+//! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: its counters
 //!
-//! The unit simulates the cycles in which something happens: each part tells when that will be, and time jumps to the least.
+//! The simulation skips idle cycles: each part reports its next active cycle, and time jumps to the earliest.
 
 mod arbiter;
 pub mod card;

@@ -1,120 +1,121 @@
-//! What happens in the unit, cycle by cycle: for timelines, tests, and comparison with hardware.
+// SPDX-License-Identifier: Apache-2.0
+//! Events of the unit, cycle by cycle: for timelines, tests, and comparison with the hardware.
 
 use crate::command::Command;
 use crate::cycle::Cycle;
 use crate::her::{Feedback, Her, HpuId, Task, TaskOutcome};
 
-/// Something that happens in the unit.
+/// An event of the unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Noted<'a> {
     /// A request was accepted.
     HerAccepted(&'a Her),
-    /// A task has come to the scheduler of a cluster, which puts it into this place.
+    /// A task arrived at the scheduler of a cluster.
     TaskSent {
-        /// The cluster.
+        /// Cluster index.
         cluster: u16,
-        /// The place among the cluster's tasks.
+        /// Place of the task in the cluster.
         place: u8,
-        /// The task.
+        /// Task that arrived.
         task: &'a Task,
     },
-    /// The first beat of a task's packet is read from L2.
+    /// The DMA of a task's packet reads its first beat from L2.
     DmaStart {
-        /// The cluster.
+        /// Cluster index.
         cluster: u16,
-        /// The place of the task.
+        /// Place of the task in the cluster.
         place: u8,
     },
     /// The packet of a task is in L1.
     DmaDone {
-        /// The cluster.
+        /// Cluster index.
         cluster: u16,
-        /// The place of the task.
+        /// Place of the task in the cluster.
         place: u8,
     },
     /// A task was assigned to an HPU.
     Assigned {
-        /// The HPU.
+        /// HPU that received it.
         hpu: HpuId,
-        /// The place of the task.
+        /// Place of the task in the cluster.
         place: u8,
     },
-    /// The HPU has the function pointer of its task.
+    /// The HPU received the function pointer of its task.
     Start {
-        /// The HPU.
+        /// HPU that runs the task.
         hpu: HpuId,
-        /// The task.
+        /// Task that starts.
         task: &'a Task,
     },
-    /// The HPU has rung the doorbell, or given its handler up.
+    /// The HPU rang the doorbell, or its handler failed.
     End {
-        /// The HPU.
+        /// HPU that ran the task.
         hpu: HpuId,
-        /// The task.
+        /// Task that ended.
         task: &'a Task,
-        /// How it ended.
+        /// Outcome of the task.
         outcome: TaskOutcome,
     },
-    /// The doorbell of an HPU has to wait until a feedback of it has been sent.
+    /// The doorbell of an HPU stalls until an earlier feedback of this HPU is sent.
     Held {
-        /// The HPU.
+        /// HPU that stalls.
         hpu: HpuId,
     },
-    /// An HPU has printed a character.
+    /// An HPU printed a character.
     Printed {
-        /// The HPU.
+        /// HPU that printed it.
         hpu: HpuId,
-        /// The character.
+        /// Printed character.
         byte: u8,
     },
-    /// No packet has come for a message for too long, and it is given up.
+    /// A message received no packet for too long and is abandoned.
     Idle {
-        /// The message.
+        /// Message number.
         message: u32,
     },
-    /// A command has left its HPU.
+    /// A command left its HPU.
     Command {
-        /// The HPU.
+        /// HPU that issued it.
         hpu: HpuId,
-        /// Its place in the HPU driver.
+        /// Slot of the command in the HPU driver.
         slot: u8,
-        /// The command.
+        /// Command issued.
         command: &'a Command,
     },
-    /// The response to a command has reached its HPU.
+    /// The response to a command reached its HPU.
     Response {
-        /// The HPU.
+        /// HPU that issued the command.
         hpu: HpuId,
-        /// The command, by its place in the HPU driver.
+        /// Slot of the command in the HPU driver.
         slot: u8,
     },
-    /// The NIC is told that a packet is done.
+    /// The NIC accepted the feedback of a packet.
     Feedback(&'a Feedback),
-    /// An access of an HPU to L1 waits a cycle because its bank is taken.
+    /// An L1 access of an HPU stalls for a cycle because of a bank conflict.
     Conflict {
-        /// The HPU.
+        /// HPU that stalls.
         hpu: HpuId,
-        /// The address.
+        /// Address of the access.
         address: u32,
     },
-    /// An instruction is not in the cache of the cluster.
+    /// An instruction missed the cluster's instruction cache.
     Miss {
-        /// The HPU.
+        /// HPU that requested it.
         hpu: HpuId,
-        /// The address of the line.
+        /// Address of the line.
         address: u32,
     },
 }
 
-/// Watches the unit; `()` does nothing and costs nothing.
+/// Observer of the unit; `()` ignores all events at no cost.
 ///
-/// Everything is noted when it happens, in the order of cycles, but for two things that are noted when they are decided, a few
-/// cycles before their cycle: the assignment of a task and the end of a DMA.
+/// Events are noted in the order of their cycles. Two exceptions are noted when decided, a few cycles earlier: the
+/// assignment of a task and the end of a DMA.
 pub trait Observer {
-    /// Whether it wants to know anything at all.
+    /// False if the observer ignores all events.
     const WATCHES: bool = true;
 
-    /// Notes what happens in a cycle.
+    /// Notes event `what` of cycle `at`.
     fn note(&mut self, at: Cycle, what: Noted<'_>);
 }
 

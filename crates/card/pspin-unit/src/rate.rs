@@ -1,13 +1,14 @@
-//! Links that take a time for each byte.
+// SPDX-License-Identifier: Apache-2.0
+//! Links with a time per byte.
 
 use sim::{Clock, TimePerByte};
 
 use crate::cycle::Cycle;
 
-/// 10^12 of the link's units are a cycle: femtoseconds times kilohertz.
+/// Units of the link's time in a cycle: 1 fs × 1 kHz is 10^-12 of a cycle.
 const CYCLE: u128 = 1_000_000_000_000;
 
-/// A link that transfers one piece after the other at a rate, and keeps the remainder of a cycle in a train of pieces.
+/// A link that serializes pieces at a rate. It carries the fraction of a cycle over between back-to-back pieces.
 #[derive(Clone, Debug)]
 pub struct Rate {
     per_byte: u128,
@@ -16,18 +17,18 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// An idle link; a gap of 0 is no limit.
+    /// Creates an idle link; a `gap` of 0 means unlimited bandwidth.
     pub fn new(gap: TimePerByte, clock: Clock) -> Rate {
         let per_byte = u128::from(gap.as_fs_per_byte()) * u128::from(clock.as_khz());
         Rate { per_byte, free: Cycle::ZERO, rest: 0 }
     }
 
-    /// The first cycle in which it can take another piece.
+    /// Returns the first cycle in which the link is free.
     pub fn free(&self) -> Cycle {
         self.free
     }
 
-    /// Takes a piece that is there in cycle `at`. Returns the cycle in which its transfer begins.
+    /// Transfers a piece that is ready in cycle `at`. Returns the cycle in which its transfer begins.
     pub fn take(&mut self, at: Cycle, bytes: u32) -> Cycle {
         let start = at.max(self.free);
         if start > self.free {

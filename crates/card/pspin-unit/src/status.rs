@@ -1,4 +1,5 @@
-//! What the unit writes into the descriptor of an execution context in host memory when a handler fails (§III-B2, B3).
+// SPDX-License-Identifier: Apache-2.0
+//! Error report that the unit writes to the descriptor of an execution context in host memory (§III-B2, B3).
 
 use abi::pspin::cause;
 use bytemuck::{Pod, Zeroable};
@@ -6,26 +7,26 @@ use hpu::Fault;
 
 use crate::her::{Failure, Role, TaskOutcome};
 
-/// The status in the descriptor of an execution context, in the byte order of the card. It fits into a host-direct command.
+/// Status in the descriptor of an execution context, in the card's byte order. It fits into a host-direct command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Status {
-    /// What happened: see [`cause`].
+    /// Cause of the error: see [`cause`].
     pub cause: u32,
-    /// The address of the instruction, or 0.
+    /// Address of the instruction, or 0.
     pub pc: u32,
-    /// The first address of the access that failed, or 0.
+    /// First address of the access that failed, or 0.
     pub address: u64,
-    /// The message.
+    /// Message number.
     pub message: u32,
-    /// The part of the handler: 0 header, 1 payload, 2 completion; 3 for none.
+    /// Role of the handler: 0 header, 1 payload, 2 completion; 3 for none.
     pub role: u32,
-    /// How many errors this context has had, with this one.
+    /// Number of errors of this context, including this one.
     pub count: u64,
 }
 
 impl Status {
-    /// The status of a handler that failed.
+    /// Returns the status of a failed handler.
     pub fn of(outcome: TaskOutcome, role: Role, message: u32, count: u64) -> Status {
         let (cause, pc, address) = match outcome {
             TaskOutcome::TimedOut => (cause::WATCHDOG, 0, 0),
@@ -38,7 +39,7 @@ impl Status {
         Status { cause, pc, address, message, role: role as u32, count }
     }
 
-    /// The status of a message that was given up.
+    /// Returns the status of an abandoned message.
     pub fn idle(message: u32, count: u64) -> Status {
         Status { cause: cause::IDLE, message, role: 3, count, ..Status::default() }
     }

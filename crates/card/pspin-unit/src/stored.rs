@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets that the NIC writes to the packet buffer, until their requests may be submitted.
 
 use std::collections::VecDeque;
@@ -6,35 +7,35 @@ use machine::Pspin;
 
 use crate::cycle::Cycle;
 
-/// The packets that are being written, in order, and those that were written a short time ago.
+/// Packets being written, in order, and packets written recently.
 #[derive(Debug, Default)]
 pub struct Stored {
-    /// The addresses of packets that have not been written completely.
+    /// Addresses of packets that are not completely written.
     pending: VecDeque<u32>,
-    /// The addresses of packets that have, and the cycles from which on requests for them may be submitted.
+    /// Addresses of written packets, each with the first cycle in which its request may be submitted.
     ready: VecDeque<(Cycle, u32)>,
     write_cycles: u32,
 }
 
 impl Stored {
-    /// No packets.
+    /// Creates an empty set of packets.
     pub fn new(unit: &Pspin) -> Stored {
         Stored { write_cycles: unit.inbound.write_cycles, ..Stored::default() }
     }
 
-    /// The packet at an address is written next, behind those before it.
+    /// Appends the packet at `address` to those being written.
     pub fn begin(&mut self, address: u32) {
         self.pending.push_back(address);
     }
 
-    /// The first packet that is being written has its last beat in the cycle before `behind`.
+    /// Completes the oldest packet being written; its last beat is in the cycle before `behind`.
     pub fn end(&mut self, behind: Cycle) {
         if let Some(address) = self.pending.pop_front() {
             self.ready.push_back((behind + self.write_cycles, address));
         }
     }
 
-    /// Whether a request for the packet at an address may be submitted in cycle `now`.
+    /// Returns true if a request for the packet at `address` may be submitted in cycle `now`.
     pub fn is_there(&mut self, now: Cycle, address: u32) -> bool {
         while self.ready.front().is_some_and(|(from, _)| *from <= now) {
             self.ready.pop_front();

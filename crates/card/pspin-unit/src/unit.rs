@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The unit: all parts, and the order in which they act in a cycle.
 
 use std::collections::{HashMap, VecDeque};
@@ -22,111 +23,112 @@ use crate::observe::{Noted, Observer};
 use crate::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId};
 use crate::status::Status;
 
-/// What surrounds the unit: the NIC, the host, and the driver.
+/// Surroundings of the unit: the NIC, the host, and the driver.
 pub trait Outside {
-    /// A packet is done. Returns whether the NIC takes the feedback now; otherwise it is offered again in the next cycle.
+    /// Offers the feedback of a finished packet. Returns true if the NIC accepts it; otherwise it is offered again in
+    /// the next cycle.
     fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool;
 
-    /// The driver on the host is told something.
+    /// Delivers an event to the driver on the host.
     fn raise(&mut self, at: Cycle, event: DriverEvent);
 
-    /// Whether a beat may move through a port in a cycle; otherwise it is offered again in the next. The answer for a cycle is always
-    /// the same.
+    /// Returns true if a beat may move through `_port` in cycle `_at`; otherwise it is offered again in the next. Must
+    /// return the same for repeated calls with the same arguments.
     fn moves(&self, _at: Cycle, _port: Port) -> bool {
         true
     }
 
-    /// A handler's packet has been read, and leaves for the network.
+    /// Sends a handler's packet, which has been read, to the network.
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]);
 
-    /// A command leaves for the card ([`Command::Card`]), which says by [`Pspin::complete`] when it is done.
+    /// Hands a command to the card ([`Command::Card`]), which reports its completion with [`Pspin::complete`].
     fn leave(&mut self, _at: Cycle, _issued: Issued) {}
 
-    /// Data reaches host memory: that of a handler of this context, or what the unit itself tells the host.
+    /// Writes to host memory: data of a handler of context `by`, or the unit's own status.
     ///
     /// # Errors
-    /// When the IOMMU does not know the addresses, or they are not the context's.
+    /// If the IOMMU does not map the addresses, or they do not belong to the context.
     fn host_write(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault>;
 
-    /// Data is read from host memory for a handler of this context.
+    /// Reads from host memory for a handler of context `by`.
     ///
     /// # Errors
-    /// When the IOMMU does not know the addresses, or they are not the context's.
+    /// If the IOMMU does not map the addresses, or they do not belong to the context.
     fn host_read(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
 }
 
-/// Whose access to host memory it is: that of a handler of a context, or, without one, of the unit itself.
+/// Originator of a host memory access: the context of a handler, or `None` for the unit itself.
 pub type By<'a> = Option<&'a ExecutionContext>;
 
-/// The host refuses an access: the addresses are not those of a registered memory.
+/// Host access refused: the addresses are not in registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostFault;
 
-/// The PsPIN unit, with cores `C`, watched by `O`.
+/// The PsPIN unit with cores `C`, watched by observer `O`.
 pub struct Pspin<C, O = ()> {
     config: Rc<Config>,
-    /// The next cycle that has not been simulated.
+    /// Next cycle to simulate.
     now: Cycle,
     memory: Arena,
     mpq: Mpq,
     dispatcher: Dispatcher,
     dma: DmaInterconnect,
-    /// The transfers that end in the cycle that is simulated.
+    /// Transfers that end in the present cycle.
     landed: Vec<Landed>,
     pe: PeInterconnect,
     program: ProgramPort,
     commands: CommandUnit,
     command_arbiter: RoundRobin,
     clusters: Vec<Cluster>,
-    /// The clusters with a feedback that could be sent, and those with a command for the command unit.
+    /// Set of clusters with feedback to send, and set of clusters with a command for the command unit.
     feeding: u64,
     issuing: u64,
-    /// No watchdog bites before this cycle.
+    /// No watchdog expires before this cycle.
     watchdog: Cycle,
     cores: C,
-    /// Feedback on its way to the queues and the NIC.
+    /// Feedback in flight to the queues and the NIC.
     feedback: VecDeque<Returning>,
-    /// Packets for which no handler runs, which take their turn with the clusters.
+    /// Packets without a handler to run; their feedback competes with that of the clusters.
     skipped: VecDeque<Completion>,
-    /// What the feedback that was collected in the cycle that is simulated leaves empty at its end, and the HPU whose command was
-    /// taken in it.
+    /// Space to free at the end of the present cycle: that of the feedback collected in it, and the HPU whose command
+    /// was taken.
     leaving: Option<Leaving>,
     commanding: Option<HpuId>,
     arbiter: RoundRobin,
     l2: L2Ports,
-    /// The number of errors of each descriptor.
+    /// Error count of each descriptor.
     errors: HashMap<u64, u64>,
-    /// What the driver on the host is told at the end of the cycle.
+    /// Events that the host driver receives at the end of the cycle.
     events: Vec<DriverEvent>,
     counters: Counters,
     observer: O,
 }
 
-/// Packets for which no handler runs that may wait to be fed back.
+/// Capacity of the queue of skipped packets.
 const SKIPPED: usize = 4;
 
-/// What a feedback leaves empty.
+/// Space that a collected feedback frees.
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// The first place in the driver of an HPU, and that in its cluster.
+    /// First entry in the driver of this HPU, and the task's place in its cluster.
     Task(HpuId),
-    /// An entry of the queue of packets for which no handler runs.
+    /// Entry of the queue of skipped packets.
     Skipped,
 }
 
-/// A feedback that has left its cluster.
+/// Feedback that has left its cluster.
 struct Returning {
-    /// When it arrives, or is offered to the NIC again.
+    /// Arrival, or next offer to the NIC.
     at: Cycle,
     completion: Completion,
-    /// What it means for the message, when the queue has learned it.
+    /// Effect on the message, once the queue has processed the feedback.
     ended: Option<Ended>,
-    /// Host and driver have been told that the handler has failed.
+    /// Set when host and driver are informed of the handler's failure.
     is_reported: bool,
 }
 
 impl<C: Cores, O: Observer> Pspin<C, O> {
-    /// A unit without tasks.
+    /// Creates a unit without tasks.
     pub fn new(config: Rc<Config>, clock: Clock, cores: C, observer: O) -> Pspin<C, O> {
         let clusters = (0..config.units.clusters as u16).map(|index| Cluster::new(&config, index)).collect();
         Pspin {
@@ -159,73 +161,73 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// The next cycle that has not been simulated.
+    /// Returns the next cycle to simulate.
     pub fn now(&self) -> Cycle {
         self.now
     }
 
-    /// What has been counted so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Number of requests that have been accepted and not yet fed back.
+    /// Returns the number of accepted requests without feedback so far.
     pub fn inside(&self) -> u64 {
         self.mpq.inside()
     }
 
-    /// The bytes of all memories.
+    /// Returns the contents of all memories.
     pub fn memory(&mut self) -> &mut Arena {
         &mut self.memory
     }
 
-    /// The bytes of all memories, for reading.
+    /// Returns the contents of all memories, for reading.
     pub fn arena(&self) -> &Arena {
         &self.memory
     }
 
-    /// The cores.
+    /// Returns the cores.
     pub fn cores(&self) -> &C {
         &self.cores
     }
 
-    /// The cores, which may be told something between two cycles.
+    /// Returns the cores, for changes between two cycles.
     pub fn cores_mut(&mut self) -> &mut C {
         &mut self.cores
     }
 
-    /// Takes the cores out of the unit.
+    /// Consumes the unit and returns its cores.
     pub fn into_cores(self) -> C {
         self.cores
     }
 
-    /// The cores, and the bytes of all memories.
+    /// Returns the cores and the contents of all memories.
     pub fn cores_and_memory(&mut self) -> (&mut C, &mut Arena) {
         (&mut self.cores, &mut self.memory)
     }
 
-    /// The observer.
+    /// Returns the observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// All HPUs have booted and wait for their first task.
+    /// Boots all HPUs; they wait for their first task.
     pub fn boot(&mut self) {
         self.clusters.iter_mut().for_each(Cluster::boot);
     }
 
-    /// The NIC writes a packet into L2 from cycle `at` on. Returns the first cycle in which its request can be submitted, if its beats
-    /// do not wait for other writes; `None` when the bytes are not inside the packet buffer.
+    /// Writes a packet of the NIC into L2 from cycle `at` on. Returns the first cycle in which its request can be
+    /// submitted if no beat stalls behind other writes; `None` if the bytes are not inside the packet buffer.
     pub fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle> {
         self.memory.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
         let written = self.l2.write_packet(at, address, bytes.len() as u32);
         Some(written + self.config.inbound.write_cycles)
     }
 
-    /// The NIC submits a request in the next cycle that has not been simulated.
+    /// Submits a request in the next cycle to simulate.
     ///
     /// # Errors
-    /// When the request has to wait.
+    /// If the request has to wait.
     pub fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)> {
         if !self.l2.is_stored(self.now, her.packet.address) {
             return Err((Busy::Cycle, her));
@@ -239,32 +241,32 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         Ok(())
     }
 
-    /// A copy of a request for the observer, if there is one.
+    /// Clones a request for the observer, if the observer watches.
     fn observer_copy(&self, her: &Her) -> Option<Her> {
         O::WATCHES.then(|| her.clone())
     }
 
-    /// Whether the queue of a message number is free, so that it may name another message.
+    /// Returns true if the queue of this message number is free for another message.
     pub fn is_free(&self, message: u32) -> bool {
         self.mpq.is_free(message)
     }
 
-    /// Lets a message queue give `priority` tasks more in each of its turns. Returns whether there is the queue.
+    /// Lets a message queue issue `priority` additional tasks per turn. Returns false if the queue does not exist.
     pub fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
         self.mpq.set_priority(queue, priority)
     }
 
-    /// Gives up a message. Returns whether there is such a message.
+    /// Abandons a message. Returns false if no such message exists.
     pub fn reset_message(&mut self, message: u32) -> bool {
         self.mpq.reset(self.now, message).is_some()
     }
 
-    /// The card is done with a command in cycle `at`: its response goes back to the HPU.
+    /// Completes a command of the card in cycle `at`: its response returns to the HPU.
     pub fn complete(&mut self, at: Cycle, issued: Issued) {
         self.commands.respond(at.max(self.now), Response { issued, data: [0; 64], is_refused: false });
     }
 
-    /// The next cycle in which something happens inside; [`Cycle::NEVER`] when the unit is idle.
+    /// Returns the next active cycle; [`Cycle::NEVER`] if the unit is idle.
     pub fn next(&self) -> Cycle {
         let mut next =
             self.mpq.wake(self.now).min(self.dma.wake()).min(self.dispatcher_wake()).min(self.commands.wake());
@@ -288,11 +290,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// Simulates the cycles before `until`, but no further than the end of the first in which something goes out. Returns the
-    /// next cycle that has not been simulated; when nothing happens any more and `until` never comes, time stands still.
+    /// Simulates the cycles before `until`, but stops after the first with an output to the surroundings. Returns the
+    /// next cycle to simulate. If the unit is idle and `until` is [`Cycle::NEVER`], time does not advance.
     pub fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle {
         loop {
-            // With packets under way there is something to do in each cycle, and no need to find out when.
+            // With packets in flight every cycle is active, so skip the search for the next one.
             let next = if self.dma.wake() <= self.now { self.now } else { self.next() };
             if next >= until {
                 if until != Cycle::NEVER {
@@ -309,8 +311,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// Simulates cycle `now`. Whoever receives acts before the one who sends, so what is sent in a cycle is seen in the next.
-    /// Returns whether something went out.
+    /// Simulates cycle `now`. Receivers act before senders, so data sent in one cycle is visible in the next. Returns
+    /// true if the unit had an output to its surroundings.
     fn step(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
         let gives_up = self.give_up_idle(out);
@@ -359,7 +361,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if self.dispatcher_wake() <= now {
             self.dispatch();
         }
-        // Dispatcher and HPUs see only in the next cycle what has become empty in this one.
+        // Dispatcher and HPUs see the space that this cycle frees only in the next.
         if let Some(leaving) = self.leaving.take() {
             self.leave(leaving);
         }
@@ -374,7 +376,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         goes_out
     }
 
-    /// Gives up a message for which no packet has come for too long. Returns whether there is one.
+    /// Abandons a message that received no packet for too long. Returns true if one was found.
     #[inline]
     fn give_up_idle(&mut self, out: &mut impl Outside) -> bool {
         if !self.commands.has_room_for_status(self.now) {
@@ -390,7 +392,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         true
     }
 
-    /// Notes what a cluster wants of the parts that all share.
+    /// Records a cluster's requests for the shared feedback path and command unit.
     #[inline]
     fn note_wishes(&mut self, index: usize) {
         let cluster = &self.clusters[index];
@@ -399,8 +401,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.issuing = set(self.issuing, cluster.has_command());
     }
 
-    /// The feedback of one HPU leaves its cluster, and one that has left reaches the queues and the NIC; a failure, host and driver before
-    /// that, if they listen in this cycle. Returns whether the NIC or the driver is told something.
+    /// Collects the feedback of one HPU, and delivers the oldest one in flight to the queues and the NIC. A failure is
+    /// first reported to host and driver, in a cycle in which `listens` is true. Returns true if the NIC or the driver
+    /// is informed.
     fn send_feedback(&mut self, listens: bool, out: &mut impl Outside) -> bool {
         let (now, cycles) = (self.now, self.config.cluster.feedback_cycles);
         if self.feedback.len() < cycles as usize
@@ -438,7 +441,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         goes_out | reports
     }
 
-    /// Tells host and driver that a handler has failed (§III-B2).
+    /// Reports a failed handler to host and driver (§III-B2).
     fn report_failure(&mut self, Completion { task, outcome, hpu }: Completion, out: &mut impl Outside) {
         let Some(hpu) = hpu else { return };
         let task = &self.mpq.tasks()[task];
@@ -454,12 +457,12 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         *count
     }
 
-    /// Has the status written into the descriptor of a context, if it has one.
+    /// Queues a write of the status to the descriptor of a context, if it has one.
     fn tell_host(&mut self, descriptor: u64, status: Status) {
         self.commands.tell(self.now, descriptor, status);
     }
 
-    /// Takes the next feedback from the clusters and from the packets without handlers, in turn.
+    /// Takes the next feedback from the clusters and the skipped packets, round robin.
     fn collect_feedback(&mut self) -> Option<Completion> {
         let skips = self.clusters.len();
         let choice = self.arbiter.choice(self.feeding | u64::from(!self.skipped.is_empty()) << skips)?;
@@ -474,7 +477,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         Some(Completion { task, outcome, hpu: Some(hpu) })
     }
 
-    /// Places or an entry are empty from the next cycle on, in which the dispatcher and an HPU that waits try again.
+    /// Frees space from the next cycle on, and lets the dispatcher and a waiting HPU retry then.
     fn leave(&mut self, leaving: Leaving) {
         match leaving {
             Leaving::Task(hpu) => {
@@ -489,7 +492,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.dispatcher.is_blocked = false;
     }
 
-    /// The place of a command that was taken is empty from the next cycle on.
+    /// Frees the slot of a command from the next cycle on.
     fn command_has_left(&mut self, hpu: HpuId) {
         let index = usize::from(hpu.cluster);
         if self.clusters[index].command_has_left(hpu.hpu) {
@@ -498,7 +501,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.note_wishes(index);
     }
 
-    /// Gives the next task of a cluster to an idle HPU.
+    /// Assigns a cluster's next task to an idle HPU.
     fn assign(&mut self, index: usize) {
         if let Some((hpu, place, at)) = self.clusters[index].assign(self.now, self.mpq.tasks()) {
             let id = HpuId { cluster: index as u16, hpu };
@@ -508,7 +511,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// Kills the handlers that have run for too long (§III-B3).
+    /// Kills handlers that exceed their watchdog limit (§III-B3).
     fn bite(&mut self) {
         self.watchdog = Cycle::NEVER;
         for cluster in &mut self.clusters {
@@ -522,7 +525,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// Beats are read from L2, on their way to L1, and those of other transfers of the clusters' DMA engines.
+    /// Reads beats from L2 for packets, and beats of other transfers of the clusters' DMA engines.
     fn read_beats(&mut self) {
         let (now, beat) = (self.now, self.dma.beat());
         let Pspin { dma, clusters, memory, l2, observer, landed, .. } = self;
@@ -536,7 +539,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     l2.note_read(now, address);
                     return announce(clusters, memory, l2, write, at, beat);
                 };
-                // The word is read in the second cycle of its way.
+                // The DMA engine reads the word two cycles later.
                 let (banks, at) = (&mut clusters[usize::from(cluster)].banks, now + 2_u64);
                 if !banks.take_beat(at, offset, beat, Wide::Read) {
                     return false;
@@ -555,7 +558,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// Words of HPUs reach memories that are not in their own L1.
+    /// Performs the HPUs' accesses to remote memories.
     fn access(&mut self) {
         let now = self.now;
         let Pspin { pe, l2, program, clusters, cores, .. } = self;
@@ -572,7 +575,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         pe.access(now, is_free, |hpu, taken, answer| cores.reach(hpu, now, taken, answer));
     }
 
-    /// A line of code is read for a cache.
+    /// Starts the refill of a line of an instruction cache.
     fn fetch(&mut self) {
         if let Some(Refill { hpu, line, there }) = self.program.fetch(self.now) {
             let address = Arena::start(Place::Program) + line * self.config.icache.line;
@@ -581,7 +584,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// The command unit takes a command of one HPU, or a status.
+    /// Takes a command of one HPU, or a status, into the command unit.
     fn take_command(&mut self) {
         let has_room = |command: &Command| self.commands.has_room(self.now, command);
         let mut requests = 0;
@@ -607,7 +610,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.commanding = Some(hpu);
     }
 
-    /// Commands come to their engines, data is read, commands are done, responses come back. Returns whether something goes out.
+    /// Advances commands: accepts them in their engines, reads their data, completes them, and returns responses.
+    /// Returns true if the unit has an output to its surroundings.
     fn move_commands(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
         let mut goes_out = false;
@@ -618,7 +622,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
         let Pspin { commands, clusters, memory, l2, config, .. } = self;
         let width = config.nhi.width_bits / 8;
-        // L1 is asked a cycle ahead.
+        // L1 banks are requested a cycle ahead.
         let mut take_l1 = |(cluster, offset): (u16, u32), port: Wide| {
             clusters[usize::from(cluster)].banks.take_beat(now + 1_u64, offset, width, port)
         };
@@ -636,7 +640,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     }
                 }
                 Due::Bring(issued, answer) => self.bring(issued, &answer, out),
-                // A descriptor that the host has taken back is the driver's business, which has been told anyway.
+                // The host may have withdrawn the descriptor. The driver receives the event in any case.
                 Due::Tell(descriptor, status) => {
                     let is_lost = out.host_write(now, None, descriptor, bytes_of(&status)).is_err();
                     self.counters.lost_status += u64::from(is_lost);
@@ -658,7 +662,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         goes_out
     }
 
-    /// A response reaches its HPU.
+    /// Delivers a response to its HPU.
     fn respond(&mut self, Response { issued: Issued { hpu, slot, command }, data, is_refused }: Response) {
         let address = command.host();
         let refused = is_refused.then_some(Failure::Host { address });
@@ -670,14 +674,14 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// The context of the task whose command it is.
+    /// Returns the context of the task that issued the command.
     fn context_of(&self, issued: &Issued) -> By<'_> {
         let cluster = &self.clusters[usize::from(issued.hpu.cluster)];
         let task = cluster.issuer(issued.hpu.hpu, issued.slot)?;
         Some(&*self.mpq.tasks()[task].her.context)
     }
 
-    /// The host is asked for the data of a command.
+    /// Reads the data of a command from host memory.
     fn read_host(&self, issued: Issued, out: &mut impl Outside) -> Answer {
         let size = match issued.command {
             Command::HostDirectRead { size, .. } => u32::from(size),
@@ -688,7 +692,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         Answer { bytes, is_refused: read.is_err() }
     }
 
-    /// What a command has read from the host is where it goes.
+    /// Stores the data that a command read from the host at its destination, and responds.
     fn bring(&mut self, issued: Issued, Answer { bytes, is_refused }: &Answer, out: &mut impl Outside) {
         let mut data = [0; 64];
         let driver = &self.clusters[usize::from(issued.hpu.cluster)].drivers[usize::from(issued.hpu.hpu)];
@@ -707,7 +711,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.commands.respond(self.now, Response { issued, data, is_refused: *is_refused });
     }
 
-    /// The data of a command leaves the unit: for the network in cycle `at`. Returns the response, if it is known already.
+    /// Passes the data of a command out of the unit; packets enter the network in cycle `at`. Returns the response, if
+    /// it is already known.
     fn deliver(&mut self, issued: Issued, at: Cycle, out: &mut impl Outside) -> Option<Response> {
         let (now, by) = (self.now, self.context_of(&issued));
         let read = |data: Range| self.memory.read(data.address, data.size).unwrap_or_default();
@@ -724,7 +729,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 out.leave(now, issued);
                 return None;
             }
-            // What is read is brought.
+            // `bring` handles reads.
             Command::FromHost { .. } | Command::HostDirectRead { .. } => return None,
         };
         if let (Ok(()), Some(user)) = (done, issued.command.event()) {
@@ -733,7 +738,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         Some(Response { issued, data: [0; 64], is_refused: done.is_err() })
     }
 
-    /// The dispatcher gives its task to a cluster, or waits until one has room: that of the end of the last cycle.
+    /// Sends the selected task to a cluster, or waits until one has room, as of the end of the previous cycle.
     fn dispatch(&mut self) {
         match self.mpq.out() {
             Some((_, Selected::Task(task))) => {
@@ -755,7 +760,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.mpq.take();
     }
 
-    /// A task comes to a cluster, which has room for it and starts to copy its packet.
+    /// Sends a task to a cluster that has room for it, and starts the DMA of its packet.
     fn send(&mut self, now: Cycle, index: usize, id: TaskId) {
         let task = &self.mpq.tasks()[id];
         let from = Range { address: task.her.packet.address, size: task.her.transfer };
@@ -769,7 +774,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     }
 }
 
-/// A word of a DMA engine's width will be written, if there is one. Its banks are announced.
+/// Announces the write of a beat, if any, to the banks or ports of its destination. Always returns true.
 #[inline]
 fn announce(
     clusters: &mut [Cluster],

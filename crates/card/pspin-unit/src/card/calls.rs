@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands of handlers, and the card's replies.
 
 use abi::device::err;
@@ -16,14 +17,14 @@ use accel::{Command, CommandId, Direction, Dma, Message, Place, Reply, Transfer}
 use accel::{Failure, HandlerError, Outcome};
 use accel::{InternalError, Printed};
 
-/// Cycles of a call that the driver of the HPU answers: a load.
+/// Cycles of a call that the HPU driver answers: a load.
 const REGISTER: u64 = 2;
-/// Cycles of an operation on 64 bits beyond those of its two atomic accesses: it locks the pair of words, compares or adds, and
-/// unlocks the pair.
+/// Cycles of a 64-bit atomic operation beyond its two atomic accesses: lock the pair of words, compare or add, and
+/// unlock.
 const WIDE_ATOMIC: u64 = 6;
 
 impl Hpus {
-    /// An HPU issues a command in cycle `now`.
+    /// Executes a call of an HPU in cycle `now`.
     pub(super) fn call(&mut self, id: HpuId, now: Cycle, call: Call, memory: &mut Arena) {
         let request = {
             let Some(hpu) = self.get(id) else { return };
@@ -66,7 +67,7 @@ impl Hpus {
             }
             Ok(Request::MyHpu) => self.answer(id, register, self.gid(id) as i32),
             Ok(Request::HpuCount) => self.answer(id, register, self.config.hpus() as i32),
-            // An HPU holds one task: there is no other one to run.
+            // An HPU holds only one task, so no other can run.
             Ok(Request::Yield) => self.answer(id, register, 0),
             Ok(Request::Print(text)) => {
                 let hpu = self.gid(id);
@@ -88,13 +89,13 @@ impl Hpus {
         self.environment.handles.look(handle, owner, now)
     }
 
-    /// The first cycle that does not begin before a time.
+    /// Returns the first cycle that begins at or after `time`.
     pub(super) fn cycle_of(&self, time: sim::Time) -> Cycle {
         let cycle = self.environment.clock.cycles(time);
         Cycle(cycle + u64::from(self.environment.clock.time(cycle) < time))
     }
 
-    /// An HPU issues a command to the card.
+    /// Starts issuing a command to the card.
     fn issue(
         &mut self,
         (id, now): (HpuId, Cycle),
@@ -111,7 +112,7 @@ impl Hpus {
         self.acts(id, now + self.config.commands.issue_cycles, Act::Issue);
     }
 
-    /// The command of an HPU goes to its driver, when it has a free slot.
+    /// Passes the command of an HPU to its driver, or waits for a free slot.
     pub(super) fn give<O: Observer>(&mut self, id: HpuId, side: &mut ClusterSide<'_, O>) {
         let own = &mut self.hpu(id).own;
         let (Some((call, command, has_handle)), Some(task), run) = (own.issues.take(), own.task, own.run) else {
@@ -133,8 +134,9 @@ impl Hpus {
         self.acts(id, Cycle::NEVER, Act::Reply(number));
     }
 
-    /// The engine through which a command leaves the unit, and what that engine reads of the handler's memory. The outbound engine
-    /// reads the data of a packet before the call returns, so the handler may change the data after that.
+    /// Returns the engine through which a command leaves the unit, and the range of handler memory that this engine
+    /// reads. The outbound engine reads a packet's data before the call returns, so the handler may modify the data
+    /// afterwards.
     fn takes_along(&mut self, id: HpuId, command: &Command, memory: &Arena) -> (Through, Option<her::Range>) {
         let (through, address, length) = match command {
             Command::Put(Message { place: Place::Device(address), length, .. })
@@ -149,14 +151,14 @@ impl Hpus {
                 return (Through::Outbound, None);
             }
         };
-        // The card refuses what is not the handler's, and packets that are too long.
+        // The card refuses foreign memory and oversized packets.
         let data =
             her::Range { address: memory.common(id.cluster, address), size: length.try_into().unwrap_or(u32::MAX) };
         let reads = (1..=self.config.l2_packet.bytes).contains(&data.size) && self.hpu(id).may_use(data, false, memory);
         (through, reads.then_some(data))
     }
 
-    /// The card replies to a command in cycle `now`.
+    /// Processes the card's reply to a command in cycle `now`.
     pub(super) fn reply(
         &mut self,
         command: CommandId,
@@ -208,7 +210,7 @@ impl Hpus {
                 self.answer(id, at, 0);
             }
             (Reply::Leaves(_), None) => self.answer(id, at, 0),
-            // The network has no room: the command stays in the outbound engine, and its handler waits.
+            // The network exerts back-pressure: the command stays in the outbound engine, and its handler waits.
             (Reply::Queued | Reply::Blocked, None) => {}
             (Reply::Fault { what, address }, _) => self.command_fault((id, now), &what, address, memory),
             _ => return Err(InternalError::UnexpectedReply(command.thread)),
@@ -216,14 +218,14 @@ impl Hpus {
         Ok(())
     }
 
-    /// A command is done for which a handler waits, or which it may test.
+    /// Completes a command that a handler waits for or may test.
     fn reply_again(&mut self, command: CommandId, reply: Reply, now: Cycle) -> Result<(), InternalError> {
         let unexpected = InternalError::UnexpectedReply(command.thread);
         let Reply::Done(result) = reply else { return Err(unexpected) };
         let id = self.by_gid(command.thread);
         let at = now + self.config.commands.response_cycles;
         if self.environment.program.is_none() {
-            // The program has been unloaded meanwhile.
+            // The program is unloaded in the meantime.
             if let Some(handle) = command.slot {
                 self.environment.handles.complete(handle, result);
             }
@@ -243,14 +245,15 @@ impl Hpus {
         Ok(())
     }
 
-    /// Writes what a call returns besides its result into the handler's memory.
+    /// Stores the values that a call returns through pointers in the handler's memory.
     fn return_value(&mut self, id: HpuId, call: Call, answer: Answer, memory: &mut Arena) {
         let Some(hpu) = self.get(id) else { return };
         let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
         self.environment.convention.answer(call, answer, &mut own);
     }
 
-    /// Changes 64 aligned bits of card memory. RV32A has 32 bits: the bank locks a pair of words meanwhile.
+    /// Modifies 64 aligned bits of card memory atomically. RV32A is limited to 32 bits, so the bank locks a pair of
+    /// words.
     fn atomic(
         &mut self,
         (id, now, call): (HpuId, Cycle, Call),
@@ -279,7 +282,7 @@ impl Hpus {
         self.answer(id, now + WIDE_ATOMIC + u64::from(2 * access), result(before));
     }
 
-    /// Ends a handler whose command addresses memory that is not its own, or does not exist.
+    /// Fails a handler whose command addresses foreign or absent memory.
     pub(super) fn command_fault(&mut self, (id, now): (HpuId, Cycle), what: &str, detail: u32, memory: &mut Arena) {
         let pc = self.hpu(id).thread.command_pc();
         let message = format!("{what}{}", self.place(id, pc, memory));

@@ -1,5 +1,6 @@
-//! HPUs that run handlers of P4sPIN: their arguments are in registers, and commands are calls of the environment. The runtime
-//! of the HPUs is not code but takes the cycles of the published loop (PsPIN §III-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! HPUs that run P4sPIN handlers: arguments are in registers, and commands are environment calls. The HPU runtime is
+//! not code, but costs the cycles of the published loop (PsPIN §III-B2).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -21,82 +22,82 @@ use accel::handles::Handles;
 use accel::{Command, CommandId};
 use accel::{HandlerError, Outcome, Usage};
 
-/// What an HPU does that has to do with its handler's task and calls.
+/// Pending action of an HPU outside its handler's code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
-    /// It gets a task, or waits for one.
+    /// Receives a task, or waits for one.
     Idle,
-    /// It calls for something.
+    /// Executes an environment call.
     Calling(Call),
-    /// It issues the command of its call, or waits until it may.
+    /// Issues the command of its call, or waits for a free slot.
     Issue,
-    /// It waits for the reply to this command.
+    /// Waits for the reply to this command.
     Reply(u32),
-    /// It waits for the end of a command with a handle.
+    /// Waits for the end of a command with a handle.
     Handle,
-    /// The result of its command is there.
+    /// Receives the result of its call.
     Answer(i32),
-    /// Its handler is over, and it rings the doorbell.
+    /// Rings the doorbell after the end of its handler.
     Doorbell(TaskOutcome),
 }
 
-/// The task and the commands of an HPU.
+/// Task and commands of an HPU.
 pub struct Own {
-    /// The number of the task that it runs.
+    /// Number of the running task.
     pub task: Option<u64>,
-    /// Distinguishes the handlers that it runs one after the other.
+    /// Run number, which distinguishes successive handlers.
     pub run: u32,
-    /// The command that it issues, and whether the call returns a handle.
+    /// Command to issue; the flag is set if the call returns a handle.
     pub issues: Option<(Call, Command, bool)>,
-    /// The call to which the card has not replied, and its command.
+    /// Outstanding call, and its command.
     pub call: Option<(Call, CommandId)>,
-    /// Why the card has refused its latest command that was refused, and the place in the source.
+    /// Reason for the latest refusal of a command, and its place in the source.
     pub refused: Option<String>,
     pub started: Cycle,
-    /// When the driver has the function pointer of the next task.
+    /// Cycle in which the driver has the function pointer of the next task.
     pub pointer: Cycle,
-    /// When it is back at the load of the function pointer.
+    /// Cycle in which the HPU is back at the load of the function pointer.
     pub ready: Cycle,
 }
 
-/// A command that is in flight.
+/// A command in flight.
 pub(super) struct Flying {
     pub id: CommandId,
-    /// The task of its handler.
+    /// Task of its handler.
     pub task: u64,
-    /// What the card is to do, until the command has left the unit.
+    /// Command for the card, until it leaves the unit.
     pub command: Option<Command>,
-    /// How the unit knows it, when it has left.
+    /// Command as issued by the unit, once it has left.
     pub issued: Option<Issued>,
 }
 
-/// The environment of handlers of P4sPIN.
+/// Environment of P4sPIN handlers.
 pub struct Calls {
     pub(super) clock: Clock,
     pub(super) convention: Box<dyn Convention>,
-    /// The program that is loaded.
+    /// Loaded program.
     pub(super) program: Option<Rc<CardProgram>>,
     pub(super) tasks: Tasks,
     pub(super) handles: Handles,
-    /// Commands in flight, by their numbers.
+    /// Commands in flight, by number.
     pub(super) flying: HashMap<u32, Flying>,
-    /// Number of commands that were issued.
+    /// Number of commands issued.
     pub(super) commands: u32,
-    /// Commands that the card is done with from a cycle on.
+    /// Commands that the card finishes, each with the cycle of its completion.
     pub(super) done: Vec<(Cycle, Issued)>,
-    /// Texts that handlers have printed, until the unit hands them over.
+    /// Printed text that the unit has not handed over.
     pub(super) printed: Vec<(Cycle, Printed)>,
-    /// Cycles of a text that a handler prints.
+    /// Cycles that printing a text costs.
     pub(super) print_cycles: u64,
-    /// Number of handlers that were started.
+    /// Number of handlers started.
     pub(super) runs: u32,
 }
 
-/// The HPUs of all clusters.
+/// HPUs of all clusters.
 pub type Hpus = HpusIn<Calls>;
 
 impl Hpus {
-    /// HPUs without a program.
+    /// Creates HPUs without a program.
     pub(super) fn idle(config: Rc<Config>, clock: Clock, convention: Box<dyn Convention>) -> Hpus {
         let environment = Calls {
             clock,
@@ -114,7 +115,7 @@ impl Hpus {
         Hpus::without_program(config, environment)
     }
 
-    /// Takes over from HPUs whose program is unloaded what commands in flight refer to.
+    /// Takes over the state that commands in flight refer to, from the HPUs of the unloaded program.
     pub fn succeed(&mut self, mut old: Hpus) {
         (0..old.config.hpus()).for_each(|gid| old.environment.handles.abandon(gid as u16));
         let Calls { handles, runs, commands, print_cycles, .. } = old.environment;
@@ -142,23 +143,23 @@ impl Hpus {
         self.environment.program = Some(card);
     }
 
-    /// The number of an HPU among all.
+    /// Returns the global number of an HPU.
     pub(super) fn gid(&self, id: HpuId) -> u32 {
         u32::from(id.cluster) * self.config.units.hpus + u32::from(id.hpu)
     }
 
-    /// The HPU with a number.
+    /// Returns the HPU with a global number.
     pub(super) fn by_gid(&self, gid: u32) -> HpuId {
         HpuId { cluster: (gid / self.config.units.hpus) as u16, hpu: (gid % self.config.units.hpus) as u16 }
     }
 
-    /// The HPU that has issued a command, if the handler still runs.
+    /// Returns the HPU that issued a command, if the handler still runs.
     pub(super) fn issuer(&self, id: CommandId) -> Option<&Hpu<Act, Own>> {
         let hpu = self.get(self.by_gid(id.thread))?;
         (hpu.own.run == id.run && hpu.own.task.is_some()).then_some(hpu)
     }
 
-    /// What an HPU does that has to do with its handler's task and calls.
+    /// Returns the HPU's pending action, or `None` while it executes code.
     pub(super) fn doing(&mut self, id: HpuId) -> Option<Act> {
         match self.hpu(id).doing {
             Doing::Act(act) => Some(act),
@@ -166,22 +167,22 @@ impl Hpus {
         }
     }
 
-    /// An HPU does something in cycle `at`.
+    /// Schedules an action of an HPU in cycle `at`.
     pub(super) fn acts(&mut self, id: HpuId, at: Cycle, act: Act) {
         self.wake(id, at.0, Doing::Act(act));
     }
 
-    /// A result is there for an HPU in cycle `at`.
+    /// Delivers a result to an HPU in cycle `at`.
     pub(super) fn answer(&mut self, id: HpuId, at: Cycle, result: i32) {
         self.acts(id, at, Act::Answer(result));
     }
 
-    /// The source line of an instruction.
+    /// Returns the source line of an instruction.
     pub(super) fn line(&self, pc: u32) -> String {
         self.environment.program.as_ref().map_or_else(String::new, |card| card.suffix(pc))
     }
 
-    /// Ends a handler with an error, after which the HPU recovers.
+    /// Fails a handler; its HPU then recovers.
     pub(super) fn end_badly(&mut self, id: HpuId, at: Cycle, error: HandlerError, outcome: TaskOutcome) {
         let trap = self.config.cluster.trap_cycles;
         self.end(id, at + trap, Outcome::Failed(error), outcome);
@@ -200,7 +201,7 @@ impl Hpus {
         self.acts(id, at, Act::Doorbell(tells));
     }
 
-    /// Forgets a call to which the card has not replied, whose handler is over.
+    /// Discards the outstanding call of a handler that has ended.
     pub(super) fn drop_call(&mut self, id: HpuId) {
         let own = &mut self.hpu(id).own;
         own.issues = None;
@@ -209,13 +210,13 @@ impl Hpus {
         }
     }
 
-    /// The card is done with a command from a cycle on.
+    /// Completes a command in cycle `from`.
     pub(super) fn free(&mut self, number: u32, from: Cycle) {
         let flying = self.environment.flying.remove(&number);
         self.environment.done.extend(flying.and_then(|flying| flying.issued).map(|issued| (from, issued)));
     }
 
-    /// Ends the handlers of a withdrawn task, wherever it is. Nobody waits for its commands any more.
+    /// Ends the handlers of a withdrawn task, in whatever state, and completes its commands in flight.
     pub(super) fn withdraw(&mut self, number: u64, now: Cycle) {
         let commands = self.environment.flying.iter();
         let has_left = commands.filter(|(_, flying)| flying.task == number && flying.issued.is_some());

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The unit as an accelerator of a card.
+
 use std::rc::Rc;
 
 use sim::Time;
@@ -53,7 +56,7 @@ impl Accelerator for Card {
         Ok(self.write(memory.address, state)?)
     }
 
-    /// The bytes of untouched memories take no memory of the host; those of others are needed as long as the card.
+    /// Untouched memory uses no host memory; touched memory is needed for the card's lifetime.
     fn trim(&mut self) {}
 
     fn store(
@@ -228,7 +231,7 @@ impl Card {
         Ok(())
     }
 
-    /// The address that everybody has for what the issuer of a command means.
+    /// Translates an address of the command's issuer to the common address space.
     fn common(&self, id: CommandId, address: u32) -> u32 {
         let cluster = self.unit.cores().by_gid(id.thread).cluster;
         self.unit.arena().common(cluster, address)

@@ -1,4 +1,5 @@
-//! The memory of a handler, as its calls see it.
+// SPDX-License-Identifier: Apache-2.0
+//! The memory of a handler, for its calls.
 
 use crate::core::Spans;
 use crate::memory::Arena;
@@ -6,11 +7,11 @@ use accel::convention::HandlerMemory;
 
 /// The memory of a handler on a cluster.
 pub struct OwnMemory<'a> {
-    /// All memories.
+    /// Contents of all memories.
     pub memory: &'a mut Arena,
-    /// What the handler may use.
+    /// Memory that the handler may use.
     pub spans: &'a Spans,
-    /// The cluster of its HPU.
+    /// Cluster of its HPU.
     pub cluster: u16,
 }
 

@@ -1,4 +1,5 @@
-//! The message queues that messages of the card have. The number of a queue decides the home cluster (PsPIN §III-B1).
+// SPDX-License-Identifier: Apache-2.0
+//! Assignment of message queues to messages. The queue number determines the home cluster (PsPIN §III-B1).
 
 use std::collections::HashMap;
 
@@ -6,13 +7,13 @@ use machine::Pspin;
 
 use accel::MessageId;
 
-/// A queue that belongs to a message, or did until its tasks end.
+/// State of a message queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     is_taken: bool,
     /// Tasks in the unit.
     tasks: u32,
-    /// The message has ended.
+    /// Set when the message has ended.
     has_ended: bool,
 }
 
@@ -21,19 +22,19 @@ pub struct Queues {
     queues: Vec<Queue>,
     of: HashMap<MessageId, u32>,
     clusters: u32,
-    /// The home cluster of the next message that may have any.
+    /// Home cluster for the next message without a preference.
     next: u32,
 }
 
 impl Queues {
-    /// Free queues.
+    /// Creates free queues.
     pub fn new(unit: &Pspin) -> Queues {
         let queues = vec![Queue::default(); unit.mpq.queues as usize];
         Queues { queues, of: HashMap::new(), clusters: unit.units.clusters, next: 0 }
     }
 
-    /// The queue of a message for one more task, at first a free one with this home cluster. When all of those are taken, or
-    /// no cluster is given, any cluster may be the home. Returns `None` when all queues are taken.
+    /// Returns the queue of a message for one more task. A new message takes a free queue of cluster `home`. If all of
+    /// those are taken or `home` is `None`, any cluster may be the home. Returns `None` if all queues are taken.
     pub fn enter(&mut self, message: MessageId, home: Option<u16>) -> Option<u32> {
         let queue = match self.of.get(&message) {
             Some(queue) => *queue,
@@ -53,19 +54,19 @@ impl Queues {
         Some(queue)
     }
 
-    /// The free queue with the lowest number that has this home cluster.
+    /// Returns the free queue with the lowest number whose home cluster is `home`.
     fn free(&self, home: u32) -> Option<u32> {
         let queues = (home as usize..self.queues.len()).step_by(self.clusters as usize);
         queues.map(|queue| queue as u32).find(|queue| !self.queues[*queue as usize].is_taken)
     }
 
-    /// A task of a queue has ended. Returns whether the queue is free now.
+    /// Removes a task that has ended. Returns true if its queue is now free.
     pub fn leave(&mut self, queue: u32) -> bool {
         self.queues[queue as usize].tasks -= 1;
         self.release(queue)
     }
 
-    /// A message has ended. Returns its queue if that is free now.
+    /// Ends a message. Returns its queue if it is now free.
     pub fn end(&mut self, message: MessageId) -> Option<u32> {
         let queue = self.of.remove(&message)?;
         self.queues[queue as usize].has_ended = true;

@@ -1,4 +1,5 @@
-//! How handlers of P4sPIN run on the HPUs of the card: their beginning and their end.
+// SPDX-License-Identifier: Apache-2.0
+//! Start and end of P4sPIN handlers on the HPUs of the card.
 
 use abi::device::map;
 use hpu::{Access, Fault, Thread};
@@ -18,14 +19,14 @@ use accel::fault::{self, Purpose};
 use accel::{Failure, HandlerError};
 use accel::{Role, Task};
 
-/// Cycles of the runtime from the load of the function pointer to the first instruction of the handler: a move, and an
+/// Runtime cycles from the load of the function pointer to the first instruction of the handler: a move, and an
 /// indirect call that waits for the pointer (§IV-B1).
 const CALL: u64 = 4;
 /// Cycles from the doorbell to the next load of the function pointer.
 const LOOP: u64 = 3;
 
 impl Hpus {
-    /// Starts the handler of the task that an HPU has got.
+    /// Starts the handler of the task assigned to an HPU.
     fn start<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
         side.start(id.hpu, now);
         let Some((task, l1)) = side.task(id.hpu) else { return };
@@ -74,7 +75,7 @@ impl Hpus {
         }
     }
 
-    /// A handler has failed.
+    /// Fails a handler because of a fault.
     fn fail(&mut self, id: HpuId, fault: Fault, memory: &mut Arena) {
         let hpu = self.hpu(id);
         let (pc, at) = (hpu.thread.pc(), Cycle(hpu.thread.cycles()));
@@ -83,7 +84,7 @@ impl Hpus {
         self.end_badly(id, at, error, TaskOutcome::Faulted(her::Failure::Fault(fault)));
     }
 
-    /// Which memory the access of a handler has missed.
+    /// Describes the memory region that a faulting access missed.
     fn missed(&self, id: HpuId, fault: Fault) -> String {
         let (Some(hpu), Some(card)) = (self.get(id), &self.environment.program) else { return String::new() };
         let task = hpu.own.task.and_then(|task| self.environment.tasks.peek(task));
@@ -106,14 +107,14 @@ impl Hpus {
         fault::missed(fault, &spans.collect::<Vec<_>>(), stack_pointer, &card.device().program)
     }
 
-    /// The place of a handler's instruction in the source, and the calls that led there.
+    /// Describes the source line of a handler's instruction and its call stack.
     pub(super) fn place(&self, id: HpuId, pc: u32, memory: &mut Arena) -> String {
         let (Some(hpu), Some(card)) = (self.get(id), &self.environment.program) else { return String::new() };
         let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
         fault::place(&card.device().program, &hpu.thread, pc, |address| own.word(address))
     }
 
-    /// An HPU rings the doorbell.
+    /// Rings the doorbell of an HPU.
     fn ring<O: Observer>(&mut self, id: HpuId, now: Cycle, outcome: TaskOutcome, side: &mut ClusterSide<'_, O>) {
         let gid = self.gid(id) as u16;
         self.environment.handles.abandon(gid);
@@ -133,7 +134,7 @@ impl Environment for Calls {
     type Act = Act;
     type Own = Own;
 
-    /// Handlers of P4sPIN know no registers.
+    /// P4sPIN handlers use no device registers.
     fn register(_own: &Own, _access: &Access) -> Option<(Act, u64)> {
         None
     }
@@ -179,7 +180,7 @@ impl Environment for Calls {
     }
 
     fn resume(hpus: &mut Hpus, id: HpuId, at: Cycle) {
-        // A handler that was withdrawn while it waited has other things to do.
+        // A handler withdrawn while it waited is already ending.
         if hpus.waits(id) {
             let doing = hpus.hpu(id).doing;
             hpus.wake(id, at.0, doing);
@@ -189,7 +190,7 @@ impl Environment for Calls {
     fn kill(hpus: &mut Hpus, id: HpuId, at: Cycle) {
         let task = hpus.hpu(id).own.task;
         let ended = task.and_then(|task| hpus.environment.tasks.get(task)).and_then(|entry| entry.ended.as_ref());
-        // HPUs are simulated ahead, so that a handler may have returned in a cycle that is still to come.
+        // HPUs are simulated ahead, so a handler may have returned in a future cycle.
         let returns_later = ended.is_some_and(|ended| ended.ran.end > at);
         match hpus.doing(id) {
             Some(Act::Doorbell(TaskOutcome::Done)) if returns_later => {}
@@ -205,19 +206,19 @@ impl Environment for Calls {
     }
 }
 
-/// The first byte of the stack of an HPU, and the first behind it: that of its argument block.
+/// Returns the first byte of an HPU's stack, and the end of the stack, where its argument block begins.
 fn stack(config: &Config, id: HpuId) -> (u32, u32) {
     let end = Arena::start(Place::L1(id.cluster)) + config.l1.bytes;
     let block = end - u32::from(id.hpu) * (stack_bytes(config) + map::ARGS_BYTES) - map::ARGS_BYTES;
     (block - stack_bytes(config), block)
 }
 
-/// Bytes before a packet in its buffer that align the payload behind the user header.
+/// Returns the bytes of padding before a packet that align the payload after the user header.
 pub(super) fn pad(user_header: u32) -> u32 {
     user_header.next_multiple_of(accel::FRAGMENT) - user_header
 }
 
-/// The arguments of a handler, whose block is at this address. A payload handler finds its packet in L1.
+/// Builds the arguments of a handler with the argument block at `block`. A payload handler's packet is in L1.
 fn arguments(convention: &dyn Convention, mut task: Task, l1: Range, block: u32, memory: &Arena) -> Arguments {
     let header = task.packet.filter(|_| task.role() == Role::Header);
     let user_header = header.and_then(|packet| memory.read(packet.start, packet.user_header)).unwrap_or_default();

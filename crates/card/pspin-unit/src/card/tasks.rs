@@ -1,48 +1,49 @@
-//! The tasks that a card has given to its unit.
+// SPDX-License-Identifier: Apache-2.0
+//! Tasks that a card has submitted to its unit.
 
 use crate::cycle::Cycle;
 use crate::her::HpuId;
 use accel::{Outcome, Usage};
 use accel::{Packet, Task};
 
-/// When and where a handler ran.
+/// HPU and duration of a handler's run.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran {
-    /// Its HPU.
+    /// HPU that ran it.
     pub hpu: HpuId,
-    /// When the HPU began with it.
+    /// Cycle of its start.
     pub start: Cycle,
-    /// When it was over.
+    /// Cycle of its end.
     pub end: Cycle,
 }
 
 /// The end of a handler.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it means for the message.
+    /// Outcome for the message.
     pub outcome: Outcome,
-    /// What it has used, apart from its occupancy.
+    /// Resources used, except for the occupancy.
     pub usage: Usage,
-    /// When and where it ran.
+    /// HPU and duration.
     pub ran: Ran,
 }
 
 /// A task in the unit.
 #[derive(Debug)]
 pub struct Entry {
-    /// The task as it was offered.
+    /// Task as offered.
     pub task: Task,
     /// Its message queue.
     pub queue: u32,
-    /// Nobody waits for it any more.
+    /// Set when the card discards its result.
     pub is_withdrawn: bool,
-    /// The card has freed its packet, whose buffer is free when the unit has done with it.
+    /// Set when the card has freed its packet; the buffer becomes free when the task ends.
     pub frees_packet: bool,
-    /// How it has ended.
+    /// Set at the end of the handler.
     pub ended: Option<Ended>,
 }
 
-/// The tasks in the unit, by the numbers that requests and feedback have.
+/// Tasks in the unit, by the numbers that requests and feedback carry.
 #[derive(Debug, Default)]
 pub struct Tasks {
     entries: Vec<Option<Entry>>,
@@ -65,29 +66,30 @@ impl Tasks {
         }
     }
 
-    /// A task.
+    /// Returns the task with this number, for changes.
     pub fn get(&mut self, number: u64) -> Option<&mut Entry> {
         self.entries.get_mut(usize::try_from(number).ok()?)?.as_mut()
     }
 
-    /// The task with this number.
+    /// Returns the task with this number.
     pub fn peek(&self, number: u64) -> Option<&Entry> {
         self.entries.get(usize::try_from(number).ok()?)?.as_ref()
     }
 
-    /// Notes that the buffer of a packet is to be freed when the unit has done with it. Returns whether the unit has it.
+    /// Marks the buffer of a packet for release at the end of its task. Returns false if the unit does not hold the
+    /// packet.
     pub fn free_later(&mut self, packet: Packet) -> bool {
         let has_it = |entry: &&mut Entry| entry.task.packet.is_some_and(|other| other.buffer == packet.buffer);
         let holder = self.entries.iter_mut().flatten().find(has_it);
         holder.map(|entry| entry.frees_packet = true).is_some()
     }
 
-    /// All tasks, with their numbers.
+    /// Iterates over all tasks with their numbers.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Entry)> {
         (0..).zip(&mut self.entries).filter_map(|(number, entry)| Some((number, entry.as_mut()?)))
     }
 
-    /// Removes a task that the unit has done with.
+    /// Removes a task that the unit has finished.
     pub fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.get_mut(usize::try_from(number).ok()?)?.take()?;
         self.free.push(number as u32);

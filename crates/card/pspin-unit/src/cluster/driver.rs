@@ -1,5 +1,6 @@
-//! The HPU driver (§III-B2): the device from which an HPU learns its task, to which it gives commands, and to which it reports
-//! the end.
+// SPDX-License-Identifier: Apache-2.0
+//! HPU driver (§III-B2): the device from which an HPU loads its task, and to which it gives commands and reports the
+//! end.
 
 use std::collections::VecDeque;
 
@@ -12,28 +13,28 @@ use crate::her::{Failure, TaskOutcome};
 /// A task that has ended on its HPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
-    /// The place of the task in its cluster.
+    /// Place of the task in its cluster.
     pub place: u8,
-    /// How it ended.
+    /// Outcome of the task.
     pub outcome: TaskOutcome,
-    /// Number of its commands that are still in flight.
+    /// Number of its commands still in flight.
     pub in_flight: u32,
 }
 
-/// The place of a command.
+/// Slot of a command.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// How often it was used.
+    /// Number of completed uses.
     uses: u32,
-    /// The place of the task whose command is in flight.
+    /// Place of the task whose command is in flight.
     owner: Option<u8>,
-    /// The task has failed: data that the command brings is discarded.
+    /// Set when the task has failed: data read by the command is discarded.
     is_orphan: bool,
-    /// What the latest host-direct read has brought.
+    /// Data of the latest host-direct read.
     data: [u8; 64],
 }
 
-/// What an HPU waits for in its driver.
+/// Condition that an HPU waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// A command can be issued.
@@ -42,30 +43,30 @@ enum Wait {
     Command(CommandId),
 }
 
-/// The driver of one HPU.
+/// Driver of one HPU.
 #[derive(Debug)]
 pub struct Driver {
-    /// The place of the task that was assigned, from the assignment to the doorbell.
+    /// Place of the assigned task, from assignment to doorbell.
     pub task: Option<u8>,
-    /// When the watchdog kills the handler.
+    /// Cycle in which the watchdog kills the handler.
     pub watchdog: Cycle,
-    /// Tasks that have ended and whose feedback has not been sent, in the order in which they ended.
+    /// Tasks that have ended and whose feedback is not sent, in the order of their ends.
     pub finished: VecDeque<Finished>,
-    /// There was no room in `finished` when the doorbell rang: the HPU waits and rings again.
+    /// Set when the doorbell found `finished` full: the HPU stalls and rings again later.
     pub is_stalled: bool,
     slots: Vec<Slot>,
     /// Number of commands in flight.
     used: u32,
-    /// The command that waits for the command unit, with its slot.
+    /// Slot and command waiting for the command unit.
     issuing: Option<(u8, Command)>,
     waits: Option<Wait>,
-    /// The task ends with this failure, although its handler goes on: the host refused an address of it, or the handler has
-    /// reported an error.
+    /// Failure of the task while its handler continues: the host refused one of its addresses, or the handler reported
+    /// an error.
     failure: Option<Failure>,
 }
 
 impl Driver {
-    /// A driver without a task.
+    /// Creates a driver without a task.
     pub fn new(unit: &Pspin) -> Driver {
         let slot = Slot { uses: 0, owner: None, is_orphan: false, data: [0; 64] };
         Driver {
@@ -81,33 +82,33 @@ impl Driver {
         }
     }
 
-    /// Whether the feedback of a task could be sent now.
+    /// Returns true if the feedback of a task can be sent.
     #[inline]
     pub fn could_feed_back(&self) -> bool {
         self.finished.front().is_some_and(|finished| finished.in_flight == 0)
     }
 
-    /// The number of commands of a task that are in flight.
+    /// Returns the number of a task's commands in flight.
     #[inline]
     pub fn in_flight(&self, place: u8) -> u32 {
         let own = |slot: &&Slot| slot.owner == Some(place);
         if self.used == 0 { 0 } else { self.slots.iter().filter(own).count() as u32 }
     }
 
-    /// The watchdog has bitten: whatever the HPU waited for does not resume it.
+    /// Cancels the HPU's wait after the watchdog expires.
     pub fn interrupt(&mut self) {
         self.watchdog = Cycle::NEVER;
         self.waits = None;
     }
 
-    /// The task of the HPU, if there is one, ends with this failure, unless it fails before.
+    /// Records a failure of the HPU's task, if any. The first failure counts.
     pub fn fail(&mut self, failure: Failure) {
         if self.task.is_some() {
             self.failure.get_or_insert(failure);
         }
     }
 
-    /// How a task ends for the driver: an access that the host refused makes it fail, and an error that was reported.
+    /// Returns the driver's outcome of a task: a refused host access or a reported error turns success into failure.
     #[inline]
     pub fn outcome(&mut self, place: u8, outcome: TaskOutcome) -> TaskOutcome {
         let outcome = match (outcome, self.failure.take()) {
@@ -122,7 +123,7 @@ impl Driver {
         outcome
     }
 
-    /// Takes a command of the current task. Returns its number; `None` when the HPU has to wait, until it is resumed.
+    /// Accepts a command of the current task. Returns its number; `None` if the HPU must wait until it is resumed.
     pub fn issue(&mut self, command: Command) -> Option<CommandId> {
         let free = self.slots.iter().position(|slot| slot.owner.is_none());
         let (Some(index), None, Some(place)) = (free, &self.issuing, self.task) else {
@@ -136,13 +137,13 @@ impl Driver {
         Some(CommandId::new(index as u8, slot.uses))
     }
 
-    /// Whether a command is done. A number that was never given out is.
+    /// Returns true if a command is done, or if its number was never issued.
     pub fn is_done(&self, id: CommandId) -> bool {
         let slot = self.slots.get(usize::from(id.slot()));
         slot.is_none_or(|slot| slot.owner.is_none() || slot.uses & 0xff_ffff != id.uses())
     }
 
-    /// Whether a command is done; otherwise the HPU waits, until it is resumed.
+    /// Returns true if a command is done; otherwise the HPU waits until it is resumed.
     pub fn wait(&mut self, id: CommandId) -> bool {
         let is_done = self.is_done(id);
         if !is_done {
@@ -151,17 +152,17 @@ impl Driver {
         is_done
     }
 
-    /// What the latest host-direct read with the place of this command has brought.
+    /// Returns the data of the latest host-direct read in the slot of this command.
     pub fn data(&self, id: CommandId) -> [u8; 64] {
         self.slots.get(usize::from(id.slot())).map_or([0; 64], |slot| slot.data)
     }
 
-    /// The command that waits for the command unit, with its slot.
+    /// Returns the slot and command waiting for the command unit.
     pub fn issuing(&self) -> Option<&(u8, Command)> {
         self.issuing.as_ref()
     }
 
-    /// The command unit has taken the command. Returns whether the HPU goes on because of that.
+    /// Frees the issue register after the command unit took its command. Returns true if this resumes the HPU.
     pub fn command_has_left(&mut self) -> bool {
         self.issuing = None;
         self.may_issue_now()
@@ -176,17 +177,17 @@ impl Driver {
         goes_on
     }
 
-    /// The place of the task whose command is in flight in a slot.
+    /// Returns the place of the task whose command is in flight in a slot.
     pub fn owner(&self, slot: u8) -> Option<u8> {
         self.slots[usize::from(slot)].owner
     }
 
-    /// Whether what a command brings is discarded, because its task has failed.
+    /// Returns true if data read by a command is discarded because its task has failed.
     pub fn is_orphan(&self, slot: u8) -> bool {
         self.slots[usize::from(slot)].is_orphan
     }
 
-    /// The response to a command has come. Returns whether the HPU goes on because of that.
+    /// Processes the response to a command. Returns true if this resumes the HPU.
     pub fn respond(&mut self, index: u8, data: [u8; 64], refused: Option<Failure>) -> bool {
         let slot = &mut self.slots[usize::from(index)];
         let id = CommandId::new(index, slot.uses);

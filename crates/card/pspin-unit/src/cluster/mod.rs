@@ -1,4 +1,5 @@
-//! A processing cluster (§III-B2): its scheduler, its packet buffer and its HPU drivers.
+// SPDX-License-Identifier: Apache-2.0
+//! A processing cluster (§III-B2): its scheduler, packet buffer and HPU drivers.
 
 mod driver;
 mod scheduler;

@@ -1,4 +1,5 @@
-//! The cluster-local scheduler (CSCHED, §III-B2): it has packets copied to L1 and gives tasks to idle HPUs, in order.
+// SPDX-License-Identifier: Apache-2.0
+//! Cluster-local scheduler (CSCHED, §III-B2): it has packets copied to L1 and assigns tasks to idle HPUs, in order.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use crate::her::{Failure, Range, TaskOutcome};
 use crate::memory::{Allocation, Arena, Banks, Place, Ring};
 use crate::schedule::{TaskId, Tasks};
 
-/// The driver learns a cycle after its task how long that may take: a watchdog bites no earlier than that.
+/// Minimum watchdog limit in cycles: the driver learns the limit a cycle after the task.
 const LEAST_WATCHDOG: u64 = 2;
 
 /// A task in a cluster.
@@ -20,7 +21,7 @@ struct Placed {
     task: TaskId,
     transfer: u32,
     buffer: Allocation,
-    /// When its packet is in L1.
+    /// Cycle in which its packet is in L1.
     landed: Cycle,
 }
 
@@ -28,37 +29,37 @@ struct Placed {
 pub struct Cluster {
     index: u16,
     places: Vec<Option<Placed>>,
-    /// The places that are free.
+    /// Set of free places.
     free: u64,
-    /// The tasks without an HPU, in order.
+    /// Tasks without an HPU, in order.
     waiting: VecDeque<u8>,
     packets: Ring,
     /// Address of the packet buffer.
     packets_at: u32,
-    /// The driver of each HPU.
+    /// Driver of each HPU.
     pub drivers: Vec<Driver>,
-    /// The banks of its L1.
+    /// Banks of its L1.
     pub banks: Banks,
-    /// The HPUs whose driver has no task.
+    /// Set of HPUs whose driver has no task.
     idle: u32,
-    /// No task is assigned before this cycle: one in each.
+    /// No task is assigned before this cycle: at most one per cycle.
     assign_from: Cycle,
-    /// The next cycle in which a task can be assigned.
+    /// Next cycle in which a task can be assigned.
     wake: Cycle,
     assign_cycles: u64,
     buffered: usize,
-    /// The HPUs for which a feedback could be sent.
+    /// Set of HPUs with feedback ready to send.
     done: u32,
     arbiter: RoundRobin,
-    /// The HPUs with a command for the command unit.
+    /// Set of HPUs with a command for the command unit.
     issuing: u32,
     command_arbiter: RoundRobin,
-    /// No watchdog bites before this cycle.
+    /// No watchdog expires before this cycle.
     watchdog: Cycle,
 }
 
 impl Cluster {
-    /// A cluster without tasks, whose HPUs are all idle.
+    /// Creates a cluster without tasks. Its HPUs accept none before [`Cluster::boot`].
     pub fn new(unit: &Pspin, index: u16) -> Cluster {
         let (tasks, hpus) = (unit.cluster.tasks, unit.units.hpus);
         Cluster {
@@ -83,25 +84,25 @@ impl Cluster {
         }
     }
 
-    /// The number of tasks in it.
+    /// Returns the number of tasks in the cluster.
     #[inline]
     pub fn tasks(&self) -> u32 {
         self.places.len() as u32 - self.free.count_ones()
     }
 
-    /// Whether it can take a task of which this many bytes are copied to L1 (§III-B1).
+    /// Returns true if the cluster has room for a task that copies `transfer` bytes to L1 (§III-B1).
     #[inline]
     pub fn has_room(&self, transfer: u32) -> bool {
         self.free != 0 && self.packets.has_room(transfer)
     }
 
-    /// Takes a task of which `size` bytes are copied to L1. Returns its place and where they go; `None` when there is no room.
+    /// Accepts a task that copies `size` bytes to L1. Returns its place and the destination; `None` if no room is left.
     #[inline]
     pub fn accept(&mut self, now: Cycle, task: TaskId, size: u32) -> Option<(u8, Range)> {
         let place = (self.free != 0).then(|| self.free.trailing_zeros() as u8)?;
         let buffer = self.packets.allocate(size)?;
         self.free &= !(1 << place);
-        // Nothing is copied for a task without bytes: it is there when the scheduler has it.
+        // A task without bytes needs no copy and is ready once the scheduler has it.
         let landed = if size == 0 { now + 1_u64 } else { Cycle::NEVER };
         self.places[usize::from(place)] = Some(Placed { task, transfer: size, buffer, landed });
         self.waiting.push_back(place);
@@ -109,7 +110,7 @@ impl Cluster {
         Some((place, Range { address: self.packets_at + buffer.start, size }))
     }
 
-    /// The packet of a task is in L1 from a cycle on.
+    /// Records that the packet of a task is in L1 from cycle `at` on.
     #[inline]
     pub fn land(&mut self, place: u8, at: Cycle) {
         if let Some(placed) = &mut self.places[usize::from(place)] {
@@ -118,20 +119,20 @@ impl Cluster {
         self.settle();
     }
 
-    /// The task at a place, and its packet in L1.
+    /// Returns the task at a place, and its packet in L1.
     #[inline]
     pub fn task(&self, place: u8) -> Option<(TaskId, Range)> {
         let placed = self.places.get(usize::from(place))?.as_ref()?;
         Some((placed.task, Range { address: self.packets_at + placed.buffer.start, size: placed.transfer }))
     }
 
-    /// The next cycle in which a task can be assigned.
+    /// Returns the next cycle in which a task can be assigned.
     #[inline]
     pub fn wake(&self) -> Cycle {
         self.wake
     }
 
-    /// Finds out when the next task can be assigned.
+    /// Recomputes the next cycle in which a task can be assigned.
     #[inline]
     fn settle(&mut self) {
         let head = match (self.idle, self.waiting.front()) {
@@ -141,8 +142,8 @@ impl Cluster {
         self.wake = head.max(self.assign_from);
     }
 
-    /// Gives the first task to the idle HPU with the lowest number, if it has landed. Returns HPU, place, and the cycle in
-    /// which the HPU driver has the task.
+    /// Assigns the first task, once its packet has landed, to the idle HPU with the lowest number. Returns HPU, place,
+    /// and the cycle in which the HPU driver has the task.
     #[inline]
     pub fn assign(&mut self, now: Cycle, tasks: &Tasks) -> Option<(u16, u8, Cycle)> {
         if self.wake > now {
@@ -162,13 +163,14 @@ impl Cluster {
         Some((hpu as u16, place, at))
     }
 
-    /// All HPUs have booted and wait for their first task.
+    /// Boots all HPUs; they wait for their first task.
     pub fn boot(&mut self) {
         self.idle = u32::MAX >> (32 - self.drivers.len());
         self.settle();
     }
 
-    /// Whether there is room for the end of an HPU's task; otherwise the HPU waits until one of its feedbacks has been sent.
+    /// Returns true if the HPU has room to record the end of its task; otherwise it waits until one of its feedbacks is
+    /// sent.
     #[inline]
     pub fn could_finish(&mut self, hpu: u16) -> bool {
         let driver = &mut self.drivers[usize::from(hpu)];
@@ -176,8 +178,8 @@ impl Cluster {
         !driver.is_stalled
     }
 
-    /// An HPU is done with its task. Returns how the task ends, if the HPU may go on; otherwise it waits until one of its
-    /// feedbacks has been sent, and tries again.
+    /// Ends the task of an HPU. Returns its outcome, or `None` if the HPU must wait until one of its feedbacks is sent
+    /// and then retry.
     #[inline]
     pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome) -> Option<TaskOutcome> {
         let driver = &mut self.drivers[usize::from(hpu)];
@@ -196,18 +198,18 @@ impl Cluster {
         Some(outcome)
     }
 
-    /// An HPU has a command for the command unit.
+    /// Records that an HPU has a command for the command unit.
     pub fn issue(&mut self, hpu: u16) {
         self.issuing |= 1 << hpu;
     }
 
-    /// Whether some HPU has a command for the command unit.
+    /// Returns true if any HPU has a command for the command unit.
     #[inline]
     pub fn has_command(&self) -> bool {
         self.issuing != 0
     }
 
-    /// The HPU whose command is taken next, among those for which there is room.
+    /// Returns the HPU whose command is granted next, among those whose command has room.
     #[inline]
     pub fn next_command(&self, has_room: impl Fn(&Command) -> bool) -> Option<u16> {
         let mut requests = 0;
@@ -219,26 +221,26 @@ impl Cluster {
         self.command_arbiter.choice(requests).map(|hpu| hpu as u16)
     }
 
-    /// The command unit takes the command of an HPU, which keeps its place until it [has left](Self::command_has_left). Returns its slot
+    /// Grants the command of an HPU; it keeps its place until it [has left](Self::command_has_left). Returns its slot
     /// and the command.
     pub fn take_command(&mut self, hpu: u16) -> Option<(u8, Command)> {
         self.command_arbiter.grant(u32::from(hpu));
         self.drivers[usize::from(hpu)].issuing().copied()
     }
 
-    /// The command of an HPU that was taken has left the driver. Returns whether the HPU goes on because of that.
+    /// Removes the granted command of an HPU from its driver. Returns true if this resumes the HPU.
     pub fn command_has_left(&mut self, hpu: u16) -> bool {
         self.issuing &= !(1 << hpu);
         self.drivers[usize::from(hpu)].command_has_left()
     }
 
-    /// The task whose handler has issued the command in a slot of an HPU, until the response comes.
+    /// Returns the task that issued the command in a slot of an HPU and still waits for the response.
     pub fn issuer(&self, hpu: u16, slot: u8) -> Option<TaskId> {
         let place = self.drivers[usize::from(hpu)].owner(slot)?;
         Some(self.places[usize::from(place)].as_ref()?.task)
     }
 
-    /// The response to a command of an HPU has come. Returns whether the HPU goes on because of that.
+    /// Processes the response to a command of an HPU. Returns true if this resumes the HPU.
     pub fn respond(&mut self, hpu: u16, slot: u8, data: [u8; 64], refused: Option<Failure>) -> bool {
         let driver = &mut self.drivers[usize::from(hpu)];
         let goes_on = driver.respond(slot, data, refused);
@@ -246,14 +248,14 @@ impl Cluster {
         goes_on
     }
 
-    /// Whether some feedback could be sent.
+    /// Returns true if any feedback is ready to send.
     #[inline]
     pub fn has_feedback(&self) -> bool {
         self.done != 0
     }
 
-    /// Sends the feedback of the HPU whose turn it is; the task keeps its places until it [leaves](Self::leave). Returns the HPU, the
-    /// task, and how it ended.
+    /// Grants the next feedback, round robin; the task keeps its places until it [leaves](Self::leave). Returns the
+    /// HPU, the task, and its outcome.
     #[inline]
     pub fn feed_back(&mut self) -> Option<(u16, TaskId, TaskOutcome)> {
         let hpu = self.arbiter.choice(u64::from(self.done))?;
@@ -263,7 +265,8 @@ impl Cluster {
         Some((hpu as u16, task, finished.outcome))
     }
 
-    /// The task of an HPU whose feedback was sent leaves the driver, its place and its buffer. Returns whether the HPU waits for that.
+    /// Frees the driver entry, place and buffer of a task whose feedback is sent. Returns true if the HPU was stalled
+    /// on that.
     #[inline]
     pub fn leave(&mut self, hpu: u16) -> bool {
         let driver = &mut self.drivers[usize::from(hpu)];
@@ -279,13 +282,13 @@ impl Cluster {
         is_stalled
     }
 
-    /// The next cycle in which a watchdog may bite.
+    /// Returns the earliest cycle in which a watchdog may expire.
     #[inline]
     pub fn watchdog(&self) -> Cycle {
         self.watchdog
     }
 
-    /// The HPUs whose handlers have run for too long.
+    /// Returns the set of HPUs whose handlers exceed their watchdog limit.
     pub fn bite(&mut self, now: Cycle) -> u32 {
         let mut bitten = 0;
         self.watchdog = Cycle::NEVER;
@@ -299,7 +302,7 @@ impl Cluster {
         bitten
     }
 
-    /// Its number.
+    /// Returns the cluster's index.
     #[inline]
     pub fn index(&self) -> u16 {
         self.index

@@ -1,9 +1,10 @@
-//! The engines that read the data of commands through the NIC–host interconnect (§III-C): the outbound engine of the NIC and
-//! the off-cluster DMA engine. Each memory has a port to read, at which they take turns, a beat each.
+// SPDX-License-Identifier: Apache-2.0
+//! Engines that read the data of commands through the NIC–host interconnect (§III-C): the NIC's outbound engine and the
+//! off-cluster DMA engine. They share one read port of each memory round robin, beat by beat.
 //!
-//! A beat that is chosen in a cycle is read from its memory in the next, or later when its bank in L2 is taken: then all other beats of
-//! its engine, and of its memory, wait, too. What is read comes out as a stream of full beats that begins with the first byte of the
-//! range, in `read_cycles`.
+//! A chosen beat is read from its memory in the next cycle, or later on a bank conflict in L2, which also stalls all
+//! other beats of its engine and of its memory. After `read_cycles` the data emerges as a stream of full beats that
+//! begins with the first byte of the range.
 
 use std::collections::VecDeque;
 
@@ -17,59 +18,60 @@ use crate::her::Range;
 use crate::memory::{Arena, Place};
 use crate::rate::Rate;
 
-/// Beats of an engine that have been chosen and have not left.
+/// Maximum number of an engine's beats that are chosen and have not left.
 const ROOM: usize = 8;
 
-/// What a port needs of its memory for a beat.
+/// Resources that a port requests from its memory for a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// If it is in L1: the port and the banks, in the next cycle. L2 is not asked yet.
+    /// Port and banks of an L1, in the next cycle. Always granted for L2.
     Next,
-    /// If it is in L2: the banks, in this cycle. L1 has been asked before.
+    /// Banks of L2, in this cycle. Always granted for L1, which has reserved them.
     Now,
 }
 
 /// A beat at the output of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// The command.
+    /// Command of the beat.
     pub issued: Issued,
-    /// The bytes that leave the engine; none while a whole beat of the stream is not there.
+    /// Number of bytes that leave the engine; `None` if no full beat of the stream is available.
     pub bytes: Option<u32>,
-    /// With this beat all of the data is here; the last bytes of it may be in one more beat.
+    /// Set when all data of the command is available; its last bytes may need one more beat.
     pub ends: bool,
-    /// This is the first beat of the data that is here.
+    /// Set for the first beat of the command's data.
     pub is_first: bool,
-    /// This is the last beat of the stream.
+    /// Set for the last beat of the stream.
     pub is_last: bool,
 }
 
-/// A beat that has been read.
+/// A beat that is read.
 #[derive(Clone, Copy)]
 struct Beat {
-    /// When it is at the output.
+    /// Cycle in which it is at the output.
     at: Cycle,
     is_first: bool,
     is_last: bool,
 }
 
-/// One engine: it reads the data of its commands one after the other.
+/// One engine, which reads the data of its commands in order.
 struct Engine {
     commands: VecDeque<(Cycle, Issued)>,
-    /// The next beat of the first command, and how many are left; 0 when it has not begun.
+    /// Address of the first command's next beat, and number of beats left; 0 before it begins.
     next: u32,
     left: u32,
-    /// The next command does not begin before this cycle; and not before the other one if it reads another memory than the one before.
+    /// First cycle in which the next command may begin, and the later one that applies if it reads another memory than
+    /// the previous command.
     from: Cycle,
     turned: Cycle,
     memory: Option<Place>,
-    /// Commands of which a beat has been chosen, and beats that have been read.
+    /// Commands with a chosen beat, and beats that are read.
     sending: VecDeque<Issued>,
     beats: VecDeque<Beat>,
-    /// Beats that have been chosen and have not left, and the cycle in which one has left last.
+    /// Number of beats chosen that have not left, and the cycle in which one last left.
     taken: usize,
     gone: Cycle,
-    /// The last bytes of a stream follow in a beat of their own.
+    /// Set when the last bytes of a stream follow in an additional beat.
     has_rest: bool,
 }
 
@@ -90,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// The cycle in which it wants to choose its next beat, if it has room.
+    /// Returns the cycle in which the engine chooses its next beat, if it has room.
     fn wake(&self) -> Cycle {
         let Some((at, issued)) = self.commands.front() else { return Cycle::NEVER };
         match () {
@@ -104,7 +106,7 @@ impl Engine {
         self.wake() <= now && self.taken + usize::from(self.gone == now) < ROOM
     }
 
-    /// The address of the next beat, in words of `width` bytes.
+    /// Returns the address of the next beat, aligned to `width` bytes.
     fn address(&self, width: u32) -> u32 {
         if self.left > 0 {
             return self.next;
@@ -113,13 +115,13 @@ impl Engine {
         data.address - data.address % width
     }
 
-    /// The beat at its output in cycle `now`.
+    /// Returns the beat at the output in cycle `now`.
     fn output(&self, now: Cycle, width: u32) -> Option<Output> {
         let Beat { is_first, is_last, .. } = *self.beats.front().filter(|beat| beat.at <= now)?;
         let issued = *self.sending.front()?;
         let data = issued.command.local().unwrap_or_default();
         let (offset, end) = (data.address % width, (data.address.wrapping_add(data.size.max(1) - 1)) % width + 1);
-        // A beat of the stream has the end of the word before and the beginning of this one.
+        // A beat of the stream joins the end of the previous word and the start of this one.
         let is_alone = is_first || offset == 0 || self.has_rest;
         let leaves = !is_alone || is_last || offset == 0;
         let leaves_rest = is_last && !is_alone && end > offset;
@@ -137,7 +139,7 @@ impl Engine {
         })
     }
 
-    /// The beat leaves its output in cycle `now`.
+    /// Removes the beat from the output in cycle `now`.
     fn leave(&mut self, now: Cycle, output: &Output) {
         self.has_rest = output.ends && !output.is_last;
         if self.has_rest {
@@ -151,7 +153,7 @@ impl Engine {
     }
 }
 
-/// A beat that has been chosen, and is to be read in the next cycle.
+/// A chosen beat, read in the next cycle at the earliest.
 #[derive(Clone, Copy)]
 struct Chosen {
     port: usize,
@@ -160,27 +162,28 @@ struct Chosen {
     is_last: bool,
 }
 
-/// The two engines and the ports.
+/// Both engines and the read ports.
 pub struct Engines {
     engines: [Engine; 2],
-    /// Of each port.
+    /// Arbiter of each port.
     arbiters: Vec<RoundRobin>,
-    /// Of each engine.
+    /// Chosen beat of each engine.
     chosen: [Option<Chosen>; 2],
     beat: u32,
     read_cycles: u64,
-    /// Cycles between a packet that the outbound engine reads from L1, and from L2, and one in another memory.
+    /// Cycles between a packet that the outbound engine reads from L1, or from L2, and the next one from another
+    /// memory.
     turns: [u64; 2],
-    /// Cycles between a copy that the off-cluster DMA engine reads from L1, and from L2, and the next one.
+    /// Cycles between a copy that the off-cluster DMA engine reads from L1, or from L2, and the next copy.
     gaps: [u64; 2],
     rate: Rate,
 }
 
-/// The outbound engine; the other one is the off-cluster DMA engine.
+/// Index of the outbound engine; the other one is the off-cluster DMA engine.
 pub const OUTBOUND: usize = 0;
 
 impl Engines {
-    /// Engines without commands.
+    /// Creates idle engines.
     pub fn new(unit: &Pspin, clock: Clock) -> Engines {
         Engines {
             engines: [Engine::new(), Engine::new()],
@@ -194,7 +197,7 @@ impl Engines {
         }
     }
 
-    /// The next cycle in which a beat could be chosen or read, or leave.
+    /// Returns the next cycle in which a beat may be chosen, read, or leave.
     #[inline]
     pub fn wake(&self) -> Cycle {
         if self.chosen.iter().any(Option::is_some) {
@@ -204,24 +207,24 @@ impl Engines {
         of(&self.engines[0]).min(of(&self.engines[1]))
     }
 
-    /// A command comes to an engine, which chooses the first beat in this cycle at the earliest.
+    /// Queues a command at an engine, which chooses its first beat in cycle `now` at the earliest.
     pub fn push(&mut self, engine: usize, now: Cycle, issued: Issued) {
         self.engines[engine].commands.push_back((now, issued));
     }
 
-    /// The beat at the output of an engine in cycle `now`.
+    /// Returns the beat at the output of an engine in cycle `now`.
     #[inline]
     pub fn output(&self, engine: usize, now: Cycle) -> Option<Output> {
         self.engines[engine].output(now, self.beat)
     }
 
-    /// The beat at the output of an engine leaves in cycle `now`.
+    /// Removes the beat from the output of an engine in cycle `now`.
     pub fn leave(&mut self, engine: usize, now: Cycle, output: &Output) {
         self.engines[engine].leave(now, output);
     }
 
-    /// Reads the beats that were chosen before, and chooses the next ones, in cycle `now`. `gives` tells whether a memory gives what a beat
-    /// needs. Returns whether all data of a packet has been read.
+    /// Reads the chosen beats, and chooses the next ones, in cycle `now`. `gives` returns true if a memory grants the
+    /// resources for a beat. Returns true if the last beat of a packet is read.
     pub fn step(&mut self, now: Cycle, mut gives: impl FnMut(u32, Need) -> bool) -> bool {
         let mut has_read = false;
         for (index, engine) in self.engines.iter_mut().enumerate() {
@@ -244,7 +247,7 @@ impl Engines {
             if arbiter.choice(requests) == Some(index as u32) {
                 arbiter.grant(index as u32);
                 self.choose(index, port, now, &mut gives);
-                // The arbiter has decided for this cycle.
+                // One grant per port and cycle.
                 if requests == 0b11 {
                     break;
                 }
@@ -253,7 +256,7 @@ impl Engines {
         has_read
     }
 
-    /// The port to read at an address; those of L1 follow by cluster.
+    /// Returns the index of the read port at an address; the L1 ports follow the others, by cluster.
     fn port(&self, address: u32) -> usize {
         match Arena::place(address) {
             Some(Place::L1(cluster)) if L1_PORTS + usize::from(cluster) < self.arbiters.len() => {
@@ -303,8 +306,8 @@ impl Engines {
 }
 
 impl Output {
-    /// Whether the command leaves the unit for a card with this beat: a packet when all of it has been read, what goes to the host
-    /// with its first beat.
+    /// Returns true if a command for a card leaves the unit with this beat: a packet with its last data, a copy to the
+    /// host with its first beat.
     pub fn leaves_for_card(&self) -> bool {
         match self.issued.command {
             Command::Card { through: Through::OffCluster, .. } => self.is_first,
@@ -314,15 +317,16 @@ impl Output {
     }
 }
 
-/// The number of ports that are not those of L1: of L2 handler memory, and of the packet buffer, which counts for program memory, too.
+/// Number of ports other than those of L1: L2 handler memory, and the packet buffer, which shares its port with program
+/// memory.
 const L1_PORTS: usize = 2;
 
-/// The memory from which a command reads its data.
+/// Returns the memory from which a command reads its data.
 fn memory(issued: &Issued) -> Option<Place> {
     Arena::place(issued.command.local()?.address)
 }
 
-/// The number of beats of a range: the words of `width` bytes that it touches, at least one.
+/// Returns the number of beats of a range: the aligned words of `width` bytes that it touches, at least one.
 pub fn beats(range: Range, width: u32) -> u32 {
     let last = range.address.wrapping_add(range.size.max(1) - 1) / width;
     last.wrapping_sub(range.address / width) + 1

@@ -1,5 +1,6 @@
-//! The ports to host memory (§III-C): one channel for writes, one for requests to read, and one for the data that comes. The off-cluster
-//! DMA engine and the host-direct unit share each of them.
+// SPDX-License-Identifier: Apache-2.0
+//! Ports to host memory (§III-C): one channel each for writes, read requests, and read data. The off-cluster DMA engine
+//! and the host-direct unit share all three.
 
 use std::collections::VecDeque;
 
@@ -13,19 +14,19 @@ use crate::cycle::Cycle;
 use crate::her::Range;
 use crate::rate::Rate;
 
-/// Beats of the host's data that wait to be written.
+/// Capacity in beats of the buffer for read data that waits to be written.
 const BUFFER: usize = 16;
 
-/// Two streams of packets that become one, packet by packet in turn.
+/// Merges two streams of packets, packet by packet, round robin.
 #[derive(Default)]
 pub struct Join {
     arbiter: RoundRobin,
-    /// The stream whose packet has been offered and has not ended.
+    /// Stream whose packet is offered and has not ended.
     held: Option<u32>,
 }
 
 impl Join {
-    /// The stream whose beat is offered, of those that have one.
+    /// Returns the stream whose beat is offered, among those in the set `streams`.
     pub fn offer(&mut self, streams: u64) -> Option<u32> {
         if let Some(stream) = self.held {
             return (streams & 1 << stream != 0).then_some(stream);
@@ -36,64 +37,64 @@ impl Join {
         Some(stream)
     }
 
-    /// The packet ends with the beat that is taken.
+    /// Ends the packet with the beat that is taken.
     pub fn end(&mut self) {
         self.held = None;
     }
 }
 
-/// Data that comes from the host, for one command.
+/// Read data from the host for one command.
 struct Data {
-    /// When it begins to come.
+    /// Cycle in which the first beat arrives.
     at: Cycle,
     issued: Issued,
-    /// Bytes that have not come.
+    /// Bytes outstanding.
     left: u32,
-    /// What the host says, when it has been asked.
+    /// Host's answer, once the access is performed.
     answer: Option<Answer>,
 }
 
-/// What the host says to a read.
+/// Host's answer to a read.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// The bytes.
+    /// Data read.
     pub bytes: Vec<u8>,
-    /// Whether it refuses the address.
+    /// Set when the host refuses the address.
     pub is_refused: bool,
 }
 
-/// A beat of the host's data in the buffer.
+/// A beat of read data in the buffer.
 #[derive(Clone, Copy)]
 struct Stored {
-    /// The first cycle in which it can be written.
+    /// First cycle in which it can be written.
     at: Cycle,
     is_last: bool,
     is_refused: bool,
 }
 
-/// A read of the off-cluster DMA engine whose data is written.
+/// A read of the off-cluster DMA engine whose data is being written.
 struct Load {
     issued: Issued,
-    /// The next word that is written, and how many are left.
+    /// Address of the next word to write, and number of words left.
     next: u32,
     left: u32,
 }
 
-/// Data from the host on its way to a handler: to the driver of its HPU, or to memory.
+/// Read data in flight to a handler: to the driver of its HPU, or to memory.
 pub struct FromHost {
-    /// The channel gives this much.
+    /// Bandwidth of the channel.
     rate: Rate,
     data: VecDeque<Data>,
     buffer: VecDeque<Stored>,
     loads: VecDeque<Load>,
     answers: VecDeque<Answer>,
-    /// The stream of the first read has ended before its range.
+    /// Set when the stream of the first read has ended, but not all words of its range are written.
     is_drained: bool,
     width: u32,
 }
 
 impl FromHost {
-    /// Nothing comes.
+    /// Creates an idle channel.
     pub fn new(unit: &Pspin, clock: Clock) -> FromHost {
         FromHost {
             rate: Rate::new(unit.host.gap_per_byte.max(unit.host.read_gap_per_byte), clock),
@@ -106,7 +107,7 @@ impl FromHost {
         }
     }
 
-    /// The next cycle in which something happens.
+    /// Returns the next active cycle.
     pub fn wake(&self) -> Cycle {
         if !self.buffer.is_empty() || self.is_drained {
             return Cycle::ZERO;
@@ -114,7 +115,8 @@ impl FromHost {
         self.data.front().map_or(Cycle::NEVER, |data| data.at.max(self.rate.free()))
     }
 
-    /// A command asks the host for data, which begins to come in cycle `at`; `range` is where it goes, if it goes to memory.
+    /// Requests data for a command from the host; it starts arriving in cycle `at`. `range` is the destination, if it
+    /// is memory.
     pub fn ask(&mut self, at: Cycle, issued: Issued, size: u32, range: Option<Range>) {
         self.data.push_back(Data { at, issued, left: size, answer: None });
         if let Some(range) = range {
@@ -123,20 +125,20 @@ impl FromHost {
         }
     }
 
-    /// The command whose data begins to come in cycle `now`, of which the host has not been asked.
+    /// Returns the command whose read data starts arriving in cycle `now`, if the host access is not yet performed.
     pub fn begins(&self, now: Cycle) -> Option<Issued> {
         self.data.front().filter(|data| data.at <= now && data.answer.is_none()).map(|data| data.issued)
     }
 
-    /// What the host says to that.
+    /// Supplies the host's answer for that command.
     pub fn answer(&mut self, answer: Answer) {
         if let Some(data) = self.data.front_mut() {
             data.answer = Some(answer);
         }
     }
 
-    /// A beat of data comes in cycle `now`; `is_direct` says whether the data of a command goes to the driver of an HPU. Returns such a
-    /// command, which is done, with what the host has said.
+    /// Receives a beat of data in cycle `now`; `is_direct` returns true if the data of a command goes to the driver of
+    /// an HPU. Returns such a command once it is complete, with the host's answer.
     pub fn come(&mut self, now: Cycle, is_direct: impl Fn(&Issued) -> bool) -> Option<(Issued, Answer)> {
         let waiting = self.buffer.len();
         let data = self.data.front_mut().filter(|data| data.at <= now && self.rate.free() <= now)?;
@@ -164,8 +166,8 @@ impl FromHost {
         None
     }
 
-    /// Writes the first beat that is there in cycle `now`. `port` takes the word in the memory, unless it is taken. Returns the command
-    /// whose last beat is written, with what the host has said.
+    /// Writes the first buffered beat that is ready in cycle `now`. `port` returns true if the memory accepts the word.
+    /// Returns the command whose last beat is written, with the host's answer.
     pub fn write(&mut self, now: Cycle, port: impl FnOnce(u32) -> bool) -> Option<(Issued, Answer)> {
         let load = self.loads.front_mut()?;
         let first = self.buffer.front().copied().filter(|stored| stored.at <= now);

@@ -1,36 +1,37 @@
-//! What commands say.
+// SPDX-License-Identifier: Apache-2.0
+//! Kinds of commands and their fields.
 
 use crate::her::{HpuId, Range};
 
-/// The number by which a handler knows its command: the place in the HPU driver, and how often that was used before.
+/// A handler's number for its command: the slot in the HPU driver, and the number of earlier uses of that slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CommandId(pub u32);
 
 impl CommandId {
-    /// The number of the command that uses a place for the time `uses`.
+    /// Returns the number of the command in a slot with `uses` earlier uses.
     pub fn new(slot: u8, uses: u32) -> CommandId {
         CommandId(uses << 8 | u32::from(slot))
     }
 
-    /// The place in the HPU driver.
+    /// Returns the slot in the HPU driver.
     pub fn slot(self) -> u8 {
         self.0 as u8
     }
 
-    /// How often the place was used before.
+    /// Returns the number of earlier uses of the slot.
     pub fn uses(self) -> u32 {
         self.0 >> 8
     }
 }
 
-/// Where a packet is sent.
+/// Destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
-    /// The destination.
+    /// Destination node.
     pub node: u32,
     /// 0 for a raw packet, otherwise the flow of an RDMA put.
     pub flow: u32,
-    /// The number that the handler gave it.
+    /// Handler's tag.
     pub user: u32,
 }
 
@@ -39,67 +40,67 @@ pub struct Send {
 pub enum Command {
     /// Sends data over the network.
     Send {
-        /// The data, in L1 or L2.
+        /// Data, in L1 or L2.
         data: Range,
-        /// Where it goes.
+        /// Destination.
         send: Send,
     },
     /// Copies data to host memory.
     ToHost {
-        /// The address in host memory.
+        /// Address in host memory.
         host: u64,
-        /// The data, in L1 or L2.
+        /// Data, in L1 or L2.
         data: Range,
-        /// The number that the driver is told when the data is in host memory, if it is to be told.
+        /// Tag of the event that tells the driver that the data is in host memory, if requested.
         event: Option<u32>,
     },
     /// Copies data from host memory.
     FromHost {
-        /// The address in host memory.
+        /// Address in host memory.
         host: u64,
-        /// Where the data goes, in L1 or L2.
+        /// Destination, in L1 or L2.
         data: Range,
-        /// The number that the driver is told when the data is there, if it is to be told.
+        /// Tag of the event that tells the driver that the data has arrived, if requested.
         event: Option<u32>,
     },
-    /// Writes data of the command itself to host memory.
+    /// Writes immediate data to host memory.
     HostDirect {
-        /// The address in host memory.
+        /// Address in host memory.
         host: u64,
-        /// The data.
+        /// Immediate data.
         data: [u8; 64],
-        /// How many bytes of it.
+        /// Number of bytes.
         size: u8,
     },
-    /// Reads data of host memory into the HPU driver.
+    /// Reads host memory into the HPU driver.
     HostDirectRead {
-        /// The address in host memory.
+        /// Address in host memory.
         host: u64,
-        /// How many bytes.
+        /// Number of bytes.
         size: u8,
     },
-    /// Leaves the unit for a card that executes it, and tells the unit when it is done.
+    /// Leaves the unit for the card, which executes it and reports its completion.
     Card {
-        /// The engine through which it leaves.
+        /// Engine through which it leaves.
         through: Through,
-        /// The data that it takes along, in L1 or L2.
+        /// Data to read, in L1 or L2.
         data: Option<Range>,
-        /// The number by which its HPU knows it.
+        /// HPU's number for it.
         number: u32,
     },
 }
 
-/// The engine through which a command leaves the unit.
+/// Engine through which a command leaves the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Through {
-    /// The outbound engine, to the network.
+    /// Outbound engine, to the network.
     Outbound,
-    /// The off-cluster DMA engine, to the host.
+    /// Off-cluster DMA engine, to the host.
     OffCluster,
 }
 
 impl Command {
-    /// The number that the driver is told when the command is done, if it is to be told.
+    /// Returns the tag of the completion event, if requested.
     pub fn event(&self) -> Option<u32> {
         match self {
             Command::ToHost { event, .. } | Command::FromHost { event, .. } => *event,
@@ -107,7 +108,7 @@ impl Command {
         }
     }
 
-    /// The address in host memory that it reads or writes; 0 when it names none.
+    /// Returns the address in host memory that it reads or writes; 0 if none.
     pub fn host(&self) -> u64 {
         match self {
             Command::Send { .. } | Command::Card { .. } => 0,
@@ -118,7 +119,7 @@ impl Command {
         }
     }
 
-    /// The memory of the unit that it reads or writes.
+    /// Returns the memory of the unit that it reads or writes.
     pub fn local(&self) -> Option<Range> {
         match self {
             Command::Send { data, .. } | Command::ToHost { data, .. } | Command::FromHost { data, .. } => Some(*data),
@@ -128,18 +129,18 @@ impl Command {
     }
 }
 
-/// A command on its way.
+/// A command in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Issued {
-    /// The HPU that has issued it.
+    /// HPU that issued it.
     pub hpu: HpuId,
-    /// Its place in the HPU driver.
+    /// Slot in the HPU driver.
     pub slot: u8,
-    /// What it says.
+    /// Kind and fields.
     pub command: Command,
 }
 
-/// A port of the unit whose other side may make beats wait.
+/// A port of the unit with back-pressure from the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     /// Feedback to the NIC.
@@ -148,8 +149,8 @@ pub enum Port {
     Outbound,
     /// Writes to host memory.
     HostWrite,
-    /// Requests to read host memory.
+    /// Read requests to host memory.
     HostRead,
-    /// What is read there.
+    /// Read data from host memory.
     HostData,
 }

@@ -1,4 +1,5 @@
-//! The commands of handlers (§III-B1): to the NIC's outbound engine, to the off-cluster DMA engine, and to the host-direct unit.
+// SPDX-License-Identifier: Apache-2.0
+//! Commands of handlers (§III-B1): to the NIC's outbound engine, the off-cluster DMA engine, and the host-direct unit.
 
 mod engines;
 mod host;

@@ -1,5 +1,6 @@
-//! The command unit (§III-B1): it takes one command a cycle from the HPUs, gives it to the engine that executes it, and sends the
-//! responses back. The status of a handler that failed goes the way of a host-direct write (§III-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! Command unit (§III-B1): it accepts one command per cycle from the HPUs, passes it to its engine, and returns the
+//! responses. The status of a failed handler takes the path of a host-direct write (§III-B2).
 
 use std::collections::VecDeque;
 
@@ -14,48 +15,48 @@ use crate::cycle::Cycle;
 use crate::rate::Rate;
 use crate::status::Status;
 
-/// The off-cluster DMA engine among [`Engines`].
+/// Index of the off-cluster DMA engine in [`Engines`].
 const OFF_CLUSTER: usize = 1;
-/// The host-direct unit.
+/// Index of the host-direct unit.
 const DIRECT: usize = 2;
 
-/// Statuses of handlers that may wait for the command unit.
+/// Maximum number of statuses waiting for the command unit.
 const STATUSES: usize = 4;
 
-/// Something that happens to a command in a cycle.
+/// Effect of a command in a cycle.
 pub enum Due {
     /// The data of a command is complete: it leaves for the network, in this cycle or later, or for host memory.
     Deliver(Issued, Cycle),
-    /// What a command has read from the host is at its HPU or in its memory.
+    /// Data read from the host is at its HPU or in its memory.
     Bring(Issued, Answer),
-    /// A status reaches the descriptor at this address of host memory.
+    /// A status reaches the descriptor at this host address.
     Tell(u64, Status),
 }
 
-/// The response to a command.
+/// Response to a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Response {
-    /// The command.
+    /// Command that is done.
     pub issued: Issued,
-    /// What a host-direct read has brought.
+    /// Data of a host-direct read.
     pub data: [u8; 64],
-    /// Whether the host refused the address.
+    /// Set when the host refused the address.
     pub is_refused: bool,
 }
 
-/// What is on its way to an engine, or to the host.
+/// Content of the path to an engine or to the host.
 #[derive(Clone, Copy)]
 enum Taken {
     /// A command of a handler.
     Command(Issued),
-    /// A status, and the address of its descriptor.
+    /// A status, and the host address of its descriptor.
     Status(u64, Status),
 }
 
-/// How many commands an engine may have.
+/// Credits for an engine's commands.
 struct Credits {
     left: u32,
-    /// The cycles from which on credits are there that have been given back: one a cycle.
+    /// Cycles in which returned credits become available, at most one per cycle.
     back: VecDeque<Cycle>,
 }
 
@@ -76,7 +77,7 @@ impl Credits {
         self.left -= 1;
     }
 
-    /// One is there from cycle `at` on, or from the next cycle that has none.
+    /// Returns a credit. It is available from cycle `at` on, or from the next cycle without another one.
     fn give(&mut self, at: Cycle) {
         let behind = |free: Cycle, given: &Cycle| if *given == free { free + 1_u64 } else { free };
         let free = self.back.iter().fold(at, behind);
@@ -87,29 +88,30 @@ impl Credits {
 /// The command unit and its three engines.
 pub struct CommandUnit {
     engines: Engines,
-    /// Commands on their way to an engine, in order.
+    /// Commands in flight to an engine, in order.
     path: VecDeque<(Cycle, Taken)>,
-    /// Statuses that wait for the unit, which takes each from a cycle on; and the cycle in which the latest one without a descriptor is
-    /// among them.
+    /// Statuses waiting for the unit, each with the first cycle in which it can be taken; and the cycle for which the
+    /// latest status without a descriptor still occupies an entry.
     statuses: VecDeque<(Cycle, u64, Status)>,
     undescribed: Cycle,
-    /// The credits of each engine, and the commands and statuses that are anywhere here.
+    /// Credits of each engine, and number of commands and statuses inside.
     credits: [Credits; 3],
     inside: usize,
-    /// Commands in the host-direct unit, and reads of the off-cluster DMA engine that have not gone to the host.
+    /// Commands in the host-direct unit, and read requests of the off-cluster DMA engine that wait for the host.
     direct: VecDeque<(Cycle, Taken)>,
     reads: VecDeque<(Cycle, Issued)>,
     writing: Join,
     asking: Join,
     to_host: Rate,
-    /// Writes that the host has, and when it answers: those of the off-cluster DMA engine, and those of the host-direct unit.
+    /// Writes at the host, with the cycle of the answer: from the off-cluster DMA engine, and from the host-direct
+    /// unit.
     written: [VecDeque<(Cycle, Taken)>; 2],
     from_host: FromHost,
-    /// Reads whose data is in its memory, and commands that leave for a card at once.
+    /// Reads whose data is in memory, and commands that leave for a card without data.
     loaded: VecDeque<(Cycle, Issued, Answer)>,
     leaving: VecDeque<(Cycle, Issued)>,
     due: VecDeque<Due>,
-    /// Responses by their source ([`source`]), in order of time. The sources take turns, one in each cycle.
+    /// Responses by source ([`source`]), in order of time. The arbiter grants one per cycle.
     responses: [VecDeque<(Cycle, Response)>; 4],
     arbiter: RoundRobin,
     path_cycles: u64,
@@ -123,7 +125,7 @@ pub struct CommandUnit {
 }
 
 impl CommandUnit {
-    /// A unit without commands.
+    /// Creates a unit without commands.
     pub fn new(unit: &Pspin, clock: Clock) -> CommandUnit {
         let (commands, host) = (&unit.commands, &unit.host);
         let each = commands.in_flight_per_target;
@@ -158,7 +160,7 @@ impl CommandUnit {
         }
     }
 
-    /// The next cycle in which something happens to a command.
+    /// Returns the next active cycle.
     #[inline]
     pub fn wake(&self) -> Cycle {
         let responses = self.responses.iter().filter_map(VecDeque::front).map(|(at, _)| *at).min();
@@ -175,25 +177,25 @@ impl CommandUnit {
         taken.min(issued).min(responses).min(self.engines.wake()).min(self.from_host.wake())
     }
 
-    /// Whether an engine has room for a command in cycle `now`.
+    /// Returns true if an engine has room for a command in cycle `now`.
     pub fn has_room(&self, now: Cycle, command: &Command) -> bool {
         self.credits[engine(command)].has_one(now)
     }
 
-    /// Takes a command from an HPU in cycle `now`.
+    /// Accepts a command from an HPU in cycle `now`.
     pub fn take(&mut self, now: Cycle, issued: Issued) {
         self.credits[engine(&issued.command)].take(now);
         self.inside += 1;
         self.path.push_back((now + (self.path_cycles - 1), Taken::Command(issued)));
     }
 
-    /// Whether one more status may wait in cycle `now`.
+    /// Returns true if another status may wait in cycle `now`.
     pub fn has_room_for_status(&self, now: Cycle) -> bool {
         self.statuses.len() + usize::from(self.undescribed == now) < STATUSES
     }
 
-    /// A status waits for the unit, to be written to the descriptor at this address of host memory. When there is none, which is
-    /// known in the next cycle, the status is dropped then.
+    /// Queues a status for the descriptor at this host address. Address 0 means no descriptor: the status occupies an
+    /// entry for one cycle and is dropped.
     pub fn tell(&mut self, now: Cycle, descriptor: u64, status: Status) {
         match descriptor {
             0 => self.undescribed = now + 1_u64,
@@ -201,12 +203,12 @@ impl CommandUnit {
         }
     }
 
-    /// Whether a status waits.
+    /// Returns true if a status waits.
     pub fn has_status(&self) -> bool {
         !self.statuses.is_empty()
     }
 
-    /// Whether a status waits that could be taken in cycle `now`.
+    /// Returns true if a status can be taken in cycle `now`.
     pub fn could_take_status(&self, now: Cycle) -> bool {
         self.statuses.front().is_some_and(|(from, ..)| *from <= now) && self.credits[DIRECT].has_one(now)
     }
@@ -220,18 +222,18 @@ impl CommandUnit {
         }
     }
 
-    /// The command whose data begins to come from the host in cycle `now`: the host is asked what it says.
+    /// Returns the command whose read data starts arriving in cycle `now`.
     pub fn begins(&self, now: Cycle) -> Option<Issued> {
         self.from_host.begins(now)
     }
 
-    /// What the host says to that.
+    /// Supplies the host's answer for that command.
     pub fn answer(&mut self, answer: Answer) {
         self.from_host.answer(answer);
     }
 
-    /// What the engines do in cycle `now` with what they have. `moves` tells whether a beat may move through a port in a cycle; `write`
-    /// takes the word in which a beat of the host's data is written, unless it is taken.
+    /// Advances commands in the engines in cycle `now`. `moves` returns true if a beat may move through a port in a
+    /// cycle; `write` returns true if memory accepts the word to which a beat of read data is written.
     pub fn move_data(&mut self, now: Cycle, moves: impl Fn(Cycle, Port) -> bool, write: impl FnOnce(u32) -> bool) {
         self.send(now, |at| moves(at, Port::Outbound));
         self.ask_host(now, moves(now, Port::HostRead));
@@ -247,7 +249,7 @@ impl CommandUnit {
         at.is_some_and(|(at, _)| *at <= now)
     }
 
-    /// The outbound engine gives a beat to the NIC, and commands leave for a card.
+    /// Sends a beat of the outbound engine to the NIC, and commands without data to the card.
     fn send(&mut self, now: Cycle, moves: impl Fn(Cycle) -> bool) {
         if Self::is_due(self.leaving.front(), now)
             && let Some((_, issued)) = self.leaving.pop_front()
@@ -260,7 +262,7 @@ impl CommandUnit {
             return;
         }
         if output.ends {
-            // The last bytes of a packet may need a beat more.
+            // The last bytes of a packet may need one more beat.
             let rest = (1..).map(|cycles: u64| now + cycles).find(|at| moves(*at));
             self.deliver(output.issued, if output.is_last { now } else { rest.unwrap_or(now) });
         }
@@ -272,7 +274,7 @@ impl CommandUnit {
         self.due.push_back(Due::Deliver(issued, at));
     }
 
-    /// One read goes to the host: of the off-cluster DMA engine, or of the host-direct unit.
+    /// Sends one read request to the host: from the off-cluster DMA engine or the host-direct unit.
     fn ask_host(&mut self, now: Cycle, moves: bool) {
         let direct = match self.direct.front() {
             Some((at, Taken::Command(issued @ Issued { command: Command::HostDirectRead { size, .. }, .. })))
@@ -302,7 +304,8 @@ impl CommandUnit {
         }
     }
 
-    /// One beat is written to the host: of the off-cluster DMA engine, whose writes may have several, or of the host-direct unit.
+    /// Writes one beat to the host: from the off-cluster DMA engine, whose writes may have several, or from the
+    /// host-direct unit.
     fn write_host(&mut self, now: Cycle, moves: bool) {
         let output = self.engines.output(OFF_CLUSTER, now);
         let is_read =
@@ -312,7 +315,7 @@ impl CommandUnit {
         if let Some(output) = &output {
             match (output.bytes, output.issued.command) {
                 (Some(_), Command::ToHost { .. }) => writes |= 1,
-                // A beat that is not whole yet, and what leaves for a card, do not need the host.
+                // Incomplete beats and commands for a card do not need the host.
                 _ => {
                     if output.leaves_for_card() {
                         self.credits[OFF_CLUSTER].give(now + self.write_credit);
@@ -350,7 +353,8 @@ impl CommandUnit {
         }
     }
 
-    /// The host answers writes, and its data comes. The host-direct unit is done with one command in a cycle, reads first.
+    /// Completes answered writes, and receives a beat of read data. The host-direct unit completes one command per
+    /// cycle, reads first.
     fn end_writes(&mut self, now: Cycle, moves: bool) {
         let [dma, direct] = &mut self.written;
         let answered = |written: &mut VecDeque<(Cycle, Taken)>| {
@@ -385,7 +389,7 @@ impl CommandUnit {
         }
     }
 
-    /// Gives the commands that have come to their engines.
+    /// Passes the commands that arrive in cycle `now` to their engines.
     #[inline]
     pub fn arrive(&mut self, now: Cycle) {
         while let Some((at, taken)) = self.path.front().copied()
@@ -411,31 +415,31 @@ impl CommandUnit {
         }
     }
 
-    /// Reads beats of commands' data; `gives` tells whether a memory gives what one needs.
+    /// Reads beats of commands' data; `gives` returns true if a memory grants the resources for a beat.
     #[inline]
     pub fn read(&mut self, now: Cycle, gives: impl FnMut(u32, Need) -> bool) {
-        // A packet gives its credit back when all of it has been read, in the cycle in which it leaves.
+        // A packet returns its credit when all of it is read, in the cycle in which it leaves.
         if self.engines.step(now, gives) {
             self.credits[OUTBOUND].give(now + self.read_cycles);
         }
     }
 
-    /// The next thing that has become due.
+    /// Returns the next effect that is due.
     #[inline]
     pub fn next_due(&mut self) -> Option<Due> {
         self.due.pop_front()
     }
 
-    /// A command is done in cycle `now`: its response goes back.
+    /// Completes a command in cycle `now` by sending its response.
     pub fn respond(&mut self, now: Cycle, response: Response) {
         let at = now + self.response_cycles;
         let responses = &mut self.responses[source(&response.issued.command)];
-        // A card may be done with its commands in another order.
+        // A card may complete its commands out of order.
         let place = responses.partition_point(|(other, _)| *other <= at);
         responses.insert(place, (at, response));
     }
 
-    /// The response that reaches its HPU in cycle `now`.
+    /// Returns the response that reaches its HPU in cycle `now`.
     #[inline]
     pub fn next_response(&mut self, now: Cycle) -> Option<Response> {
         let is_due = |responses: &VecDeque<(Cycle, Response)>| responses.front().is_some_and(|(at, _)| *at <= now);
@@ -446,7 +450,7 @@ impl CommandUnit {
     }
 }
 
-/// The engine that executes a command.
+/// Returns the engine that executes a command.
 fn engine(command: &Command) -> usize {
     match command {
         Command::Send { .. } | Command::Card { through: Through::Outbound, .. } => OUTBOUND,
@@ -457,8 +461,8 @@ fn engine(command: &Command) -> usize {
     }
 }
 
-/// Where the response to a command comes from: the outbound engine, the host's answers to writes and to reads of the off-cluster DMA
-/// engine, and the host-direct unit.
+/// Returns the source of a command's response: the outbound engine, the host's answers to writes and to reads of the
+/// off-cluster DMA engine, or the host-direct unit.
 fn source(command: &Command) -> usize {
     match command {
         Command::Send { .. } | Command::Card { through: Through::Outbound, .. } => 0,
@@ -485,8 +489,8 @@ mod tests {
         Issued { hpu: HpuId { cluster: 0, hpu: 0 }, slot, command }
     }
 
-    /// In one cycle, two sends and one of each other kind are done. The four sources take turns from 2 cycles later on, one response
-    /// a cycle.
+    /// Two sends and one command of each other kind complete in one cycle. From 2 cycles later, the four sources send
+    /// one response per cycle, round robin.
     #[test]
     fn responses_of_four_sources_take_turns() {
         let mut commands = commands();
@@ -509,7 +513,8 @@ mod tests {
         assert_eq!(commands.wake(), Cycle::NEVER);
     }
 
-    /// What happens to commands, cycle by cycle from 0 on, when all memories are free; `act` comes before the path.
+    /// Returns the effects of commands, cycle by cycle from 0 on, with all memories free. `act` runs before the path
+    /// advances.
     fn run(commands: &mut CommandUnit, cycles: u64, mut act: impl FnMut(&mut CommandUnit, u64)) -> Vec<(u64, Due)> {
         let mut found = Vec::new();
         for now in 0..cycles {
@@ -525,8 +530,9 @@ mod tests {
         found
     }
 
-    /// A command of cycle 0 is at its engine in 3. 128 B come over the link from 3 + 4 + 29 on, a beat a cycle; each is written in the next
-    /// cycle if the port is free, the third word with the rest of the second beat, and the handler's data is complete after them.
+    /// A command of cycle 0 is at its engine in 3. 128 B arrive over the link from 3 + 4 + 29 on, a beat per cycle.
+    /// Each is written in the next cycle if the port is free, the third word with the rest of the second beat. The
+    /// handler's data is complete after that.
     #[test]
     fn data_of_the_host_is_written_beat_by_beat() {
         let run = |is_free: fn(u64) -> bool| {
@@ -560,7 +566,7 @@ mod tests {
         assert_eq!(run(|now| now % 4 == 0), (vec![(40, 0), (44, 64), (48, 128)], 49));
     }
 
-    /// Writing begins with the first beat.
+    /// Writing starts with the first beat.
     #[test]
     fn a_long_read_is_written_while_it_comes() {
         let mut commands = commands();
@@ -570,7 +576,7 @@ mod tests {
         assert!(matches!(found[..], [(at, Due::Bring(..))] if at == 36 + 1 + 20), "{}", found[0].0);
     }
 
-    /// There is one channel to the host: a host-direct write waits for all beats of a copy that has begun.
+    /// The channel to the host is shared: a host-direct write waits for all beats of a copy that has started.
     #[test]
     fn writes_to_the_host_take_turns() {
         let mut commands = commands();
@@ -586,11 +592,11 @@ mod tests {
             Due::Deliver(issued, _) => (*at, issued.slot),
             _ => panic!("no write"),
         });
-        // The copy is at the engine in 3, its beats are read from 4 on and leave from 8 to 15; the command could leave in 9.
+        // The copy is at the engine in 3; its beats are read from 4 on and leave in 8 to 15. The write is ready in 9.
         assert_eq!(slots.collect::<Vec<_>>(), [(15 + 2, 0), (16 + 2, 1)]);
     }
 
-    /// A range that ends with bytes which do not fit into the last beat leaves in one beat more; all of it has been read before.
+    /// A range whose last bytes do not fit into the last full beat leaves in one more beat, after all of it is read.
     #[test]
     fn a_stream_may_have_a_beat_more() {
         for (offset, size, leaves) in [(0, 128, 9), (1, 100, 10), (32, 96, 10), (32, 64, 9), (1, 63, 8)] {
@@ -604,7 +610,7 @@ mod tests {
         }
     }
 
-    /// A beat whose bank is taken keeps all behind it waiting.
+    /// A bank conflict of a beat stalls all beats behind it.
     #[test]
     fn reads_stay_in_order() {
         let mut commands = commands();
@@ -624,8 +630,8 @@ mod tests {
         assert_eq!(read, [(7, 0), (8, 0), (9, 64), (10, 64)]);
     }
 
-    /// Each memory has a port: a packet that is sent from the packet buffer, and a copy from L1, are read at the same time. Beats of one
-    /// memory are read in turn, and one that waits there holds up its own engine only.
+    /// Each memory has its own port, so a packet in the packet buffer and a copy from L1 are read in parallel. Beats of
+    /// one memory alternate. A beat that stalls holds up only its own engine.
     #[test]
     fn memories_are_read_at_the_same_time() {
         const L1: u32 = 0x1000_0000;
@@ -648,7 +654,7 @@ mod tests {
             }
             read
         };
-        // Chosen from 3 on, and read in the next cycle.
+        // Beats are chosen from cycle 3 on, and read in the next cycle.
         let apart = [(4, PACKET), (4, L1), (5, PACKET + 64), (5, L1 + 64), (6, PACKET + 128), (6, L1 + 128)];
         assert_eq!(reads(send(PACKET, 192), copy(L1, 192), 0), apart);
         let waiting = [(4, L1), (5, L1 + 64), (6, L1 + 128), (9, PACKET), (10, PACKET + 64), (11, PACKET + 128)];
@@ -657,7 +663,7 @@ mod tests {
         assert_eq!(reads(send(PACKET, 128), copy(PACKET + 1024, 128), 0), in_turn);
     }
 
-    /// Credits come back one a cycle, in whatever order they are given.
+    /// Credits return one per cycle, whatever the order in which they are given.
     #[test]
     fn a_credit_comes_back_in_each_cycle() {
         let mut credits = Credits::new(0);
@@ -665,8 +671,9 @@ mod tests {
         assert_eq!(credits.back, [9, 10, 11, 12, 13].map(Cycle));
     }
 
-    /// A status of cycle 0 is taken in 1, is at the unit in 1 + 3 behind the commands before it, and at the host after 1 + 2 more. Four
-    /// may wait, and they use the credits of the host-direct unit, which are there again with the answer of the host.
+    /// A status of cycle 0 is taken in 1. It is at the unit 3 cycles later, behind earlier commands, and at the host
+    /// after another 1 + 2. Four may wait. They use the credits of the host-direct unit, which return with the host's
+    /// answer.
     #[test]
     fn a_status_goes_the_way_of_a_host_direct_write() {
         let mut commands = commands();
@@ -689,7 +696,7 @@ mod tests {
             Due::Tell(descriptor, status) => Some((*at, *descriptor, status.count)),
             _ => None,
         });
-        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit that is there in 6.
+        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit of cycle 6.
         assert_eq!(told.collect::<Vec<_>>(), [(12, 0x1000, 1), (13, 0x2000, 2), (14, 0x3000, 3), (15, 0x4000, 4)]);
     }
 }

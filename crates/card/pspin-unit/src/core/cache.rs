@@ -1,23 +1,23 @@
-//! The instruction cache of a cluster (§III-C).
+// SPDX-License-Identifier: Apache-2.0
+//! Instruction cache of a cluster (§III-C).
 
 use hpu::Lines;
 use machine::Pspin;
 
-/// The lines that the cores of a cluster share. A new line takes the place of the one of its set that has been there for
-/// longest, so a hit changes nothing.
+/// The instruction cache that the cores of a cluster share. Replacement is FIFO within a set, so hits change no state.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// The lines that can be fetched.
+    /// Lines that hit.
     pub lines: Lines,
-    /// The lines of each set; the first is the oldest.
+    /// Lines of each set, oldest first.
     sets: Vec<Vec<u32>>,
     ways: usize,
-    /// The lines that are on their way, with the cycle in which they are there.
+    /// Lines in flight, each with the cycle from which it is in the cache.
     filling: Vec<(u32, u64)>,
 }
 
 impl Cache {
-    /// An empty cache for a program with this number of lines.
+    /// Creates an empty cache for a program of `lines` lines.
     pub fn new(unit: &Pspin, lines: u32) -> Cache {
         let (line, ways) = (unit.icache.line, unit.icache.ways.max(1));
         let sets = (unit.icache.bytes / line / ways).max(1);
@@ -29,17 +29,17 @@ impl Cache {
         }
     }
 
-    /// The cycle in which a line will be there that is on its way.
+    /// Returns the cycle from which a line in flight will be in the cache.
     pub fn coming(&self, line: u32) -> Option<u64> {
         self.filling.iter().find(|(filling, _)| *filling == line).map(|(_, at)| *at)
     }
 
-    /// A line is fetched, and will be there in cycle `at`.
+    /// Records a line in flight that arrives in cycle `at`.
     pub fn expect(&mut self, line: u32, at: u64) {
         self.filling.push((line, at));
     }
 
-    /// Puts the lines into the cache that have come up to cycle `now`.
+    /// Inserts the lines that have arrived by cycle `now`.
     pub fn fill(&mut self, now: u64) {
         while let Some(place) = self.filling.iter().position(|(_, at)| *at <= now) {
             let (line, _) = self.filling.remove(place);

@@ -1,17 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of the cores.
+
 use std::ops::AddAssign;
 
-/// What the HPUs of a cluster have done, and for what they have waited.
+/// Accesses, stalls and failures of the HPUs of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounters {
     /// Accesses to the cluster's own L1.
     pub local: u64,
     /// Accesses to other memories.
     pub remote: u64,
-    /// Accesses to registers of devices.
+    /// Accesses to device registers.
     pub device: u64,
-    /// Cycles for which HPUs waited for a bank of their L1 that another HPU or a transfer had.
+    /// Cycles for which HPUs stalled on bank conflicts with another HPU or a transfer.
     pub conflicts: u64,
-    /// Lines that were fetched into the instruction cache.
+    /// Lines fetched into the instruction cache.
     pub misses: u64,
     /// Handlers that failed or were killed.
     pub failed: u64,

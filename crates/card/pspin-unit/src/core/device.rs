@@ -1,4 +1,5 @@
-//! The registers by which an HPU talks with its driver (§III-B2), at the addresses of the published interface.
+// SPDX-License-Identifier: Apache-2.0
+//! HPU driver registers (§III-B2), at the addresses of the published interface.
 
 use abi::pspin::{driver, kind, map};
 
@@ -12,52 +13,52 @@ const DOORBELL: u32 = map::DRIVER + driver::DOORBELL;
 const ISSUE: u32 = map::DRIVER + driver::ISSUE;
 const WAIT: u32 = map::DRIVER + driver::WAIT;
 const TEST: u32 = map::DRIVER + driver::TEST;
-/// The kind of a command, and its words.
+/// Kind of a command, followed by its other words.
 const COMMAND: u32 = map::DRIVER + driver::COMMAND;
 const ERROR: u32 = map::DRIVER + driver::ERROR;
-/// The words of a transfer, 8 bytes apart.
+/// First word of a transfer; its words are 8 bytes apart.
 const TRANSFER: u32 = map::DRIVER + driver::SOURCE;
 const LAUNCH: u32 = map::DRIVER + driver::LAUNCH;
 const LANDED: u32 = map::DRIVER + driver::LANDED;
-/// Number of words of a command, with its kind.
+/// Number of words of a command, including its kind.
 pub const COMMAND_WORDS: usize = abi::pspin::COMMAND_WORDS as usize;
 /// Number of words of a transfer.
 pub const TRANSFER_WORDS: usize = 3;
 /// Number of words of a task.
 const TASK_WORDS: usize = abi::pspin::TASK_WORDS as usize;
 
-/// A register.
+/// A device register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
-    /// The function pointer.
+    /// Function pointer.
     Function,
-    /// The size of the handler, or a byte of the task; the offset from [`FUNCTION_SIZE`].
+    /// Size of the handler, or a byte of the task; the offset from [`FUNCTION_SIZE`].
     Task(u32),
-    /// The doorbell.
+    /// Doorbell.
     Doorbell,
-    /// The issue of a command.
+    /// Issues a command.
     Issue,
-    /// The wait for a command.
+    /// Waits for a command.
     Wait,
-    /// The test of a command.
+    /// Tests a command.
     Test,
-    /// A word of a command.
+    /// Word of a command.
     Command(u8),
-    /// The code of an error.
+    /// Error code.
     Error,
-    /// A word of a transfer.
+    /// Word of a transfer.
     Transfer(u8),
-    /// The launch of a transfer.
+    /// Launches a transfer.
     Launch,
-    /// The transfers that are done.
+    /// Number of completed transfers.
     Landed,
-    /// The end of the run.
+    /// Ends the run.
     Terminate,
-    /// The output of `printf`.
+    /// Output of `printf`.
     Output,
 }
 
-/// The register that has `size` bytes at an address.
+/// Returns the register that contains the `size` bytes at an address.
 pub fn register(address: u32, size: u32) -> Option<Register> {
     let within = |start: u32, bytes: u32| Range { address: start, size: bytes }.holds(address, size);
     match () {
@@ -82,8 +83,8 @@ pub fn register(address: u32, size: u32) -> Option<Register> {
     }
 }
 
-/// The words behind the function pointer: its size, and the task in the order of the published `task_t`. Programs see the
-/// scratchpads of four clusters.
+/// Returns the words after the function pointer: the handler's size, and the task in the order of the published
+/// `task_t`. Programs see the scratchpads of four clusters.
 fn words(task: &Task, packet: Range, clusters: u32) -> [u32; 1 + TASK_WORDS] {
     let context = &task.her.context;
     let size = context.handlers[task.role as usize].size;
@@ -112,7 +113,7 @@ fn words(task: &Task, packet: Range, clusters: u32) -> [u32; 1 + TASK_WORDS] {
     ]
 }
 
-/// The bytes of a task from an offset on, as an HPU reads them; any width can be read.
+/// Returns the bytes of a task from `offset` on, for loads of any width.
 pub fn read(task: &Task, packet: Range, clusters: u32, offset: u32) -> [u8; 8] {
     let words = words(task, packet, clusters);
     std::array::from_fn(|byte| {
@@ -121,8 +122,9 @@ pub fn read(task: &Task, packet: Range, clusters: u32, offset: u32) -> [u8; 8] {
     })
 }
 
-/// The command that its words say: the kind, then words whose meaning depends on it. A command has at most `most_direct` bytes of data in itself;
-/// `common` gives the address that everybody has for one that the HPU uses. `None` for a command that does not exist.
+/// Decodes a command from its words: the kind, then words whose meaning depends on it. A host-direct command moves at
+/// most `most_direct` bytes. `common` translates an address of the HPU to the common address space. Returns `None` for
+/// an unknown or oversized command.
 pub fn command(words: [u32; COMMAND_WORDS], most_direct: u32, common: impl Fn(u32) -> u32) -> Option<Command> {
     let [what, a, b, c, d, e, user, _] = words;
     let host = u64::from(b) << 32 | u64::from(a);
@@ -132,11 +134,11 @@ pub fn command(words: [u32; COMMAND_WORDS], most_direct: u32, common: impl Fn(u3
             let data = Range { address: common(c), size: d };
             Some(if e != 0 { Command::ToHost { host, data, event } } else { Command::FromHost { host, data, event } })
         }
-        // Destination, flow, low and high half of the address, size.
+        // Words: destination, flow, low and high half of the address, size.
         kind::SEND => {
             Some(Command::Send { data: Range { address: common(c), size: e }, send: Send { node: a, flow: b, user } })
         }
-        // The size is above the direction.
+        // The word holds the size above the direction bit.
         kind::HOST_DIRECT => {
             let size = u8::try_from(c >> 1).ok().filter(|size| u32::from(*size) <= most_direct.min(64))?;
             let mut data = [0; 64];

@@ -1,4 +1,5 @@
-//! An HPU: a thread, and for what it waits.
+// SPDX-License-Identifier: Apache-2.0
+//! An HPU: a thread and its pending action.
 
 use hpu::isa::Class;
 use hpu::{Access, Thread};
@@ -7,68 +8,69 @@ use super::protect::Spans;
 use crate::her::Range;
 use crate::memory::{Arena, Place};
 
-/// What an HPU does in the cycle for which it waits.
+/// Action of an HPU in its next active cycle.
 #[derive(Clone, Copy, Debug)]
 pub enum Doing<A> {
-    /// It runs instructions without accesses.
+    /// Runs instructions without memory accesses.
     Running,
-    /// It asks for a bank of its own L1, at this offset.
+    /// Requests a bank of its own L1, at this offset.
     Local(u32),
-    /// It asks the interconnect for this memory, at this offset.
+    /// Requests an access to this memory, at this offset, from the interconnect.
     Remote(Place, u32),
-    /// It waits until its access to this word happens, which it has asked for.
+    /// Waits for the interconnect to perform its access to a word.
     Asked {
-        /// The memory and the offset.
+        /// Memory and offset.
         at: (Place, u32),
-        /// Its handler has been killed: the access happens nevertheless.
+        /// Set when the handler is killed; the access still happens.
         is_killed: bool,
     },
-    /// Its access to this word happens.
+    /// Performs its access to a word.
     Reaches {
-        /// The memory and the offset.
+        /// Memory and offset.
         at: (Place, u32),
-        /// When the port of the cluster has taken it, and when the HPU has the answer.
+        /// Cycle in which the cluster's port accepted the access, and cycle in which the HPU has the answer.
         taken: u64,
         answer: u64,
-        /// Its handler has been killed.
+        /// Set when the handler is killed.
         is_killed: bool,
     },
-    /// It needs a line of code.
+    /// Needs a line of code.
     Fetch(u32),
-    /// It waits for a line of code, which it has asked for.
+    /// Waits for a requested line of code.
     Missing(u32),
-    /// The line for which it has waited is there.
+    /// Continues after its line of code has arrived.
     Filled,
-    /// It does something that has to do with its environment.
+    /// Performs an action of its environment.
     Act(A),
 }
 
-/// An HPU.
+/// A handler processing unit.
 pub struct Hpu<A, O> {
     pub thread: Thread,
     pub doing: Doing<A>,
-    /// The access for which it waits.
+    /// Access in progress.
     pub access: Access,
-    /// Words of the access that have no grant yet, or no answer when they are in another memory.
+    /// Words of the access without a grant, or without an answer from a remote memory.
     pub words: u32,
-    /// Where the first byte of the access is among the bytes of all memories.
+    /// Position of the access's first byte in [`Arena::bytes`].
     pub position: usize,
-    /// The cycle of the answer to its latest access to another memory.
+    /// Cycle of the answer to its latest remote access.
     pub answer: u64,
-    /// The memory that it may use.
+    /// Memory that its handler may use.
     pub spans: Spans,
-    /// What it has for its environment.
+    /// State of the environment.
     pub own: O,
 }
 
 impl<A, O> Hpu<A, O> {
-    /// An HPU whose thread has not begun.
+    /// Creates an HPU whose thread has not begun.
     pub fn new(thread: Thread, doing: Doing<A>, spans: Spans, own: O) -> Hpu<A, O> {
         let access = Access { at: 0, address: 0, bytes: 0, class: Class::Load };
         Hpu { thread, doing, access, words: 0, position: 0, answer: 0, spans, own }
     }
 
-    /// Whether its handler may use a range with commands and transfers, which it writes or reads.
+    /// Returns true if its handler may use a range in commands and transfers, to write it if `write` is set, else to
+    /// read it.
     pub fn may_use(&mut self, range: Range, write: bool, memory: &Arena) -> bool {
         self.spans.allows(range.address, range.size, write) && memory.locate(range.address, range.size).is_some()
     }

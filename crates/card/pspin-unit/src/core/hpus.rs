@@ -1,4 +1,5 @@
-//! All HPUs, as the unit sees them.
+// SPDX-License-Identifier: Apache-2.0
+//! All HPUs, behind the unit's interface to its cores.
 
 use std::fmt::Debug;
 use std::rc::Rc;
@@ -20,66 +21,65 @@ use crate::her::HpuId;
 use crate::memory::{Arena, Place};
 use crate::observe::Observer;
 
-/// The environment of handlers: how a task begins on its HPU, what calls and the end of a handler mean, and what happens when it
-/// fails. Instructions, accesses to memory, and the instruction cache are the same in all environments.
+/// Environment of handlers: the start of a task on its HPU, the meaning of calls and of a handler's return, and the
+/// handling of failures. Instructions, memory accesses, and the instruction cache are the same in all environments.
 pub trait Environment: Sized {
-    /// Something that an HPU does in a cycle and that has to do with the environment.
+    /// Action of an HPU in a cycle that is specific to the environment.
     type Act: Copy + Debug;
-    /// What an HPU has for the environment.
+    /// State of an HPU for the environment.
     type Own;
 
-    /// What an HPU does, and in which cycle, that makes this access, which is not to a memory of its handler; `None` when
-    /// nothing is there.
+    /// Returns the action, and its cycle, for an access outside the handler's memories; `None` if it hits no register.
     fn register(own: &Self::Own, access: &Access) -> Option<(Self::Act, u64)>;
 
-    /// An HPU does something in cycle `now`.
+    /// Performs an action of an HPU in cycle `now`.
     fn act<O: Observer>(hpus: &mut Hpus<Self>, id: HpuId, act: Self::Act, now: Cycle, side: &mut ClusterSide<'_, O>);
 
-    /// All HPUs of a cluster have done what they do in cycle `now`, some of which only one may do. Without such things there is nothing
-    /// to settle.
+    /// Resolves actions that only one HPU of a cluster may perform in cycle `now`, after all of them have acted. By
+    /// default there are no such actions.
     fn settle<O: Observer>(_hpus: &mut Hpus<Self>, _cluster: u16, _now: Cycle, _side: &mut ClusterSide<'_, O>) {}
 
-    /// The thread of an HPU calls its environment.
+    /// Handles an environment call of an HPU's thread.
     fn call(hpus: &mut Hpus<Self>, id: HpuId, number: u32, argument: u32);
 
-    /// The thread of an HPU returns a value.
+    /// Handles the return of an HPU's thread.
     fn returned(hpus: &mut Hpus<Self>, id: HpuId, value: u32);
 
-    /// An instruction of an HPU's thread fails.
+    /// Handles a faulting instruction of an HPU's thread.
     fn fail(hpus: &mut Hpus<Self>, id: HpuId, fault: Fault, memory: &mut Arena);
 
-    /// The driver of an HPU has a task from cycle `at` on.
+    /// Announces a task in an HPU's driver from cycle `at` on.
     fn task(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
 
-    /// What an HPU waited for is there in cycle `at`.
+    /// Resumes a waiting HPU in cycle `at`.
     fn resume(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
 
-    /// The watchdog kills the handler of an HPU in cycle `at`.
+    /// Kills the handler of an HPU in cycle `at` (watchdog).
     fn kill(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
 }
 
-/// The HPUs of all clusters.
+/// HPUs of all clusters.
 pub struct Hpus<E: Environment> {
     pub(crate) config: Rc<Config>,
     pub(crate) environment: E,
-    /// Runs the program; none before one is loaded.
+    /// Executes the program; `None` before one is loaded.
     stepper: Option<Stepper>,
     /// Empty before a program is loaded.
     groups: Vec<Group<E::Act, E::Own>>,
-    /// Instructions of threads that are over.
+    /// Number of instructions of finished threads.
     instructions: u64,
 }
 
-/// Cycles that an HPU may run ahead without an access.
+/// Maximum number of cycles that an HPU runs ahead without an access.
 const AHEAD: u64 = 4096;
 
 impl<E: Environment> Hpus<E> {
-    /// HPUs without a program.
+    /// Creates HPUs without a program.
     pub(crate) fn without_program(config: Rc<Config>, environment: E) -> Hpus<E> {
         Hpus { config, environment, stepper: None, groups: Vec::new(), instructions: 0 }
     }
 
-    /// Loads a program. Each HPU first does something in cycle `at`, or waits.
+    /// Loads a program. Each HPU is first active in cycle `at`, or waits.
     pub(crate) fn load(
         &mut self,
         program: Arc<Program>,
@@ -100,40 +100,40 @@ impl<E: Environment> Hpus<E> {
         self.stepper = Some(stepper);
     }
 
-    /// What the HPUs of a cluster have done so far.
+    /// Returns the counters of a cluster.
     pub fn counters(&self, cluster: u16) -> &CoreCounters {
         &self.groups[usize::from(cluster)].counters
     }
 
-    /// What the HPUs of all clusters have done so far.
+    /// Returns the sum of the counters of all clusters.
     pub fn total(&self) -> CoreCounters {
         let mut total = CoreCounters::default();
         self.groups.iter().for_each(|group| total += group.counters);
         total
     }
 
-    /// The thread of an HPU, for debuggers and tests.
+    /// Returns the thread of an HPU, for debuggers and tests.
     pub fn thread_of(&self, id: HpuId) -> &Thread {
         &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)].thread
     }
 
-    /// An HPU; `None` before a program is loaded.
+    /// Returns an HPU; `None` before a program is loaded.
     pub(crate) fn get(&self, id: HpuId) -> Option<&Hpu<E::Act, E::Own>> {
         self.groups.get(usize::from(id.cluster))?.hpus.get(usize::from(id.hpu))
     }
 
-    /// An HPU.
+    /// Returns an HPU.
     #[inline]
     pub(crate) fn hpu(&mut self, id: HpuId) -> &mut Hpu<E::Act, E::Own> {
         &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)]
     }
 
-    /// Whether an HPU waits for others.
+    /// Returns true if an HPU waits for others.
     pub(crate) fn waits(&self, id: HpuId) -> bool {
         self.groups[usize::from(id.cluster)].next[usize::from(id.hpu)] == u64::MAX
     }
 
-    /// In cycle `at`, an HPU of the cluster that is acting does something.
+    /// Schedules the next action of an HPU during its cluster's turn.
     #[inline]
     pub(crate) fn at(&mut self, id: HpuId, at: u64, doing: Doing<E::Act>) {
         let group = &mut self.groups[usize::from(id.cluster)];
@@ -141,23 +141,23 @@ impl<E: Environment> Hpus<E> {
         group.next[usize::from(id.hpu)] = at;
     }
 
-    /// In cycle `at`, an HPU does something, of which it is told between the cycles in which its cluster acts.
+    /// Schedules the next action of an HPU outside its cluster's turn.
     pub(crate) fn wake(&mut self, id: HpuId, at: u64, doing: Doing<E::Act>) {
         self.at(id, at, doing);
         self.settle(id.cluster);
     }
 
-    /// Finds the least cycle in which an HPU of a cluster does something.
+    /// Recomputes the next active cycle of a cluster.
     pub(crate) fn settle(&mut self, cluster: u16) {
         self.groups[usize::from(cluster)].settle();
     }
 
-    /// What the HPUs of a cluster have done so far, to count.
+    /// Returns the counters of a cluster, for updates.
     pub(crate) fn counters_mut(&mut self, cluster: u16) -> &mut CoreCounters {
         &mut self.groups[usize::from(cluster)].counters
     }
 
-    /// An HPU begins with another thread, in cycle `at`, which an indirect jump has called in that cycle.
+    /// Starts a new thread on an HPU. An indirect jump calls it in cycle `at`.
     pub(crate) fn begin(&mut self, id: HpuId, at: u64, mut thread: Thread) {
         if let Some(stepper) = &mut self.stepper {
             stepper.call(&mut thread, at);
@@ -166,7 +166,7 @@ impl<E: Environment> Hpus<E> {
         self.hpu(id).thread = thread;
     }
 
-    /// The thread of an HPU has waited up to cycle `at`, in which its next instruction begins.
+    /// Lets the thread of an HPU wait until cycle `at`, in which its next instruction begins.
     pub(crate) fn wait(&mut self, id: HpuId, at: u64) {
         let Some(stepper) = &mut self.stepper else { return };
         let thread = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)].thread;
@@ -174,7 +174,7 @@ impl<E: Environment> Hpus<E> {
         stepper.wait(thread, waited);
     }
 
-    /// The access of an HPU, behind which its thread has gone on, is answered in cycle `at`.
+    /// Answers in cycle `at` an access of an HPU whose thread has already continued.
     pub(super) fn answered(&mut self, id: HpuId, at: u64) {
         let Some(stepper) = &mut self.stepper else { return };
         let thread = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)].thread;
@@ -182,7 +182,7 @@ impl<E: Environment> Hpus<E> {
         stepper.answer(thread, waited);
     }
 
-    /// Runs an HPU up to the next point at which others decide.
+    /// Runs an HPU up to its next interaction with other parts.
     pub(crate) fn go_on(&mut self, id: HpuId, memory: &mut Arena) {
         let Some(stepper) = &mut self.stepper else { return };
         let group = &mut self.groups[usize::from(id.cluster)];
@@ -192,7 +192,7 @@ impl<E: Environment> Hpus<E> {
         self.come_to(id, pause, memory);
     }
 
-    /// An HPU has come to a point at which others decide.
+    /// Processes the interaction at which an HPU has paused.
     #[inline(always)]
     fn come_to(&mut self, id: HpuId, pause: Pause, memory: &mut Arena) {
         let at = self.hpu(id).thread.cycles();
@@ -206,7 +206,7 @@ impl<E: Environment> Hpus<E> {
         }
     }
 
-    /// An HPU has come to an access: finds out what it is an access to.
+    /// Determines the target of an HPU's access, and schedules the access.
     #[inline]
     fn ask(&mut self, id: HpuId, access: Access, memory: &mut Arena) {
         let group = &mut self.groups[usize::from(id.cluster)];
@@ -215,7 +215,7 @@ impl<E: Environment> Hpus<E> {
         hpu.access = access;
         let place = memory.locate(address, access.bytes);
         let place = place.filter(|_| hpu.spans.allows(address, access.bytes, access.class != Class::Load));
-        // An atomic operation that is not aligned fails without an access.
+        // A misaligned atomic operation fails without an access.
         let happens = access.class != Class::Atomic || access.address.is_multiple_of(4);
         (hpu.doing, group.next[usize::from(id.hpu)]) = if let Some((place, offset)) = place.filter(|_| happens) {
             hpu.words = access.words();
@@ -233,7 +233,7 @@ impl<E: Environment> Hpus<E> {
         };
     }
 
-    /// Executes the access of an HPU in its memory, `stall` later than in one that is ready at once.
+    /// Executes the access of an HPU with delay `stall` relative to a memory that is always ready, and continues.
     #[inline]
     fn perform(&mut self, id: HpuId, memory: &mut Arena, stall: Stall) {
         match self.perform_last(id, memory, stall) {
@@ -242,7 +242,7 @@ impl<E: Environment> Hpus<E> {
         }
     }
 
-    /// Like [`Hpus::perform`], after which the HPU does not go on.
+    /// Executes an access like [`Hpus::perform`], but does not continue.
     #[inline]
     fn perform_last(&mut self, id: HpuId, memory: &mut Arena, stall: Stall) -> Result<(), Fault> {
         let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
@@ -252,8 +252,8 @@ impl<E: Environment> Hpus<E> {
         stepper.perform(&mut hpu.thread, memory.bytes(), window, stall)
     }
 
-    /// Executes the access of an HPU to a register with these bytes, which answers in cycle `at`. Returns the bytes afterwards;
-    /// `None` when the instruction has failed.
+    /// Executes the access of an HPU to a register with these bytes, which answers in cycle `at`. Returns the bytes
+    /// afterwards; `None` if the instruction failed.
     pub(super) fn exchange(&mut self, id: HpuId, mut bytes: [u8; 8], at: u64, memory: &mut Arena) -> Option<[u8; 8]> {
         let stepper = self.stepper.as_mut()?;
         let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
@@ -268,7 +268,7 @@ impl<E: Environment> Hpus<E> {
         }
     }
 
-    /// Like [`Hpus::exchange`] for a register that ignores what is stored; the HPU goes on.
+    /// Executes an access like [`Hpus::exchange`] to a register that ignores stores, and continues.
     #[inline]
     pub(super) fn pass(&mut self, id: HpuId, bytes: [u8; 8], at: u64, memory: &mut Arena) {
         let Some(stepper) = &mut self.stepper else { return };
@@ -281,7 +281,7 @@ impl<E: Environment> Hpus<E> {
         }
     }
 
-    /// What an HPU does that does not compete with the others of its cluster.
+    /// Performs an HPU's action, unless it competes with other HPUs of the cluster.
     fn act<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
         let group = &mut self.groups[usize::from(id.cluster)];
         let hpu = &mut group.hpus[usize::from(id.hpu)];
@@ -289,7 +289,7 @@ impl<E: Environment> Hpus<E> {
             Doing::Local(_) => {}
             Doing::Running => self.go_on(id, side.memory),
             Doing::Remote(place, offset) => {
-                // An access that crosses words asks for one after the other.
+                // An access that crosses words requests them one after the other.
                 let bytes = hpu.access.bytes.min(4 - offset % 4);
                 group.counters.remote += u64::from(hpu.words == hpu.access.words());
                 let is_atomic = hpu.access.class == Class::Atomic;
@@ -299,7 +299,7 @@ impl<E: Environment> Hpus<E> {
             Doing::Reaches { at: (place, offset), taken, answer, is_killed } => {
                 hpu.answer = answer;
                 if is_killed {
-                    // What it would fail with does not matter any more.
+                    // The handler is dead, so a fault of the access is irrelevant.
                     _ = self.perform_last(id, side.memory, Stall::NONE);
                     return E::kill(self, id, Cycle(answer));
                 }
@@ -307,7 +307,7 @@ impl<E: Environment> Hpus<E> {
                     hpu.words -= 1;
                     return self.at(id, answer, Doing::Remote(place, (offset | 3) + 1));
                 }
-                // An atomic operation takes a cycle more in a memory that is ready at once, too.
+                // Even in a memory that is always ready, an atomic operation takes one cycle more.
                 let cycles = 1 + u64::from(hpu.access.class == Class::Atomic);
                 let grant = taken.saturating_sub(hpu.access.at);
                 self.perform(id, side.memory, Stall { grant, answer: answer.saturating_sub(taken + cycles) });
@@ -329,7 +329,7 @@ impl<E: Environment> Hpus<E> {
         }
     }
 
-    /// An HPU asks in cycle `now` for the bank at an offset of its L1. Returns whether it gets the bank.
+    /// Requests for an HPU the bank at an offset of its L1 in cycle `now`. Returns false on a bank conflict.
     fn compete<O: Observer>(&mut self, id: HpuId, offset: u32, now: Cycle, side: &mut ClusterSide<'_, O>) -> bool {
         let group = &mut self.groups[usize::from(id.cluster)];
         let hpu = &mut group.hpus[usize::from(id.hpu)];
@@ -360,7 +360,7 @@ impl<E: Environment> Cores for Hpus<E> {
         let (index, at) = (usize::from(cluster), now.0);
         let group = &mut self.groups[index];
         group.cache.fill(at);
-        // What one HPU does is no reason for another to act in the same cycle.
+        // An HPU's action never makes another HPU active in the same cycle.
         let mut first_lost = None;
         for hpu in group.order.of(group.due(at)) {
             let id = HpuId { cluster, hpu: hpu as u16 };
@@ -392,7 +392,7 @@ impl<E: Environment> Cores for Hpus<E> {
     }
 
     fn kill(&mut self, id: HpuId, at: Cycle) {
-        // An access that is on its way happens, and the HPU recovers when it has the answer.
+        // An access in flight still happens; the HPU recovers once it has the answer.
         let hpu = self.hpu(id);
         match &mut hpu.doing {
             Doing::Asked { is_killed, .. } => *is_killed = true,

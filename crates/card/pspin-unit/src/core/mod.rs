@@ -1,14 +1,15 @@
-//! The cores of the unit: HPUs that execute the instructions of handlers (§III-B2, §III-C).
+// SPDX-License-Identifier: Apache-2.0
+//! Cores of the unit: HPUs that execute the instructions of handlers (§III-B2, §III-C).
 //!
-//! * `cache`: the instruction cache of a cluster
-//! * `protect`: the memory that the handler of a task may use, to the byte
-//! * `hpu`, `group`: an HPU, and those of a cluster with what they share
-//! * `hpus`: all HPUs as the unit sees them, and the environment of handlers, which differs between the two interfaces
-//! * `published`: the environment of the published interface, whose runtime is code; `device`: the registers of its HPU driver,
-//!   and the output of `printf`. The environment of P4sPIN is that of [cards](super::card).
+//! * `cache`: instruction cache of a cluster
+//! * `protect`: memory that a task's handler may use, with byte granularity
+//! * `hpu`, `group`: an HPU, and the HPUs of a cluster with their shared state
+//! * `hpus`: all HPUs, and the environment of handlers, which differs between the two interfaces
+//! * `published`: the environment of the published interface, whose runtime is code; `device`: the registers of its HPU
+//!   driver, and the output of `printf`. [Cards](super::card) contain the environment of P4sPIN.
 //!
-//! An HPU does not step. It runs its instructions up to the next access to memory, and then waits for the cycle of that
-//! access; all accesses of a cycle compete for the banks.
+//! HPUs do not step cycle by cycle. Each runs its instructions up to the next memory access, and then waits for the
+//! cycle of that access; all accesses of a cycle compete for the banks.
 
 mod cache;
 mod counters;

@@ -1,4 +1,5 @@
-//! Protection (§III-B2, S7): the memory that the handler of a task may use, to the byte.
+// SPDX-License-Identifier: Apache-2.0
+//! Memory protection (§III-B2, S7): the memory that a task's handler may use, with byte granularity.
 
 use hpu::Program;
 
@@ -8,27 +9,28 @@ use crate::memory::{Arena, Place};
 /// A range of addresses that a handler may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The addresses.
+    /// Address range.
     pub range: Range,
-    /// Whether it may write there.
+    /// True if the handler may write there.
     pub write: bool,
 }
 
-/// All that a handler may use. Addresses are those that everybody has ([`Arena::common`](crate::memory::Arena)).
+/// All ranges that a handler may use, in the common address space ([`Arena::common`](crate::memory::Arena)).
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
     spans: Vec<Span>,
-    /// The one that was used last.
+    /// Index of the latest hit.
     last: usize,
 }
 
 impl Spans {
-    /// Each of them.
+    /// Iterates over the ranges.
     pub fn iter(&self) -> impl Iterator<Item = &Span> {
         self.spans.iter()
     }
 
-    /// What the runtime may use when it boots: what an HPU may use at any time, and the content of handler memory.
+    /// Returns the ranges of the booting runtime: those that an HPU may always use, and the initial content of handler
+    /// memory.
     pub fn of_boot(stack: Range, program: &Program) -> Spans {
         let [static_data, handler_data] = program_data(program);
         let code = Range { address: Arena::start(Place::Program), size: program.program_segment().len() as u32 };
@@ -36,13 +38,13 @@ impl Spans {
         Spans { spans: ranges.map(|(range, write)| Span { range, write }).to_vec(), last: 0 }
     }
 
-    /// These ranges.
+    /// Creates spans from these ranges.
     pub fn of(spans: Vec<Span>) -> Spans {
         Spans { spans, last: 0 }
     }
 
-    /// Adds to what an HPU may use at any time what the handler of a task may use: its packet in L1 and in L2, the handler
-    /// memory and the scratchpads of its context.
+    /// Adds the ranges of a task's handler to those that the HPU may always use: the packet in L1 and in L2, and the
+    /// handler memory and scratchpads of its context.
     pub fn allow(&mut self, task: &Task, packet: Range) {
         self.keep_own();
         let context = &task.her.context;
@@ -53,18 +55,20 @@ impl Spans {
         }
     }
 
-    /// Takes away all but what an HPU may use at any time: its own stack, the program's static data, and to read its code.
+    /// Revokes all ranges except those that an HPU may always use: its own stack, the program's static data, and its
+    /// code (read only).
     pub fn keep_own(&mut self) {
         self.spans.truncate(OF_HPU);
         self.last = 0;
     }
 
-    /// Whether the handler may have `size` bytes at an address read or written for it. It may always have no bytes.
+    /// Returns true if `size` bytes at an address may be read or written on the handler's behalf. Always true for no
+    /// bytes.
     pub fn has(&self, address: u32, size: u32, write: bool) -> bool {
         size == 0 || self.spans.iter().any(|span| span.range.holds(address, size) && (span.write || !write))
     }
 
-    /// Whether the handler may access `size` bytes at an address.
+    /// Returns true if the handler may access `size` bytes at an address.
     #[inline]
     pub fn allows(&mut self, address: u32, size: u32, write: bool) -> bool {
         let allowed = |span: &Span| span.range.holds(address, size) && (span.write || !write);
@@ -81,14 +85,14 @@ impl Spans {
     }
 }
 
-/// Number of spans that an HPU always has.
+/// Number of ranges that an HPU may always use.
 const OF_HPU: usize = 3;
 
-/// Where drivers of the published interface begin to give L2 handler memory to contexts.
+/// First address of L2 handler memory that drivers of the published interface assign to contexts.
 const FIRST_CONTEXT: u32 = 0x1C30_0000;
 
-/// The static data of a program, which all of its handlers may use, and the first content of the handler memory of its first
-/// context, which only that context's may (`.l2_handler_data`).
+/// Returns the static data of a program, which all of its handlers may use, and the initial handler memory of its first
+/// context (`.l2_handler_data`), which only that context's handlers may use.
 pub fn program_data(program: &Program) -> [Range; 2] {
     let parts = program.data_parts();
     let (of_all, of_context) = parts.split_at(parts.partition_point(|part| part.start < FIRST_CONTEXT));
@@ -111,7 +115,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Against a map of bytes, for ranges that lie apart; the third is to be read only.
+        /// Compares with a map of bytes for disjoint ranges; the third is read only.
         #[test]
         fn spans_hold_to_the_byte(
             ranges in prop::collection::vec(range(), 3),

@@ -1,5 +1,6 @@
-//! HPUs that execute the published runtime, which is code of the program: it gets tasks from the registers of the HPU driver, and
-//! handlers give commands by them (§III-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! HPUs that execute the published runtime, which is part of the program. It receives tasks through HPU driver
+//! registers, and handlers issue commands through them (§III-B2).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -21,78 +22,79 @@ use crate::her::{DriverEvent, Failure, HpuId, Range, TaskOutcome};
 use crate::memory::{Arena, Place};
 use crate::observe::{Noted, Observer};
 
-/// Where the HPUs find the runtime. It gets the number of the cluster and that of the HPU as arguments.
+/// Entry points of the runtime. Its arguments are the numbers of the cluster and of the HPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Runtime {
-    /// Where an HPU starts.
+    /// Entry point at boot.
     pub boot: u32,
-    /// Where it starts again after a handler that failed or was killed.
+    /// Entry point after a handler that failed or was killed.
     pub again: u32,
 }
 
-/// The environment of handlers for the published interface.
+/// Environment of handlers for the published interface.
 pub struct Published {
     program: Arc<Program>,
     runtime: Runtime,
-    /// What HPUs have printed: complete lines.
+    /// Complete lines printed by HPUs.
     output: Vec<(HpuId, Vec<u8>)>,
-    /// The instruction at which the watchdog has found the handler of each HPU that it has killed, the latest one.
+    /// Instruction of the latest handler that the watchdog killed, by HPU.
     killed: BTreeMap<HpuId, u32>,
-    /// The HPUs that launch a transfer in this cycle, of the cluster that is acting.
+    /// Set of HPUs in the acting cluster that launch a transfer in this cycle.
     launching: u64,
 }
 
-/// What an HPU does with the registers of its driver.
+/// Action of an HPU on the registers of its driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// Its access reaches a register.
+    /// Accesses a register.
     Reach(Register),
-    /// It waits for the driver, which has the access to this register; no cycle is known.
+    /// Waits for the driver to complete the access to this register.
     Held(Register),
-    /// It waits for a command after the store that said so.
+    /// Waits for a command, after a store to the wait register.
     Waiting,
-    /// Its handler has failed or was killed. It is about to leave for the loop of the runtime, and the task to end, not before the
-    /// first of these cycles. Up to the second one, the watchdog still comes first.
+    /// Recovers after the handler failed or was killed. The task ends in the first of these cycles or later; up to and
+    /// including the second, a watchdog kill takes precedence.
     Leaves(TaskOutcome, u64, u64),
-    /// The task of that handler ends; the loop begins in this cycle.
+    /// Ends the task of that handler; the runtime loop begins in this cycle.
     Ends(TaskOutcome, u64),
-    /// The loop begins.
+    /// Begins the runtime loop.
     Begins,
 }
 
-/// Cycles that an HPU takes, when the task can end that has failed, to begin with the loop of the runtime.
+/// Cycles between the point at which a failed task can end and the start of the runtime loop.
 const LEAVE_CYCLES: u64 = 5;
 
-/// The registers of an HPU.
+/// Registers of an HPU.
 #[derive(Default)]
 pub struct Registers {
-    /// The cycle from which a load of the function pointer returns, when there is a task.
+    /// Cycle from which a load of the function pointer returns, if a task is assigned.
     task_from: Option<u64>,
-    /// The words of the next command, and whether the command of the latest test was done.
+    /// Words of the next command, and result of the latest test.
     command: [u32; COMMAND_WORDS],
     is_done: bool,
-    /// The words of the next transfer.
+    /// Words of the next transfer.
     transfer: [u32; TRANSFER_WORDS],
-    /// Number of transfers that were launched, and those of them that were not done when the HPU looked last.
+    /// Number of transfers launched, and those not done at the HPU's latest check.
     launched: u32,
     transfers: VecDeque<TransferId>,
-    /// The characters of a line that has no end yet.
+    /// Characters of an unfinished line.
     line: Vec<u8>,
 }
 
-/// What a load of some bytes of a register gets: those at its address.
+/// Returns the bytes that a load at `address` receives from a register.
 fn part(value: u64, address: u32) -> [u8; 8] {
     (value >> (8 * (address & 3))).to_le_bytes()
 }
 
 impl Registers {
-    /// Source and destination of the next transfer.
+    /// Returns source and destination of the next transfer.
     fn ranges<O: Observer>(&self, id: HpuId, side: &ClusterSide<'_, O>) -> [Range; 2] {
         let [from, to, size] = self.transfer;
         [from, to].map(|address| Range { address: side.memory.common(id.cluster, address), size })
     }
 
-    /// Whether all transfers are done that the HPU has launched. A handler ends after them: a later one may have its memory.
+    /// Returns true if all transfers launched by the HPU are done. A handler ends only then, because its memory may be
+    /// reused.
     fn has_landed<O: Observer>(&mut self, now: Cycle, side: &ClusterSide<'_, O>) -> bool {
         while self.transfers.front().is_some_and(|transfer| side.is_copied(now, *transfer)) {
             self.transfers.pop_front();
@@ -101,23 +103,23 @@ impl Registers {
     }
 }
 
-/// Whether an instruction that fails is a call of the environment, or one for a control register.
+/// Returns true if a failing instruction is an environment call or accesses a control register.
 fn is_system(word: u32) -> bool {
     word == 0x73 || word & 0x7F == 0x73 && word >> 12 & 7 != 0
 }
 
-/// What a register of one word gives.
+/// Returns the bytes of a register of one word.
 fn word(value: u32) -> [u8; 8] {
     u64::from(value).to_le_bytes()
 }
 
-/// A thread of an HPU that begins at `pc` with an empty stack.
+/// Creates a thread of an HPU that begins at `pc` with an empty stack.
 fn thread(config: &Config, program: &Program, id: HpuId, pc: u32) -> Thread {
     let stack = stack(config, id);
     Thread::new(program, pc, stack.address + stack.size, [id.cluster.into(), id.hpu.into(), 0])
 }
 
-/// The stack of an HPU.
+/// Returns the stack of an HPU.
 fn stack(config: &Config, id: HpuId) -> Range {
     let size = config.units.stack;
     Range { address: Arena::start(Place::L1(id.cluster)) + u32::from(id.hpu) * size, size }
@@ -127,7 +129,7 @@ fn stack(config: &Config, id: HpuId) -> Range {
 pub type Hpus = hpus::Hpus<Published>;
 
 impl Hpus {
-    /// HPUs that start in cycle 0 to execute the runtime that is part of `program`.
+    /// Creates HPUs that start executing the runtime contained in `program` in cycle 0.
     pub fn new(config: Rc<Config>, program: Arc<Program>, runtime: Runtime) -> Hpus {
         let environment =
             Published { program: program.clone(), runtime, output: Vec::new(), killed: BTreeMap::new(), launching: 0 };
@@ -141,40 +143,41 @@ impl Hpus {
         hpus
     }
 
-    /// Takes the lines that HPUs have printed since the last time, without their ends.
+    /// Takes the lines printed by HPUs since the previous call, without line ends.
     pub fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)> {
         std::mem::take(&mut self.environment.output)
     }
 
-    /// The instruction at which the watchdog has found the handler that it has killed last on an HPU.
+    /// Returns the instruction of the handler that the watchdog last killed on an HPU.
     pub fn killed_at(&self, hpu: HpuId) -> Option<u32> {
         self.environment.killed.get(&hpu).copied()
     }
 
-    /// A handler has failed or is killed, which the HPU sees in cycle `seen`: it recovers.
+    /// Starts the recovery of an HPU whose handler failed or is killed in cycle `at`; the HPU detects it in cycle
+    /// `seen`.
     fn recover(&mut self, id: HpuId, at: u64, seen: u64, outcome: TaskOutcome) {
         self.counters_mut(id.cluster).failed += 1;
         let ends = at + u64::from(self.config.cluster.trap_cycles);
         self.at(id, ends - LEAVE_CYCLES, Doing::Act(Act::Leaves(outcome, ends, seen)));
     }
 
-    /// A command or a transfer uses memory that is not the handler's.
+    /// Fails a handler whose command or transfer uses foreign memory.
     fn misuse(&mut self, id: HpuId, now: Cycle, Range { address, size }: Range) {
         self.recover(id, now.0, now.0, TaskOutcome::Faulted(Failure::Command { address, size }));
     }
 
-    /// An HPU waits until the driver lets it go on.
+    /// Suspends an HPU until the driver resumes it.
     fn hold(&mut self, id: HpuId, act: Act) {
         self.at(id, u64::MAX, Doing::Act(act));
     }
 
-    /// An HPU tries the same again in a later cycle.
+    /// Repeats an HPU's action in cycle `at`.
     fn again(&mut self, id: HpuId, at: u64) {
         let doing = self.hpu(id).doing;
         self.at(id, at, doing);
     }
 
-    /// The access of an HPU reaches a register.
+    /// Performs the access of an HPU to a register.
     fn reach<O: Observer>(&mut self, id: HpuId, register: Register, now: Cycle, side: &mut ClusterSide<'_, O>) {
         self.counters_mut(id.cluster).device += 1;
         let clusters = self.config.units.clusters;
@@ -225,7 +228,8 @@ impl Hpus {
             }
             Register::Launch => {
                 let [from, to] = own.ranges(id, side);
-                // No DMA engine reaches program memory, which a handler may only read.
+                // DMA engines cannot access program memory. Handlers may only read it, so requiring write permission
+                // excludes it.
                 if let Some(range) = [from, to].into_iter().find(|range| !hpu.may_use(*range, true, side.memory)) {
                     return self.misuse(id, now, range);
                 }
@@ -271,7 +275,7 @@ impl Hpus {
         self.go_on(id, side.memory);
     }
 
-    /// The DMA engine takes the transfer of an HPU.
+    /// Starts the transfer of an HPU in the DMA engine.
     fn launch<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
         let hpu = self.hpu(id);
         let own = &mut hpu.own;
@@ -294,13 +298,14 @@ impl Hpus {
         }
     }
 
-    /// An instruction of a handler has failed.
+    /// Fails a handler because of a fault.
     fn fail(&mut self, id: HpuId, fault: Fault) {
         let hpu = self.hpu(id);
         let at = hpu.thread.cycles();
         let seen = match fault {
             Fault::Load { .. } | Fault::Store { .. } | Fault::Misaligned { .. } => hpu.access.at,
-            // What is no instruction leaves the execute stage a cycle later; what is no code is seen another cycle later.
+            // An illegal instruction leaves the execute stage a cycle later; a fetch fault is detected one more cycle
+            // later.
             Fault::Fetch { .. } => at + 1,
             Fault::Illegal { word, .. } if !is_system(word) => at,
             Fault::Illegal { .. } | Fault::Breakpoint { .. } => at - 1,
@@ -352,7 +357,7 @@ impl Environment for Published {
         }
     }
 
-    /// The DMA engine of the cluster takes one transfer in a cycle; the other HPUs try again.
+    /// Grants one transfer per cycle to the cluster's DMA engine; the other HPUs retry.
     fn settle<O: Observer>(hpus: &mut Hpus, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
         let mut launching = std::mem::take(&mut hpus.environment.launching);
         if launching == 0 {
@@ -368,13 +373,13 @@ impl Environment for Published {
         }
     }
 
-    /// The runtime has no environment to call.
+    /// Fails: the runtime has no environment to call.
     fn call(hpus: &mut Hpus, id: HpuId, _number: u32, _argument: u32) {
         let pc = hpus.hpu(id).thread.command_pc();
         hpus.fail(id, Fault::Illegal { pc, word: 0x0000_0073 });
     }
 
-    /// The runtime never returns.
+    /// Fails: the runtime never returns.
     fn returned(hpus: &mut Hpus, id: HpuId, _value: u32) {
         let pc = hpus.hpu(id).thread.pc();
         hpus.fail(id, Fault::Fetch { pc });

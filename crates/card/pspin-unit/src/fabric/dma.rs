@@ -1,9 +1,10 @@
-//! The DMA engines of the clusters and the interconnect that they share (§III-C).
+// SPDX-License-Identifier: Apache-2.0
+//! DMA engines of the clusters and the interconnect that they share (§III-C).
 //!
-//! Each engine has two queues, one for packets and one for the transfers of handlers, and moves a beat a cycle, from both in
-//! turn. A beat reads a word of the engine's width at the source and writes one at the destination, in which the bytes may lie
-//! elsewhere: then there are more beats than words at one end. Each direction of each L2 memory gives all engines together one beat
-//! a cycle, and so does each L1.
+//! Each engine has one queue for packets and one for handler transfers; it alternates between them and moves a beat per
+//! cycle. A beat reads a word of the engine's width at the source and writes one at the destination. If source and
+//! destination are aligned differently, one end needs more beats than it has words. Each direction of each L2 memory
+//! and of each L1 carries one beat per cycle for all engines together.
 
 use std::collections::VecDeque;
 
@@ -14,61 +15,61 @@ use crate::cycle::Cycle;
 use crate::her::Range;
 use crate::memory::{Arena, Place};
 
-/// The number of a handler's transfer in its cluster.
+/// Number of a handler's transfer within its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferId(pub u32);
 
-/// The purpose of a transfer.
+/// Purpose of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A task's packet is copied to L1; the place of the task in its cluster.
+    /// Copy of a task's packet to L1, with the task's place in its cluster.
     Packet(u8),
-    /// A handler has asked for it.
+    /// Transfer requested by a handler.
     Handler(TransferId),
 }
 
 /// A copy between memories.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
-    /// Its purpose.
+    /// Purpose.
     pub owner: Owner,
-    /// The bytes.
+    /// Source.
     pub from: Range,
-    /// Where they go.
+    /// Destination address.
     pub to: u32,
 }
 
-/// A transfer whose last beat has been read.
+/// A transfer whose last beat is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Landed {
-    /// The cluster.
+    /// Cluster index.
     pub cluster: u16,
-    /// The transfer.
+    /// Finished transfer.
     pub transfer: Transfer,
-    /// When all of it is at its destination.
+    /// Cycle in which all of it is at its destination.
     pub at: Cycle,
 }
 
-/// The channels of L2 memories: reading and writing packets, reading and writing handler memory; then what stays in L1.
+/// Number of L2 channels: packet buffer read and write, then handler memory read and write.
 const CHANNELS: usize = 4;
 
 struct Queue {
     transfers: VecDeque<Transfer>,
-    /// The addresses of the next words at the source and at the destination of the first one.
+    /// Addresses of the next source word and the next destination word of the first transfer.
     next: u32,
     to: u32,
-    /// How many words are to be read, beats before the first is written, and beats in all.
+    /// Words left to read, beats before the first write, and beats left in all.
     reads: u32,
     lag: u32,
     left: u32,
-    /// Beats that its latency counts in addition, because it has fewer than `least_beats`.
+    /// Beats that pad the latency of transfers shorter than `least_beats`.
     padding: u32,
-    /// Whether it needs a channel, by number; and whose L1, to read and to write.
+    /// L2 channels that the first transfer needs, and the sets of L1s that it reads and writes.
     channels: [bool; CHANNELS],
     l1: [u64; 2],
 }
 
-/// The channels that are taken in a cycle: those of L2, and of each L1 to read and to write.
+/// Channels taken in a cycle: those of L2, and the sets of L1s read and written.
 #[derive(Default)]
 struct Taken {
     channels: [bool; CHANNELS],
@@ -90,36 +91,36 @@ impl Taken {
     }
 }
 
-/// A beat: the words that it reads and writes, if any, and when it writes.
+/// One beat of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Beat {
-    /// The address of the word that is read in the cycle of the beat.
+    /// Address of the word read in the cycle of the beat, if any.
     pub read: Option<u32>,
-    /// The address of the word that is written.
+    /// Address of the word written, if any.
     pub write: Option<u32>,
-    /// When it is written.
+    /// Cycle of the write.
     pub at: Cycle,
 }
 
 struct Engine {
-    /// Packets, and the transfers of handlers.
+    /// Queue of packets, and queue of handler transfers.
     queues: [Queue; 2],
     turn: usize,
-    /// The latest transfer of a handler that was started, and those that have landed later than the oldest one in flight.
+    /// Latest handler transfer that was started, and those that landed while an older one is in flight.
     last: u32,
     landed: Vec<(TransferId, Cycle)>,
-    /// All transfers of handlers before this one have landed.
+    /// All handler transfers before this one have landed.
     first: u32,
-    /// Among HPUs that launch a transfer in the same cycle.
+    /// Arbiter among HPUs that launch a transfer in the same cycle.
     launches: RoundRobin,
-    /// When a transfer of a handler has left its queue last.
+    /// Cycle in which a handler transfer last left its queue.
     left: Cycle,
 }
 
-/// The engines of all clusters.
+/// DMA engines of all clusters.
 pub struct DmaInterconnect {
     engines: Vec<Engine>,
-    /// The engines that have packets, and those that have transfers of handlers.
+    /// Set of engines with packets, and set of engines with handler transfers.
     packets: u64,
     handlers: u64,
     arbiter: RoundRobin,
@@ -127,12 +128,12 @@ pub struct DmaInterconnect {
     latency: u64,
     least_beats: u32,
     queue: usize,
-    /// The next beat is not read before this cycle.
+    /// No beat is read before this cycle.
     from: Cycle,
 }
 
 impl DmaInterconnect {
-    /// Engines without transfers.
+    /// Creates idle engines.
     pub fn new(unit: &Pspin) -> DmaInterconnect {
         let queue = || Queue {
             transfers: VecDeque::new(),
@@ -167,26 +168,26 @@ impl DmaInterconnect {
         }
     }
 
-    /// The size of a beat in bytes.
+    /// Returns the size of a beat in bytes.
     #[inline]
     pub fn beat(&self) -> u32 {
         self.beat
     }
 
-    /// The next cycle in which a beat can be read.
+    /// Returns the next cycle in which a beat can be read.
     #[inline]
     pub fn wake(&self) -> Cycle {
         if self.packets | self.handlers == 0 { Cycle::NEVER } else { self.from }
     }
 
-    /// Starts to copy a packet of at least one byte, behind those of the same cluster. Its first beat is read in the next cycle.
+    /// Queues the copy of a packet of at least one byte. Its first beat is read in the next cycle at the earliest.
     #[inline]
     pub fn start(&mut self, cluster: u16, now: Cycle, transfer: Transfer) {
         self.push(cluster, now, 0, transfer);
     }
 
-    /// The HPU of a cluster whose transfer is taken in cycle `now`, of those in the set `hpus` that launch one; `None` when the queue was
-    /// full at the end of the cycle before.
+    /// Chooses the HPU in the set `hpus` whose transfer is accepted in cycle `now`; `None` if the queue was full at the
+    /// end of the previous cycle.
     pub fn choose_launch(&mut self, cluster: u16, now: Cycle, hpus: u64) -> Option<u32> {
         let engine = &mut self.engines[usize::from(cluster)];
         let queued = engine.queues[1].transfers.len() + usize::from(engine.left == now);
@@ -195,7 +196,7 @@ impl DmaInterconnect {
         Some(chosen)
     }
 
-    /// Starts a transfer of at least one byte for a handler, whose HPU was chosen.
+    /// Starts a transfer of at least one byte for a handler on the chosen HPU.
     pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> TransferId {
         let engine = &mut self.engines[usize::from(cluster)];
         engine.last = engine.last.wrapping_add(1);
@@ -204,7 +205,7 @@ impl DmaInterconnect {
         id
     }
 
-    /// Whether a handler's transfer is done in cycle `now`.
+    /// Returns true if a handler's transfer is done in cycle `now`.
     pub fn is_done(&self, cluster: u16, now: Cycle, id: TransferId) -> bool {
         let engine = &self.engines[usize::from(cluster)];
         id.0 < engine.first || engine.landed.iter().any(|(landed, at)| *landed == id && *at <= now)
@@ -236,7 +237,7 @@ impl DmaInterconnect {
         let words = |address: u32| ((address + (from.size.max(1) - 1)) >> shift) - (address >> shift) + 1;
         (queue.next, queue.to) = (from.address & !within, to & !within);
         queue.reads = words(from.address);
-        // When bytes move towards the start of a word, a word is written a beat after the first of its bytes are read.
+        // If the source offset in a word exceeds the destination's, the first write needs two reads.
         queue.lag = u32::from(from.address & within > to & within);
         queue.left = words(to) + queue.lag;
         queue.padding = self.least_beats.saturating_sub(queue.left);
@@ -261,12 +262,12 @@ impl DmaInterconnect {
         ];
     }
 
-    /// Moves the beats of cycle `now`. `moves` is asked for each beat and tells whether the banks from which it reads are free; then
-    /// the beat moves. `landed` learns the transfers that end.
+    /// Moves the beats of cycle `now`. `moves` returns true if the source banks of a beat are free; then the beat
+    /// moves. Transfers that end are passed to `landed`.
     pub fn step(&mut self, now: Cycle, mut moves: impl FnMut(Beat) -> bool, mut landed: impl FnMut(Landed)) {
         self.from = now + 1_u64;
         let (mut taken, mut waiting) = (Taken::default(), self.packets | self.handlers);
-        // Packets alone all need the same channel.
+        // Packets all need the same channel, so at most one of them moves.
         let only_packets = self.handlers == 0;
         let mut first = None;
         while let Some(cluster) = self.arbiter.choice(waiting) {
@@ -318,7 +319,7 @@ impl DmaInterconnect {
         }
     }
 
-    /// The queue from which an engine moves a beat, if one can.
+    /// Returns the queue from which an engine moves a beat, if it can.
     fn choose(&self, cluster: usize, taken: &Taken) -> Option<usize> {
         let engine = &self.engines[cluster];
         let is_free = |queue: &Queue| !queue.transfers.is_empty() && !taken.excludes(queue);
@@ -326,7 +327,7 @@ impl DmaInterconnect {
         order.into_iter().find(|index| is_free(&engine.queues[*index]))
     }
 
-    /// Remembers when a handler's transfer is done.
+    /// Records the cycle in which a handler's transfer is done.
     #[inline]
     fn land(&mut self, cluster: usize, owner: Owner, now: Cycle, at: Cycle) {
         let Owner::Handler(id) = owner else { return };
@@ -348,11 +349,11 @@ mod tests {
     const L1: u32 = Pspin::L1_START;
     const HANDLER: u32 = 0x1c00_0000;
 
-    /// A beat: its cycle, and the words that it reads and writes.
+    /// Cycle of a beat, and the words that it reads and writes.
     type Moved = (u64, Option<u32>, Option<u32>);
 
-    /// Lets a cluster copy between memories from cycle 0 on. Returns the cycles of its beats with the words that each reads and writes,
-    /// and when the copy has landed. A beat does not move in cycles in which the source is taken.
+    /// Copies between memories from cycle 0 on, stalling in cycles for which `is_taken` is true. Returns the cycle of
+    /// each beat with the words that it reads and writes, and the cycle in which the copy lands.
     fn copy(from: u32, to: u32, size: u32, is_taken: impl Fn(u64) -> bool) -> (Vec<Moved>, u64) {
         let mut dma = DmaInterconnect::new(&unit());
         dma.copy(0, Cycle(0), Range { address: from, size }, to);
@@ -381,14 +382,14 @@ mod tests {
         // 64 B that lie in two words of the destination.
         let (beats, at) = copy(HANDLER, L1 + 32, 64, never);
         assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (2, None, Some(64))], 2 + 10));
-        // 64 B that lie in two words of the source: the first beat brings the first half.
+        // 64 B that lie in two words of the source: the first beat reads the first half.
         let (beats, at) = copy(HANDLER + 32, L1, 64, never);
         assert_eq!((beats, at), (vec![(1, Some(0), None), (2, Some(64), Some(0))], 2 + 10));
-        // Three words at each end, but the first of the destination needs two of the source: a beat more.
+        // Three words at each end, but the first destination word needs two source words: one beat more.
         let (beats, _) = copy(HANDLER + 48, L1 + 16, 140, never);
         let last = [(3, Some(128), Some(64)), (4, None, Some(128))];
         assert_eq!(beats, [[(1, Some(0), None), (2, Some(64), Some(0))], last].concat());
-        // A byte has two beats of latency at least.
+        // A transfer of one byte has the latency of at least two beats.
         assert_eq!(copy(HANDLER, L1, 1, never), (vec![(1, Some(0), Some(0))], 1 + 10 + 1));
     }
 
@@ -398,8 +399,8 @@ mod tests {
         assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (4, Some(64), Some(64))], 4 + 10));
     }
 
-    /// The HPUs of a cluster launch in turn, one in a cycle, and none while the queue is full, to which what leaves it makes room in
-    /// the next cycle. A turn that nobody had is not over.
+    /// The HPUs of a cluster launch round robin, one per call, and none while the queue is full. A transfer that leaves
+    /// the queue frees its entry in the next cycle. Cycles without a grant do not advance the arbiter.
     #[test]
     fn hpus_launch_in_turn() {
         let (unit, from) = (unit(), Range { address: HANDLER, size: 64 });
@@ -419,7 +420,7 @@ mod tests {
         }
     }
 
-    /// In one cycle, packets and copies share the channels of L2: that of a copy is not free for a packet when it was the last copy.
+    /// Packets and copies share the L2 channels in a cycle, even if the copy is the last one.
     #[test]
     fn a_channel_has_one_beat_in_a_cycle() {
         let mut dma = DmaInterconnect::new(&unit());
@@ -433,7 +434,7 @@ mod tests {
         assert_eq!(landed, [(1, 0), (2, 1)]);
     }
 
-    /// Copies of two clusters to one L1 take turns; to two, they go at the same time.
+    /// Copies of two clusters to one L1 alternate; copies to different L1s move in parallel.
     #[test]
     fn an_l1_takes_a_beat_a_cycle() {
         for (other, last) in [(L1 + 4096, 4), (L1 + Pspin::L1_SPAN, 2)] {

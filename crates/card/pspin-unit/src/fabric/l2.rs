@@ -1,9 +1,11 @@
-//! The ports of the L2 memories (§III-C): port A is of the NIC and the host, port B of the clusters. A bank has one access in a cycle:
-//! first come what the clusters' DMA engines write, which has its time since its beat was read, and the second cycle of an atomic
-//! operation; then the writes of port A, its reads, the beats that DMA engines read, and the words of HPUs.
+// SPDX-License-Identifier: Apache-2.0
+//! Ports of the L2 memories (§III-C): port A serves the NIC and the host, port B the clusters. A bank serves one access
+//! per cycle. The writes of the clusters' DMA engines, whose cycle is fixed when the beat is read, and the second cycle
+//! of atomic operations have the highest priority; then the writes of port A, its reads, the reads of DMA engines, and
+//! the words of HPUs.
 //!
-//! Port A of each memory takes a beat to write and a beat to read in a cycle. NIC and host take turns at that of the packet buffer, where the NIC writes;
-//! what the host gives to other memories does not wait for the NIC.
+//! Port A of each memory carries one write beat and one read beat per cycle. NIC and host alternate at the packet
+//! buffer, where the NIC writes; writes of the host to other memories do not wait for the NIC.
 
 use std::collections::VecDeque;
 
@@ -13,53 +15,53 @@ use crate::cycle::Cycle;
 use crate::memory::{Arena, Place};
 use crate::stored::Stored;
 
-/// A packet that the NIC writes: the cycle in which it offers the next beat, the beat's address, and the number of beats that are left.
+/// A packet that the NIC writes: cycle and address of the next beat offered, and number of beats left.
 struct Packet {
     from: Cycle,
     next: u32,
     left: u32,
 }
 
-/// Writer that the packet buffer takes next if both NIC and host offer a beat.
+/// Writer with priority at the packet buffer if both NIC and host offer a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Nic,
     Host,
 }
 
-/// What uses the banks of L2 packet buffer and L2 handler memory, beat by beat.
+/// Accesses to the banks of L2 packet buffer and L2 handler memory, beat by beat.
 pub struct L2Ports {
     packets: VecDeque<Packet>,
     turn: Turn,
     stored: Stored,
-    /// The first cycle in which the NIC may write another packet.
+    /// First cycle in which the NIC may write another packet.
     packet_free: Cycle,
-    /// The cycle of the latest write of the host, and its address.
+    /// Cycle and address of the host's latest write.
     write: (Cycle, u32),
-    /// Those of the latest read of port A, of each memory.
+    /// Cycle and address of port A's latest read from each memory.
     read: [(Cycle, u32); 2],
-    /// The latest beats that DMA engines have read: of the packet buffer, and of handler memory.
+    /// Cycle and address of the latest DMA read from packet buffer and handler memory.
     beats: [(Cycle, u32); 2],
-    /// What is sure to have its bank, in order: the beats that DMA engines write, and the second cycles of atomic operations.
+    /// Accesses guaranteed their bank, in order: DMA writes, and the second cycles of atomic operations.
     written: VecDeque<(Cycle, u32)>,
     held: VecDeque<(Cycle, u32)>,
     beat: u32,
-    /// Bytes of a row of banks, and whether both ports share the memory: packet buffer, and handler memory.
+    /// Bytes in a row of banks, and flags for memories whose ports share the banks: packet buffer, handler memory.
     rows: [u32; 2],
     is_shared: [bool; 2],
 }
 
-/// The number of the packet buffer among the memories.
+/// Index of the packet buffer among the memories.
 const PACKET: usize = 0;
 
-/// Which memory an address is in: 0 packet buffer, 1 handler memory.
+/// Returns the index of the memory at an address: 0 packet buffer, 1 handler memory.
 #[inline]
 fn memory(address: u32) -> usize {
     usize::from(address < Arena::start(Place::Packet))
 }
 
 impl L2Ports {
-    /// Ports that nobody uses.
+    /// Creates idle ports.
     pub fn new(unit: &Pspin) -> L2Ports {
         let (packet, handler) = (&unit.l2_packet, &unit.l2_handler);
         let never = (Cycle::NEVER, 0);
@@ -79,8 +81,8 @@ impl L2Ports {
         }
     }
 
-    /// The NIC writes a packet from cycle `at` on, behind those before it. Returns the first cycle behind its beats, if none of them has
-    /// to wait.
+    /// Queues a packet that the NIC writes from cycle `at` on. Returns the first cycle after its beats if none of them
+    /// stalls.
     pub fn write_packet(&mut self, at: Cycle, address: u32, bytes: u32) -> Cycle {
         let beats = (address + bytes.max(1) - 1) / self.beat - address / self.beat + 1;
         let from = at.max(self.packet_free);
@@ -90,7 +92,7 @@ impl L2Ports {
         self.packet_free
     }
 
-    /// Time has passed up to cycle `now`: the NIC has written what it could.
+    /// Advances to cycle `now`: the NIC writes the beats that found their banks free.
     #[inline]
     fn pass(&mut self, now: Cycle) {
         while let Some(&Packet { from, next, left }) = self.packets.front()
@@ -123,33 +125,33 @@ impl L2Ports {
         }
     }
 
-    /// Whether a request for the packet at an address may be submitted in cycle `now`: it has been written long enough.
+    /// Returns true if a request for the packet at an address may be submitted in cycle `now`.
     pub fn is_stored(&mut self, now: Cycle, address: u32) -> bool {
         self.pass(now);
         self.stored.is_there(now, address)
     }
 
-    /// The address of the beat that the NIC writes in cycle `now`.
+    /// Returns the address of the beat that the NIC writes in cycle `now`.
     #[inline]
     fn packet_beat(&self, now: Cycle) -> Option<u32> {
         let packet = self.packets.front().filter(|packet| packet.from <= now)?;
         (!self.is_sure(now, packet.next)).then_some(packet.next)
     }
 
-    /// Whether two beats of one cycle are in the same banks.
+    /// Returns true if two beats use the same banks.
     #[inline]
     fn same_banks(&self, one: u32, other: u32) -> bool {
         let row = self.rows[memory(one)].max(self.beat);
         memory(one) == memory(other) && one % row / self.beat == other % row / self.beat
     }
 
-    /// Whether accesses of both ports in one cycle exclude each other.
+    /// Returns true if accesses of both ports in one cycle conflict.
     #[inline]
     fn excludes(&self, one: u32, other: u32) -> bool {
         self.is_shared[memory(one)] && memory(one) == memory(other) || self.same_banks(one, other)
     }
 
-    /// Whether the banks of an address are those of an access that does not wait, in a cycle that has not passed.
+    /// Returns true if a guaranteed access uses the banks of `address` in `cycle`, which has not passed.
     #[inline]
     fn is_sure(&self, cycle: Cycle, address: u32) -> bool {
         let of_cycle = |sure: &VecDeque<(Cycle, u32)>| {
@@ -159,8 +161,8 @@ impl L2Ports {
         of_cycle(&self.written) || of_cycle(&self.held)
     }
 
-    /// Writes a beat of the host's data in cycle `now`. Returns whether it is its turn, and its banks are free. A beat that has its turn
-    /// and waits for its banks keeps the NIC waiting, too.
+    /// Writes a beat of the host in cycle `now`. Returns true if the host has its turn and the banks are free. A beat
+    /// with its turn that stalls on a bank conflict stalls the NIC too.
     #[inline]
     pub fn write(&mut self, now: Cycle, address: u32) -> bool {
         self.pass(now);
@@ -181,7 +183,7 @@ impl L2Ports {
         is_free
     }
 
-    /// Reads a beat by port A in cycle `now`. Returns whether its banks are free.
+    /// Reads a beat by port A in cycle `now`. Returns true if its banks are free.
     #[inline]
     pub fn read(&mut self, now: Cycle, address: u32) -> bool {
         self.pass(now);
@@ -195,7 +197,7 @@ impl L2Ports {
         is_free
     }
 
-    /// Whether port A uses the banks of an address in cycle `now`, or something that does not wait.
+    /// Returns true if port A or a guaranteed access uses the banks of an address in cycle `now`.
     #[inline]
     pub fn is_taken(&mut self, now: Cycle, address: u32) -> bool {
         self.pass(now);
@@ -205,19 +207,19 @@ impl L2Ports {
         used.any(|used| self.excludes(used, address)) || self.is_sure(now, address)
     }
 
-    /// A DMA engine reads a beat in cycle `now`.
+    /// Records that a DMA engine reads a beat in cycle `now`.
     #[inline]
     pub fn note_read(&mut self, now: Cycle, address: u32) {
         self.beats[memory(address)] = (now, address);
     }
 
-    /// A DMA engine writes a beat in cycle `at`, which is not before that of the latest one.
+    /// Records that a DMA engine writes a beat in cycle `at`, which is not before that of the latest one.
     pub fn note_write(&mut self, at: Cycle, address: u32) {
         self.written.push_back((at, address));
     }
 
-    /// Takes the bank of a word for an HPU in cycle `now`, and in the next one for what an atomic operation writes. Returns whether no
-    /// beat of either port uses it; an atomic operation begins when it can end.
+    /// Takes the bank of an HPU's word for cycle `now`, and for an atomic operation also for the write in the next.
+    /// Returns false on a conflict with a beat of either port in these cycles.
     pub fn take_word(&mut self, now: Cycle, address: u32, is_atomic: bool) -> bool {
         let (at, beat) = self.beats[memory(address)];
         let is_taken = self.is_taken(now, address)
@@ -239,7 +241,8 @@ mod tests {
     const PACKETS: u32 = 0x1c40_0000;
     const HANDLER: u32 = 0x1c00_0000;
 
-    /// Writes of the NIC, then of the host, then reads; a beat of 64 B has a bank of the packet buffer, and eight of handler memory.
+    /// Priority is NIC writes, host writes, reads. A 64 B beat occupies one bank of the packet buffer, and eight of
+    /// handler memory.
     #[test]
     fn a_bank_has_one_access_in_a_cycle() {
         let mut ports = L2Ports::new(&unit());
@@ -262,7 +265,7 @@ mod tests {
         assert!(ports.is_taken(Cycle(14), PACKETS + 64), "so no other one can read");
     }
 
-    /// An HPU waits for each beat that has its bank.
+    /// An HPU's word waits for every beat in its bank.
     #[test]
     fn words_come_last() {
         let mut ports = L2Ports::new(&unit());
@@ -274,7 +277,7 @@ mod tests {
         assert!(takes(7, 64));
     }
 
-    /// An atomic operation needs its bank for two cycles, of which nobody else gets the second.
+    /// An atomic operation holds its bank for two cycles; no other access gets the second.
     #[test]
     fn an_atomic_operation_begins_when_it_can_end() {
         let mut ports = L2Ports::new(&unit());
@@ -285,7 +288,7 @@ mod tests {
         assert!(ports.is_taken(Cycle(8), HANDLER + 64) && !ports.is_taken(Cycle(9), HANDLER + 64));
     }
 
-    /// A beat of the NIC waits for one that a DMA engine writes to the same banks, and those behind it with it; the host waits for both.
+    /// A NIC beat stalls behind a DMA write to the same banks, and so do the beats behind it; the host waits for both.
     #[test]
     fn the_nic_waits_for_a_dma_engine() {
         let mut ports = L2Ports::new(&unit());
@@ -301,13 +304,13 @@ mod tests {
         assert!(ports.is_taken(Cycle(14), PACKETS + 512) && !ports.is_taken(Cycle(15), PACKETS + 512));
     }
 
-    /// NIC and host write to the packet buffer in turn; the host's beats for handler memory pass the NIC's.
+    /// NIC and host alternate at the packet buffer; the host's beats for handler memory overtake the NIC's.
     #[test]
     fn nic_and_host_take_turns_at_the_packet_buffer() {
         let mut ports = L2Ports::new(&unit());
         assert_eq!(ports.write_packet(Cycle(10), PACKETS, 256), Cycle(14));
         assert!(ports.write(Cycle(10), HANDLER), "another port");
-        // The NIC's beats are in 10, 12, 14 and 15.
+        // The NIC's beats are in cycles 10, 12, 14 and 15.
         let writes = [(11, true), (12, false), (13, true), (14, false)];
         for (at, goes) in writes {
             assert_eq!(ports.write(Cycle(at), PACKETS + 1024), goes, "{at}");
@@ -315,7 +318,7 @@ mod tests {
         assert!(ports.is_taken(Cycle(15), PACKETS + 192) && !ports.is_stored(Cycle(16), PACKETS));
         let ready = 16 + u64::from(unit().inbound.write_cycles);
         assert!(!ports.is_stored(Cycle(ready - 1), PACKETS) && ports.is_stored(Cycle(ready), PACKETS));
-        // A beat whose bank a DMA engine uses keeps the NIC waiting when it has its turn.
+        // A host beat with its turn stalls the NIC while a DMA engine uses its bank.
         ports.write_packet(Cycle(30), PACKETS, 128);
         ports.note_write(Cycle(31), PACKETS + 1024);
         assert!(!ports.write(Cycle(31), PACKETS + 1024) && ports.write(Cycle(32), PACKETS + 1024));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The interconnects between memories, clusters and NIC (§III-C).
 
 mod dma;

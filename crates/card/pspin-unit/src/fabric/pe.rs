@@ -1,9 +1,10 @@
-//! The interconnect by which HPUs reach what is not in their own L1: a word at a time (§III-C).
+// SPDX-License-Identifier: Apache-2.0
+//! Interconnect by which HPUs access memories other than their own L1, a word at a time (§III-C).
 //!
-//! In each cycle, the port of a cluster takes the word of one of the HPUs that ask, in turn. The port has one queue: the word comes to
-//! its memory after half of the latency, but not before those that the port has taken earlier, and one in a cycle. A memory has one
-//! access in a cycle, from the clusters in turn, when its bank is free. The answers come back over the other half of the latency, in
-//! the order of the accesses, one in a cycle to each cluster.
+//! In each cycle, a cluster's port accepts one word from the requesting HPUs, round robin, into one FIFO. A word
+//! reaches its memory after half of the latency, in FIFO order, one per cycle. A memory serves one access per cycle,
+//! from the clusters round robin, if its bank is free. Answers return over the other half of the latency, in the order
+//! of the accesses, one per cycle to each cluster.
 
 use std::collections::VecDeque;
 
@@ -14,58 +15,58 @@ use crate::cycle::Cycle;
 use crate::her::HpuId;
 use crate::memory::Place;
 
-/// An access to one word that an HPU asks for. It cannot be taken back.
+/// An access to one word. An HPU cannot cancel it.
 #[derive(Clone, Copy, Debug)]
 pub struct Remote {
-    /// The memory.
+    /// Memory to access.
     pub place: Place,
-    /// The offset of the first byte in it.
+    /// Offset of the first byte in the memory.
     pub offset: u32,
-    /// The number of bytes.
+    /// Number of bytes.
     pub bytes: u32,
-    /// Whether it reads and writes.
+    /// Set for a read-modify-write.
     pub is_atomic: bool,
 }
 
-/// An access that its cluster's port has taken.
+/// An access in flight.
 #[derive(Clone, Copy)]
 struct Flying {
-    /// The cycle in which the port has taken it.
+    /// Cycle in which the cluster's port accepted it.
     taken: Cycle,
-    /// The first cycle in which it can be at its memory.
+    /// First cycle in which it can reach its memory.
     at: Cycle,
     hpu: u16,
-    /// The number of the memory.
+    /// Index of the memory.
     memory: usize,
     remote: Remote,
 }
 
-/// The port of a cluster.
+/// Port of a cluster.
 struct Port {
-    /// The HPUs that ask, and for what.
+    /// Set of requesting HPUs, and their accesses.
     asking: u64,
     asked: Vec<Option<Remote>>,
     arbiter: RoundRobin,
-    /// The next word is not taken before this cycle.
+    /// The port accepts no word before this cycle.
     free: Cycle,
-    /// The accesses that have not happened, in order, and the first cycle in which the next one can.
+    /// Accesses that have not reached their memories, in order, and the first cycle in which the next one can.
     waiting: VecDeque<Flying>,
     from: Cycle,
-    /// The cycles of the answers to those that have, in order.
+    /// Cycles of the answers to the others, in order.
     answers: VecDeque<Cycle>,
 }
 
 impl Port {
-    /// The first cycle in which its next access can happen.
+    /// Returns the first cycle in which its next access can happen.
     fn wake(&self) -> Cycle {
         self.waiting.front().map_or(Cycle::NEVER, |flying| flying.at.max(self.from))
     }
 }
 
-/// The port of a memory.
+/// Port of a memory.
 struct Memory {
     arbiter: RoundRobin,
-    /// The next access does not happen before this cycle.
+    /// The next access happens in this cycle or later.
     free: Cycle,
     /// Cycles from the request to the memory, and from the memory to the answer.
     latency: (u64, u64),
@@ -78,12 +79,12 @@ impl Memory {
     }
 }
 
-/// The ports of the clusters and of the memories.
+/// Ports of the clusters and of the memories.
 pub struct PeInterconnect {
     clusters: Vec<Port>,
-    /// L2 handler memory, L2 packet buffer and program memory, and then the L1 of each cluster.
+    /// L2 handler memory, L2 packet buffer, program memory, and then the L1 of each cluster.
     memories: Vec<Memory>,
-    /// The clusters in which an HPU asks.
+    /// Set of clusters with a requesting HPU.
     asking: u64,
     /// No access happens before this cycle.
     from: Cycle,
@@ -93,7 +94,7 @@ pub struct PeInterconnect {
 }
 
 impl PeInterconnect {
-    /// An idle interconnect.
+    /// Creates an idle interconnect.
     pub fn new(unit: &Pspin) -> PeInterconnect {
         let (clusters, hpus) = (unit.units.clusters as usize, unit.units.hpus as usize);
         let port = |_| Port {
@@ -117,13 +118,13 @@ impl PeInterconnect {
         }
     }
 
-    /// The next cycle in which something happens, if it is after `now`.
+    /// Returns the next active cycle; `now` if an HPU waits for its cluster's port.
     #[inline]
     pub fn wake(&self, now: Cycle) -> Cycle {
         if self.asking != 0 { now } else { self.from }
     }
 
-    /// An HPU asks for an access, until the port of its cluster takes it.
+    /// Requests an access; the request persists until the cluster's port accepts it.
     pub fn ask(&mut self, hpu: HpuId, remote: Remote) {
         let port = &mut self.clusters[usize::from(hpu.cluster)];
         port.asked[usize::from(hpu.hpu)] = Some(remote);
@@ -131,7 +132,7 @@ impl PeInterconnect {
         self.asking |= 1 << hpu.cluster;
     }
 
-    /// The ports of the clusters take what HPUs ask for in cycle `now`.
+    /// Accepts requests of HPUs at the clusters' ports in cycle `now`.
     #[inline]
     pub fn take(&mut self, now: Cycle) {
         let mut asking = self.asking;
@@ -169,8 +170,8 @@ impl PeInterconnect {
         self.from = self.from.min(port.wake());
     }
 
-    /// The accesses of cycle `now` happen, each when `is_free` finds that its bank is. `reach` learns whose they are, in which
-    /// cycle the port has taken them, and in which the answer comes.
+    /// Performs the accesses of cycle `now` whose bank is free according to `is_free`. `reach` receives the HPU, the
+    /// cycle in which the port accepted the access, and the cycle of the answer.
     pub fn access(
         &mut self,
         now: Cycle,
@@ -204,38 +205,38 @@ impl PeInterconnect {
     }
 }
 
-/// The port of the program memory, which refills the instruction caches (§III-C: single port, half duplex): of one cluster after
-/// the other, and in a cluster for one HPU after the other.
+/// Port of the program memory, which refills the instruction caches (§III-C: single port, half duplex). It serves the
+/// clusters round robin, and within a cluster the HPUs.
 pub struct ProgramPort {
-    /// The clusters that ask for a line, and in each the HPUs, and for which lines.
+    /// Set of clusters with a request; in each, the set of HPUs and their lines.
     asking: u64,
     clusters: Vec<(u64, RoundRobin)>,
     asked: Vec<Vec<u32>>,
     arbiter: RoundRobin,
     free: Cycle,
-    /// The cycles in which lines are read begin with these.
+    /// First cycle of each read of a line.
     reads: VecDeque<Cycle>,
     port_bytes: u32,
     line: u32,
     miss_cycles: u64,
 }
 
-/// Cycles from the last word of a line in the port to the line in the cache.
+/// Cycles from the last word of a line at the port to the line in the cache.
 const BACK: u64 = 2;
 
-/// A line that is on its way to the cache of a cluster.
+/// A line in flight to the cache of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refill {
-    /// The HPU that has asked for it.
+    /// HPU that requested it.
     pub hpu: HpuId,
-    /// The number of the line.
+    /// Line number.
     pub line: u32,
-    /// When it is in the cache.
+    /// Cycle from which the line is in the cache.
     pub there: Cycle,
 }
 
 impl ProgramPort {
-    /// An idle port.
+    /// Creates an idle port.
     pub fn new(unit: &Pspin) -> ProgramPort {
         let (clusters, hpus) = (unit.units.clusters as usize, unit.units.hpus as usize);
         ProgramPort {
@@ -251,20 +252,20 @@ impl ProgramPort {
         }
     }
 
-    /// The next cycle in which the port begins to read a line.
+    /// Returns the next cycle in which the port starts reading a line.
     #[inline]
     pub fn wake(&self) -> Cycle {
         if self.asking == 0 { Cycle::NEVER } else { self.free }
     }
 
-    /// An HPU needs a line that is neither in the cache of its cluster nor on its way there.
+    /// Requests a line that is neither in the cluster's cache nor in flight.
     pub fn ask(&mut self, hpu: HpuId, line: u32) {
         self.asking |= 1 << hpu.cluster;
         self.clusters[usize::from(hpu.cluster)].0 |= 1 << hpu.hpu;
         self.asked[usize::from(hpu.cluster)][usize::from(hpu.hpu)] = line;
     }
 
-    /// Whether a line is being read in cycle `now`, so that the word of an HPU has to wait.
+    /// Returns true if a line is being read in cycle `now`, which stalls the words of HPUs.
     pub fn is_reading(&mut self, now: Cycle) -> bool {
         let words = self.line.div_ceil(self.port_bytes);
         while self.reads.front().is_some_and(|first| *first + words <= now) {
@@ -273,7 +274,7 @@ impl ProgramPort {
         self.reads.front().is_some_and(|first| *first <= now)
     }
 
-    /// Begins to ask for a line in cycle `now`. The HPUs of its cluster that have asked for the same line ask no longer.
+    /// Starts the read of a line in cycle `now`. This serves all HPUs of the cluster that requested the same line.
     pub fn fetch(&mut self, now: Cycle) -> Option<Refill> {
         if self.free > now {
             return None;
@@ -302,10 +303,10 @@ mod tests {
     use super::*;
     use crate::testing::unit;
 
-    /// An access: when it is asked for, cluster and HPU, and the memory.
+    /// Cycle, cluster, HPU and memory of an access request.
     type Ask = (u64, u16, u16, Place);
 
-    /// When accesses happen, and when their answers come. Banks are free in cycles for which this is true.
+    /// Returns the cycles of each access and its answer. Banks are free in cycles for which `is_free` is true.
     fn run(asks: &[Ask], is_free: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
         let mut pe = PeInterconnect::new(&unit());
         let mut found = vec![(0, 0); asks.len()];
@@ -329,7 +330,7 @@ mod tests {
         found
     }
 
-    /// 16 cycles to another L1, 18 to L2, and the memory in the middle.
+    /// An access takes 16 cycles to another L1 and 18 to L2, and reaches the memory halfway.
     #[test]
     fn an_access_takes_its_latency() {
         assert_eq!(run(&[(100, 0, 0, Place::L1(1))], |_| true), [(108, 116)]);
@@ -337,18 +338,18 @@ mod tests {
         assert_eq!(run(&[(100, 0, 0, Place::Handler)], |now| now != 109), [(110, 119)], "the bank is taken");
     }
 
-    /// A cluster's port takes a word a cycle, a memory has an access a cycle, both from their requesters in turn.
+    /// A cluster's port accepts one word per cycle and a memory serves one access per cycle, both round robin.
     #[test]
     fn requesters_take_turns() {
         let l2 = Place::Handler;
         let found = run(&[(100, 0, 0, l2), (100, 0, 1, l2), (100, 0, 2, Place::L1(1)), (101, 0, 7, l2)], |_| true);
-        // Then 7 is behind 2: the first at or above the one behind the last. The word for L1 is behind those before it.
+        // HPU 7 follows HPU 2 in round-robin order. The word for L1 stays behind the earlier words of its port.
         assert_eq!(found, [(109, 118), (110, 119), (111, 120), (112, 121)]);
         let clusters = run(&[(100, 3, 0, l2), (100, 1, 0, l2), (100, 0, 0, l2), (101, 0, 1, l2)], |_| true);
         assert_eq!(clusters, [(111, 120), (110, 119), (109, 118), (112, 121)]);
     }
 
-    /// The port of a cluster has one queue: a word whose bank is taken keeps those for other memories waiting, too.
+    /// A cluster's port is one FIFO: a bank conflict also stalls later words for other memories.
     #[test]
     fn words_stay_in_order() {
         let asks = [(100, 0, 0, Place::Handler), (100, 0, 1, Place::L1(1)), (100, 2, 0, Place::L1(1))];
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(found, [(112, 121), (113, 122), (108, 116)]);
     }
 
-    /// The ninth waits for the first answer.
+    /// The ninth access waits for the first answer.
     #[test]
     fn a_cluster_has_eight_accesses_in_flight() {
         let unit = unit();
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!(answers, [18, 19, 20, 21, 22, 23, 24, 25, 36, 37]);
     }
 
-    /// A line of 32 B takes the port for four cycles.
+    /// A 32 B line occupies the port for four cycles.
     #[test]
     fn lines_come_one_after_the_other() {
         let mut port = ProgramPort::new(&unit());

@@ -1,4 +1,5 @@
-//! The bytes of all memories of the unit in one piece, and their addresses.
+// SPDX-License-Identifier: Apache-2.0
+//! Contents of all memories of the unit in one allocation, and their addresses.
 
 use abi::pspin::map;
 use machine::Pspin;
@@ -6,24 +7,24 @@ use machine::Pspin;
 /// A memory of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The L1 of this cluster.
+    /// L1 of this cluster.
     L1(u16),
     /// L2 handler memory.
     Handler,
-    /// The L2 packet buffer.
+    /// L2 packet buffer.
     Packet,
     /// Program memory.
     Program,
 }
 
-/// The first address at which an HPU sees the L1 of its own cluster.
+/// First address of an HPU's window to the L1 of its own cluster.
 const OWN_L1: u32 = map::OWN_L1;
 const HANDLER: u32 = map::HANDLER;
 const PACKET: u32 = map::PACKET;
 const PROGRAM: u32 = map::PROGRAM;
 
-/// The bytes of L1 memories, L2 handler memory, L2 packet buffer and program memory. The host gives memory only to what has
-/// been written.
+/// Contents of L1 memories, L2 handler memory, L2 packet buffer and program memory. The host backs only pages that are
+/// written.
 pub struct Arena {
     bytes: Vec<u8>,
     l1: u32,
@@ -34,7 +35,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// The memories of a unit, filled with zeros.
+    /// Creates the memories of a unit, filled with zeros.
     pub fn new(unit: &Pspin) -> Arena {
         let (l1, clusters) = (unit.l1.bytes, unit.units.clusters);
         let (handler, packet, program) = (unit.l2_handler.bytes, unit.l2_packet.bytes, unit.program.bytes);
@@ -42,7 +43,7 @@ impl Arena {
         Arena { bytes: vec![0; total], l1, clusters, handler, packet, program }
     }
 
-    /// The address of the first byte of a memory.
+    /// Returns the first address of a memory.
     #[inline]
     pub fn start(place: Place) -> u32 {
         match place {
@@ -53,7 +54,8 @@ impl Arena {
         }
     }
 
-    /// The address that everybody has for what an HPU of `cluster` sees at `address`: only the L1 of its own cluster has two.
+    /// Returns the common address for an HPU's `address`. They differ only in the window to the L1 of its own
+    /// `cluster`.
     #[inline]
     pub fn common(&self, cluster: u16, address: u32) -> u32 {
         match address.wrapping_sub(OWN_L1) {
@@ -62,7 +64,7 @@ impl Arena {
         }
     }
 
-    /// The memory to which an address belongs, as far as the map says.
+    /// Returns the memory to which the address map assigns an address, without a check of its size.
     #[inline]
     pub fn place(address: u32) -> Option<Place> {
         match address {
@@ -74,7 +76,7 @@ impl Arena {
         }
     }
 
-    /// The memory that has `size` bytes at an address, and the offset of the first in that memory.
+    /// Returns the memory that contains `size` bytes at an address, and the offset of the first.
     #[inline]
     pub fn locate(&self, address: u32, size: u32) -> Option<(Place, u32)> {
         let place = Arena::place(address)?;
@@ -89,7 +91,7 @@ impl Arena {
         (u64::from(offset) + u64::from(size) <= u64::from(bytes)).then_some((place, offset))
     }
 
-    /// The cluster in whose L1 an address is, and the offset in it.
+    /// Returns the cluster whose L1 contains an address, and the offset in that L1.
     #[inline]
     pub fn locate_l1(&self, address: u32) -> Option<(u16, u32)> {
         let offset = address.wrapping_sub(Pspin::L1_START);
@@ -97,7 +99,7 @@ impl Arena {
         (cluster < self.clusters && offset < self.l1).then_some((cluster as u16, offset))
     }
 
-    /// Where the byte at this offset of a memory is in [`Arena::bytes`].
+    /// Returns the position in [`Arena::bytes`] of the byte at this offset of a memory.
     #[inline]
     pub fn position(&self, place: Place, offset: u32) -> usize {
         let l1 = self.l1 as usize * self.clusters as usize;
@@ -110,26 +112,26 @@ impl Arena {
         start + offset as usize
     }
 
-    /// All bytes: the L1 memories by cluster, L2 handler memory, L2 packet buffer, program memory.
+    /// Returns all bytes: the L1 memories by cluster, L2 handler memory, L2 packet buffer, program memory.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// The bytes at an address, if one memory has them all.
+    /// Returns the bytes at an address, if one memory contains them all.
     pub fn read(&self, address: u32, size: u32) -> Option<&[u8]> {
         let (place, offset) = self.locate(address, size)?;
         let start = self.position(place, offset);
         self.bytes.get(start..start + size as usize)
     }
 
-    /// The bytes at an address, for writing, if one memory has them all.
+    /// Returns the bytes at an address, for writing, if one memory contains them all.
     pub fn write(&mut self, address: u32, size: u32) -> Option<&mut [u8]> {
         let (place, offset) = self.locate(address, size)?;
         let start = self.position(place, offset);
         self.bytes.get_mut(start..start + size as usize)
     }
 
-    /// Copies bytes between memories. Returns whether both ranges exist.
+    /// Copies bytes between memories. Returns false if either range does not exist.
     #[inline]
     pub fn copy(&mut self, from: u32, to: u32, size: u32) -> bool {
         let (Some(from), Some(to)) = (self.locate(from, size), self.locate(to, size)) else { return false };

@@ -1,49 +1,50 @@
-//! The banks of an L1 memory: who gets which in a cycle (§III-C, §IV-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! Banks of an L1 memory, and the arbitration between accesses in a cycle (§III-C, §IV-B2).
 
 use machine::Pspin;
 
 use crate::cycle::Cycle;
 
-/// The banks of one L1. Wide accesses (beats of a DMA, of the NIC, accesses of other clusters) are announced for a cycle; the
-/// HPUs of the cluster take what is left when the cycle comes.
+/// Banks of one L1. Wide accesses (DMA beats, NIC beats, accesses of other clusters) are announced for a cycle; the
+/// cluster's HPUs take the remaining banks when the cycle comes.
 pub struct Banks {
-    /// The logarithm of a bank's width in bytes.
+    /// Log2 of a bank's width in bytes.
     shift: u32,
-    /// The number of banks, a power of two, and that of words of a set of them.
+    /// Number of banks, a power of two, and number of 64-bit words of a set of banks.
     count: u32,
     words: usize,
     dma_wins: bool,
     atomic_cycles: u64,
-    /// For each of the next cycles (modulo a power of two), the words of the sets of banks.
+    /// Words of the sets of banks for the next cycles, indexed modulo a power of two.
     slots: Vec<Slot>,
-    /// One less than the number of cycles.
+    /// Mask of the cycle index: the number of cycles minus one.
     ahead: usize,
-    /// The banks at which an HPU has lost against a beat and is next.
+    /// Banks that an HPU has lost to a beat, and at which it has priority.
     owed: Vec<u64>,
-    /// The bank that a word of another cluster has used last, and the last cycle in which it did.
+    /// Bank that a word of another cluster used last, and the last cycle of that use.
     remote: Option<(u32, Cycle)>,
-    /// The latest cycle in which an HPU has waited for that bank since then, and none has got it.
+    /// Latest cycle in which an HPU waited for that bank since then, if no HPU has been granted it.
     waits: Cycle,
 }
 
-/// A wide port of an L1, for a beat a cycle.
+/// A wide port of an L1, for one beat per cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wide {
-    /// The port for reading.
+    /// Read port.
     Read,
-    /// The port for writing.
+    /// Write port.
     Write,
 }
 
 /// Up to 64 banks in a cycle.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// The cycle for which it was used last.
+    /// Cycle that the slot describes.
     cycle: Cycle,
-    /// The banks that are taken, and those of them that an HPU may take instead when it is its turn.
+    /// Banks that are taken, and those among them that an HPU with priority may take instead.
     taken: u64,
     announced: u64,
-    /// Whether the wide ports are taken; the slot of the first banks has them.
+    /// Set for wide ports that are taken; used only in the slot of the first 64 banks.
     wide: [bool; 2],
 }
 
@@ -61,7 +62,7 @@ impl Slot {
 }
 
 impl Banks {
-    /// The banks of a unit's L1.
+    /// Creates the banks of a unit's L1.
     pub fn new(unit: &Pspin) -> Banks {
         let ahead = unit.dma.latency_cycles.max(unit.pe.remote_l1_cycles) + unit.l1.atomic_bank_cycles + 2;
         let depth = ahead.next_power_of_two() as usize;
@@ -80,7 +81,7 @@ impl Banks {
         }
     }
 
-    /// The slot of a cycle, which is cleared when it is used for the first time.
+    /// Returns the slot of a cycle, clearing it on first use.
     #[inline]
     fn slot(&mut self, cycle: Cycle, word: usize) -> &mut Slot {
         let slot = &mut self.slots[(cycle.0 as usize & self.ahead) * self.words + word];
@@ -90,20 +91,20 @@ impl Banks {
         slot
     }
 
-    /// The words of the set of banks that a range touches, each with its number.
+    /// Iterates over the non-empty words of the set of banks that a range touches, with their indices.
     #[inline]
     fn banks(&self, offset: u32, bytes: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
         let count = self.count;
         let first = offset >> self.shift;
         let banks = (((offset + bytes.max(1) - 1) >> self.shift) - first + 1).min(count);
         let first = first & (count - 1);
-        // From the first bank to the last of all, and from bank 0 on.
+        // The range may wrap: from the first bank to the end, then from bank 0 on.
         let behind = banks.min(count - first);
         let pieces = [(first, behind), (0, banks - behind)];
         pieces.into_iter().flat_map(|(start, banks)| words(start, banks))
     }
 
-    /// Whether the banks of a range are free in a cycle.
+    /// Returns true if the banks of a range are free in a cycle.
     pub fn are_free(&mut self, cycle: Cycle, offset: u32, bytes: u32) -> bool {
         self.banks(offset, bytes).all(|(word, bits)| self.slot(cycle, word).taken & bits == 0)
     }
@@ -111,7 +112,7 @@ impl Banks {
     /// Announces an access from outside to a range in a cycle.
     #[inline]
     pub fn announce(&mut self, cycle: Cycle, offset: u32, bytes: u32) {
-        // A set of 64 banks is a word, and a range in it that word's lowest bits, turned by the first bank.
+        // With 64 banks, the set is one word: the range's length in low bits, rotated by the first bank.
         if self.count == 64 {
             let first = offset >> self.shift;
             let banks = ((offset + bytes.max(1) - 1) >> self.shift) - first + 1;
@@ -129,7 +130,7 @@ impl Banks {
         self.announce(cycle, offset, bytes);
     }
 
-    /// Announces a beat of NIC or host in a cycle, if the port and the banks are free that it needs. Returns whether they are.
+    /// Announces a beat of the NIC or host in a cycle. Returns false if the port or a bank is taken.
     #[inline]
     pub fn take_beat(&mut self, cycle: Cycle, offset: u32, bytes: u32, port: Wide) -> bool {
         let is_free = !self.slot(cycle, 0).wide[port as usize] && self.are_free(cycle, offset, bytes);
@@ -139,9 +140,9 @@ impl Banks {
         is_free
     }
 
-    /// A word of another cluster wants its bank in this cycle, before the HPUs of this cluster. Returns whether it gets the bank: not
-    /// when it is that of the word before it, and an HPU has waited for it meanwhile. Otherwise words of other clusters could take all
-    /// cycles of a bank.
+    /// Requests the bank of another cluster's word for cycle `now`, before this cluster's HPUs. Returns false on a
+    /// conflict. To prevent starvation of the HPUs, also returns false if the previous remote word used this bank and
+    /// an HPU has waited for it since.
     pub fn take_remote(&mut self, now: Cycle, offset: u32, bytes: u32, is_atomic: bool) -> bool {
         let bank = offset >> self.shift & (self.count - 1);
         let last = if is_atomic { now + (self.atomic_cycles - 1) } else { now };
@@ -157,7 +158,7 @@ impl Banks {
         true
     }
 
-    /// An HPU of the cluster wants a word in this cycle. Returns whether it gets its bank.
+    /// Requests the bank of an HPU's word for cycle `now`. Returns false on a conflict.
     #[inline]
     pub fn take(&mut self, now: Cycle, offset: u32, is_atomic: bool) -> bool {
         let bank = offset >> self.shift & (self.count - 1);
@@ -174,7 +175,7 @@ impl Banks {
     #[inline]
     fn take_bank(&mut self, now: Cycle, bank: u32, is_atomic: bool) -> bool {
         let (word, bit) = ((bank / 64) as usize, 1_u64 << (bank % 64));
-        // An atomic operation begins when it can end.
+        // An atomic operation begins only if it can end.
         if is_atomic && (1..self.atomic_cycles).any(|later| self.slot(now + later, word).taken & bit != 0) {
             return false;
         }
@@ -192,7 +193,7 @@ impl Banks {
         true
     }
 
-    /// An HPU wants a bank that is taken. Returns whether it gets it because a beat has it, and it is the HPU's turn.
+    /// Requests a taken bank for an HPU. Returns true if a beat holds the bank and the HPU has priority.
     fn take_from_beat(&mut self, now: Cycle, word: usize, bit: u64) -> bool {
         let is_next = self.owed[word] & bit != 0;
         if self.dma_wins || self.slot(now, word).announced & bit == 0 || !is_next {
@@ -207,7 +208,7 @@ impl Banks {
     }
 }
 
-/// The set of `banks` banks from `start` on, word by word.
+/// Iterates over the words of the set of `banks` banks from `start` on.
 fn words(start: u32, banks: u32) -> impl Iterator<Item = (usize, u64)> {
     let end = start + banks;
     (start / 64..end.div_ceil(64)).filter(move |_| banks > 0).map(move |word| {
@@ -222,7 +223,7 @@ mod tests {
     use crate::arbiter::Order;
     use crate::testing::unit;
 
-    /// An L1 has a wide port for reading and one for writing; beats of both use different banks.
+    /// An L1 has one wide read port and one wide write port; their beats conflict if they use the same banks.
     #[test]
     fn wide_ports_take_a_beat_a_cycle() {
         let mut banks = Banks::new(&unit());
@@ -234,33 +235,34 @@ mod tests {
         assert!(!banks.take(Cycle(5), 4, true), "an atomic operation begins when it can end");
     }
 
-    /// Words of other clusters and HPUs take turns at a bank that both want.
+    /// Words of other clusters and HPUs alternate at a contended bank.
     #[test]
     fn a_word_of_another_cluster_gives_way_to_an_hpu_that_has_waited() {
         let mut banks = Banks::new(&unit());
-        // An atomic operation has the bank in 5 and 6; the HPU waits, and gets it in 7, for two cycles.
+        // An atomic operation holds the bank in 5 and 6; the HPU waits, and gets it in 7, for two cycles.
         assert!(banks.take_remote(Cycle(5), 0, 4, true) && !banks.take(Cycle(5), 256, true));
         assert!(!banks.take_remote(Cycle(6), 0, 4, true) && !banks.take(Cycle(6), 256, true));
         assert!(!banks.take_remote(Cycle(7), 0, 4, true) && banks.take(Cycle(7), 256, true));
         assert!(!banks.take_remote(Cycle(8), 0, 4, true), "the HPU's operation");
         assert!(banks.take_remote(Cycle(9), 0, 4, true), "its turn again");
-        // A beat keeps the HPU waiting for longer; a word for another bank goes ahead, and then the debt is forgotten.
+        // A beat stalls the HPU longer. A word for another bank passes, and then the HPU's priority is lost.
         banks.announce_beat(Cycle(11), 0, 64, Wide::Write);
         assert!(!banks.take(Cycle(10), 0, false) && !banks.take(Cycle(11), 0, false));
         assert!(!banks.take_remote(Cycle(12), 0, 4, false) && banks.take_remote(Cycle(12), 64, 4, false));
         assert!(banks.take_remote(Cycle(13), 0, 4, false));
-        // An HPU that waits no more, since it was killed, is owed nothing.
+        // An HPU that no longer waits, because it was killed, has no priority.
         assert!(!banks.take(Cycle(13), 0, false) && banks.take_remote(Cycle(15), 0, 4, false));
     }
 
-    /// Lets eight HPUs and those of other clusters use banks. HPU 0 stores to bank 0 again and again; `swaps` are the others that swap
-    /// its word in each cycle in which they can, and `loads` those that load a word of bank 1 whenever bank 0 is held. Returns for how
-    /// long a store took at most, and how many words other clusters have swapped.
+    /// Simulates eight HPUs and other clusters that share banks. HPU 0 stores to bank 0 repeatedly. The HPUs in `swaps`
+    /// and the other clusters swap its word in each cycle in which they can, and those in `loads` load a word of bank 1
+    /// whenever bank 0 is held. Returns the maximum number of cycles that a store took, and the number of swaps of
+    /// other clusters.
     fn compete(cycles: u64, swaps: u64, loads: u64) -> (u64, u32) {
         let mut banks = Banks::new(&unit());
         let mut order = Order::default();
         let (mut remote, mut waited, mut longest) = (0, 0_u64, 0_u64);
-        // The cycle from which on an HPU asks again: an atomic operation is under way for two cycles.
+        // First cycle in which an HPU requests again: an atomic operation takes two cycles.
         let mut next = [Cycle(0); 8];
         for cycle in (0..cycles).map(Cycle) {
             remote += u32::from(banks.take_remote(cycle, 0, 4, true));
@@ -285,18 +287,19 @@ mod tests {
         (longest.max(waited), remote)
     }
 
-    /// Seven HPUs and 24 of other clusters swap a word again and again; one more HPU stores to its bank.
+    /// Seven HPUs and the other clusters swap a word repeatedly; one more HPU stores to its bank.
     #[test]
     fn nobody_starves_at_a_bank() {
-        // Each HPU has a turn of two cycles, but for the store, and before it one of another cluster, two cycles as well.
+        // Each turn takes two cycles for an HPU, or one for the store, and two for another cluster before it.
         const TURNS: u64 = 8 * 4 - 1;
         assert_eq!(compete(64 * TURNS, 0b1111_1110, 0), (TURNS, 64 * 8));
     }
 
-    /// While a bank is held, HPUs use another one in each cycle: this is no turn before the HPU that waits.
+    /// HPUs that use another bank in each cycle do not overtake the HPU that waits.
     #[test]
     fn nobody_starves_while_others_use_another_bank() {
-        // Before the store comes one swap of another cluster and one of an HPU, which takes another one of other clusters with it.
+        // The store waits for one swap of another cluster, and for each swapping HPU, for its swap and one more of
+        // another cluster.
         for (swaps, loads) in
             [(0b10, 0b100), (0b100, 0b10), (0b1_0000, 0b1110_1110), (0b1000_0000, 0b10), (0b1000_1000, 0b0111_0110)]
         {

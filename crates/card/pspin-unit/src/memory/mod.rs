@@ -1,4 +1,5 @@
-//! The memories of the unit: their bytes and addresses, and how packet buffers are allocated.
+// SPDX-License-Identifier: Apache-2.0
+//! Memories of the unit: contents and addresses, bank arbitration, and packet buffer allocation.
 
 mod arena;
 mod banks;

@@ -1,19 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet buffers: a ring that is allocated in order and freed in any order (§III-A, §III-B2).
 
 use std::collections::VecDeque;
 
-/// A ring of bytes, allocated in pieces that do not wrap around its end. What is freed becomes available in the order of
+/// A ring of bytes, allocated in pieces that do not wrap around its end. Freed pieces become available in the order of
 /// allocation.
 ///
-/// One number tells how much is in use, so that a full ring and an empty one cannot be confused.
+/// The ring counts the bytes in use, which distinguishes a full ring from an empty one.
 #[derive(Clone, Debug)]
 pub struct Ring {
     bytes: u32,
     unit: u32,
-    /// Where the next piece starts if it fits there.
+    /// Start of the next piece, if it fits there.
     tail: u32,
     used: u32,
-    /// The pieces in the order of allocation, with the rest that was skipped at the end of the ring.
+    /// Pieces in the order of allocation, including remainders skipped at the end of the ring.
     pieces: VecDeque<Piece>,
 }
 
@@ -34,17 +35,17 @@ pub struct Allocation {
 }
 
 impl Ring {
-    /// An empty ring of `bytes`, which is allocated in multiples of `unit`.
+    /// Creates an empty ring of `bytes` bytes, allocated in multiples of `unit`.
     pub fn new(bytes: u32, unit: u32) -> Ring {
         Ring { bytes: bytes - bytes % unit, unit, tail: 0, used: 0, pieces: VecDeque::new() }
     }
 
-    /// The bytes in use, with what was skipped at the end.
+    /// Returns the bytes in use, including remainders skipped at the end.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// Where a piece of this size would start. An empty piece needs no room.
+    /// Returns the start of a piece of this size, if it fits.
     #[inline]
     fn place(&self, bytes: u32) -> Option<u32> {
         let head = self.pieces.front().map_or(self.tail, |piece| piece.start);
@@ -63,14 +64,14 @@ impl Ring {
         bytes.checked_next_multiple_of(self.unit)
     }
 
-    /// Whether [`Ring::allocate`] would find room.
+    /// Returns true if [`Ring::allocate`] would succeed.
     #[inline]
     pub fn has_room(&self, bytes: u32) -> bool {
         bytes == 0 || self.rounded(bytes).is_some_and(|bytes| self.place(bytes).is_some())
     }
 
-    /// Allocates a piece of at least this size. Returns `None` when there is no room now. An empty piece occupies nothing
-    /// and need not be freed.
+    /// Allocates a piece of at least this size, or returns `None` if the ring has no room. An empty piece occupies
+    /// nothing and need not be freed.
     #[inline]
     pub fn allocate(&mut self, bytes: u32) -> Option<Allocation> {
         if bytes == 0 {
@@ -80,7 +81,7 @@ impl Ring {
         let start = self.place(bytes)?;
         if start != self.tail && self.used > 0 {
             let skipped = Piece { start: self.tail, bytes: self.bytes - self.tail, free: true };
-            // Nothing is skipped when the tail is at the end itself.
+            // A tail at the end of the ring leaves no remainder.
             if skipped.bytes > 0 {
                 self.used += skipped.bytes;
                 self.pieces.push_back(skipped);
@@ -98,7 +99,7 @@ impl Ring {
         if piece.bytes == 0 {
             return;
         }
-        // From the first piece on, which is mostly the one that is freed, the pieces lie one behind the other.
+        // Pieces lie in ring order from the first one on, which is usually the one to free.
         let head = self.pieces.front().map_or(0, |piece| piece.start);
         let behind_head = |start: u32| if start >= head { start - head } else { start + (self.bytes - head) };
         let index = match piece.start == head {
@@ -131,7 +132,7 @@ mod tests {
         let pieces: Vec<_> = (0..4).map(|_| ring.allocate(64).unwrap()).collect();
         assert_eq!(pieces.iter().map(|piece| piece.start).collect::<Vec<_>>(), [0, 64, 128, 192]);
         assert!(!ring.has_room(1) && ring.allocate(1).is_none() && ring.has_room(0));
-        // Freed out of order: room only when the head is free.
+        // Out-of-order frees make room only once the head is free.
         ring.free(pieces[1]);
         assert!(!ring.has_room(1));
         ring.free(pieces[0]);
@@ -155,8 +156,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Against a map of bytes: no piece overlaps another, what is empty can be allocated whole, and a refusal means
-        /// that no free stretch behind the tail is long enough.
+        /// Compares with a map of bytes: pieces never overlap, an empty ring can be allocated whole, and a refusal
+        /// means that no free stretch after the tail is long enough.
         #[test]
         fn pieces_never_overlap(
             units in 1_u32..20,

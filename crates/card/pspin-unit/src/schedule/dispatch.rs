@@ -1,26 +1,27 @@
-//! The task dispatcher (§III-B1), which chooses the cluster of a task.
+// SPDX-License-Identifier: Apache-2.0
+//! Task dispatcher (§III-B1), which chooses the cluster of a task.
 
 use machine::pspin::{Dispatch as Config, DispatchPolicy};
 
 use crate::cluster::Cluster;
 use crate::her::Her;
 
-/// The dispatcher. It holds the task until a cluster has room for it.
+/// Task dispatcher. It holds a task until a cluster has room.
 pub struct Dispatcher {
     policy: DispatchPolicy,
-    /// Cycles that a task takes through it.
+    /// Latency of a task through the dispatcher in cycles.
     pub cycles: u64,
-    /// No cluster that may have the task has room; the dispatcher waits until one is done with a task.
+    /// Set when no permitted cluster has room; cleared when a task leaves a cluster.
     pub is_blocked: bool,
 }
 
 impl Dispatcher {
-    /// A dispatcher without a task.
+    /// Creates a dispatcher without a task.
     pub fn new(config: &Config) -> Dispatcher {
         Dispatcher { policy: config.policy, cycles: u64::from(config.cycles), is_blocked: false }
     }
 
-    /// The cluster for the task of a request, if one has room for it.
+    /// Returns the cluster for the task of a request, if one has room.
     #[inline]
     pub fn choose(&self, her: &Her, clusters: &[Cluster]) -> Option<usize> {
         let home = (her.message % clusters.len() as u32) as usize;

@@ -1,4 +1,5 @@
-//! Which message queue may have been idle for longest (§III-B3).
+// SPDX-License-Identifier: Apache-2.0
+//! Candidates for the message queue that is idle for longest (§III-B3).
 
 use std::ops::Range;
 
@@ -6,34 +7,34 @@ use machine::pspin::Lru;
 
 use crate::cycle::Cycle;
 
-/// Finds the active queue that has been accessed least recently, exactly or by a tree.
+/// Finds the least recently accessed active queue, exactly or with a pseudo-LRU tree.
 ///
-/// Each node of the tree has a bit that points away from the half that was accessed last, unless no queue of the other half is
-/// active, so that the path from the root ends at an active queue. The tree only approximates the order of accesses: an idle
-/// queue may be the candidate only after many others have been.
+/// Each tree node has a bit that points away from the half accessed last, unless the other half has no active queue. So
+/// the path from the root ends at an active queue. The tree only approximates the order of accesses: an idle queue may
+/// become the candidate only after many others.
 ///
-/// The bits are not kept but found when a candidate is needed, which is far less often than a queue is accessed.
+/// The bits are not stored but computed when a candidate is needed, which is far rarer than an access to a queue.
 pub struct IdleOrder {
     kind: Lru,
     touched: Vec<Cycle>,
-    /// The number of the latest access to each queue: by a request, or as a candidate.
+    /// Sequence number of the latest access to each queue, by a request or as a candidate.
     accessed: Vec<u64>,
     accesses: u64,
 }
 
 impl IdleOrder {
-    /// No queue is active.
+    /// Creates an order without active queues.
     pub fn new(kind: Lru, queues: u32) -> IdleOrder {
         let (touched, accessed) = (vec![Cycle::NEVER; queues as usize], vec![0; queues as usize]);
         IdleOrder { kind, touched, accessed, accesses: 0 }
     }
 
-    /// When a queue was accessed last; [`Cycle::NEVER`] if it is not active.
+    /// Returns the cycle of a queue's latest access; [`Cycle::NEVER`] if it is not active.
     pub fn touched(&self, queue: u32) -> Cycle {
         self.touched[queue as usize]
     }
 
-    /// Notes an access to a queue, which makes it active.
+    /// Records an access to a queue, which makes it active.
     #[inline]
     pub fn touch(&mut self, queue: u32, now: Cycle) {
         self.touched[queue as usize] = now;
@@ -46,18 +47,18 @@ impl IdleOrder {
         self.accessed[queue as usize] = self.accesses;
     }
 
-    /// Notes that a queue is no longer active.
+    /// Makes a queue inactive.
     pub fn retire(&mut self, queue: u32) {
         self.touched[queue as usize] = Cycle::NEVER;
     }
 
-    /// The queue whose age is compared next, when `first` is the one that is due first. The tree then points away from it, so
-    /// that each queue is compared in turn however the others are accessed.
+    /// Returns the queue whose age is compared next; `first` is the one due first. The tree then points away from the
+    /// candidate, so every queue becomes one in turn, whatever the accesses to others.
     pub fn candidate(&mut self, first: u32) -> u32 {
         if self.kind == Lru::Exact {
             return first;
         }
-        // The queues below a node, which has as many places as a full tree.
+        // Queues below a node of a tree padded to a power of two.
         let (mut start, mut places) = (0, self.touched.len().next_power_of_two());
         while places > 1 {
             places /= 2;
@@ -74,7 +75,7 @@ impl IdleOrder {
         start as u32
     }
 
-    /// The active queues.
+    /// Iterates over the active queues and the cycles of their latest accesses.
     pub fn active(&self) -> impl Iterator<Item = (u32, Cycle)> {
         let queues = self.touched.iter().enumerate().map(|(queue, touched)| (queue as u32, *touched));
         queues.filter(|(_, touched)| *touched != Cycle::NEVER)
@@ -92,7 +93,7 @@ mod tests {
             order.touch(queue, Cycle(at as u64));
         }
         assert_eq!((order.touched(5), order.touched(1)), (Cycle(1), Cycle::NEVER));
-        // {0 … 3} is the half that was not used last, and {2, 3} the quarter. Each candidate turns the tree away from itself.
+        // {0 … 3} is the half not used last, and {2, 3} its quarter. Each candidate turns the tree away from itself.
         assert_eq!([0; 4].map(|_| order.candidate(0)), [3, 5, 0, 4]);
         order.retire(3);
         assert_eq!([0; 3].map(|_| order.candidate(0)), [0, 5, 0]);
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(IdleOrder::new(Lru::Exact, 6).candidate(2), 2);
     }
 
-    /// While the others are accessed in turn, which keeps the tree away from queue 100 by itself, every queue becomes the
+    /// Accesses to the other queues, one after the other, keep the tree away from queue 100. It still becomes the
     /// candidate.
     #[test]
     fn an_idle_queue_is_found() {

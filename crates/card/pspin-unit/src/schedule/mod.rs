@@ -1,4 +1,5 @@
-//! The packet scheduler (§III-B1): message processing queues, and the dispatcher that gives their tasks to clusters.
+// SPDX-License-Identifier: Apache-2.0
+//! Packet scheduler (§III-B1): message processing queues, and the dispatcher of their tasks to clusters.
 
 mod dispatch;
 mod lru;

@@ -1,8 +1,9 @@
-//! The engine of the message processing queues (§III-B1, B3): it keeps the order of handlers within a message.
+// SPDX-License-Identifier: Apache-2.0
+//! Engine of the message processing queues (§III-B1, B3): it keeps the order of handlers within a message.
 //!
-//! A queue goes through `Header` (the header handler has not run), `HeaderRunning` (it runs alone, on the first packet),
-//! `Payload` (all packets, the first one included, in parallel), `Draining` (the last packet has been sent, payload handlers
-//! still run), `CompletionRunning` (alone, on the last packet) and back to free.
+//! A queue passes through `Header` (the header handler has not run), `HeaderRunning` (it runs alone, on the first
+//! packet), `Payload` (all packets, including the first, in parallel), `Draining` (the last packet is sent, payload
+//! handlers still run), `CompletionRunning` (alone, on the last packet) and back to free.
 
 use machine::pspin::Mpq as Config;
 
@@ -12,7 +13,7 @@ use crate::arbiter::first_from;
 use crate::cycle::Cycle;
 use crate::her::{Busy, DriverEvent, Feedback, Her, HpuId, Role, Task, TaskOutcome};
 
-/// What a queue waits for.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
@@ -22,95 +23,95 @@ enum State {
     Draining,
     Completion,
     CompletionRunning,
-    /// The message was given up: its packets are fed back, running handlers end.
+    /// The message is abandoned: running handlers end, and its packets are fed back.
     Reset,
 }
 
 struct Queue {
     state: State,
-    /// The number of its message, which is compared with that of each request: numbers never alias.
+    /// Message number, compared with that of each request, so numbers never alias.
     message: u32,
     waiting: List,
-    /// The handlers of its message, by role: those of the context of the first request.
+    /// Handlers present in the context of the message's first request, by role.
     handlers: [bool; 3],
-    /// The selection sees the state from this cycle on.
+    /// First cycle in which the selection sees the state.
     from: Cycle,
-    /// Tasks that have been sent, or packets that were skipped, and have not ended.
+    /// Number of tasks sent and packets skipped that have not ended.
     running: u32,
-    /// How many of them are packets that were skipped.
+    /// Number of skipped packets among them.
     skipped: u32,
-    /// The header handler failed: no other handler of the message runs.
+    /// Set when the header handler failed: no other handler of the message runs.
     failed: bool,
-    /// The task of the completion handler, on the last packet.
+    /// Task of the completion handler, on the last packet.
     last: Option<TaskId>,
-    /// The last packet has come.
+    /// Set when the last packet has arrived.
     ended: bool,
     idle_cycles: u64,
     descriptor: u64,
 }
 
-/// What a queue gives: a task for a cluster, or a packet for which no handler runs.
+/// Output of a queue: a task for a cluster, or a packet without a handler to run.
 #[derive(Clone, Copy, Debug)]
 pub enum Selected {
-    /// A handler is to be run.
+    /// Task that runs a handler.
     Task(TaskId),
-    /// The packet is done without a handler.
+    /// Packet that is done without a handler.
     Packet(Completion),
 }
 
-/// The end of a task, on its way to the queue and to the NIC.
+/// The end of a task, in flight to the queue and the NIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
-    /// The task.
+    /// Task that ended.
     pub task: TaskId,
-    /// How it ended.
+    /// Outcome of the task.
     pub outcome: TaskOutcome,
-    /// Where it ran, if it did.
+    /// HPU that ran it, if any.
     pub hpu: Option<HpuId>,
 }
 
 impl Completion {
-    /// Whether its handler has failed.
+    /// Returns true if its handler failed.
     #[inline]
     pub fn has_failed(&self) -> bool {
         matches!(self.outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut)
     }
 }
 
-/// What the end of a task means for the message.
+/// Effect of the end of a task on the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The message has ended, and its queue is free.
+    /// Set when the message has ended and its queue is free.
     pub last: bool,
 }
 
-/// All queues.
+/// All message queues.
 pub struct Mpq {
     queues: Vec<Queue>,
     tasks: Tasks,
-    /// The queues that could give something now.
+    /// Set of queues with something to select.
     ready: Vec<u64>,
-    /// The first queue in turn: the one behind that which gave last.
+    /// First queue in round-robin order: the successor of the queue selected last.
     next: u32,
-    /// The number of times that the queue which gave last may give again before the next one in turn.
+    /// Number of times that the queue selected last may be selected again before the next in turn.
     again: u8,
-    /// Times that each queue may give again in a turn of its own.
+    /// Additional selections of each queue per turn.
     priorities: Vec<u8>,
-    /// When queues have to be looked at again, in this order.
+    /// Cycles in which queues must be updated, in ascending order.
     pending: std::collections::VecDeque<(Cycle, u16)>,
     select_cycles: u64,
-    /// The selected task, which waits for the dispatcher, since this cycle.
+    /// Selected task waiting for the dispatcher, and the cycle of its selection.
     out: Option<(Cycle, Selected)>,
     accepted: Option<Cycle>,
     order: IdleOrder,
-    /// No queue has been idle for too long before this cycle.
+    /// No queue exceeds its idle limit before this cycle.
     idle_from: Cycle,
-    /// Number of requests and tasks inside.
+    /// Number of accepted requests not yet fed back.
     inside: u64,
 }
 
 impl Mpq {
-    /// Free queues.
+    /// Creates free queues.
     pub fn new(config: &Config) -> Mpq {
         let queue = |_| Queue {
             state: State::Free,
@@ -143,7 +144,7 @@ impl Mpq {
         }
     }
 
-    /// The first cycle in which the engine has something to do.
+    /// Returns the next active cycle of the engine.
     #[inline]
     pub fn wake(&self, now: Cycle) -> Cycle {
         let pending = self.pending.front().map_or(Cycle::NEVER, |(at, _)| *at);
@@ -151,17 +152,17 @@ impl Mpq {
         pending.min(select).min(self.idle_from)
     }
 
-    /// Whether the queue of a message number is free.
+    /// Returns true if the queue of a message number is free.
     pub fn is_free(&self, message: u32) -> bool {
         self.queues[message as usize % self.queues.len()].state == State::Free
     }
 
-    /// Number of messages that have a queue.
+    /// Returns the number of messages with a queue.
     pub fn messages(&self) -> usize {
         self.order.active().count()
     }
 
-    /// Number of requests that have been accepted and not yet fed back.
+    /// Returns the number of accepted requests without feedback so far.
     pub fn inside(&self) -> u64 {
         self.inside
     }
@@ -169,7 +170,7 @@ impl Mpq {
     /// Accepts a request in cycle `now`.
     ///
     /// # Errors
-    /// When it has to wait.
+    /// If the request has to wait.
     #[inline]
     pub fn accept(&mut self, now: Cycle, her: Her) -> Result<(), (Busy, Her)> {
         if self.accepted == Some(now) {
@@ -178,7 +179,7 @@ impl Mpq {
         let index = her.message % self.queues.len() as u32;
         let queue = &mut self.queues[index as usize];
         let is_new = queue.state == State::Free;
-        // A message that has ended, or was given up, keeps its queue until its handlers have ended.
+        // A message that has ended or is abandoned keeps its queue until its handlers end.
         if !is_new && (queue.message != her.message || queue.ended || queue.state == State::Reset) {
             return Err((Busy::Queue, her));
         }
@@ -204,7 +205,7 @@ impl Mpq {
         Ok(())
     }
 
-    /// Whether a queue could give something in cycle `now`.
+    /// Returns true if a queue has something to select in cycle `now`.
     #[inline]
     fn could_give(&self, queue: &Queue, now: Cycle) -> bool {
         match queue.state {
@@ -223,7 +224,7 @@ impl Mpq {
         self.ready[word] = self.ready[word] & !(1 << bit) | u64::from(ready) << bit;
     }
 
-    /// Updates the queues whose time has come, and selects a task.
+    /// Updates the queues that are due, and selects a task.
     #[inline]
     pub fn step(&mut self, now: Cycle) {
         while let Some((at, index)) = self.pending.front().copied()
@@ -242,13 +243,13 @@ impl Mpq {
         }
     }
 
-    /// Takes the next task or packet out of a queue that is ready.
-    /// Lets a queue give `priority` tasks more in each of its turns (weighted round robin). Returns whether there is the queue.
+    /// Lets a queue be selected `priority` additional times per turn (weighted round robin). Returns false if the queue
+    /// does not exist.
     pub fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
         self.priorities.get_mut(queue as usize).map(|old| *old = priority).is_some()
     }
 
-    /// The queue whose turn it is, of those that could give something.
+    /// Returns the next ready queue in weighted round-robin order.
     #[inline]
     fn in_turn(&mut self) -> Option<u32> {
         if self.again > 0 {
@@ -267,7 +268,7 @@ impl Mpq {
     fn select(&mut self, index: u16, now: Cycle) -> Option<Selected> {
         let Mpq { queues, tasks, .. } = self;
         let queue = &mut queues[usize::from(index)];
-        // The same packet for another handler.
+        // Creates a task for another handler on the same packet.
         let also = |tasks: &mut Tasks, task: TaskId, role: Role| {
             let task = Task { role, feeds_back: role == Role::Completion, ..tasks[task].clone() };
             tasks.add(now, task)
@@ -316,31 +317,31 @@ impl Mpq {
         Some(selected)
     }
 
-    /// The task that waits for the dispatcher since a cycle.
+    /// Returns the task waiting for the dispatcher, and the cycle of its selection.
     #[inline]
     pub fn out(&self) -> Option<(Cycle, Selected)> {
         self.out
     }
 
-    /// All requests and tasks.
+    /// Returns all requests and tasks.
     #[inline]
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }
 
-    /// A task whose end everybody knows leaves the table.
+    /// Removes a task whose feedback is complete.
     #[inline]
     pub fn forget(&mut self, task: TaskId) {
         self.tasks.remove(task);
     }
 
-    /// The dispatcher takes the task.
+    /// Takes the selected task for the dispatcher.
     #[inline]
     pub fn take(&mut self) -> Option<Selected> {
         self.out.take().map(|(_, selected)| selected)
     }
 
-    /// A task has ended, and the queue learns it in cycle `now`.
+    /// Processes the end of a task, which the queue sees in cycle `now`.
     #[inline]
     pub fn complete(&mut self, now: Cycle, task: TaskId, outcome: TaskOutcome) -> Ended {
         let task = &self.tasks[task];
@@ -367,7 +368,7 @@ impl Mpq {
         };
         let gives = match next {
             State::Free => false,
-            // The packets that wait are fed back when no handler runs any more.
+            // Waiting packets are fed back once no handler runs.
             State::Reset => queue.running == queue.skipped && !ran_nothing,
             _ => true,
         };
@@ -383,14 +384,14 @@ impl Mpq {
         Ended { last: next == State::Free }
     }
 
-    /// The packet of a task that has ended, for the NIC.
+    /// Returns the feedback for the packet of a task that has ended.
     #[inline]
     pub fn feedback(task: &Task, outcome: TaskOutcome, ended: Ended) -> Feedback {
         let Her { packet, transfer, message, user, .. } = task.her;
         Feedback { packet, transfer, message, user, outcome, last: ended.last }
     }
 
-    /// Gives up the message that may have been idle for longest, if it was for too long.
+    /// Abandons the message of the least recently used queue, if it exceeds its idle limit.
     #[inline]
     pub fn give_up_idle(&mut self, now: Cycle) -> Option<DriverEvent> {
         if self.idle_from <= now { self.find_idle(now) } else { None }
@@ -409,7 +410,7 @@ impl Mpq {
         if self.idle_from > now {
             return None;
         }
-        // Some queue is due. The hardware compares the age of one candidate in each cycle.
+        // Some queue is due. The hardware compares the age of one candidate per cycle.
         let victim = self.order.candidate(first);
         let is_due = due(victim, self.order.touched(victim)) <= now;
         self.idle_from = now + 1_u64;
@@ -421,9 +422,9 @@ impl Mpq {
         Some(DriverEvent::Idle { message, descriptor, is_free })
     }
 
-    /// Gives up a message: handlers that run end as usual, the packets that wait are fed back, then the queue is free. From this
-    /// cycle on it gives nothing, and its packets from the cycle on in which the selection sees that. Returns whether the queue
-    /// is free already; `None` when there is no such message.
+    /// Abandons a message: running handlers end as usual, its waiting packets are fed back, and then the queue is free.
+    /// The queue issues nothing from this cycle on, and its packets only once the selection sees the state. Returns
+    /// true if the queue is free at once; `None` if no such message exists.
     pub fn reset(&mut self, now: Cycle, message: u32) -> Option<bool> {
         let index = message % self.queues.len() as u32;
         let queue = &mut self.queues[index as usize];
@@ -441,18 +442,18 @@ impl Mpq {
 }
 
 impl Queue {
-    /// Whether packets wait, in cells or for the completion handler.
+    /// Returns true if packets wait, in cells or for the completion handler.
     fn has_packets(&self) -> bool {
         !self.waiting.is_empty() || self.last.is_some()
     }
 
-    /// Whether the handler of a role still runs for packets of the message.
+    /// Returns true if the handler of a role runs for packets of the message.
     #[inline]
     fn runs(&self, role: Role) -> bool {
         self.handlers[role as usize] && !self.failed
     }
 
-    /// Feeds back a packet on which no handler runs.
+    /// Feeds back a packet without running a handler.
     #[inline]
     fn skip(&mut self, task: TaskId, outcome: TaskOutcome) -> Selected {
         self.skipped += 1;

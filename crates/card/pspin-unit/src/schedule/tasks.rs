@@ -1,19 +1,20 @@
-//! The table of all requests and tasks. A request waits here in the list of its queue, and stays as a task until its end: what
-//! goes from one part of the unit to the next is its number.
+// SPDX-License-Identifier: Apache-2.0
+//! Table of all requests and tasks. A request waits in the list of its queue and stays in the table as a task until its
+//! end; parts of the unit pass its number on.
 
 use std::ops::{Index, IndexMut};
 
 use crate::cycle::Cycle;
 use crate::her::Task;
 
-/// The end of a list.
+/// End of a list.
 const NONE: u32 = u32::MAX;
 
-/// The number of a task in the table.
+/// Number of a task in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(u32);
 
-/// A queue of requests.
+/// A FIFO of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: u32,
@@ -22,19 +23,19 @@ pub struct List {
 }
 
 impl List {
-    /// A queue without requests.
+    /// A FIFO without requests.
     pub const EMPTY: List = List { head: NONE, tail: NONE, length: 0 };
 
-    /// Whether no request waits.
+    /// Returns true if no request waits.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
 
-/// All requests and tasks, and the cells in which requests wait. Each queue has some cells of its own; the others are shared.
+/// All requests and tasks, and the cells for waiting requests. Each queue has private cells; the others are shared.
 pub struct Tasks {
     entries: Vec<Entry>,
-    /// The head of the list of entries that are free, which keep their last task until they are used again.
+    /// Head of the list of free entries, which keep their last task until reused.
     free: u32,
     shared: u32,
     own: u32,
@@ -42,18 +43,18 @@ pub struct Tasks {
 
 struct Entry {
     task: Task,
-    /// From when on the request may be selected.
+    /// First cycle in which the request may be selected.
     from: Cycle,
     next: u32,
 }
 
 impl Tasks {
-    /// A table for the requests of `queues` queues.
+    /// Creates a table for `queues` queues with `own` private cells each, and `shared` cells for all.
     pub fn new(queues: u32, own: u32, shared: u32) -> Tasks {
         Tasks { entries: Vec::new(), free: NONE, shared, own: own.min(u32::MAX / queues.max(1)) }
     }
 
-    /// Whether a queue may have one more cell.
+    /// Returns true if a queue may use one more cell.
     #[inline]
     pub fn has_room(&self, list: &List) -> bool {
         list.length < self.own || self.shared > 0
@@ -95,18 +96,18 @@ impl Tasks {
         list.length += 1;
     }
 
-    /// The first request of a queue.
+    /// Returns the first request of a queue.
     pub fn front(&self, list: &List) -> Option<TaskId> {
         (!list.is_empty()).then_some(TaskId(list.head))
     }
 
-    /// Whether a queue has a request that may be selected in cycle `now`.
+    /// Returns true if a queue has a request that may be selected in cycle `now`.
     #[inline]
     pub fn is_ready(&self, list: &List, now: Cycle) -> bool {
         self.entries.get(list.head as usize).is_some_and(|entry| entry.from <= now)
     }
 
-    /// Takes the first request out of a queue. It stays in the table.
+    /// Removes the first request from a queue. It stays in the table.
     #[inline]
     pub fn pop(&mut self, list: &mut List) -> Option<TaskId> {
         let number = list.head;

@@ -1,4 +1,5 @@
-//! The PsPIN unit on a card of a cluster, with handlers of P4sPIN.
+// SPDX-License-Identifier: Apache-2.0
+//! The PsPIN unit on a card of a cluster, running P4sPIN handlers.
 
 mod commands;
 #[path = "../../../accel/tests/rig/mod.rs"]
@@ -13,20 +14,20 @@ use pspin_unit::card::Card;
 use rig::{Rig, SUCCESS};
 use sim::Time;
 
-/// The scratchpad of cluster 0 begins behind 8 KiB of the runtime and 32 KiB of packets.
+/// The scratchpad of cluster 0 follows 8 KiB of the runtime and 32 KiB of packets.
 const STATE: u32 = 0x1000_a000;
 
 fn machine(settings: &[&str]) -> Machine {
     rig::load("pspin-400g", settings)
 }
 
-/// The accelerator of this card.
+/// Returns the accelerator of this card.
 fn accelerator(machine: &Machine) -> Box<dyn Accelerator> {
     let Kind::Pspin(unit) = &machine.accelerator else { panic!("{} is another card", machine.name) };
     Box::new(Card::new(unit, machine.hpu.clock, machine.network.mtu))
 }
 
-/// Runs the handler on a packet, alone. Returns the time from the packet to the feedback, in ns.
+/// Runs the handler on one packet, without others. Returns the time in ns from the packet to the feedback.
 fn time(rig: &mut Rig, message: u64, data: &[u8]) -> u64 {
     rig.world.now += Time::from_ns(100);
     let start = rig.world.now.as_ps();
@@ -38,15 +39,15 @@ fn time(rig: &mut Rig, message: u64, data: &[u8]) -> u64 {
 #[test]
 fn an_empty_handler_takes_the_time_of_the_paper() {
     let mut rig = Rig::payload(&[], returns(ret::SUCCESS), &[]);
-    // §IV-B1: 26 ns from the request at 64 B, 40 ns at 1,024 B. The packet is in L2 after 4 cycles and one for each 64 B. The
-    // first handler waits 12 cycles for its line of code.
+    // §IV-B1: 26 ns from the request at 64 B, 40 ns at 1,024 B. The packet is in L2 after 4 cycles and one per 64 B.
+    // The first handler waits 12 cycles for its line of code.
     assert_eq!(time(&mut rig, 0, &[1; 64]), 4 + 1 + 26 + 12);
     assert_eq!(time(&mut rig, 1, &[1; 64]), 4 + 1 + 26);
     assert_eq!(time(&mut rig, 2, &[1; 1024]), 4 + 16 + 40);
     assert!(rig.ends.iter().all(|end| end.outcome == SUCCESS));
 }
 
-/// A handler that adds the first word of its packet to the first word of its state.
+/// Returns a handler that adds the first word of its packet to the first word of its state.
 fn sums() -> Vec<u32> {
     vec![
         lw(T0, A0, 16), // base of the payload
@@ -66,11 +67,11 @@ fn messages_beyond_the_queues_wait() {
     rig.run();
     assert_eq!(rig.ends.len(), 100);
     assert!(rig.ends.iter().all(|end| end.outcome == SUCCESS), "{:?}", rig.ends);
-    // The cluster of the state is the home of the first messages, as long as it has queues.
+    // The first messages have the cluster of the state as home, while it has free queues.
     assert_eq!(rig.hpus()[..4], [0, 1, 8, 9]);
 }
 
-/// A handler that copies the first word of its state to the host.
+/// Returns a handler that copies the first word of its state to the host.
 fn shows() -> Vec<u32> {
     commands(cmd::DMA_TO_HOST, STATE + 64, ret::SUCCESS)
 }
@@ -82,7 +83,8 @@ fn a_command_takes_issue_and_path() {
     let mut rig = Rig::payload(&[], shows(), &state);
     rig.offer(0, &[0; 64]);
     let issued = rig.next_command().expect("a command");
-    // The handler starts at 31 - 2 (feedback and doorbell) - 4 (return) = 25 in the column of an empty one: pointer at 21.
+    // The handler starts at 31 - 2 (feedback and doorbell) - 4 (return) = 25 in the column of an empty one: pointer at
+    // 21.
     let at = rig.world.now.as_ps() / 1000;
     assert_eq!(rig.unit.read(issued.id, STATE, 8).unwrap(), Some(vec![7; 8]));
     assert_eq!(rig.unit.read(issued.id, STATE + 1020, 8).unwrap(), None, "beyond the end of its memory");
@@ -94,7 +96,7 @@ fn a_command_takes_issue_and_path() {
 
 #[test]
 fn a_failing_handler_ends_alone() {
-    // The second store is below 8 KiB of stack.
+    // The second store is below the 8 KiB of stack.
     let code = vec![lui(T0, 0xffff_e000), add(T0, T0, 2), sw(ZERO, T0, 0), sw(ZERO, T0, -4), RET];
     let mut rig = Rig::payload(&[], code, &[]);
     rig.offer(0, &[0; 64]);

@@ -1,4 +1,5 @@
-//! Commands by the registers of the HPU driver.
+// SPDX-License-Identifier: Apache-2.0
+//! Commands through the registers of the HPU driver.
 
 use accel::testing::code::*;
 use pspin_unit::command::Send;
@@ -10,7 +11,7 @@ const A2: u32 = 12;
 const A3: u32 = 13;
 const A4: u32 = 14;
 
-/// The registers of the driver from `a2` on: wait, test, kind, words.
+/// Offsets of driver registers from `a2`: wait, test, kind, words.
 const WAIT: i32 = 0x84;
 const TEST: i32 = 0x88;
 const KIND: i32 = 0x8C;
@@ -21,7 +22,7 @@ fn li(rd: u32, value: u32) -> [u32; 2] {
     [lui(rd, value.wrapping_sub(low as u32)), addi(rd, rd, low)]
 }
 
-/// Sets kind and words of a command, with the driver's registers in `a2`.
+/// Returns code that sets kind and words of a command; `a2` then points to the driver's registers.
 fn says(kind: u32, words: &[u32]) -> Vec<u32> {
     let mut code = vec![lui(A2, 0x1B20_5000)];
     for (index, value) in [kind].iter().chain(words).enumerate() {
@@ -31,7 +32,7 @@ fn says(kind: u32, words: &[u32]) -> Vec<u32> {
     code
 }
 
-/// Issues the command, with its number in `a4`.
+/// Returns the instruction that issues the command and loads its number into `a4`.
 const fn issue() -> u32 {
     0x080 << 20 | A2 << 15 | 2 << 12 | A4 << 7 | 0x03
 }
@@ -46,7 +47,7 @@ fn a_packet_is_sent_back() {
     assert_eq!(outcome, TaskOutcome::Done);
     let (at, send, bytes) = rig.nic.sent.remove(0);
     assert_eq!((send, bytes), (Send { node: 7, flow: 1, user: 0 }, packet[..60].to_vec()));
-    // The handler waits until the packet has left, and rings after that.
+    // The handler waits until the packet has left, and then rings the doorbell.
     assert!(at < rig.nic.feedback[0].0 && alone > 60, "{at} {alone}");
 }
 
@@ -59,7 +60,7 @@ fn data_goes_to_the_host_and_comes_from_there() {
         vec![issue(), sw(A4, A2, WAIT)],
         says(0, &words(there, 0)),
         vec![issue(), sw(A4, A2, WAIT)],
-        // Host direct: eight bytes
+        // Host direct, eight bytes.
         says(4, &[host as u32, (host >> 32) as u32, 8 << 1 | 1, 0x0403_0201, 0x0807_0605]),
         vec![issue(), RET],
     ]
@@ -73,7 +74,7 @@ fn data_goes_to_the_host_and_comes_from_there() {
 
 #[test]
 fn a_command_has_as_many_bytes_in_itself_as_the_machine_allows() {
-    // pspin-400g has 32 bytes (§III-B1), the published design 64.
+    // pspin-400g allows 32 bytes (§III-B1), the published design 64.
     for (name, size, expected) in [("pspin-400g", 32, true), ("pspin-400g", 33, false), ("pspin-published", 64, true)] {
         let handler = [says(4, &[0x1000, 0, size << 1]), vec![issue(), sw(A4, A2, WAIT), RET]].concat();
         let mut rig = Rig::on(machine(name, &[]), &handler);
@@ -83,10 +84,10 @@ fn a_command_has_as_many_bytes_in_itself_as_the_machine_allows() {
 
 #[test]
 fn a_test_says_whether_a_command_is_done() {
-    // From the host to L1, by the address that only the HPU's cluster has.
+    // Copies from the host to L1, with an address in the HPU's window to its own cluster.
     let words = [0x100, 0, 0x1b00_0000 + SCRATCHPAD, 4, 0];
     let store = [lui(T0, HANDLER + 0x1000)];
-    // It tests at once, and again after a wait.
+    // Tests at once, and again after a wait.
     let handler = [
         says(0, &words),
         store.to_vec(),
@@ -123,7 +124,7 @@ fn a_fifth_command_waits_for_the_first() {
     };
     let times: Vec<u64> = (1..=6).map(time).collect();
     let steps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // Up to four the handler only issues; then it waits for a command that has left.
+    // The HPU only issues up to four commands; then it waits until one has left.
     assert!(steps[..3].iter().all(|step| *step <= 3) && steps[3] > 3, "{times:?}");
 }
 
@@ -138,7 +139,7 @@ fn a_command_that_does_not_exist_fails() {
     assert_eq!(outcome, TaskOutcome::Faulted(Failure::Command { address: HANDLER, size: 64 }));
 }
 
-/// Commands read and write what loads and stores may: the stack, too, and the program's constants only to read.
+/// Commands may access the same memory as loads and stores, including the stack; the program's constants are read only.
 #[test]
 fn commands_may_use_what_loads_and_stores_may() {
     let outcome = |address: u32, direction: u32| {

@@ -1,4 +1,5 @@
-//! The registers of the HPU driver, and the output.
+// SPDX-License-Identifier: Apache-2.0
+//! Registers of the HPU driver, and the output register.
 
 use accel::testing::code::*;
 use pspin_unit::her::{HpuId, TaskOutcome};
@@ -8,7 +9,7 @@ use crate::rig::{HANDLER, L1, PACKET, Rig, SCRATCHPAD, SPAN, machine};
 const A2: u32 = 12;
 const A3: u32 = 13;
 
-/// A handler that copies the words of its task to handler memory: by words, half-words or bytes.
+/// Returns a handler that copies the words of its task to handler memory, by words, half-words or bytes.
 fn copies(bytes: u32) -> Vec<u32> {
     let function = bytes.trailing_zeros();
     let mut code = vec![lw(A1, A0, 0), lui(A2, HANDLER + 0x1000)];
@@ -55,7 +56,7 @@ fn a_task_has_the_words_of_the_published_interface() {
 
 #[test]
 fn handlers_know_their_hpu() {
-    // The global number, the cluster and the HPU of each run are counted in the scratchpad of its cluster.
+    // Each run stores its global number, cluster and HPU in the scratchpad of its cluster.
     let handler = [
         lw(A1, A0, 4),
         lw(A2, A0, 8),
@@ -96,7 +97,7 @@ fn stores_to_the_task_are_ignored() {
     assert_eq!(rig.word(HANDLER + 0x1000), L1 + machine("pspin-400g", &[]).cluster.runtime);
 }
 
-/// A load of one byte gets the byte at its address: the store has asked whether a command is done that there never was.
+/// A load of one byte returns the byte at its address. The store tests a command that was never issued.
 #[test]
 fn registers_have_bytes() {
     const TEST: i32 = 0x88;

@@ -1,4 +1,5 @@
-//! Transfers by the DMA engine of the cluster, by the registers that `spin_dma.h` uses (PsPIN §III-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! Transfers by the cluster's DMA engine, through the registers that `spin_dma.h` uses (PsPIN §III-B2).
 
 use accel::testing::code::*;
 use pspin_unit::her::{Failure, TaskOutcome};
@@ -8,10 +9,10 @@ use crate::rig::{HANDLER, L1, PACKET, PROGRAM, Rig, SCRATCHPAD, SPAN, machine};
 const A2: u32 = 12;
 const A3: u32 = 13;
 const A4: u32 = 14;
-/// The registers of the engine from `a2` on.
+/// Offsets of engine registers from `a2`.
 const LAUNCH: i32 = 0x18;
 const LANDED: i32 = 0x20;
-/// The handler memory of the rig.
+/// Handler memory of the rig.
 const MEMORY: u32 = HANDLER + 0x1000;
 
 /// `rd = value`, in two instructions
@@ -20,7 +21,7 @@ fn li(rd: u32, value: u32) -> [u32; 2] {
     [lui(rd, value.wrapping_sub(low as u32)), addi(rd, rd, low)]
 }
 
-/// Says what is transferred, in eleven instructions.
+/// Returns eleven instructions that set up a transfer.
 fn says(from: u32, to: u32, bytes: u32) -> Vec<u32> {
     let mut code = li(A2, 0x1B20_5100).to_vec();
     for (value, register) in [(from, 0), (to, 8), (bytes, 0x10)] {
@@ -34,8 +35,8 @@ fn packet() -> Vec<u8> {
     (0..1024_u32).map(|at| (at * 7) as u8).collect()
 }
 
-/// Runs a handler on the machine twice, with the bytes of a packet in handler memory, too. The first run brings the handler's
-/// instructions into the cache; returns the cycles of the second from the load of the function pointer to the doorbell.
+/// Runs a handler twice, with the bytes of a packet also in handler memory. The first run fills the instruction cache.
+/// Returns the cycles of the second run from the load of the function pointer to the doorbell.
 fn warm(set: &[&str], handler: &[u32]) -> (u64, Rig) {
     let mut rig = Rig::on(machine("pspin-400g", set), handler);
     rig.unit.memory().write(MEMORY, 1024).unwrap().copy_from_slice(&packet());
@@ -46,9 +47,9 @@ fn warm(set: &[&str], handler: &[u32]) -> (u64, Rig) {
     (log.ended[1].0 - log.started[1], rig)
 }
 
-/// The doorbell waits for a transfer. Its load is the twelfth instruction of a handler that begins 4 cycles after the load of the
-/// function pointer, and reaches the engine a cycle later: 4 + 11 + 1. Then 10 cycles and one for each beat, of which at least two
-/// count.
+/// The doorbell waits for a transfer. Its load is the twelfth instruction of a handler that begins 4 cycles after the
+/// load of the function pointer, and reaches the engine a cycle later: 4 + 11 + 1. The transfer takes 10 cycles and one
+/// per beat, with at least two beats counted.
 #[test]
 fn a_transfer_takes_ten_cycles_and_its_beats() {
     for (bytes, beats) in [(1, 2), (64, 2), (128, 2), (192, 3), (512, 8), (1024, 16)] {
@@ -61,7 +62,7 @@ fn a_transfer_takes_ten_cycles_and_its_beats() {
     }
 }
 
-/// The numbers of an HPU's transfers increase from 1, from one handler to the next; the other register follows when they are done.
+/// The numbers of an HPU's transfers count up from 1 across handlers; the other register follows as transfers complete.
 #[test]
 fn numbers_say_what_is_done() {
     let waits = [lw(A1, A2, LANDED), 0x4000_0000 | add(A1, A1, A4), bnez(A1, -2)];
@@ -74,11 +75,13 @@ fn numbers_say_what_is_done() {
     ]
     .concat();
     let (_, mut rig) = warm(&[], &handler);
-    // A transfer takes 25 cycles, and each store to L2 18: between the two ends the register is read for the first time.
+    // A transfer takes 25 cycles, and each store to L2 18, so the first read of the register lies between the ends of
+    // the two.
     assert_eq!([0, 4, 8, 12].map(|at| rig.word(MEMORY + at)), [3, 4, 3, 4]);
 }
 
-/// With room for two transfers, the third launch waits until the first has been read: one after the other, 16 beats each.
+/// With room for two transfers, the third launch waits until the first is read; transfers take 16 beats each, one after
+/// the other.
 #[test]
 fn a_full_queue_holds_the_launch() {
     let launches = |count: usize| {
@@ -88,8 +91,8 @@ fn a_full_queue_holds_the_launch() {
     assert_eq!([2, 3, 5].map(launches), [2, 3, 5].map(|count| 4 + 11 + 1 + 10 + 16 * count));
 }
 
-/// Eight HPUs of each of two clusters launch a transfer in the same cycle: a cluster takes one in each cycle, in turn, and the other
-/// cluster does, too.
+/// Eight HPUs of each of two clusters launch a transfer in the same cycle. Each cluster accepts one per cycle, round
+/// robin, independently of the other.
 #[test]
 fn a_cluster_launches_one_transfer_in_a_cycle() {
     const T2: u32 = 7;
@@ -103,7 +106,7 @@ fn a_cluster_launches_one_transfer_in_a_cycle() {
         li(T3, MEMORY).to_vec(),
         vec![lw(T0, A0, 8), left(T0, T0, 5), add(T3, T3, T0), lw(T0, A0, 12), left(T0, T0, 2), add(T3, T3, T0)],
         says(MEMORY, L1 + SCRATCHPAD, 64),
-        // do t0 = ~cycle & 2047; while (t0 >= 16), t0 being the cycles that are missing to a multiple of 2,048
+        // do t0 = ~cycle & 2047; while (t0 >= 16), with t0 the cycles left to a multiple of 2,048
         vec![
             cycle(T0),
             immediate(0x13, 4, T0, T0, -1),
@@ -111,7 +114,7 @@ fn a_cluster_launches_one_transfer_in_a_cycle() {
             right(T1, T0, 4),
             bnez(T1, -4),
         ],
-        // t2 = pc; goto t2 + 4 * (4 + 16 - t0): as many cycles pass behind the jump
+        // t2 = pc; goto t2 + 4 * (4 + 16 - t0): t0 cycles pass after the jump
         vec![
             0x17 | T2 << 7,
             left(T0, T0, 2),
@@ -123,7 +126,7 @@ fn a_cluster_launches_one_transfer_in_a_cycle() {
     ]
     .concat();
     let mut rig = Rig::on(machine("pspin-400g", &["accelerator.clusters=2"]), &handler);
-    // Each cluster gets the instructions into its cache; then all have started long before the next multiple of 2,048.
+    // Each cluster first fills its instruction cache; then all HPUs start long before the next multiple of 2,048.
     (0..2).for_each(|message| _ = rig.submit_as(message, &[0; 64]));
     rig.wait(4_096);
     rig.wait(2_048 + 64 - rig.unit.now().0 % 2_048);
@@ -132,12 +135,12 @@ fn a_cluster_launches_one_transfer_in_a_cycle() {
     rig.wait(4_096);
     assert_eq!((known, rig.nic.feedback.len()), (2, 18));
     let launched: Vec<u32> = (0..16).map(|hpu| rig.word(MEMORY + 4 * hpu)).collect();
-    // The first HPU of each has launched one before, so the turn is at the second.
+    // HPU 0 of each cluster has launched one before, so HPU 1 is next.
     let expected: Vec<u32> = (0..16).map(|hpu| launched[1] + (hpu + 7) % 8).collect();
     assert_eq!(launched, expected);
 }
 
-/// The packet, handler memory, scratchpads of all clusters, the stack; and only to the byte.
+/// Transfers may use the packet, handler memory, the scratchpads of all clusters, and the stack, with byte granularity.
 #[test]
 fn a_transfer_stays_in_the_memory_of_its_handler() {
     let outcome = |from: u32, to: u32, bytes: u32| {
@@ -151,7 +154,7 @@ fn a_transfer_stays_in_the_memory_of_its_handler() {
     assert_eq!(outcome(scratchpad, HANDLER + 0x1001, 0x1000), refused(HANDLER + 0x1001, 0x1000));
     assert_eq!(outcome(HANDLER + 0x1000, PACKET, 1024), TaskOutcome::Done);
     assert_eq!(outcome(PACKET, HANDLER + 0x1fff, 1), TaskOutcome::Done);
-    // The stack of HPU 0, and of its neighbour.
+    // The stack of HPU 0, and that of its neighbour.
     assert_eq!(outcome(L1, scratchpad, 1024), TaskOutcome::Done);
     assert_eq!(outcome(L1, scratchpad, 1025), refused(L1, 1025));
     assert_eq!(outcome(L1 + 1024, scratchpad, 4), refused(L1 + 1024, 4));
@@ -159,7 +162,7 @@ fn a_transfer_stays_in_the_memory_of_its_handler() {
     assert_eq!(outcome(PROGRAM, scratchpad, 4), refused(PROGRAM, 4), "code");
 }
 
-/// The watchdog kills a handler whose transfer is under way: the transfer ends before the memory is free.
+/// The watchdog kills a handler with a transfer in flight: the transfer ends before the memory is free.
 #[test]
 fn a_killed_handler_leaves_no_transfer_behind() {
     let handler = [says(PACKET, L1 + SCRATCHPAD, 1024), vec![lw(A4, A2, LAUNCH); 8], vec![SPIN]].concat();
@@ -167,8 +170,8 @@ fn a_killed_handler_leaves_no_transfer_behind() {
     rig.context.watchdog_cycles = 80;
     let (cycles, outcome) = rig.run(&packet());
     assert_eq!(outcome, TaskOutcome::TimedOut);
-    // 1,024 B are in L1 after 29 cycles and assigned after 30; 80 later the watchdog bites, and 20 later the trap is over. The
-    // eight transfers take 128 beats.
+    // 1,024 B are in L1 after 29 cycles and assigned after 30; the watchdog expires 80 later, and the trap ends 20
+    // after that. The eight transfers take 128 beats.
     assert!(cycles > 30 + 80 + 20 + 1, "{cycles}");
     assert_eq!(rig.unit.memory().read(L1 + SCRATCHPAD, 1024).unwrap(), packet());
 }

@@ -1,4 +1,5 @@
-//! Handlers that fail or do not end: the HPU goes on, and the others do not notice.
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers that fail or do not end: the HPU recovers, and other handlers are unaffected.
 
 use abi::pspin::cause;
 use accel::testing::code::*;
@@ -12,7 +13,7 @@ use crate::rig::{HANDLER, PROGRAM, Rig};
 const A2: u32 = 12;
 const ENTRY: u32 = PROGRAM + 24 * 4;
 
-/// A handler that does one of two things, as the first word of the packet says.
+/// Returns a handler that runs `zero` if the first word of the packet is 0, or else `other`.
 fn either(zero: &[u32], other: &[u32]) -> Vec<u32> {
     let select = [lw(A1, A0, 0), lw(A1, A1, 8), lw(A2, A1, 0), bnez(A2, zero.len() as i32 + 1)];
     [&select[..], zero, other].concat()
@@ -23,7 +24,7 @@ fn a_fault_names_its_instruction_and_the_hpu_goes_on() {
     let fail = |code: &[u32]| {
         let mut rig = Rig::new(&either(&[RET], code));
         let (_, outcome) = rig.run(&[1; 64]);
-        // All HPUs still work: more packets than HPUs at once.
+        // All HPUs still work: more packets than HPUs in flight.
         (0..100).for_each(|_| rig.submit(&[0; 64]));
         rig.wait(5_000);
         assert_eq!(rig.nic.feedback.len(), 101);
@@ -38,14 +39,14 @@ fn a_fault_names_its_instruction_and_the_hpu_goes_on() {
     assert_eq!(fail(&[ECALL]), Fault::Illegal { pc, word: ECALL });
     assert_eq!(fail(&[0x0010_0073]), Fault::Breakpoint { pc });
     assert_eq!(fail(&[immediate(0x67, 0, 0, ZERO, 16)]), Fault::Fetch { pc: 16 });
-    // amoadd.w a2, a2, (a1) with a1 not aligned
+    // amoadd.w a2, a2, (a1), with a misaligned a1
     assert_eq!(fail(&[addi(A1, A1, 2), 0x00c5_a62f]), Fault::Misaligned { pc: pc + 4, addr: 0x1000_2002 });
 }
 
 #[test]
 fn the_watchdog_kills_what_does_not_end() {
-    // An endless loop without accesses, one with accesses to L1, and one that always waits for L2, of which the answer to the last
-    // access comes 5 cycles after the threshold.
+    // An endless loop without accesses, one with accesses to L1, and one that always waits for L2. The answer to the
+    // last access of the third arrives 5 cycles after the watchdog limit.
     let handler_memory = [lui(A1, HANDLER + 0x1000), lw(A2, A1, 0), 0xffdf_f06f];
     for (endless, late) in [(&[SPIN][..], 0), (&[lw(A2, A1, 0), 0xffdf_f06f], 0), (&handler_memory, 5)] {
         let mut rig = Rig::new(&either(&[RET], endless));
@@ -61,14 +62,14 @@ fn the_watchdog_kills_what_does_not_end() {
             .filter(|(_, feedback)| feedback.outcome == TaskOutcome::TimedOut)
             .map(|(at, _)| *at)
             .collect();
-        // 16 to the assignment, the threshold, 20 to recover, and the feedback
+        // 16 cycles to the assignment, the limit, 20 to recover, and the feedback.
         assert_eq!(killed.iter().map(|at| at - submitted).collect::<Vec<_>>(), [16 + 500 + late + 20 + 1]);
         assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::Done);
     }
 }
 
-/// A handler of which the fourth instruction stores to L2: 8 cycles after the assignment, the store happens 9 cycles later, and the
-/// answer comes 18 cycles later. A store on its way happens, and the HPU begins to recover when it has the answer.
+/// The handler's fourth instruction stores to L2, 8 cycles after the assignment; the store happens 9 cycles later, and
+/// the answer arrives 18 cycles later. A store in flight happens, and the HPU starts to recover once it has the answer.
 #[test]
 fn an_access_on_its_way_happens_before_its_handler_is_killed() {
     let mut rig = Rig::new(&[lui(A1, HANDLER + 0x1000), addi(A1, A1, 0), addi(A2, ZERO, 7), sw(A2, A1, 0), SPIN]);
@@ -84,7 +85,7 @@ fn an_access_on_its_way_happens_before_its_handler_is_killed() {
     }
 }
 
-/// The driver has the context a cycle after the task: no watchdog bites before it has it.
+/// The driver receives the context a cycle after the task, so no watchdog expires before that.
 #[test]
 fn a_watchdog_bites_two_cycles_after_the_assignment_at_the_earliest() {
     let mut rig = Rig::new(&[SPIN]);
@@ -110,7 +111,7 @@ fn two_runs_are_the_same() {
     assert_eq!(first, run());
 }
 
-/// A store of an error's code lets the handler go on; its task has failed when it rings the doorbell.
+/// A handler continues after storing an error code; its task fails at the doorbell.
 #[test]
 fn a_reported_error_is_the_end_of_the_task() {
     // The second code is ignored.
@@ -119,7 +120,7 @@ fn a_reported_error_is_the_end_of_the_task() {
     rig.context.descriptor = 0x4000;
     let outcome = TaskOutcome::Faulted(Failure::Reported { code: 77 });
     rig.run(&[1; 64]);
-    // The four instructions that select wait three times for a load, and two cycles for the branch that is taken.
+    // The four selecting instructions stall on three loads, and two cycles for the taken branch.
     assert_eq!(rig.run(&[1; 64]), (26 + 9 + 5, outcome));
     let hpu = HpuId { cluster: 0, hpu: 0 };
     let event = |message| DriverEvent::Failed { hpu, role: Role::Payload, message, outcome, descriptor: 0x4000 };
@@ -130,7 +131,8 @@ fn a_reported_error_is_the_end_of_the_task() {
     assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::Done);
 }
 
-/// The driver is told in the cycle of the store where the run is to end; until it does, the handler goes on.
+/// A store requests the end of the run. The driver receives the request and its HPU in the cycle of the store; until
+/// the run ends, the handler continues.
 #[test]
 fn a_program_may_end_the_run() {
     let terminate = [lui(A1, 0x1B20_0000), sw(A1, A1, 0), RET];

@@ -1,11 +1,12 @@
-//! Times of whole packets, and of the runtime.
+// SPDX-License-Identifier: Apache-2.0
+//! Latencies of whole packets and of the runtime.
 
 use accel::testing::code::*;
 use pspin_unit::her::TaskOutcome;
 
 use crate::rig::{Rig, machine};
 
-/// The handler has been run once, so the instruction cache has it.
+/// Runs the handler once to fill the instruction cache, and then measures it.
 fn warm(mut rig: Rig, bytes: usize) -> (u64, Rig) {
     rig.run(&vec![0; bytes]);
     let (cycles, outcome) = rig.run(&vec![0; bytes]);
@@ -21,12 +22,13 @@ fn an_empty_handler_takes_as_long_as_in_the_paper() {
         assert_eq!(cycles, expected, "{bytes} B");
         let log = rig.unit.observer();
         let [landed, started, ended] = [log.landed[1], log.started[1], log.ended[1].0];
-        // Assigned one cycle after the packet has landed, the pointer one later, the doorbell after eight.
+        // The task is assigned one cycle after the packet has landed; the pointer follows one later, and the doorbell
+        // eight after that.
         assert_eq!((started - landed, ended - started), (2, 8));
     }
 }
 
-/// The published design, measured.
+/// Latencies measured on the published design.
 #[test]
 fn the_published_design_takes_as_long_as_measured() {
     for (bytes, expected) in [(64, 27), (128, 28), (256, 30), (512, 34), (1024, 42), (1536, 50), (2048, 58)] {
@@ -54,15 +56,15 @@ fn the_first_packet_waits_for_its_instructions() {
         let cold = rig.run(&[0; 64]).0;
         let warm = rig.run(&[0; 64]).0;
         assert_eq!(cold - warm, 12 * lines, "{instructions}");
-        // The runtime's jump back to its loop, which nobody waits for, is in a line of its own.
+        // The runtime's jump back to its loop is in a separate line, for which no handler waits.
         assert_eq!(rig.unit.observer().misses.len() - known, lines as usize + 1);
     }
 }
 
-/// More code than the cache holds: every packet misses again.
+/// With more code than the cache holds, every packet misses again.
 #[test]
 fn code_that_is_larger_than_the_cache_misses_every_time() {
-    // 5 KiB of straight code, of which 4 KiB fit; the oldest line leaves.
+    // 5 KiB of straight-line code, 4 KiB of which fit; the oldest line is replaced.
     let handler = [vec![NOP; 1279], vec![RET]].concat();
     let mut rig = Rig::new(&handler);
     rig.context.watchdog_cycles = 100_000;

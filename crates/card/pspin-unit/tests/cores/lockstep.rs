@@ -1,5 +1,6 @@
-//! HPUs that execute short handlers, which they soon know by heart, against cores that only count cycles: everything that happens
-//! in the unit is the same.
+// SPDX-License-Identifier: Apache-2.0
+//! Lockstep of HPUs that execute short handlers from warm instruction caches, and cores that only count cycles: all
+//! events of the unit are equal.
 
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use sim::Clock;
 use crate::fixed::Fixed;
 use crate::rig::{Nic, PACKET, Rig, machine};
 
-/// All events but those of instructions.
+/// Log of all events except those of instructions.
 #[derive(Default)]
 struct Log(Vec<(u64, String)>);
 
@@ -25,7 +26,7 @@ impl Observer for Log {
     }
 }
 
-/// A unit that has booted, and the packets that it has got.
+/// A booted unit, and the number of packets submitted to it.
 struct Unit<C: Cores> {
     unit: Pspin<C, Log>,
     nic: Nic,
@@ -40,7 +41,7 @@ impl<C: Cores> Unit<C> {
         Unit { unit, nic, context: Rc::new(context), packets: 0 }
     }
 
-    /// Submits a packet that is a message of its own as soon as the unit takes it, and lets cycles pass.
+    /// Submits a packet as a complete message once the unit accepts it, and then waits `pause` cycles.
     fn submit(&mut self, size: u32, pause: u64) {
         let packet = Range { address: PACKET + self.packets % 1024 * 2048, size };
         self.packets += 1;
@@ -58,7 +59,7 @@ impl<C: Cores> Unit<C> {
         while self.unit.advance(until, &mut self.nic) < until {}
     }
 
-    /// Packets one by one, which fill the instruction caches, then many with pauses of all kinds. Returns what has happened
+    /// Submits single packets to fill the instruction caches, and then many with varying pauses. Returns the events
     /// since the caches are full.
     fn run(mut self) -> Vec<(u64, String)> {
         (0..8).for_each(|_| self.submit(64, 1_000));
@@ -72,7 +73,7 @@ impl<C: Cores> Unit<C> {
         }
         self.wait(10_000);
         let mut events = std::mem::take(&mut self.unit.observer().0);
-        // The order of HPUs in a cycle means nothing.
+        // The order of HPUs within a cycle is arbitrary.
         events.sort();
         events
     }

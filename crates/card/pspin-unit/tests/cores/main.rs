@@ -1,4 +1,5 @@
-//! The cores of the PsPIN unit: real instructions, cycle by cycle, with the runtime and handlers assembled by hand.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the PsPIN unit's cores: real instructions, cycle by cycle, with runtime and handlers assembled by hand.
 
 mod commands;
 mod device;

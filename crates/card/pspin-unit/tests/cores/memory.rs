@@ -1,4 +1,5 @@
-//! Memory: contents, banks, other memories, atomic operations, and protection to the byte.
+// SPDX-License-Identifier: Apache-2.0
+//! Memory: contents, banks, remote memories, atomic operations, and protection with byte granularity.
 
 use accel::testing::code::*;
 use hpu::Fault;
@@ -23,7 +24,7 @@ fn amoadd(rd: u32, rs2: u32, rs1: u32) -> u32 {
 
 #[test]
 fn a_handler_works_on_its_packet() {
-    // The third word of the packet is doubled, in L1; the packet in L2 stays.
+    // Doubles the third word of the packet in L1; the packet in L2 is unchanged.
     let handler = [&task_word(A1, 2)[..], &[lw(A2, A1, 8), add(A2, A2, A2), sw(A2, A1, 8), RET]].concat();
     let mut rig = Rig::new(&handler);
     let packet: Vec<u8> = (0..16_u32).flat_map(u32::to_le_bytes).collect();
@@ -33,8 +34,8 @@ fn a_handler_works_on_its_packet() {
     assert_eq!(in_l1.iter().sum::<u32>(), 4, "{in_l1:?}");
 }
 
-/// Loads and stores to other memories take longer by what the machine says; the second of a pair measures. The return is so far behind
-/// the access that none of its cycles is hidden.
+/// Loads and stores to other memories take longer, by the latencies of the machine file. The second run is measured.
+/// The return follows the access at a distance that hides none of its cycles.
 #[test]
 fn other_memories_take_longer() {
     let time = |address: u32, instruction: u32| {
@@ -44,7 +45,7 @@ fn other_memories_take_longer() {
         rig.run(&[0; 64]).0 - 26 - 4
     };
     let own = L1 + SCRATCHPAD;
-    // Messages 4 and 8 are at home in cluster 0.
+    // Messages 4 and 8 have cluster 0 as their home.
     for (address, load) in [
         (own, 1),
         (0x1B00_0000 + SCRATCHPAD, 1),
@@ -58,11 +59,11 @@ fn other_memories_take_longer() {
     }
     assert_eq!(time(own, amoadd(A2, A3, A1)), 2);
     assert_eq!(time(own + SPAN, amoadd(A2, A3, A1)), 16);
-    // A word in two words of the memory is two accesses, one after the other.
+    // An access that crosses two words of the memory is two accesses, one after the other.
     assert_eq!((time(own + SPAN + 2, lw(A2, A1, 0)), time(HANDLER + 0x1002, sw(A2, A1, 0))), (2 * 16, 2 * 18));
-    // Two words of L1
+    // Two words of L1.
     assert_eq!(time(own + 2, lw(A2, A1, 0)), 2);
-    // Constants in program memory
+    // Constants in program memory.
     assert_eq!(time(PROGRAM, lw(A2, A1, 0)), 18);
 }
 
@@ -77,7 +78,7 @@ fn both_ways_are_parameters() {
     }
 }
 
-/// Eight HPUs of a cluster, whose loads of 64 words are all at the same time.
+/// Returns cycles and bank conflicts of eight HPUs of a cluster that load 64 words each at the same time.
 fn cycles_of_eight(stride: u32) -> (u64, u64) {
     // a1 = scratchpad + hpu * stride; 64 loads from a1
     let [args, hpu] = [A2, A3];
@@ -101,20 +102,20 @@ fn cycles_of_eight(stride: u32) -> (u64, u64) {
 
 #[test]
 fn hpus_that_use_the_same_bank_take_turns() {
-    // Each HPU has a bank of its own; the DMA transfers of the packets behind may be in the way.
+    // Each HPU has a private bank; the DMA transfers of later packets may conflict.
     let (alone, few) = cycles_of_eight(4);
     assert!(few <= 16, "{few}");
     // All use one bank: 8 × 64 accesses take 512 cycles.
     let (together, conflicts) = cycles_of_eight(0);
     assert!((512..600).contains(&together), "{together}");
     assert!(together - alone > 380, "{alone} {together}");
-    // Of eight that ask, seven wait.
+    // Seven of eight requesting HPUs wait.
     assert!((7 * 448..7 * 520).contains(&conflicts), "{conflicts}");
 }
 
 #[test]
 fn atomic_operations_of_all_hpus_count_exactly() {
-    // Handler memory, and the scratchpad of cluster 0, which is remote for most.
+    // Handler memory, and the scratchpad of cluster 0, which is remote for most HPUs.
     let handler = [
         &li(A1, HANDLER + 0x1000)[..],
         &li(A3, L1 + SCRATCHPAD),
@@ -132,7 +133,7 @@ fn atomic_operations_of_all_hpus_count_exactly() {
     assert!(rig.unit.observer().ended.iter().map(|(_, hpu)| hpu).collect::<std::collections::BTreeSet<_>>().len() > 16);
 }
 
-/// For each memory: the first and the last byte may be used, the ones beside them not.
+/// In each memory, the handler may use the first and the last byte, but not their neighbours.
 #[test]
 fn protection_is_to_the_byte() {
     let outcome = |address: u32, store: bool| {
@@ -167,8 +168,8 @@ fn protection_is_to_the_byte() {
     }
 }
 
-/// All handlers of a program have its static data; the content of handler memory is the first context's alone, and the rest of
-/// L2 handler memory nobody's.
+/// All handlers of a program share its static data. Only the first context has the initial handler memory, and the rest
+/// of L2 handler memory belongs to no context.
 #[test]
 fn contexts_share_static_data_and_not_handler_memory() {
     const FIRST: u32 = 0x1C30_0000;
@@ -206,8 +207,8 @@ fn contexts_share_static_data_and_not_handler_memory() {
     }
 }
 
-/// An HPU of cluster 1 loads a word a hundred times, in each cycle; one of cluster 0 loads the same word a cycle earlier, and its
-/// loads come every 16 cycles, from the 8th on: each takes the bank from the other.
+/// An HPU of cluster 1 loads a word a hundred times, in each cycle. One of cluster 0 loads the same word, starting a
+/// cycle earlier; from the 8th cycle on, its loads arrive every 16 cycles. Each takes the bank from the other HPU.
 #[test]
 fn words_of_other_clusters_take_banks() {
     let handler = [&li(A1, L1 + SPAN + SCRATCHPAD)[..], &[lw(A2, A1, 0); 100], &[RET]].concat();

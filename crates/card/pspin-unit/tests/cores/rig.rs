@@ -1,4 +1,5 @@
-//! A unit with real cores. The test writes packets, and reads what comes back.
+// SPDX-License-Identifier: Apache-2.0
+//! A unit with real cores; the test submits packets and inspects the outputs.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -15,16 +16,16 @@ use pspin_unit::observe::{Noted, Observer};
 use pspin_unit::{By, Cycle, HostFault, Outside, Pspin};
 use sim::Clock;
 
-/// First address of L1 of the first cluster, and the distance to that of the next.
+/// First address of the first cluster's L1, and the distance between L1s.
 pub const L1: u32 = 0x1000_0000;
 pub const SPAN: u32 = 0x40_0000;
 pub const HANDLER: u32 = 0x1C00_0000;
 pub const PACKET: u32 = 0x1C40_0000;
 pub const PROGRAM: u32 = 0x1D00_0000;
-/// The scratchpads of the tests begin behind the packet buffers.
+/// Offset of the tests' scratchpads in L1, after the packet buffers.
 pub const SCRATCHPAD: u32 = 0x1_0000;
 
-/// What the observer has seen, in the order of cycles.
+/// Observed events, in the order of cycles.
 #[derive(Default)]
 pub struct Log {
     /// Cycles of landed packets, of function pointers, and of doorbells.
@@ -48,14 +49,14 @@ impl Observer for Log {
     }
 }
 
-/// What surrounds the unit.
+/// Surroundings of the unit.
 #[derive(Default)]
 pub struct Nic {
     pub feedback: Vec<(u64, Feedback)>,
     pub events: Vec<DriverEvent>,
-    /// Packets that were sent: cycle, destination and bytes.
+    /// Packets sent: cycle, destination and bytes.
     pub sent: Vec<(u64, Send, Vec<u8>)>,
-    /// What was written to host memory: cycle, address and bytes.
+    /// Writes to host memory: cycle, address and bytes.
     pub written: Vec<(u64, u64, Vec<u8>)>,
 }
 
@@ -78,7 +79,7 @@ impl Outside for Nic {
         Ok(())
     }
 
-    /// A byte of the host is the low byte of its address.
+    /// Each byte of the host equals the low byte of its address.
     fn host_read(&mut self, _at: Cycle, _by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
         (address..).zip(data).for_each(|(address, byte)| *byte = address as u8);
         Ok(())
@@ -93,8 +94,8 @@ pub struct Rig<O: Observer = Log> {
     messages: u32,
 }
 
-/// The runtime: a frame with the arguments of handlers on the stack, then the loop of PsPIN §III-B2. An instruction without
-/// effect stands on both sides of the call, as in the published runtime.
+/// Returns the runtime: a stack frame with the arguments of handlers, then the loop of PsPIN §III-B2. A NOP precedes
+/// and follows the call, as in the published runtime.
 #[rustfmt::skip]
 pub fn runtime() -> Vec<u32> {
     vec![
@@ -109,7 +110,7 @@ pub fn runtime() -> Vec<u32> {
     ]
 }
 
-/// A machine of this repository.
+/// Returns a machine of this repository.
 pub fn machine(name: &str, set: &[&str]) -> machine::Pspin {
     let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
@@ -120,7 +121,7 @@ pub fn machine(name: &str, set: &[&str]) -> machine::Pspin {
 }
 
 impl Rig {
-    /// A unit of which all HPUs have booted, with a payload handler of these instructions.
+    /// Creates a unit with booted HPUs, and a payload handler of these instructions.
     pub fn new(payload: &[u32]) -> Rig {
         Rig::on(machine("pspin-400g", &[]), payload)
     }
@@ -129,21 +130,21 @@ impl Rig {
         Rig::watched(config, payload, Log::default())
     }
 
-    /// A unit like [`Rig::new`], whose program has data, too.
+    /// Creates a unit like [`Rig::new`], whose program also has data.
     pub fn with_data(payload: &[u32], data: &[(u32, Vec<u8>)]) -> Rig {
         Rig::loaded(machine("pspin-400g", &[]), payload, data, Log::default())
     }
 }
 
 impl<O: Observer> Rig<O> {
-    /// A unit like [`Rig::on`], which this observer watches.
+    /// Creates a unit like [`Rig::on`], with this observer.
     pub fn watched(config: machine::Pspin, payload: &[u32], observer: O) -> Rig<O> {
         Rig::loaded(config, payload, &[], observer)
     }
 
     fn loaded(config: machine::Pspin, payload: &[u32], data: &[(u32, Vec<u8>)], observer: O) -> Rig<O> {
         let mut words = runtime();
-        // Handlers begin in a line of their own.
+        // Handlers begin in a new line.
         words.resize(words.len().next_multiple_of(8), NOP);
         let entry = PROGRAM + 4 * words.len() as u32;
         words.extend(payload);
@@ -176,13 +177,13 @@ impl<O: Observer> Rig<O> {
         rig
     }
 
-    /// Lets this number of cycles pass.
+    /// Advances by `cycles` cycles.
     pub fn wait(&mut self, cycles: u64) {
         let until = self.unit.now() + cycles;
         while self.unit.advance(until, &mut self.nic) < until {}
     }
 
-    /// Submits a packet that is the whole message `message`. Returns the cycle.
+    /// Submits a packet as the whole message `message`. Returns the cycle.
     pub fn submit_as(&mut self, message: u32, bytes: &[u8]) -> u64 {
         let size = bytes.len() as u32;
         let packet = Range { address: self.packets, size };
@@ -203,13 +204,14 @@ impl<O: Observer> Rig<O> {
         }
     }
 
-    /// Submits a packet that is a message of its own; its home cluster follows that of the one before.
+    /// Submits a packet as a complete message; its home cluster follows that of the previous one.
     pub fn submit(&mut self, bytes: &[u8]) {
         self.messages += 1;
         self.submit_as(self.messages, bytes);
     }
 
-    /// Submits a packet and waits until it is done. Returns the cycles from the request to the feedback, and the outcome.
+    /// Submits a packet and waits until it is done. Returns the cycles from the request to the feedback, and the
+    /// outcome.
     pub fn run(&mut self, bytes: &[u8]) -> (u64, TaskOutcome) {
         self.messages += 4;
         let submitted = self.submit_as(self.messages, bytes);
@@ -228,7 +230,7 @@ impl<O: Observer> Rig<O> {
     }
 }
 
-/// `lw rd, offset(a0)` of a task's word: the pointer to the task is the first word of the arguments.
+/// Returns instructions that load a word of the task into `rd`; the first word of the arguments points to the task.
 pub fn task_word(rd: u32, word: i32) -> [u32; 2] {
     [lw(rd, A0, 0), lw(rd, rd, 4 * word)]
 }

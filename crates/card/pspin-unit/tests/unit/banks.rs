@@ -1,11 +1,12 @@
-//! Banks of L1: who gets which, cycle by cycle (PsPIN §III-C, §IV-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! Banks of L1: arbitration cycle by cycle (PsPIN §III-C, §IV-B2).
 
 use pspin_unit::Cycle;
 use pspin_unit::memory::Banks;
 
 use crate::rig::machine;
 
-/// 64 banks of a word: addresses 256 B apart share a bank.
+/// 64 banks of one word: addresses 256 B apart share a bank.
 #[test]
 fn one_access_a_bank_and_cycle() {
     let mut banks = Banks::new(&machine("pspin-400g", &[]));
@@ -13,7 +14,7 @@ fn one_access_a_bank_and_cycle() {
     assert!(!banks.take(Cycle(5), 256, false), "the same bank");
     assert!(banks.take(Cycle(5), 260, false), "another bank");
     assert!(banks.take(Cycle(6), 256, false), "the next cycle");
-    // Words of 4 B: a byte access takes the bank of its word.
+    // Words have 4 B: a byte access takes the bank of its word.
     assert!(!banks.take(Cycle(6), 3, false));
 }
 
@@ -26,14 +27,14 @@ fn an_atomic_reads_and_writes() {
     assert!(banks.take(Cycle(2), 8, false));
 }
 
-/// A beat of 64 B takes 16 banks, and wins.
+/// A 64 B beat takes 16 banks, and wins.
 #[test]
 fn a_beat_takes_sixteen_banks() {
     let mut banks = Banks::new(&machine("pspin-400g", &[]));
     banks.announce(Cycle(9), 0x40, 64);
     let granted: Vec<bool> = (0..64).map(|bank| banks.take(Cycle(9), bank * 4, false)).collect();
     assert!(granted.iter().enumerate().all(|(bank, granted)| *granted != (16..32).contains(&bank)));
-    // A beat that crosses the last bank goes on at the first one.
+    // A beat wraps from the last bank to the first.
     banks.announce(Cycle(10), 0xe0, 64);
     assert!(
         !banks.are_free(Cycle(10), 0, 4) && !banks.are_free(Cycle(10), 0x1c, 4) && banks.are_free(Cycle(10), 0x20, 4)
@@ -41,7 +42,8 @@ fn a_beat_takes_sixteen_banks() {
     assert!(banks.are_free(Cycle(11), 0, 256));
 }
 
-/// If beats do not win, an HPU that has lost is next, and the word of the beat is written a cycle later.
+/// If beats do not win, an HPU that loses gets priority in the next cycle, and the beat's word is written a cycle
+/// later.
 #[test]
 fn beats_and_hpus_may_take_turns() {
     let mut banks = Banks::new(&machine("pspin-400g", &["accelerator.l1.dma_wins=false"]));
@@ -54,7 +56,7 @@ fn beats_and_hpus_may_take_turns() {
     assert!(banks.take(Cycle(25), 4, false));
 }
 
-/// More banks than fit into a word, and fewer.
+/// More banks than fit into a 64-bit word, and fewer.
 #[test]
 fn any_number_of_banks() {
     let mut many = Banks::new(&machine("pspin-400g", &["accelerator.l1.banks=256"]));

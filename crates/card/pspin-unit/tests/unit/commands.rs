@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands of handlers: latency, data, order of events, and throughput (PsPIN §III-B1, §IV-B2).
 
 use std::rc::Rc;
@@ -18,7 +19,7 @@ fn packet(size: u32) -> Packet {
 
 type Ran<F> = Rig<Fixed<F>, ()>;
 
-/// Runs one packet whose handler does this, and returns the cycle of its feedback.
+/// Runs one packet whose handler performs `acts`. Returns the cycle of its feedback, and the rig.
 fn run(name: &str, size: u32, acts: fn(&Task, Range) -> Vec<Act>) -> (u64, Ran<impl Fn(Role, u32) -> u64>) {
     let mut rig = Rig::acting(machine(name, &[]), (), |_, _| 0, acts);
     rig.fills = true;
@@ -32,15 +33,16 @@ fn expected(size: u32) -> Vec<u8> {
     (0..size).map(|at| byte(0, at)).collect()
 }
 
-/// The command is issued in the cycle in which an empty handler would ring the doorbell: 3 + DMA + 10. Its response comes 10
-/// cycles and a beat for each 64 B later (4 to the engine, 4 to read, 2 back), and the feedback goes to the NIC after that.
+/// The command is issued in the cycle in which an empty handler would ring the doorbell: 3 + DMA + 10. Its response
+/// follows 10 cycles and one per 64 B beat later (4 to the engine, 4 to read, 2 back), and then the feedback reaches
+/// the NIC.
 #[test]
 fn a_packet_is_sent() {
     for (size, issued) in [(64, 25), (512, 31), (1024, 39)] {
         let beats = u64::from(size / 64);
         let (at, rig) = run("pspin-400g", size, |_, l1| vec![Act::Issue(Command::Send { data: l1, send: SEND })]);
         assert_eq!(at, issued + 10 + beats + 1, "{size} B");
-        // The NIC has the packet when the last beat has been read.
+        // The NIC has the packet when the last beat is read.
         assert_eq!(rig.nic.sent, [(issued + 4 + beats + 4, SEND, expected(size))]);
         let (at, rig) =
             run("pspin-400g", size, |task, _| vec![Act::Issue(Command::Send { data: task.her.packet, send: SEND })]);
@@ -48,7 +50,7 @@ fn a_packet_is_sent() {
     }
 }
 
-/// 2 cycles more than to the NIC, whatever the size.
+/// The copy takes 2 cycles more than a packet to the NIC, for every size.
 #[test]
 fn data_is_copied_to_the_host_and_the_driver_is_told() {
     for (size, issued) in [(64, 25), (512, 31), (1024, 39)] {
@@ -63,7 +65,7 @@ fn data_is_copied_to_the_host_and_the_driver_is_told() {
     }
 }
 
-/// 29 cycles for the host, and the beats over the link, each of which is written in the next cycle.
+/// The host takes 29 cycles, and the link one per beat; each beat is written in the next cycle.
 #[test]
 fn data_is_copied_from_the_host() {
     for (size, issued) in [(64, 25), (512, 31), (1024, 39)] {
@@ -85,7 +87,7 @@ fn host_direct_writes_and_reads() {
     for size in [64, 1024] {
         let issued = if size == 64 { 25 } else { 39 };
         let (at, rig) = run("pspin-400g", size, direct);
-        // 4 to the unit, 1 beat, 2 for the host, 2 back.
+        // 4 cycles to the unit, 1 beat, 2 for the host, 2 back.
         assert_eq!(at, issued + 4 + 1 + 2 + 2 + 1);
         assert_eq!(rig.nic.written, [(issued + 4 + 1 + 2, HOST, vec![5; 8])]);
     }
@@ -102,11 +104,11 @@ fn a_fifth_command_waits() {
     let acts = |_: &Task, l1: Range| vec![Act::Issue(Command::Send { data: l1, send: SEND }); 6];
     let (_, rig) = run("pspin-400g", 64, acts);
     let at: Vec<u64> = rig.nic.sent.iter().map(|(at, ..)| *at).collect();
-    // The HPU gives one every two cycles. The fifth is issued with the first response, at 25 + 11.
+    // The HPU issues one every two cycles, and the fifth with the first response, at 25 + 11.
     assert_eq!(at, [34, 36, 38, 40, 36 + 9, 38 + 9]);
 }
 
-/// Packets a second of a flood of eight messages at once whose handlers do this, as Gbit/s.
+/// Returns the throughput in Gbit/s of a flood of eight concurrent messages whose handlers perform `acts`.
 fn flood(name: &str, set: &[&str], size: u32, acts: fn(&Task, Range) -> Vec<Act>) -> f64 {
     let packets = 4096_u32;
     let context = Rc::new(context(&[Role::Payload]));
@@ -123,8 +125,8 @@ fn flood(name: &str, set: &[&str], size: u32, acts: fn(&Task, Range) -> Vec<Act>
     f64::from(packets) * 6.0 / 8.0 * f64::from(size) * 8.0 / (at(7) - at(1)) as f64
 }
 
-/// The outbound engine takes a cycle for each beat, and one more for each packet that it reads from the L1 of another cluster: published
-/// are 260, 453 and 483 Gbit/s with eight messages, and 512 with one, whose packets are all in one cluster.
+/// The outbound engine takes a cycle per beat, and one more for each packet from the L1 of another cluster. Published:
+/// 260, 453 and 483 Gbit/s with eight messages, and 512 with one, whose packets are all in one cluster.
 #[test]
 fn outbound_throughput_from_l1() {
     for (size, expected) in [(64, 256.0), (512, 455.1), (1024, 481.9)] {
@@ -135,13 +137,13 @@ fn outbound_throughput_from_l1() {
                 let one = flood(name, &["accelerator.clusters=1"], size, acts);
                 assert!(one > 500.0, "{name}: {size} B of one cluster: {one:.1}");
             }
-            // Reads of L1 wait for banks that packets take which come from L2.
+            // Reads of L1 stall on banks taken by packets from L2.
             assert!(found <= expected * 1.01 && found > expected * 0.8, "{name}: {size} B: {found:.1}, not {expected}");
         }
     }
 }
 
-/// From L2 the engine never pauses: what bounds small packets are the HPUs.
+/// From L2 the engine never pauses; the HPUs limit small packets.
 #[test]
 fn outbound_throughput_from_l2() {
     for size in [64, 512, 1024] {
@@ -152,8 +154,8 @@ fn outbound_throughput_from_l2() {
     }
 }
 
-/// The off-cluster DMA engine takes a cycle for each beat and one for each copy to the host; seven copies of 64 B are under way for 18
-/// cycles each: published are 199, 453 and 481 Gbit/s.
+/// The off-cluster DMA engine takes a cycle per beat and one per copy to the host; seven copies of 64 B are in flight
+/// for 18 cycles each. Published: 199, 453 and 481 Gbit/s.
 #[test]
 fn throughput_to_the_host() {
     for (size, expected) in [(64, 199.1), (512, 455.1), (1024, 481.9)] {
@@ -164,8 +166,8 @@ fn throughput_to_the_host() {
     }
 }
 
-/// What is read from the host does not wait for the NIC: it has a port of L1 alone, where it takes as long as without packets, and every
-/// second beat of that of the packet buffer.
+/// Reads from the host overtake the NIC's packets. They have a port of L1 alone, where they take as long as without
+/// packets, and every second beat of the packet buffer's port.
 #[test]
 fn reads_from_the_host_pass_packets_that_come() {
     let to_l1 = |_: &Task, l1: Range| vec![Act::Issue(Command::FromHost { host: HOST, data: l1, event: None })];
@@ -174,7 +176,7 @@ fn reads_from_the_host_pass_packets_that_come() {
     for (acts, cycles) in [(to_l1 as fn(&Task, Range) -> Vec<Act>, 115..=115), (to_l2, 116..=135)] {
         let mut rig = Rig::acting(machine("pspin-400g", &[]), (), |_, _| 20, acts);
         let context = Rc::new(context(&[Role::Payload]));
-        // The NIC writes a beat in each cycle, for a thousand cycles; handlers run for the first packet of 16 only.
+        // The NIC writes a beat per cycle for a thousand cycles; handlers run only for the first of 16 packets.
         for index in 0..64 {
             let address = 0x1c40_0000 + index * 1024;
             rig.unit.write_packet(Cycle(u64::from(index) * 16), address, &[0; 1024]).unwrap();
@@ -187,7 +189,7 @@ fn reads_from_the_host_pass_packets_that_come() {
     }
 }
 
-/// The rates of the machine file have an effect, in all three directions.
+/// The rates of the machine file apply in all three directions.
 #[test]
 fn rates_hold() {
     let rate = |key: &str, acts: fn(&Task, Range) -> Vec<Act>| {
@@ -210,7 +212,7 @@ fn rates_hold() {
     }
 }
 
-/// Copies of a handler share the engine of its cluster with packets; they bring the right bytes.
+/// Copies of a handler share the cluster's DMA engine with packets and deliver the right bytes.
 #[test]
 fn the_cluster_dma_copies() {
     let acts = |task: &Task, l1: Range| {
@@ -219,7 +221,8 @@ fn the_cluster_dma_copies() {
     };
     let (at, mut rig) = run("pspin-400g", 512, acts);
     assert_eq!(rig.unit.memory().read(0x1c00_0040, 512).unwrap(), expected(512));
-    // 32 as for an empty handler; 8 beats; 300 B that move by a byte towards the start of a word have a beat more than their 5 words.
+    // 32 cycles as for an empty handler, and 8 beats. 300 B whose offset in a word decreases by one need a beat more
+    // than their 5 words.
     let copy = |beats: u64| 10 + beats + 1;
     assert_eq!(at, 32 + copy(8) + copy(6));
 }

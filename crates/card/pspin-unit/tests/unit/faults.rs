@@ -1,4 +1,5 @@
-//! Handlers that fail: what they held is freed, and host and driver are told (PsPIN §III-B2, B3).
+// SPDX-License-Identifier: Apache-2.0
+//! Failing handlers: their resources are freed, and host and driver are informed (PsPIN §III-B2, B3).
 
 use std::rc::Rc;
 
@@ -41,11 +42,11 @@ fn a_handler_of_each_role_may_fail() {
         let event = DriverEvent::Failed { hpu, role, message: 4, outcome: FAULT, descriptor: DESCRIPTOR };
         assert_eq!(rig.nic.events.iter().map(|(_, event)| event).collect::<Vec<_>>(), [&event]);
         let (at, address, bytes) = &rig.nic.written[0];
-        // A cycle in the queue of statuses, then like a host-direct write: 4 to the unit, a beat, 2 for the host.
+        // One cycle in the queue of statuses, then as a host-direct write: 4 to the unit, a beat, 2 for the host.
         let told = rig.nic.events[0].0 + 1 + 3 + 1 + 2;
         assert_eq!((*at, *address, bytes), (told, DESCRIPTOR, &status(role, 1)));
         let counters = rig.unit.counters();
-        // After a header handler that failed, nothing of the message is processed.
+        // After a failed header handler, no packet of the message is processed.
         let expected = match role {
             Role::Header => (0, 4, 0),
             Role::Payload | Role::Completion => (3, 0, 1),
@@ -55,7 +56,7 @@ fn a_handler_of_each_role_may_fail() {
     }
 }
 
-/// Each error of a context counts; a descriptor that the host does not accept is counted, and nothing else stops.
+/// Every error of a context counts. A descriptor that the host refuses is counted too, and has no other effect.
 #[test]
 fn errors_are_counted() {
     let fail = |_: &Task, _: Range| vec![Act::Fail(FAULT)];
@@ -71,7 +72,7 @@ fn errors_are_counted() {
     assert_eq!((rig.unit.counters().lost_status, rig.nic.events.len()), (1, 1));
 }
 
-/// With commands in flight, the feedback of a handler that failed waits for them, and late data is discarded.
+/// The feedback of a failed handler waits for its commands in flight, and late data is discarded.
 #[test]
 fn commands_in_flight_drain() {
     for commands in 0..=4 {
@@ -94,10 +95,10 @@ fn commands_in_flight_drain() {
     }
 }
 
-/// Where the first packet is in L1.
+/// Address of the first packet in L1.
 const PACKET: u32 = 0x1000_0000 + 8_192;
 
-/// What the host has at 0x10_0000.
+/// Content of host memory at 0x10_0000.
 fn brought() -> [u8; 64] {
     std::array::from_fn(|at| at as u8)
 }
@@ -108,7 +109,7 @@ fn reading(data: Range, commands: usize) -> Vec<Act> {
     acts
 }
 
-/// The host refuses what the IOMMU does not know: the handler has failed, whether it waits for the response or not.
+/// The host refuses addresses that the IOMMU does not map. The handler fails, whether it waits for the response or not.
 #[test]
 fn a_refused_host_address_is_a_failure() {
     let acts: [fn(&Task, Range) -> Vec<Act>; 2] = [
@@ -125,7 +126,7 @@ fn a_refused_host_address_is_a_failure() {
     }
 }
 
-/// The watchdog bites a handler that waits for a command, too.
+/// The watchdog also kills a handler that waits for a command.
 #[test]
 fn the_watchdog_bites_while_a_handler_waits() {
     let set = ["accelerator.host.read_cycles=5000"];
@@ -143,9 +144,9 @@ fn the_watchdog_bites_while_a_handler_waits() {
     assert_ne!(rig.unit.memory().read(PACKET, 64).unwrap(), brought());
 }
 
-/// With one host-direct command in flight, a status is at the host 6 cycles after it was taken, and then the next one is taken. The
-/// first is taken in the cycle after its feedback, four wait, and the feedback of the others waits for them. Sixteen handlers all
-/// fail in one cycle.
+/// With one host-direct command in flight, a status reaches the host 6 cycles after it is taken; then the next is
+/// taken. The first is taken in the cycle after its feedback, four wait, and the remaining feedback waits for them.
+/// Sixteen handlers all fail in one cycle.
 #[test]
 fn a_failure_waits_until_its_status_may() {
     let acts = |_: &Task, _: Range| vec![Act::Fail(FAULT)];

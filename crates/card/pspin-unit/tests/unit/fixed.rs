@@ -1,4 +1,5 @@
-//! Cores that take a fixed number of cycles for a handler, so that the tests of the unit do not depend on code.
+// SPDX-License-Identifier: Apache-2.0
+//! Cores with a fixed number of cycles per handler, so that tests of the unit do not depend on code.
 
 use pspin_unit::Cycle;
 use pspin_unit::command::{Command, CommandId};
@@ -7,36 +8,36 @@ use pspin_unit::fabric::TransferId;
 use pspin_unit::her::{HpuId, Range, Role, Task, TaskOutcome};
 use pspin_unit::observe::Observer;
 
-/// Something that a handler does at its end, an act a cycle.
+/// Action of a handler at its end, one per cycle.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     /// Issues a command.
     Issue(Command),
     /// Waits until the latest command is done.
     Wait,
-    /// Copies between memories, and waits until that is done.
+    /// Copies between memories, and waits for the end of the copy.
     Copy(Range, u32),
     /// Fails.
     Fail(TaskOutcome),
 }
 
-/// The cycles of the runtime's loop around an empty handler: from the return of the load of the function pointer to the
+/// Cycles of the runtime's loop around an empty handler: from the return of the function pointer's load to the
 /// doorbell, and from the doorbell to the next load.
 const CALL: u64 = 8;
 const LOOP: u64 = 3;
 
-/// What an HPU does next.
+/// Next action of an HPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// It loads the function pointer, or waits for it.
+    /// Loads the function pointer, or waits for it.
     Load,
-    /// It rings the doorbell.
+    /// Rings the doorbell.
     Doorbell,
-    /// It does what the handler does at its end.
+    /// Performs the handler's action with this index.
     Act(usize),
-    /// It waits for a copy.
+    /// Waits for a copy.
     Copied(usize, TransferId),
-    /// The handler has failed, or the watchdog has killed it, and the runtime recovers.
+    /// Recovers after the handler failed or the watchdog killed it.
     Recover(TaskOutcome),
 }
 
@@ -44,23 +45,23 @@ enum Next {
 struct Hpu {
     next: Next,
     at: Cycle,
-    /// When the HPU is back at the load of the function pointer; never while a handler runs.
+    /// Cycle in which the HPU is back at the load of the function pointer; never while a handler runs.
     ready: Cycle,
-    /// When the driver has the function pointer of the next task.
+    /// Cycle in which the driver has the function pointer of the next task.
     pointer: Cycle,
 }
 
-/// HPUs whose handlers execute a number of one-cycle instructions, which depends on role and message.
+/// HPUs whose handlers execute one-cycle instructions; their number depends on role and message.
 pub struct Fixed<F> {
     hpus: Vec<Vec<Hpu>>,
-    /// The next cycle in which an HPU of each cluster does something.
+    /// Next active cycle of each cluster.
     due: Vec<Cycle>,
     instructions: F,
     pub trap: u64,
-    /// What the handler of a task with this packet in L1 does at its end.
+    /// Actions at the end of the handler for a task and its packet in L1.
     pub acts: fn(&Task, Range) -> Vec<Act>,
     running: Vec<Vec<(Vec<Act>, Option<CommandId>)>>,
-    /// What the latest host-direct read of each cluster has brought.
+    /// Data of the latest host-direct read.
     pub read: [u8; 64],
 }
 
@@ -154,7 +155,7 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
         }
     }
 
-    /// An HPU has something to do.
+    /// Updates the next active cycle of an HPU's cluster.
     fn wake(&mut self, id: HpuId) {
         let at = self.hpu(id).at;
         let due = &mut self.due[usize::from(id.cluster)];

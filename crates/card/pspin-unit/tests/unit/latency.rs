@@ -1,4 +1,5 @@
-//! The latency of a packet in a unit without load, stage by stage (PsPIN §IV-B1, and the published design).
+// SPDX-License-Identifier: Apache-2.0
+//! Latency of a packet in an idle unit, stage by stage (PsPIN §IV-B1, and the published design).
 
 use std::rc::Rc;
 
@@ -7,8 +8,8 @@ use pspin_unit::her::{Role, TaskOutcome};
 
 use crate::rig::{Packet, Rig, Seen, context};
 
-/// Cycles from the request to feedback, by stage: cluster scheduler, end of the DMA, assignment, function pointer, doorbell,
-/// NIC.
+/// Returns the cycles from the request to feedback, by stage: cluster scheduler, end of the DMA, assignment, function
+/// pointer, doorbell, NIC.
 fn stages(machine: &str, size: u32) -> [u64; 6] {
     let mut rig = Rig::fixed(machine, &[], |_, _| 0);
     rig.run_until(Cycle(100));
@@ -34,8 +35,8 @@ fn stages(machine: &str, size: u32) -> [u64; 6] {
     std::array::from_fn(|stage| at[stage + 1] - at[stage])
 }
 
-/// §IV-B1: 3 ns to the scheduler, 12 ns for 64 B and 26 ns for 1,024 B, 1 ns to assign, 7 ns to call the handler (of which the
-/// first returns the function pointer), the doorbell, 1 ns to the NIC.
+/// §IV-B1: 3 ns to the scheduler, 12 ns for 64 B and 26 ns for 1,024 B, 1 ns to assign, 7 ns to call the handler (the
+/// first of them returns the function pointer), the doorbell, 1 ns to the NIC.
 #[test]
 fn pspin_400g_has_the_stages_of_the_paper() {
     for (size, dma, total) in
@@ -47,7 +48,8 @@ fn pspin_400g_has_the_stages_of_the_paper() {
     }
 }
 
-/// The published design: 3, 11 + B/64, 2 from the end of the DMA to the function pointer, 8 for loop, return and doorbell, 2.
+/// The published design: 3, 11 + B/64, 2 from the end of the DMA to the function pointer, 8 for loop, return and
+/// doorbell, 2.
 #[test]
 fn pspin_published_has_the_measured_stages() {
     let totals = [(64, 27), (128, 28), (256, 30), (512, 34), (1024, 42), (1536, 50), (2048, 58)];
@@ -58,7 +60,7 @@ fn pspin_published_has_the_measured_stages() {
     }
 }
 
-/// A byte more is a beat more, except where the paper's least number of beats covers it.
+/// One more byte costs one more beat, unless the paper's minimum number of beats covers it.
 #[test]
 fn a_byte_more_takes_a_beat_more() {
     for (machine, expected) in [("pspin-400g", [26, 33, 41]), ("pspin-published", [28, 35, 43])] {
@@ -68,7 +70,7 @@ fn a_byte_more_takes_a_beat_more() {
     }
 }
 
-/// A transfer of no bytes has no DMA: the task goes to an HPU in the cycle after it has come to the cluster.
+/// A transfer of no bytes needs no DMA: the task is assigned in the cycle after it reaches the cluster.
 #[test]
 fn a_packet_that_stays_in_l2_is_not_copied() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 0);
@@ -78,7 +80,7 @@ fn a_packet_that_stays_in_l2_is_not_copied() {
     assert_eq!(rig.nic.feedback[0].0, 3 + 1 + 1 + 1 + 8 + 1);
 }
 
-/// From the first byte at the NIC: 4 cycles and a beat for each 64 B until the request.
+/// From the first byte at the NIC to the request: 4 cycles and one per 64 B beat.
 #[test]
 fn a_packet_is_written_to_l2_first() {
     for (machine, totals) in [("pspin-400g", [31, 44, 60]), ("pspin-published", [32, 46, 62])] {
@@ -91,16 +93,16 @@ fn a_packet_is_written_to_l2_first() {
     }
 }
 
-/// A feedback waits at most for those of the seven other HPUs of its cluster, or of the three other clusters (§IV-B1 has 6 ns and
-/// 2 ns).
+/// A feedback waits at most for the seven other HPUs of its cluster and the three other clusters (6 ns and 2 ns in
+/// §IV-B1).
 #[test]
 fn arbiters_delay_feedback_by_their_other_requesters() {
     for (stride, count) in [(4, 8), (1, 4)] {
-        // A request a cycle, and handlers that all end in one cycle: a later one has an instruction less.
+        // One request per cycle, and handlers that all end in the same cycle: each later one has one instruction less.
         let mut rig = Rig::fixed("pspin-400g", &[], move |_, message| 100 - u64::from(message / stride));
         for index in 0..count {
             rig.run_until(Cycle(u64::from(index)));
-            // Multiples of 4 have cluster 0 as their home, others a cluster each.
+            // Messages that are multiples of 4 have cluster 0 as their home; the others are spread over the clusters.
             let message = index * stride;
             rig.submit(&Packet { message, size: 0, eom: true, context: Rc::new(context(&[Role::Payload])) }).unwrap();
         }

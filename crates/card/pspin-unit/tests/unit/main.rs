@@ -1,4 +1,5 @@
-//! Tests the PsPIN unit: latency stage by stage, order, throughput, faults, and what happens under overload.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the PsPIN unit: latency stage by stage, order, throughput, faults, and overload.
 
 mod banks;
 mod commands;

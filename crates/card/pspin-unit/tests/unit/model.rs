@@ -1,4 +1,5 @@
-//! The message queues against a naive model: which handlers run, on which packets, in which order, and how each packet ends.
+// SPDX-License-Identifier: Apache-2.0
+//! The message queues against a naive model: handlers run, their packets and order, and the outcome of each packet.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use crate::rig::{Log, Packet, Rig, Seen, context, machine};
 const ROLES: [Role; 3] = [Role::Header, Role::Payload, Role::Completion];
 const FAULT: TaskOutcome = TaskOutcome::Faulted(Failure::Fault(hpu::Fault::Fetch { pc: 0 }));
 
-/// Handlers that fail depend on packet and role only.
+/// Returns true for handlers that fail; depends only on packet and role.
 fn fails(user: u64, role: Role) -> bool {
     (user * 7 + role as u64 * 3).is_multiple_of(5)
 }
@@ -21,17 +22,18 @@ fn acts(task: &Task, _: Range) -> Vec<Act> {
     if fails(task.her.user, task.role) { vec![Act::Fail(FAULT)] } else { Vec::new() }
 }
 
-/// A message: which roles have handlers (a bit each), and its number of packets.
+/// A message: a bit for each role with a handler, and its number of packets.
 type Message = (u8, u32);
 
-/// A handler that runs: its packet and its role.
+/// A handler run: its packet and its role.
 type Run = (u64, Role);
 
 fn has(roles: u8, role: Role) -> bool {
     roles >> role as u8 & 1 != 0
 }
 
-/// What the handlers of a message do with its packets, one after the other: the handlers that run, and the end of each packet.
+/// Runs the handlers of a message on its packets, one after the other. Returns the handlers run, and the outcome of
+/// each packet.
 fn naive(roles: u8, packets: &[u64]) -> (Vec<Run>, Vec<(u64, TaskOutcome)>) {
     let mut ran = Vec::new();
     let mut run = |user: u64, role| {
@@ -67,7 +69,8 @@ proptest! {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let instructions = move |role: Role, message: u32| length * (1 + u64::from(message % 3)) + role as u64;
         let mut rig = Rig::acting(machine("pspin-400g", &set), Log::default(), instructions, acts);
-        // The numbers of a round are equal to those of the round before, modulo the number of queues: its messages wait for them.
+        // Message numbers of a round equal those of the previous round modulo the number of queues, so its messages
+        // wait for those.
         let mut packets = Vec::new();
         let mut messages: BTreeMap<u32, (u8, Vec<u64>)> = BTreeMap::new();
         let mut order = order.iter().cycle();
@@ -97,7 +100,7 @@ proptest! {
                 Seen::Start { user, role } if of_message(user) => Some((*user, *role)),
                 _ => None,
             }).collect();
-            // Payload handlers may start in another order, as their packets come to several clusters.
+            // Payload handlers may start in another order, because their packets go to several clusters.
             let mut sorted = started.clone();
             sorted.sort_by_key(|(user, role)| (*role as u8, *user));
             prop_assert_eq!(&sorted, &ran);
@@ -110,7 +113,7 @@ proptest! {
             let lasts = rig.nic.feedback.iter().filter(|(_, feedback)| feedback.message == *message && feedback.last);
             prop_assert_eq!(lasts.count(), 1);
 
-            // Header before everything, completion after everything.
+            // The header handler runs before all others, and the completion handler after them.
             let when = |wanted: Role, is_end: bool| log.iter().filter_map(move |(at, seen)| match seen {
                 Seen::Start { user, role } if !is_end && of_message(user) && *role == wanted => Some(*at),
                 Seen::End { user, role, .. } if is_end && of_message(user) && *role == wanted => Some(*at),

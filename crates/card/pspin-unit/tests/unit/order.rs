@@ -1,4 +1,5 @@
-//! The order of handlers within a message, and what happens to packets without handlers (PsPIN §III-B1).
+// SPDX-License-Identifier: Apache-2.0
+//! Order of handlers within a message, and packets without handlers (PsPIN §III-B1).
 
 use std::rc::Rc;
 
@@ -19,7 +20,7 @@ fn message(number: u32, packets: u32, context: ExecutionContext) -> impl Iterato
     })
 }
 
-/// When each handler started and ended.
+/// Returns role, packet, start and end of each handler.
 fn handlers(log: &[(u64, Seen)]) -> Vec<(Role, u64, u64, u64)> {
     let ends = |user, role| {
         log.iter().find_map(|(at, seen)| match seen {
@@ -47,11 +48,11 @@ fn header_first_payload_in_parallel_completion_last() {
         assert_eq!((completion.0, completion.1), (Role::Completion, u64::from(packets) - 1), "on the last one");
         let payload = &ran[1..ran.len() - 1];
         assert!(payload.iter().all(|ran| ran.0 == Role::Payload && ran.2 > header.3 && ran.3 < completion.2));
-        // All payload handlers run at the same time.
+        // All payload handlers run concurrently.
         let (last_start, first_end) =
             (payload.iter().map(|ran| ran.2).max().unwrap(), payload.iter().map(|ran| ran.3).min().unwrap());
         assert!(last_start < first_end);
-        // The last packet is fed back after the completion handler, and says that the message has ended.
+        // The last packet is fed back after the completion handler, with the end of the message.
         let (at, feedback) = *rig.nic.feedback.last().unwrap();
         assert_eq!((feedback.user, feedback.last), (u64::from(packets) - 1, true));
         assert_eq!(at, completion.3 + 1);
@@ -59,7 +60,7 @@ fn header_first_payload_in_parallel_completion_last() {
     }
 }
 
-/// 3 cycles to the scheduler and 1 for the notification lie between two handlers of a message that wait for each other.
+/// Two dependent handlers of a message are 4 cycles apart: 3 to the scheduler and 1 for the notification.
 #[test]
 fn the_next_handler_of_a_message_comes_after_four_cycles() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 1);
@@ -88,7 +89,8 @@ fn packets_without_handlers_are_fed_back() {
     }
 }
 
-/// Numbers that are equal modulo the number of queues are two messages: the second waits until the first has ended.
+/// Numbers that are equal modulo the number of queues are different messages: the second waits until the first has
+/// ended.
 #[test]
 fn numbers_never_alias() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 10);
@@ -100,7 +102,7 @@ fn numbers_never_alias() {
     assert_eq!(rig.submit(&other), Err(Busy::Queue));
     rig.submit(&first[1]).unwrap();
     rig.run_until(Cycle(501));
-    // The last packet has come, but the queue is not free before its handlers have ended.
+    // The last packet has arrived, but the queue is not free before its handlers have ended.
     assert_eq!(rig.submit(&other), Err(Busy::Queue));
     rig.run_until(Cycle(1000));
     rig.submit(&other).unwrap();
@@ -109,7 +111,7 @@ fn numbers_never_alias() {
     assert_eq!(rig.nic.feedback.iter().map(|(_, feedback)| feedback.message).collect::<Vec<_>>(), [5, 5, 261]);
 }
 
-/// While a header handler runs, requests fill the cells of the queue: its own one and the shared ones.
+/// While a header handler runs, requests fill the cells of the queue: its private one and the shared ones.
 #[test]
 fn cells_are_finite() {
     let mut rig = Rig::fixed("pspin-400g", &["accelerator.mpq.shared_cells=3"], |_, _| 1000);
@@ -120,7 +122,7 @@ fn cells_are_finite() {
     }
     rig.run_until(Cycle(100));
     assert_eq!(rig.submit(&packets[4]), Err(Busy::Cells));
-    // A queue without requests still has its own cell.
+    // A queue without requests still has its private cell.
     rig.submit(&message(2, 1, context(&ALL)).next().unwrap()).unwrap();
     rig.flood(packets[4..].iter().cloned());
     rig.check_accounts();
@@ -134,13 +136,13 @@ fn a_message_without_end_is_given_up() {
     rig.finish();
     assert_eq!(rig.nic.events, [(5000, DriverEvent::Idle { message: 7, descriptor: 0x77, is_free: true })]);
     rig.check_accounts();
-    // The queue serves another message then.
+    // The queue then serves another message.
     rig.flood(idle(7 + 256));
     rig.check_accounts();
     assert_eq!(rig.nic.events.len(), 1);
 }
 
-/// Among 255 messages that go on, the idle one is found although the tree only approximates the order.
+/// Among 255 active messages, the idle one is found although the tree only approximates the order.
 #[test]
 fn an_idle_message_is_found_among_many() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 1);
@@ -159,7 +161,7 @@ fn an_idle_message_is_found_among_many() {
     assert_eq!(rig.nic.events.len(), 1);
 }
 
-/// Packets that wait are fed back when their message is given up, handlers that run end as usual.
+/// Waiting packets of an abandoned message are fed back; running handlers end as usual.
 #[test]
 fn a_reset_accounts_for_every_packet() {
     for cycle in [1, 10, 40, 130, 150, 300, 400] {
@@ -171,7 +173,7 @@ fn a_reset_accounts_for_every_packet() {
                 assert!(rig.unit.reset_message(3));
                 assert!(!rig.unit.reset_message(4), "no such message");
             }
-            // A message that is given up takes no more packets.
+            // An abandoned message accepts no more packets.
             if rig.submit(packet) == Err(Busy::Queue) {
                 break;
             }
@@ -190,7 +192,7 @@ fn a_reset_accounts_for_every_packet() {
     }
 }
 
-/// The clusters to which the packets of message 1 go, when each cluster holds two tasks.
+/// Returns the clusters that receive the packets of message 1 if each cluster holds two tasks.
 fn clusters(policy: &str, pin: Option<u16>) -> Vec<u16> {
     let set = [format!("accelerator.dispatch.policy={policy}"), "accelerator.cluster.tasks=2".to_owned()];
     let set: Vec<&str> = set.iter().map(String::as_str).collect();
@@ -201,8 +203,8 @@ fn clusters(policy: &str, pin: Option<u16>) -> Vec<u16> {
     log.filter_map(|(_, seen)| if let Seen::Sent { cluster, .. } = seen { Some(*cluster) } else { None }).collect()
 }
 
-/// The home cluster first, then the least loaded one, the lowest number of several (PsPIN §III-B1); or always the least loaded
-/// one; or only one cluster, for which the others wait.
+/// Policies (PsPIN §III-B1): the home cluster first, then the least loaded one with the lowest number; always the least
+/// loaded one; or only one cluster, for which all packets wait.
 #[test]
 fn policies_choose_the_cluster() {
     assert_eq!(clusters("home", None), [1, 1, 0, 2, 3, 0]);

@@ -1,4 +1,5 @@
-//! Ranges hold to the byte (PsPIN §III-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! Ranges hold with byte granularity (PsPIN §III-B2).
 
 use pspin_unit::her::Range;
 

@@ -1,5 +1,6 @@
-//! Rules of the scheduler that a register between two of its parts makes, each with its cycles. A request of 64 B that is accepted in
-//! cycle T is sent to its cluster in T + 3; an empty handler ends in T + 25, which the queue learns in T + 26.
+// SPDX-License-Identifier: Apache-2.0
+//! Scheduler timing caused by registers between its parts. A 64 B request accepted in cycle T is sent to its cluster in
+//! T + 3; an empty handler ends in T + 25, which the queue sees in T + 26.
 
 use std::rc::Rc;
 
@@ -23,7 +24,7 @@ fn run<F: Fn(Role, u32) -> u64>(rig: &mut Rig<Fixed<F>>, packets: &[(u64, Packet
     rig.check_accounts();
 }
 
-/// When tasks come to clusters.
+/// Returns the cycles in which tasks reach clusters, with their roles.
 fn sent<F: Fn(Role, u32) -> u64>(rig: &mut Rig<Fixed<F>>) -> Vec<(u64, Role)> {
     let log = rig.unit.observer().0.iter();
     log.filter_map(|(at, seen)| if let Seen::Sent { role, .. } = seen { Some((*at, *role)) } else { None }).collect()
@@ -33,7 +34,7 @@ fn fed_back<F: Fn(Role, u32) -> u64>(rig: &Rig<Fixed<F>>) -> Vec<(u64, TaskOutco
     rig.nic.feedback.iter().map(|(at, feedback)| (*at, feedback.outcome)).collect()
 }
 
-/// The feedback of cycle 26 leaves a place and a buffer empty, which the dispatcher sees in cycle 27.
+/// The feedback of cycle 26 frees a place and a buffer, which the dispatcher sees in cycle 27.
 #[test]
 fn the_dispatcher_sees_the_room_of_the_last_cycle() {
     let buffer = [("max_packet_bytes", "limits"), ("packet_buffer_bytes", "cluster"), ("slot_bytes", "cluster")];
@@ -46,7 +47,7 @@ fn the_dispatcher_sees_the_room_of_the_last_cycle() {
     }
 }
 
-/// The cluster scheduler has the task in a register, as one with a packet.
+/// The cluster scheduler registers a task without bytes like one with a packet.
 #[test]
 fn a_task_without_bytes_is_assigned_in_the_next_cycle() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 0);
@@ -56,8 +57,8 @@ fn a_task_without_bytes_is_assigned_in_the_next_cycle() {
     assert_eq!(found.map(|(at, _)| *at).collect::<Vec<_>>(), [0, 3, 5, 6, 14, 15]);
 }
 
-/// With a cell for each queue and none to share: one packet in the feedback's register, four in the queue behind it, one at the
-/// dispatcher, and one in the cell. Then one leaves in each cycle.
+/// Each queue has one private cell, and none are shared. One packet is in the feedback register, four in the FIFO
+/// behind it, one at the dispatcher, and one in the cell. Then one leaves per cycle.
 #[test]
 fn four_packets_without_handlers_wait() {
     let set = ["accelerator.mpq.shared_cells=0", "accelerator.mpq.cells_per_queue=1"];
@@ -75,8 +76,8 @@ fn four_packets_without_handlers_wait() {
     assert_eq!(fed_back(&rig), expected);
 }
 
-/// The queue learns in cycle 26 that the header handler has ended, and is selected in 28, also when its second request, of cycle
-/// 25, may be selected in 27.
+/// The queue sees in cycle 26 that the header handler has ended, and is selected in 28, even if its second request, of
+/// cycle 25, may be selected in 27.
 #[test]
 fn an_end_is_selected_two_cycles_later_whatever_comes() {
     for second in [20, 25, 26] {
@@ -87,7 +88,7 @@ fn an_end_is_selected_two_cycles_later_whatever_comes() {
     }
 }
 
-/// The first request of a message says which handlers it has.
+/// The first request of a message determines its handlers.
 #[test]
 fn later_requests_do_not_change_the_handlers_of_a_message() {
     let all = [Role::Header, Role::Payload, Role::Completion];
@@ -101,8 +102,8 @@ fn later_requests_do_not_change_the_handlers_of_a_message() {
     assert_eq!(ran(&[Role::Completion], &all), [Role::Completion]);
 }
 
-/// A packet of cycle 0 would be selected in cycle 2. Its message gives nothing when it is given up before, and its packet two cycles
-/// later: selected, dispatched, fed back.
+/// A packet of cycle 0 would be selected in cycle 2. If its message is abandoned before, it is not; instead it is
+/// selected two cycles after the reset, then dispatched and fed back.
 #[test]
 fn a_message_that_is_given_up_gives_its_packets_two_cycles_later() {
     for reset in [1, 2] {
@@ -116,8 +117,8 @@ fn a_message_that_is_given_up_gives_its_packets_two_cycles_later() {
     }
 }
 
-/// The header handler of 500 instructions ends in cycle 24 + 500, the queue learns it in the next, and its three packets are fed
-/// back from the second cycle after that on.
+/// The header handler of 500 instructions ends in cycle 24 + 500, and the queue sees it in the next. Its three packets
+/// are fed back from the second cycle after that on.
 #[test]
 fn packets_of_a_message_that_is_given_up_wait_for_its_handlers() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 500);
@@ -133,7 +134,8 @@ fn packets_of_a_message_that_is_given_up_wait_for_its_handlers() {
     assert_eq!(fed_back(&rig), [0, 1, 2].map(|packet| (first + packet, TaskOutcome::MessageReset)));
 }
 
-/// The idle time-out gives a message up before the ends of the cycle, as the driver does: the end of its last task frees the queue.
+/// In a cycle, the idle time-out, like a reset by the driver, precedes the ends of tasks. So the end of the message's
+/// last task frees the queue.
 #[test]
 fn an_end_in_the_cycle_of_the_time_out_is_the_last_of_its_message() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 0);

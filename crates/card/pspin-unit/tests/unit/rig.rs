@@ -1,4 +1,5 @@
-//! A unit with its NIC: packets go in at given cycles, and everything that comes out is recorded.
+// SPDX-License-Identifier: Apache-2.0
+//! A unit with its NIC: tests submit packets in given cycles, and the rig records all outputs.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use sim::Clock;
 
 use crate::fixed::{Act, Fixed};
 
-/// The unit of a machine file.
+/// Returns the unit of a machine file.
 pub fn machine(name: &str, set: &[&str]) -> Rc<machine::Pspin> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
@@ -26,7 +27,7 @@ pub fn machine(name: &str, set: &[&str]) -> Rc<machine::Pspin> {
     }
 }
 
-/// A context with handlers for the given roles, each at an address of its own.
+/// Returns a context with handlers for the given roles, each at a different address.
 pub fn context(roles: &[Role]) -> ExecutionContext {
     let mut handlers = [Range::default(); 3];
     for role in roles {
@@ -47,7 +48,7 @@ pub fn context(roles: &[Role]) -> ExecutionContext {
     }
 }
 
-/// What was seen of the unit, in order, with the numbers that the tests compare.
+/// Observed events, in order, with the numbers that the tests compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     Accepted(u64),
@@ -78,16 +79,16 @@ impl Observer for Log {
     }
 }
 
-/// The NIC and the driver.
+/// NIC and driver.
 #[derive(Default)]
 pub struct Nic {
     pub feedback: Vec<(u64, Feedback)>,
     pub events: Vec<(u64, DriverEvent)>,
-    /// Packets that left, and what was read from and written to the host, in order.
+    /// Packets sent, host writes, and host reads, in order.
     pub sent: Vec<(u64, Send, Vec<u8>)>,
     pub written: Vec<(u64, u64, Vec<u8>)>,
     pub reads: Vec<(u64, u64)>,
-    /// The NIC refuses feedback in cycles for which this is true.
+    /// Returns true for cycles in which the NIC refuses feedback.
     pub refuses: Option<fn(u64) -> bool>,
 }
 
@@ -114,7 +115,7 @@ impl Outside for Nic {
         Ok(())
     }
 
-    /// A byte of the host is the low byte of its address.
+    /// Each byte of the host equals the low byte of its address.
     fn host_read(&mut self, at: Cycle, _by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
         registered(address, data.len())?;
         self.reads.push((at.0, address));
@@ -123,7 +124,7 @@ impl Outside for Nic {
     }
 }
 
-/// The memory that the host has registered.
+/// Memory registered by the host.
 pub const HOST: std::ops::Range<u64> = 0x10_0000..0x20_0000;
 
 fn registered(address: u64, size: usize) -> Result<(), HostFault> {
@@ -139,28 +140,28 @@ pub struct Packet {
     pub context: Rc<ExecutionContext>,
 }
 
-/// A unit of a machine with its NIC. The NIC has a ring in L2, which it frees by feedback, and submits at most a request a
-/// cycle, in order, as soon as the unit takes it.
+/// A unit of a machine with its NIC. The NIC has a ring in L2, which feedback frees. It submits at most one request per
+/// cycle, in order, as soon as the unit accepts it.
 pub struct Rig<C: Cores, O: Observer = Log> {
     pub unit: Pspin<C, O>,
     pub nic: Nic,
     ring: Ring,
     pieces: Vec<Option<pspin_unit::memory::Allocation>>,
-    /// How often a request had to wait, by reason.
+    /// Number of refusals of requests, by reason.
     pub refused: [u64; 3],
-    /// How many packets were dropped because L2 was full.
+    /// Number of packets dropped because L2 was full.
     pub no_room: u64,
-    /// Whether packets have contents, see [`byte`].
+    /// True if packets have contents, see [`byte`].
     pub fills: bool,
 }
 
-/// The byte of a packet at an offset.
+/// Returns the byte of a packet at an offset.
 pub fn byte(user: u64, at: u32) -> u8 {
     (user as u32).wrapping_mul(31).wrapping_add(at * 7 + at / 256) as u8
 }
 
 impl<F: Fn(Role, u32) -> u64> Rig<Fixed<F>> {
-    /// A unit whose handlers execute this number of instructions each, and which records everything.
+    /// Creates a unit whose handlers execute this number of instructions each, and which records all events.
     pub fn fixed(name: &str, set: &[&str], instructions: F) -> Rig<Fixed<F>> {
         Rig::new(machine(name, set), Log::default(), instructions)
     }
@@ -172,7 +173,7 @@ impl<F: Fn(Role, u32) -> u64, O: Observer> Rig<Fixed<F>, O> {
         Rig::with_cores(config.clone(), observer, Fixed::new(clusters, hpus, instructions))
     }
 
-    /// A unit with handlers that do something at their end.
+    /// Creates a unit whose handlers perform actions at their end.
     pub fn acting(
         config: Rc<machine::Pspin>,
         observer: O,
@@ -194,7 +195,7 @@ impl<F: Fn(Role, u32) -> u64, O: Observer> Rig<Fixed<F>, O> {
 }
 
 impl<C: Cores, O: Observer> Rig<C, O> {
-    /// Puts a packet into L2. The NIC's own number is that of the packet.
+    /// Writes a packet into L2. The packet's number is the NIC's tag.
     fn place(&mut self, packet: &Packet) -> Her {
         let user = self.pieces.len() as u64;
         let piece = self.ring.allocate(packet.size).expect("room in L2");
@@ -215,7 +216,7 @@ impl<C: Cores, O: Observer> Rig<C, O> {
         }
     }
 
-    /// Submits a packet; one that is refused leaves L2.
+    /// Submits a packet; a refused one is removed from L2.
     pub fn submit(&mut self, packet: &Packet) -> Result<(), Busy> {
         let her = self.place(packet);
         self.unit.submit(her).map_err(|(busy, _)| {
@@ -235,14 +236,14 @@ impl<C: Cores, O: Observer> Rig<C, O> {
         self.submit(packet).unwrap();
     }
 
-    /// Submits a packet, or drops it. Returns whether it was accepted.
+    /// Submits a packet, or drops it. Returns true if it was accepted.
     pub fn offer(&mut self, packet: &Packet) -> bool {
         let has_room = self.ring.has_room(packet.size);
         self.no_room += u64::from(!has_room);
         has_room && self.submit(packet).is_ok()
     }
 
-    /// Runs until a cycle, and frees what is fed back.
+    /// Runs until a cycle, and frees packets as they are fed back.
     pub fn run_until(&mut self, until: Cycle) {
         loop {
             let seen = self.nic.feedback.len();
@@ -257,13 +258,13 @@ impl<C: Cores, O: Observer> Rig<C, O> {
         }
     }
 
-    /// Waits for the next cycle in which something happens.
+    /// Advances to the next active cycle.
     fn wait(&mut self) {
         let next = self.unit.next();
         self.run_until(next + 1_u64);
     }
 
-    /// Runs until nothing happens any more.
+    /// Runs until the unit is idle.
     pub fn finish(&mut self) {
         while self.unit.next() != Cycle::NEVER {
             let next = self.unit.next();
@@ -271,8 +272,8 @@ impl<C: Cores, O: Observer> Rig<C, O> {
         }
     }
 
-    /// Submits packets as fast as the unit takes them, and runs to the end. Returns the cycles of the first request and of the
-    /// last feedback.
+    /// Submits packets as fast as the unit accepts them, and runs to the end. Returns the cycles of the first request
+    /// and of the last feedback.
     pub fn flood(&mut self, packets: impl IntoIterator<Item = Packet>) -> (u64, u64) {
         let start = self.unit.now().0;
         for packet in packets {
@@ -292,7 +293,7 @@ impl<C: Cores, O: Observer> Rig<C, O> {
         (start, self.nic.feedback.last().map_or(start, |(at, _)| *at))
     }
 
-    /// Checks that every packet was fed back, and that nothing is left inside.
+    /// Checks that every packet was fed back, and that the unit is empty.
     pub fn check_accounts(&self) {
         let counters = self.unit.counters();
         assert_eq!(counters.accepted, self.pieces.len() as u64);

@@ -1,4 +1,5 @@
-//! The throughput of the unit under load, against the least of its limits (PsPIN §IV-B2).
+// SPDX-License-Identifier: Apache-2.0
+//! Throughput of the unit under load, compared with its tightest limit (PsPIN §IV-B2).
 
 use std::rc::Rc;
 
@@ -7,7 +8,7 @@ use pspin_unit::her::{ExecutionContext, Role, TaskOutcome};
 
 use crate::rig::{Nic, Packet, Rig, context, machine};
 
-/// `packets` of `size` bytes in messages of 128 packets, eight messages at a time in turn.
+/// Returns `packets` packets of `size` bytes in messages of 128 packets, eight messages interleaved.
 fn traffic(packets: u32, size: u32) -> impl Iterator<Item = Packet> {
     let context = Rc::new(context(&[Role::Payload]));
     (0..packets).map(move |index| {
@@ -16,7 +17,7 @@ fn traffic(packets: u32, size: u32) -> impl Iterator<Item = Packet> {
     })
 }
 
-/// Bits per cycle, which are Gbit/s at 1 GHz, in the steady state.
+/// Returns the steady-state throughput in bits per cycle, equal to Gbit/s at 1 GHz.
 fn gbit_s(name: &str, instructions: u64, size: u32) -> f64 {
     let packets = if size > 256 { 2048 } else { 8192 };
     let mut rig = Rig::new(machine(name, &[]), (), |_, _| instructions);
@@ -26,7 +27,8 @@ fn gbit_s(name: &str, instructions: u64, size: u32) -> f64 {
     f64::from(packets) * 6.0 / 8.0 * f64::from(size) * 8.0 / (at(7) - at(1)) as f64
 }
 
-/// The least of: a task a cycle, the beats of the packet, and 32 HPUs that need 10 + x cycles each (11 if x is 0).
+/// Returns the tightest limit: one task per cycle, the beats of the packet, or 32 HPUs that need 10 + x cycles each (11
+/// if x is 0).
 fn law(instructions: u64, size: u32) -> f64 {
     let hpus = 32.0 / if instructions == 0 { 11.0 } else { 10.0 + instructions as f64 };
     let packets = hpus.min(1.0).min(1.0 / f64::from(size.div_ceil(64)));
@@ -46,7 +48,7 @@ fn throughput_follows_littles_law() {
     }
 }
 
-/// Each of any number of clusters and HPUs works.
+/// All clusters and HPUs work, whatever their number.
 #[test]
 fn every_size_of_the_unit_works() {
     for (clusters, hpus) in [(1, 1), (2, 4), (8, 8), (3, 5), (40, 8)] {
@@ -58,7 +60,7 @@ fn every_size_of_the_unit_works() {
     }
 }
 
-/// Ten times as many packets as the HPUs can process: each is accounted for, and none waits for ever.
+/// Ten times as many packets as the HPUs can process: each is accounted for, and none waits forever.
 #[test]
 fn overload_is_back_pressure() {
     let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, message| 100 + u64::from(message % 7) * 200);
@@ -68,16 +70,16 @@ fn overload_is_back_pressure() {
     assert_eq!(rig.unit.counters().done, 100_000);
 }
 
-/// A million packets at ten times the rate that the HPUs can process; the NIC drops what is not accepted at once. Every packet is
-/// either fed back or dropped for a reason that was counted, and no HPU is lost.
+/// A million packets at ten times the rate of the HPUs; the NIC drops packets that are not accepted at once. Every
+/// packet is either fed back or dropped for a counted reason, and no HPU is lost.
 #[test]
 fn a_million_packets_of_overload_are_accounted_for() {
     let packets = 1_000_000_u64;
-    // 32 HPUs at 10 + 310 cycles a packet: one packet in ten cycles, and one arrives in each cycle.
+    // 32 HPUs at 10 + 310 cycles per packet process one packet in ten cycles, and one arrives per cycle.
     let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, _| 310);
     let mut refused = 0;
     for (index, packet) in (0..).zip(traffic(packets as u32, 64)) {
-        // Each packet is a message, so that no end of a message is lost.
+        // Each packet is a message, so no end of a message is lost.
         let packet = Packet { message: index, eom: true, ..packet };
         let next = rig.unit.now() + 1_u64;
         refused += u64::from(!rig.offer(&packet));
@@ -91,7 +93,7 @@ fn a_million_packets_of_overload_are_accounted_for() {
     assert!((95_000..105_000).contains(&done), "{done}");
 }
 
-/// The NIC may be late to take feedback: everything waits, nothing is lost.
+/// The NIC may delay feedback: everything stalls, but no packet is lost.
 #[test]
 fn feedback_that_is_not_taken_is_offered_again() {
     let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, _| 1);
@@ -102,7 +104,7 @@ fn feedback_that_is_not_taken_is_offered_again() {
     assert!((end - start) >= 2047 * 7, "{}", end - start);
 }
 
-/// A handler that never ends is killed after the threshold of its context; its HPU takes the next task.
+/// A handler that never ends is killed after the watchdog limit of its context; its HPU takes the next task.
 #[test]
 fn the_watchdog_frees_the_hpu() {
     let set = ["accelerator.clusters=1", "accelerator.hpus_per_cluster=2"];
@@ -113,7 +115,7 @@ fn the_watchdog_frees_the_hpu() {
     rig.flood(traffic(1024, 64).map(|packet| Packet { message: packet.message + 8, ..packet }));
     rig.check_accounts();
     let (at, feedback) = rig.nic.feedback.iter().find(|(_, feedback)| feedback.message == 0).unwrap();
-    // 3 + 12 + 1 to the assignment, the threshold, 20 to recover, 1 to the NIC.
+    // 3 + 12 + 1 to the assignment, the limit, 20 to recover, 1 to the NIC.
     assert_eq!((*at, feedback.outcome), (3 + 12 + 1 + 500 + 20 + 1, TaskOutcome::TimedOut));
     assert_eq!((rig.unit.counters().timed_out, rig.unit.counters().done), (1, 1024));
 }
@@ -128,8 +130,8 @@ fn two_runs_are_the_same() {
     assert!(run() == run());
 }
 
-/// The NIC writes a packet in each cycle while the clusters read those before it: the banks of L2 are seldom the same, and a
-/// packet a cycle goes through.
+/// The NIC writes a packet per cycle while the clusters read earlier ones. Bank conflicts in L2 are rare, so one packet
+/// per cycle passes.
 #[test]
 fn l2_is_written_and_read_at_full_rate() {
     let packets = 4096_u32;
@@ -152,7 +154,7 @@ fn l2_is_written_and_read_at_full_rate() {
     assert!(gbit_s > 500.0, "{gbit_s:.1}");
 }
 
-/// With one port for both sides, the NIC's writes come first, and reads after them.
+/// With one port for both sides, the NIC's writes precede reads.
 #[test]
 fn a_single_port_is_shared() {
     let rate = |ports: u32| {
