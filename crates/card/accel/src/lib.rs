@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Accelerators, which run handlers on a card, behind one interface.
 //!
 //! A card matches messages, moves data and records the decisions of its messages' handlers. An accelerator owns the
@@ -44,10 +45,10 @@ pub use profile::{Profile, SourcePlace};
 pub use program::{CardProgram, DeviceProgram, Handler, ImageError};
 pub use task::{HandlerSet, Input, MessageHeader, MessageId, MessageKind, Packet, Role, Task};
 
-/// `min_fragmentation_limit`: alignment in bytes of the payload that handlers see, and the unit of packet sizes (sPIN
-/// App. B.2.1).
+/// `min_fragmentation_limit`: alignment in bytes of the payload in handler memory, and unit of packet sizes (sPIN App.
+/// B.2.1).
 pub const FRAGMENT: u32 = 8;
 
-/// Cycles of a `spin_printf` on the card, an assumption: a card has no terminal, so this is of the order of a short message to the
-/// host. `spinrun --print-free` sets it to 0.
+/// Cycles of a `spin_printf` on the card. Assumption: a card has no terminal, so the cost is similar to a short message
+/// to the host. `spinrun --print-free` sets it to 0.
 pub const PRINT_CYCLES: u64 = 100;
