@@ -1,4 +1,5 @@
-//! Encoders of the formats, written from RISC-V Unpriv. 2.2–2.3, and the instructions that most tests need.
+// SPDX-License-Identifier: Apache-2.0
+//! Instruction encoders, written from RISC-V Unpriv. 2.2–2.3, and the instructions of most tests.
 
 pub const A0: u32 = 10;
 pub const A1: u32 = 11;
