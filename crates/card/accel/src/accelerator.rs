@@ -50,13 +50,13 @@ pub struct Printed {
     pub text: String,
 }
 
-/// An error of the simulator itself: a state that cannot occur.
+/// An error of the simulator: an impossible state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InternalError {
     /// A task was offered to an accelerator without a program.
     #[error("a handler is to be run although no device program is loaded")]
     NoProgram,
-    /// A processor refers to a context in which no handler is resident.
+    /// An HPU refers to a context without a resident handler.
     #[error("no handler is resident in HPU context {0}")]
     NoHandler(u16),
     /// An event stops a handler that is not running.
@@ -85,7 +85,7 @@ pub trait Env {
     fn schedule(&mut self, at: Time, event: Event);
     /// Issues a handler's command. The card executes it and replies with [`Accelerator::complete`].
     fn issue(&mut self, issued: Issued);
-    /// Reports the end of a handler. The card takes back the task and its packet, acts on the outcome, and then calls
+    /// Reports the end of a handler. The card reclaims the task and its packet, acts on the outcome, and then calls
     /// [`Accelerator::resume`].
     fn finished(&mut self, finished: Finished);
     /// Shows a handler's text to the user.
@@ -131,7 +131,7 @@ pub trait Accelerator {
     /// handlers. Returns `None` if all buffers are full: the card then drops the packet and starts flow control.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn store(
         &mut self,
         offset: u64,
@@ -154,50 +154,50 @@ pub trait Accelerator {
     /// Queues a task for execution. Its packet stays in the buffer until the card frees it.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn offer(&mut self, task: Task, env: &mut dyn Env) -> Result<(), InternalError>;
     /// Handles an event that this accelerator scheduled.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn handle(&mut self, event: Event, env: &mut dyn Env) -> Result<(), InternalError>;
     /// Delivers the card's reply to a command. A second reply follows [`Reply::Blocked`], [`Reply::Queued`] and a
     /// transfer that was [`UnderWay`](crate::Transfer::UnderWay).
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn complete(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError>;
     /// Frees the context of a finished handler for the next task. The card calls this after it acts on the handler's
     /// outcome.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn resume(&mut self, env: &mut dyn Env) -> Result<(), InternalError>;
     /// Notifies the accelerator that all handlers of a message have ended; also called for a message without handlers,
     /// but not for a [withdrawn](Accelerator::withdraw) message.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn message_ended(&mut self, message: MessageId, env: &mut dyn Env) -> Result<(), InternalError>;
     /// Ends all waiting and running tasks of `messages`, which are sorted by number, and returns the tasks in the order
     /// found. Transfers of their commands no longer write to handler memory.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn withdraw(&mut self, messages: &[MessageId], env: &mut dyn Env) -> Result<Vec<Task>, InternalError>;
 
     /// Reads memory of the handler that issued command `id`. Returns `None` if the range is outside the handler's
     /// memory.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn read(&mut self, id: CommandId, address: u32, length: u32) -> Result<Option<Vec<u8>>, InternalError>;
     /// Returns true if the handler that issued command `id` may write the range.
     fn may_write(&self, id: CommandId, address: u32, length: u32) -> bool;
     /// Writes the data of a command to card memory, unless the target is memory of a handler that has ended.
     ///
     /// # Errors
-    /// Returns an error if the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError>;
 
     /// Makes printing free of simulated time.

@@ -11,7 +11,7 @@ use hpu::{Fault, Program, Thread};
 pub struct Span {
     /// Card address of the first byte.
     pub start: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
     /// Use of the range by the handler.
     pub purpose: Purpose,

@@ -58,7 +58,7 @@ pub enum ImageError {
         /// Error of the ELF reader.
         error: hpu::ElfError,
     },
-    /// The image names a handler that its code lacks.
+    /// The image names a handler that is missing from its code.
     #[error("device code for {kind} has no handler '{handler}'")]
     NoHandler {
         /// Kind of HPU.

@@ -75,8 +75,8 @@ impl Engine {
         self.run_with::<false>(thread, memory, max_cycles, None)
     }
 
-    /// Behaves as [`Engine::run`], instruction by instruction and in the same cycles. Before each instruction the
-    /// watcher decides whether to stop ([`Stop::Break`]); the next call asks it again.
+    /// Behaves as [`Engine::run`], instruction by instruction and in the same cycles. The watcher decides before each
+    /// instruction whether to stop ([`Stop::Break`]), including the one at which the previous call stopped.
     pub fn run_stepwise(
         &mut self,
         thread: &mut Thread,

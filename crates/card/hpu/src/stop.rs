@@ -33,7 +33,7 @@ pub enum Stop {
 /// Reason for a handler's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A load from memory that the handler may not read.
+    /// A load from memory without read permission.
     Load {
         /// Address of the instruction.
         pc: u32,
@@ -42,7 +42,7 @@ pub enum Fault {
         /// Size of the access in bytes.
         len: u32,
     },
-    /// A store to memory that the handler may not write.
+    /// A store to memory without write permission.
     Store {
         /// Address of the instruction.
         pc: u32,

@@ -86,7 +86,7 @@ impl Thread {
         self.state.cycles
     }
 
-    /// Returns the number of instructions that have completed.
+    /// Returns the number of completed instructions.
     pub fn instructions(&self) -> u64 {
         self.state.instructions
     }

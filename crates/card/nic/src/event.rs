@@ -60,7 +60,7 @@ pub enum NicEvent {
 pub enum Initiator {
     /// The host's program, or a triggered operation that it posted.
     Host,
-    /// A handler.
+    /// A handler's command.
     Handler,
     /// The card, which answers a get.
     Card,

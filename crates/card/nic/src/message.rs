@@ -22,7 +22,7 @@ pub(crate) fn sender(id: MessageId) -> u32 {
 /// Token of an initiator's pending operation, carried by the answers to it.
 pub type OpToken = u32;
 
-/// Operation that a request asks of the target.
+/// Operation of a request at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// Write the following data.
@@ -88,7 +88,7 @@ pub struct Response {
     pub remote_offset: u64,
     /// Result status.
     pub fail: NiFail,
-    /// List that matched.
+    /// List of the matching entry.
     pub list: List,
     /// Bytes of data that follow.
     pub length: u64,
@@ -129,7 +129,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns the bytes of data in the message.
+    /// Returns the length of the message's data in bytes.
     pub fn data_length(&self) -> u64 {
         match self.body {
             Body::Request(Request { kind: RequestKind::Get, .. }) => 0,

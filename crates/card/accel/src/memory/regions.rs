@@ -53,7 +53,7 @@ impl Region {
 pub struct OutsideMemory {
     /// First card address.
     pub address: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 

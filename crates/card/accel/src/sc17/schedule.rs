@@ -212,7 +212,7 @@ impl Unit {
     }
 }
 
-/// Watcher that asks the debugger about one handler.
+/// Watcher that queries the debugger about one handler.
 struct Stops<'a> {
     debugger: &'a mut dyn Debugger,
     context: u32,

@@ -32,7 +32,7 @@ pub struct Program {
     data_parts: Vec<Range<u32>>,
     global_pointer: u32,
     entries: BTreeMap<String, u32>,
-    /// Sorted by start.
+    /// Functions, sorted by start.
     functions: Vec<Symbol>,
     lines: Lines,
     /// Call frame information.

@@ -40,7 +40,7 @@ struct Inlined {
 #[derive(Default)]
 pub struct Lines {
     files: Vec<String>,
-    /// Sorted by start.
+    /// Rows, sorted by start.
     rows: Vec<Row>,
     /// Inlined functions with calls outside the SDK; inner ones follow outer ones.
     inlined: Vec<Inlined>,

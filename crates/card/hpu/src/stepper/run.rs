@@ -111,7 +111,7 @@ impl Stepper {
         thread.state.cycles = at;
     }
 
-    /// Delays the answer to the latest access of `thread` until `cycles` cycles after the thread continued.
+    /// Delays the answer to the latest access of `thread` to `cycles` cycles after the thread continued.
     pub fn answer(&mut self, thread: &mut Thread, cycles: u64) {
         self.memo.resume(&mut thread.pipeline);
         let exit = Exit { wait: Wait::new(0, cycles), ..Exit::NEXT };

@@ -216,7 +216,8 @@ fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
     assert_eq!(behind(&[store, NOP], Stall::NONE), 1 + 1 + 2);
 }
 
-/// The instruction is in the execute stage while the previous access waits for its answer, and starts only then.
+/// The instruction is in the execute stage while the previous access waits for its answer, and starts only after that
+/// answer.
 #[test]
 fn a_counter_is_read_before_the_answer() {
     for late in [0, 1, 2, 7, 30] {
@@ -464,7 +465,7 @@ fn what_a_thread_knows_by_heart_is_what_it_would_do() {
         vec![addi(A2, A2, 1)],
         vec![add(A2, A2, A1)],
         vec![branch(1, A1, 0, 8), NOP, NOP],
-        // A time-dependent branch, without a trace in the registers: csrr a2, cycle; andi a2, a2, 4.
+        // A branch on the time that leaves the registers unchanged: csrr a2, cycle; andi a2, a2, 4.
         vec![0xc000_2673, 0x0046_7613, branch(1, A2, 0, 12), NOP, NOP, addi(A2, 0, 0)],
     ];
     for body in &bodies {

@@ -432,7 +432,7 @@ impl<'a> Examination<'a> {
         self.pt_index("pt_index", ni, pt_index);
     }
 
-    /// Checks for a process that an interface knows.
+    /// Checks for a process that an interface can address.
     fn process(&mut self, ni: Handle, target: Process) {
         let Ok(interface) = self.card.pipeline.portals.ni(ni) else { return };
         if interface.locate(target).is_some() {

@@ -3,8 +3,8 @@
 //!
 //! A card retransmits a lost packet after `network.retransmit_ns`. After `network.retries` retries it abandons the
 //! message; after the same time ([`machine::Network::patience`]) the waiting peer abandons it too. Both then report
-//! `PTL_NI_UNDELIVERABLE` as far as they know the message. The simulator knows which packets are lost, so no packet
-//! arrives twice. Module `order` keeps the packets behind a lost one in order.
+//! `PTL_NI_UNDELIVERABLE` for the affected operations and messages. A lost packet is never mistaken for an arrived one,
+//! so no packet arrives twice. Module `order` keeps the packets behind a lost one in order.
 
 use std::rc::Rc;
 

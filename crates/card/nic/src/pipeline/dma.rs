@@ -301,7 +301,7 @@ mod tests {
         let rules = ["dma.engines=per-direction"];
         let what = ["read", "read", "deposit", "written", "read", "operands"];
         let ends = at_once(&rules, |engine, act| what.map(|what| act(engine, what, 4096)));
-        // Writes end at 27,443.2 and 54,886.4 ps; requests set out at a whole picosecond, the last two at 54,887.
+        // Writes end at 27,443.2 and 54,886.4 ps; requests leave at a whole picosecond, the last two at 54,887.
         assert_eq!(ends, [127_444, 154_887, 77_444, 104_887, 182_331, 209_774].map(Time::from_ps));
         // A read behind two writes is requested when they have left, and host memory is read L later.
         at_once(&rules, |engine, act| {

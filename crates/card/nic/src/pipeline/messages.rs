@@ -91,7 +91,7 @@ impl Messages {
     /// Returns a message whose header packet is matched.
     ///
     /// # Errors
-    /// Returns an error if the card does not know the message, for example because it has ended.
+    /// Returns an error if the message is unknown to the card, for example because it has ended.
     pub fn live(&mut self, id: MessageId) -> Result<&mut RxMessage, InternalError> {
         match self.lookup(id) {
             Lookup::Open(rx) => Ok(rx),

@@ -7,7 +7,7 @@ use abi::portals::{self as ptl, Handle, Process, ReturnCode};
 
 use super::state::Portals;
 
-/// Common properties of several cards' interfaces that know the same processes.
+/// Options, pid and map of an interface, to open an equal one on another card.
 #[derive(Clone, Debug)]
 pub struct Likeness {
     options: u32,
@@ -16,7 +16,7 @@ pub struct Likeness {
 }
 
 impl Portals {
-    /// Returns the kind of an interface, and the processes that it knows.
+    /// Returns the options, pid and map of an interface.
     ///
     /// # Errors
     /// [`ReturnCode::ArgInvalid`] if it is not open, or is logically addressed without a map.

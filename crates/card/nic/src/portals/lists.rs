@@ -180,7 +180,7 @@ impl Portals {
         Ok(())
     }
 
-    /// Adds an entry to its list, unless unexpected messages use it up.
+    /// Adds an entry to its list, unless unexpected messages use it up. The append returns a handle in either case.
     pub(crate) fn link(&mut self, index: u8, handle: Handle, list: List) {
         let Some(interface) = self.interface(index) else { return };
         // A triggered append may find its entry unlinked.

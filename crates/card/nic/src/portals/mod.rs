@@ -8,7 +8,7 @@
 //! * `interface`, `descriptor`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
 //! * `matching`: matching of messages to entries; `delivery`: notification of the program on completion
 //! * `lists`: lists of entries and unexpected headers, counters and their triggered operations
-//! * `likeness`: interfaces of several cards that know the same processes
+//! * `likeness`: opens interfaces with equal properties on several cards
 //! * `initiator`: operations of this node
 //! * `flow`: flow control
 

@@ -52,7 +52,7 @@ pub struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Returns an empty slab.
+    /// Creates an empty slab.
     pub fn new(kind: Kind, interface: u8) -> Slab<T> {
         Slab { kind, interface, slots: Vec::new(), free: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds an object unless there are `limit` already (`PTL_NO_SPACE`).
+    /// Adds an object, or returns `PTL_NO_SPACE` if `limit` objects exist.
     pub fn insert(&mut self, limit: i32, value: T) -> Result<Handle, ReturnCode> {
         if self.len() >= usize::try_from(limit).unwrap_or(0) {
             return Err(ReturnCode::NoSpace);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts, gets and atomic operations, plain and triggered, with their arguments checked.
+//! Puts, gets and atomic operations, immediate and triggered, with checked arguments.
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, ReturnCode};
 

@@ -163,8 +163,8 @@ impl Surroundings for Recorder {
     }
 }
 
-/// Calls `act` for each page of a range, with its number, the byte range in the page, and its position in the whole
-/// range.
+/// Calls `act` for each page of a range, with the page number, the byte range in the page, and the byte range in the
+/// whole range.
 fn for_pages(start: u64, len: usize, mut act: impl FnMut(u64, Range<usize>, Range<usize>)) {
     let mut done = 0;
     while done < len {

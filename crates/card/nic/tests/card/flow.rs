@@ -96,8 +96,8 @@ fn events_are_known_while_their_loss_is_far() {
     assert!(rig.cards[0].eq_known(ptl::INVALID_HANDLE).is_err());
 }
 
-/// Room for events is promised at the match: the second message is refused before the first has posted an event, and
-/// the notification of that follows the first message.
+/// Room for events is promised at the match: the second message is refused before the first posts an event, and the
+/// flow-control event follows the first message.
 #[test]
 fn a_full_event_queue_stops_the_portal_and_no_event_is_lost() {
     let (mut rig, eq) = controlled(1);

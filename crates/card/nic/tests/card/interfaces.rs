@@ -163,7 +163,7 @@ fn triggered_operations_end_with_their_interface() {
         rig.act(0, |card, ports| card.ct_inc(counter, CtEvent { success: 9, failure: 0 }, ports)).unwrap();
         rig.run();
         (0..2).for_each(|node| complete(&mut rig, node));
-        // By then a card has sent the first; an rdma card has left it to the CPU.
+        // A card has sent the first message before that; an rdma card has left it to the CPU.
         assert_eq!(rig.count(1, far), (u64::from(!nic.ends_with("rdma")), 0), "{nic}");
         assert_eq!(rig.cards[0].triggered_left(), 0, "{nic}");
     }

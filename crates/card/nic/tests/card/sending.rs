@@ -67,7 +67,7 @@ fn a_long_message_is_read_as_it_leaves() {
         rig.around.store(0, last, &[2]);
         rig.run();
         assert_eq!(rig.around.load(1, TO + bytes - 1, 1), [seen], "{early}");
-        // Of 1024 packets, at most 64 are being fetched and 192 are read; each may be an event of both cards.
+        // At most 64 of the 1024 packets are being fetched, and 192 are read; each may be an event of both cards.
         assert!(rig.most_events < 600, "{}", rig.most_events);
     }
 }

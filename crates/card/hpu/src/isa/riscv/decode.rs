@@ -10,7 +10,7 @@ use super::row::{Format, Row};
 use super::table::EXTENSIONS;
 use crate::op::{Access, Class, Decoded, Fence, LoopEnd, Offset, Op, RegisterSet, Run};
 
-/// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.
+/// Bits of a fence (RISC-V Unpriv. 2.7): its predecessor set contains stores, or its successor set loads.
 const AFTER_STORES: u32 = 1 << 24;
 const BEFORE_LOADS: u32 = 1 << 21;
 

@@ -18,7 +18,7 @@ enum Step {
     Offset,
 }
 
-/// The steps as parameters of the functions below.
+/// Steps as const parameters of the functions below.
 pub const IMMEDIATE: u8 = 0;
 pub const REGISTER: u8 = 1;
 pub const OFFSET: u8 = 2;
