@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commands that handlers issue to the card, and the card's replies.
+
 use std::rc::Rc;
 
 use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, Process};
@@ -5,30 +8,29 @@ use sim::Time;
 
 use crate::task::MessageId;
 
-/// Identifies a command for the accelerator that has issued it; the card returns it unchanged.
+/// Identifies a command to the accelerator that issued it; the card returns it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandId {
-    /// The thread that has issued the command.
+    /// Thread that issued the command.
     pub thread: u32,
-    /// The handler, among those that have run on this thread one after the other.
+    /// Sequence number of the handler among those that ran on this thread.
     pub run: u32,
-    /// The command, among those of this handler.
+    /// Sequence number of the command within its handler.
     pub number: u32,
-    /// Index in the accelerator's table of commands that outlast their call; `None` for a command that blocks its
-    /// handler.
+    /// Index in the accelerator's table of commands that outlast their call; `None` for a blocking command.
     pub slot: Option<u32>,
 }
 
-/// A command that a handler has issued and that the card executes.
+/// A command issued by a handler, for the card to execute.
 #[derive(Debug)]
 pub struct Issued {
-    /// Its name.
+    /// Identity of the command.
     pub id: CommandId,
-    /// The message of the handler.
+    /// Message of the handler.
     pub message: MessageId,
-    /// The handler's name.
+    /// Name of the handler.
     pub handler: Rc<str>,
-    /// The requested operation.
+    /// Requested operation.
     pub command: Command,
 }
 
@@ -39,7 +41,7 @@ pub enum Command {
     Put(Message),
     /// Fetches data from another node.
     Get(Message),
-    /// Sends data that is combined with the data at the target.
+    /// Sends data to combine with the data at the target.
     Atomic(Message, AtomicOp, Datatype),
     /// Moves data between card and host memory.
     Dma(Dma),
@@ -49,23 +51,23 @@ pub enum Command {
     Counter(Counter),
 }
 
-/// The place of a message's data at the node that sends it.
+/// Location of a message's data at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A card address in the handler's memory: the message is a single packet.
+    /// Card address in the handler's memory: the message is a single packet.
     Device(u64),
-    /// An offset in the host memory of the handler's entry.
+    /// Offset in the host memory of the handler's entry.
     Host(u64),
 }
 
-/// A message that a handler sends; everything that is not given here comes from the handler's entry.
+/// A message that a handler sends. The handler's entry supplies all other parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The source of the data, or its destination.
+    /// Source of a put's data, or destination of a get's.
     pub place: Place,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub length: u64,
-    /// The process to which the message goes.
+    /// Target process.
     pub target: Process,
     /// Match bits.
     pub match_bits: u64,
@@ -73,11 +75,11 @@ pub struct Message {
     pub remote_offset: u64,
     /// Header data.
     pub hdr_data: u64,
-    /// The program's pointer, which its events contain.
+    /// User pointer that its events contain.
     pub user_ptr: u64,
-    /// The requested acknowledgement.
+    /// Requested acknowledgement.
     pub ack: AckReq,
-    /// Whether the entry's counter counts the operation.
+    /// True if the entry's counter counts the operation.
     pub counted: bool,
 }
 
@@ -86,11 +88,11 @@ pub struct Message {
 pub enum HostMemory {
     /// The memory of the handler's entry.
     Entry,
-    /// The second range that was given with the handlers.
+    /// The second host range, registered with the handlers.
     Handlers,
 }
 
-/// The direction of a DMA transfer.
+/// Direction of a DMA transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the card to host memory.
@@ -102,35 +104,35 @@ pub enum Direction {
 /// A DMA transfer between card and host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dma {
-    /// Its direction.
+    /// Direction of the transfer.
     pub direction: Direction,
-    /// The host memory.
+    /// Host memory range.
     pub host: HostMemory,
     /// Offset in the host memory, in bytes.
     pub offset: u64,
     /// Card address.
     pub local: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
 /// An atomic operation on host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostAtomic {
-    /// The host memory.
+    /// Host memory range.
     pub host: HostMemory,
-    /// Offset in the host memory, in bytes, naturally aligned.
+    /// Offset in the host memory in bytes; naturally aligned.
     pub offset: u64,
-    /// The operation.
+    /// Operation to execute.
     pub operation: HostOperation,
-    /// Card address of 8 bytes for the previous value.
+    /// Card address of 8 bytes that receive the previous value.
     pub result: u32,
 }
 
 /// An atomic operation on one word of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOperation {
-    /// Compares 64 bits and swaps them if they are equal; the previous value is returned only if they are not.
+    /// Compares 64 bits and swaps them if they are equal. Returns the previous value only if they differ.
     CompareAndSwap {
         /// The value to compare with.
         compare: u64,
@@ -139,56 +141,55 @@ pub enum HostOperation {
     },
     /// Adds, and returns the previous value.
     FetchAndAdd {
-        /// The type of the word.
+        /// Type of the word.
         datatype: Datatype,
         /// The summand.
         increment: u64,
     },
 }
 
-/// An operation of a handler on the counter of its entry.
+/// An operation on the counter of the handler's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Reads it.
+    /// Reads the counter.
     Get,
-    /// Adds to it.
+    /// Adds to the counter.
     Add(CtEvent),
-    /// Sets it.
+    /// Sets the counter.
     Set(CtEvent),
 }
 
-/// A transfer that the card has started for a command and that outlasts the call.
+/// A transfer that outlasts the call of its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// A write to host memory: its data leaves the card at this time, which completes it for the handler (sPIN
-    /// App. C.3.2: a write "blocks HPUs to initiate the write request").
+    /// A write to host memory. It completes for the handler at this time, when its data leaves the card (sPIN App.
+    /// C.3.2: a write "blocks HPUs to initiate the write request").
     Posted(Time),
-    /// A transfer that the card will complete with a second reply.
+    /// A transfer that completes with a second reply.
     UnderWay,
 }
 
 /// The card's reply to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The command is done, with this result: 0, or a negative number of [`abi::device::err`].
+    /// The command completed with this result: 0, or a negative number of [`abi::device::err`].
     Done(i32),
-    /// The message has been sent, and its last byte leaves the card at this time.
+    /// The message is sent; its last byte leaves the card at this time.
     Leaves(Time),
-    /// The message has been sent, but the network has no room for it: a second reply follows when its last byte has
-    /// left.
+    /// The message is sent but back-pressured by the network: a second reply follows when its last byte leaves.
     Queued,
-    /// The handler is blocked until a second reply comes.
+    /// The handler is blocked until a second reply.
     Blocked,
     /// The command continues while the handler runs.
     Started(Transfer),
-    /// The card does not execute the command: the handler gets [`abi::device::err::INVALID`]. The text says why; if the handler fails
-    /// because of that, it is part of the message.
+    /// The card rejects the command, and the handler gets [`abi::device::err::INVALID`]. The reason becomes part of the
+    /// error message if the handler then fails.
     Refused(String),
-    /// The value of the counter.
+    /// Value of the counter.
     Counter(CtEvent),
-    /// The command named memory that is not the handler's own.
+    /// The command addressed memory outside the handler's own.
     Fault {
-        /// Text that describes the error: it continues a sentence that begins with the handler's name.
+        /// Description of the error, as the continuation of a sentence that begins with the handler's name.
         what: String,
         /// The card address.
         address: u32,

@@ -1,67 +1,68 @@
-//! A debugger at the handlers of a card: while a handler is stopped, simulated time stands still.
+// SPDX-License-Identifier: Apache-2.0
+//! Debugger interface for handlers of a card. Simulated time stands still while a handler is stopped.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Why a handler has stopped.
+/// Reason for a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// The debugger has asked for it ([`Debugger::stops`]).
+    /// The debugger requested it ([`Debugger::stops`]).
     Asked,
-    /// Its instruction has failed; when it goes on, it ends.
+    /// The instruction failed; the handler ends when it resumes.
     Fault,
 }
 
-/// A handler that is resident on a processor.
+/// A handler that is resident on an HPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// The context in which it is; at most one handler is in a context at any time.
+    /// Context of the handler; a context holds at most one.
     pub context: u32,
-    /// The number of the processor.
+    /// Number of the HPU.
     pub hpu: u32,
-    /// Its name.
+    /// Name of the handler.
     pub handler: Rc<str>,
-    /// Its registers.
+    /// Registers of the handler.
     pub registers: Registers,
 }
 
-/// The registers of a handler.
+/// Registers of a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
-    /// The integer registers, `x0` to `x31`.
+    /// Integer registers `x0` to `x31`.
     pub integer: [u32; 32],
-    /// The bits of the floating-point registers, `f0` to `f31`; zeros where the processor has none.
+    /// Bits of the floating-point registers `f0` to `f31`; zeros for an HPU without them.
     pub float: [u64; 32],
-    /// Address of its next instruction, or of the one that has failed.
+    /// Address of the next instruction, or of the failed one.
     pub pc: u32,
 }
 
-/// A card while one of its handlers is stopped.
+/// Access to a card with a stopped handler.
 pub trait Halted {
-    /// The resident handlers, those of lower contexts first.
+    /// Returns the resident handlers in the order of their contexts.
     fn residents(&self) -> Vec<Resident>;
 
-    /// The memory that the resident handlers may use, by its card addresses.
+    /// Returns the memory that the resident handlers may access, by card address.
     fn memory(&mut self) -> BTreeMap<u32, Vec<u8>>;
 
-    /// Writes memory of the card, if all of it exists.
+    /// Writes card memory if all of the range exists.
     fn write(&mut self, address: u32, bytes: &[u8]);
 
-    /// Changes the registers of the handler in a context.
+    /// Sets the registers of the handler in `context`.
     fn set_registers(&mut self, context: u32, registers: &Registers);
 }
 
 /// A debugger, which decides where handlers stop.
 pub trait Debugger {
-    /// A handler gets a context, and is about to run.
+    /// Notifies the debugger that `handler` is about to run in `context`.
     fn starts(&mut self, context: u32, handler: &str);
 
-    /// Whether the handler in a context stops before its instruction at `pc`.
+    /// Returns true if the handler in `context` stops before its instruction at `pc`.
     fn stops(&mut self, context: u32, pc: u32) -> bool;
 
-    /// The handler in a context has stopped; it goes on when this returns.
+    /// Notifies the debugger that the handler in `context` stopped; the handler resumes when this returns.
     fn stopped(&mut self, context: u32, halt: Halt, card: &mut dyn Halted);
 
-    /// The handler in a context has ended.
+    /// Notifies the debugger that the handler in `context` ended.
     fn ended(&mut self, context: u32);
 }

@@ -1,31 +1,32 @@
-//! What a failed handler is told about: which memory it has missed, and the calls that led there.
+// SPDX-License-Identifier: Apache-2.0
+//! Diagnostics of a failed handler: the memory next to a failed access, and the call stack.
 
 use std::fmt::Write as _;
 
 use abi::device::map;
 use hpu::{Fault, Program, Thread};
 
-/// Memory that a handler may use.
+/// Memory range that a handler may access.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Card address of the first byte.
     pub start: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// What it is to the handler.
+    /// Use of the range by the handler.
     pub purpose: Purpose,
 }
 
-/// What memory is to a handler.
+/// Use of a memory range by a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Its stack.
+    /// Stack of the handler.
     Stack,
-    /// Its arguments: the header of a message, or the description of a packet.
+    /// Handler arguments: the header of a message, or the description of a packet.
     Arguments,
-    /// The data of its packet.
+    /// Data of the handler's packet.
     Packet,
-    /// The HPU memory of its entry.
+    /// HPU memory of the handler's entry.
     State,
     /// Static data of the program.
     Data,
@@ -33,13 +34,13 @@ pub enum Purpose {
     Program,
 }
 
-/// An address that is farther away from a piece of memory has nothing to do with it.
+/// Maximum distance in bytes at which an address is reported relative to a range.
 const NEAR: u32 = 64 << 10;
-/// Addresses of members of a structure at address 0.
+/// Limit below which an address counts as a member of a structure at address 0.
 const NULL: u32 = 4096;
 
 impl Span {
-    /// Its name in a message: of what belongs to the program, the last variable or constant, if that is known.
+    /// Returns the name for a message; for static data or code, the nearest preceding variable or constant, if known.
     fn name(&self, program: &Program) -> String {
         let length = self.length;
         match self.purpose {
@@ -60,8 +61,8 @@ impl Span {
     }
 }
 
-/// Says which memory an access has missed, as the continuation of a sentence; empty when nothing is known. `stack_pointer` is the
-/// handler's.
+/// Describes the memory next to a failed access, as the continuation of a sentence; empty if nothing is known.
+/// `stack_pointer` is the handler's.
 pub fn missed(fault: Fault, spans: &[Span], stack_pointer: u32, program: &Program) -> String {
     let (addr, len, writes) = match fault {
         Fault::Load { addr, len, .. } => (addr, len, false),
@@ -70,7 +71,7 @@ pub fn missed(fault: Fault, spans: &[Span], stack_pointer: u32, program: &Progra
     };
     let end = |span: &Span| span.start + span.length;
     let inside = |span: &&Span| addr >= span.start && addr < end(span);
-    // The frame of a function may be larger than what is below the stack, and so its bytes be anywhere.
+    // A function's frame may exceed the space below the stack, so its accesses may be anywhere in between.
     let overflown = |span: &&Span| {
         span.purpose == Purpose::Stack && stack_pointer < span.start && (stack_pointer..end(span)).contains(&addr)
     };
@@ -91,7 +92,7 @@ pub fn missed(fault: Fault, spans: &[Span], stack_pointer: u32, program: &Progra
     if addr < NULL {
         return ", by a null pointer".into();
     }
-    // Below a stack there is nothing but what has overflowed; above there are the arguments of others.
+    // An access below a stack is an overflow; above a stack are other handlers' arguments.
     let below = |span: &Span| span.start.checked_sub(addr);
     let above = |span: &Span| addr.checked_sub(end(span)).filter(|_| span.purpose != Purpose::Stack);
     let distance = |span: &Span| below(span).or_else(|| above(span)).filter(|distance| *distance < NEAR);
@@ -111,7 +112,8 @@ fn needs_stack(stack: &Span) -> String {
     format!("; it needs more than {} bytes of stack (accelerator.stack_bytes)", stack.length)
 }
 
-/// Says where an address is in the memory of a handler, as the continuation of a sentence: ", 8 B into its HPU memory (64 B)".
+/// Describes the position of an address in a handler's memory, as the continuation of a sentence: ", 8 B into its HPU
+/// memory (64 B)".
 pub fn within(address: u32, spans: &[Span], program: &Program) -> String {
     let Some(span) = spans.iter().find(|span| (span.start..span.start + span.length).contains(&address)) else {
         return String::new();
@@ -127,15 +129,15 @@ fn is_card_memory(address: u32) -> bool {
     (map::HPU_MEMORY..map::RETURN).contains(&address)
 }
 
-/// The place of the instruction at `pc` as the end of a message, and the calls that led there:
-/// ", FILE:LINE in inner, called by handler (FILE:LINE)". Tail calls leave no trace. Empty when not even the function is known. `read`
-/// reads a word of the handler's memory.
+/// Describes the source location of the instruction at `pc` and its call stack, as the end of a message: ", FILE:LINE
+/// in inner, called by handler (FILE:LINE)". Tail calls are missing. Empty if the function is unknown. `read` reads a
+/// word of the handler's memory.
 pub fn place(program: &Program, thread: &Thread, pc: u32, read: impl FnMut(u32) -> Option<u32>) -> String {
     let frames = program.calls(thread, pc, read);
     let Some((innermost, callers)) = frames.split_first() else { return String::new() };
     let mut text = match innermost.place {
         Some(place) => format!(", {}:{} in {}", place.file, place.line, innermost.function),
-        // The compiler has moved the instruction away from its line.
+        // The compiler moved the instruction away from its source line.
         None if callers.is_empty() && innermost.function == "?" => return String::new(),
         None => format!(", in {}", innermost.function),
     };

@@ -1,58 +1,59 @@
-//! Handles of DMA transfers and other commands that outlast the call of a handler.
+// SPDX-License-Identifier: Apache-2.0
+//! Handles of DMA transfers and other commands that outlast the handler's call.
 
 use sim::Time;
 use sim::memory::push_frugally;
 
-/// The handle of a DMA transfer or another command that outlasts its call: an index of [`Handles`].
+/// Handle of a command that outlasts its call, such as a DMA transfer: an index of [`Handles`].
 pub type DmaHandle = u32;
 
-/// The state of a command.
+/// Progress of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The card has not replied yet.
+    /// Awaiting the card's first reply.
     Issued,
     /// A write to host memory, whose data leaves the card at this time.
     Posted(Time),
-    /// It is in progress.
+    /// In progress.
     Pending {
-        /// Whether its handler is blocked until it is done.
+        /// True if its handler is blocked until completion.
         awaited: bool,
     },
-    /// It is done, with this result: 0, or a negative number.
+    /// Complete with this result: 0, or a negative number.
     Done(i32),
-    /// It is in progress, and its handler has ended.
+    /// In progress after its handler ended.
     Orphan,
 }
 
-/// A command that its handler has not yet seen complete.
+/// A command whose completion its handler has not yet observed.
 #[derive(Clone, Copy, Debug)]
 struct Started {
-    /// The context of the handler.
+    /// Context of the handler.
     owner: u16,
     progress: Progress,
 }
 
-/// The state of a command that a handler tests.
+/// Result of testing a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// The command is done with this result, and its handle is free.
+    /// The command completed with this result; its handle is now free.
     Done(i32),
-    /// The command is done at this time.
+    /// The command completes at this time.
     At(Time),
     /// The command is in progress.
     UnderWay,
 }
 
-/// The commands of a unit's handlers that outlast their call.
+/// Outstanding commands of a unit's handlers.
 #[derive(Clone, Debug, Default)]
 pub struct Handles {
     slots: Vec<Option<Started>>,
-    /// No slot before this one is free.
+    /// Lower bound of the first free slot.
     search_from: usize,
 }
 
 impl Handles {
-    /// Takes the first free handle for a command that the handler in context `owner` issues.
+    /// Allocates the first free handle for a command of the handler in context `owner`.
     pub fn take(&mut self, owner: u16) -> DmaHandle {
         let started = Some(Started { owner, progress: Progress::Issued });
         let taken = self.slots[self.search_from..].iter().take_while(|slot| slot.is_some()).count();
@@ -69,7 +70,7 @@ impl Handles {
         self.slots.get_mut(handle as usize)
     }
 
-    /// Frees a handle whose command was not carried out.
+    /// Frees the handle of a command that was rejected.
     pub fn free(&mut self, handle: DmaHandle) {
         if let Some(slot) = self.slot(handle) {
             *slot = None;
@@ -77,14 +78,14 @@ impl Handles {
         }
     }
 
-    /// Notes that a command has been started.
+    /// Records that a command has started.
     pub fn start(&mut self, handle: DmaHandle, progress: Progress) {
         if let Some(Some(started)) = self.slot(handle) {
             started.progress = progress;
         }
     }
 
-    /// The state of a command of the handler in context `owner` at time `now`; `None` when it has no such handle.
+    /// Tests a command of the handler in context `owner` at time `now`; `None` if `owner` holds no such handle.
     pub fn look(&mut self, handle: DmaHandle, owner: u16, now: Time) -> Option<Look> {
         let slot = self.slot(handle)?;
         let look = match slot.filter(|started| started.owner == owner)?.progress {
@@ -98,13 +99,13 @@ impl Handles {
         Some(look)
     }
 
-    /// Notes that the handler is blocked until its command, which is under way, is done.
+    /// Blocks the handler until its command, which is in progress, completes.
     pub fn await_end(&mut self, handle: DmaHandle) {
         self.start(handle, Progress::Pending { awaited: true });
     }
 
-    /// Notes that a command is done with this result. Returns whether the handle was in use, and the context of the
-    /// handler that is blocked until then.
+    /// Records the completion of a command with `result`. Returns `None` if the handle was not in use, else the context
+    /// of the handler blocked on it, if any.
     pub fn complete(&mut self, handle: DmaHandle, result: i32) -> Option<Option<u16>> {
         let slot = self.slot(handle)?;
         let Started { owner, progress } = (*slot)?;
@@ -115,14 +116,14 @@ impl Handles {
         Some((progress == Progress::Pending { awaited: true }).then_some(owner))
     }
 
-    /// Whether the handler that has issued a command has ended.
+    /// Returns true if the handler that issued the command has ended.
     pub fn is_orphan(&self, handle: DmaHandle) -> bool {
         let slot = self.slots.get(handle as usize).copied().flatten();
         slot.is_none_or(|started| started.progress == Progress::Orphan)
     }
 
-    /// Discards the commands of a handler that has ended. Those in progress continue, but no longer write to memory
-    /// that was its own, as that may belong to another handler when they end.
+    /// Discards the commands of a handler that ended. Those in progress continue, but no longer write to its memory,
+    /// which another handler may own by then.
     pub fn abandon(&mut self, owner: u16) {
         for (number, slot) in self.slots.iter_mut().enumerate() {
             let Some(started) = slot.as_mut().filter(|started| started.owner == owner) else { continue };

@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Accelerators, which run handlers on a card, behind one interface.
 //!
-//! A card matches messages, moves data and records the decisions of its messages' handlers. An accelerator owns the
-//! processors that run handlers, their memories and the packet buffers. The two meet in two traits: the card calls its
-//! [`Accelerator`], and the accelerator calls the [`Env`] that the card passes to it.
+//! A card matches messages, moves data and applies the verdicts of handlers. An accelerator owns the HPUs that run
+//! handlers, their memories and the packet buffers. Two traits connect them: the card calls its [`Accelerator`], and
+//! the accelerator calls the [`Env`] that the card passes to it.
 //!
 //! * `accelerator`: both traits
 //! * `task`, `command`, `outcome`: the values that the two sides exchange
-//! * `debug`: the interface of debuggers; `sanitize`: finds data races of handlers
-//! * [`fault`]: the message about a handler that has failed; [`handles`]: DMA handles
+//! * `debug`: the interface of debuggers; `sanitize`: detects data races of handlers
+//! * [`fault`]: error messages of failed handlers; [`handles`]: DMA handles
 //! * `program`, `profile`: device programs, and the source lines of their instructions
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
-//! * [`convention`]: how a handler sees its arguments, what its return codes mean, and which commands it has
+//! * [`convention`]: arguments, return codes and commands of handlers
 //! * [`sc17`]: the unit of the sPIN paper (SC'17)
-//! * [`testing`]: handlers assembled by hand, for tests
+//! * [`testing`]: handlers assembled from instructions, for tests
 
 mod accelerator;
 mod command;
@@ -44,10 +45,10 @@ pub use profile::{Profile, SourcePlace};
 pub use program::{CardProgram, DeviceProgram, Handler, ImageError};
 pub use task::{HandlerSet, Input, MessageHeader, MessageId, MessageKind, Packet, Role, Task};
 
-/// `min_fragmentation_limit`: alignment in bytes of the payload that handlers see, and the unit of packet sizes (sPIN
-/// App. B.2.1).
+/// `min_fragmentation_limit`: alignment in bytes of the payload in handler memory, and unit of packet sizes (sPIN App.
+/// B.2.1).
 pub const FRAGMENT: u32 = 8;
 
-/// Cycles of a `spin_printf` on the card, an assumption: a card has no terminal, so this is of the order of a short message to the
-/// host. `spinrun --print-free` sets it to 0.
+/// Cycles of a `spin_printf` on the card. Assumption: a card has no terminal, so the cost is similar to a short message
+/// to the host. `spinrun --print-free` sets it to 0.
 pub const PRINT_CYCLES: u64 = 100;

@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Card addresses of device programs and of the accelerator's memories.
+
 use abi::device::map;
 use hpu::{LoadMap, Region};
 
-/// The addresses at which device programs are loaded, and the memories of the card that they must not overlap.
+/// Returns the load addresses of device programs, and the card memories that programs must not overlap.
 pub fn load_map() -> LoadMap {
     let region = |name, base, end| Region { name, base, bytes: end - base };
     LoadMap {

@@ -1,44 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results of handlers: verdicts, errors and resource usage.
+
 use sim::Time;
 
 use crate::task::Task;
 
-/// The decision of a header handler about its message (sPIN App. B.3).
+/// Decision of a header handler about its message (sPIN App. B.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The message is dropped.
     Drop,
-    /// The payload handler processes the packets; without one the default action does.
+    /// The payload handler processes the packets; without a payload handler, the default action applies.
     Process,
-    /// The card does the default action with all packets.
+    /// The default action applies to all packets.
     Proceed,
 }
 
-/// The meaning of a handler's end for its message.
+/// Effect of a handler's end on its message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A header handler has decided.
+    /// A header handler returned a verdict.
     Header {
-        /// The decision about the message.
+        /// Decision about the message.
         verdict: Verdict,
-        /// Whether the entry stays linked and waits for another message.
+        /// True if the entry stays linked and waits for another message.
         pending: bool,
     },
-    /// A payload handler has processed its packet.
+    /// A payload handler processed its packet.
     Payload {
-        /// Whether the packet counts as dropped.
+        /// True if the packet counts as dropped.
         dropped: bool,
     },
-    /// A completion handler has ended.
+    /// A completion handler ended.
     Completion {
-        /// Whether the entry stays linked and waits for another message.
+        /// True if the entry stays linked and waits for another message.
         pending: bool,
     },
-    /// The handler has failed.
+    /// The handler failed.
     Failed(HandlerError),
 }
 
 impl Outcome {
-    /// Adds to a failure why the card refused an earlier command of the handler, if it did.
+    /// Appends to a failure the reason for which the card refused an earlier command, if any.
     #[must_use]
     pub fn after(mut self, refused: Option<String>) -> Outcome {
         if let (Outcome::Failed(error), Some(why)) = (&mut self, refused) {
@@ -48,32 +51,32 @@ impl Outcome {
     }
 }
 
-/// The kinds of errors of handlers.
+/// Kinds of handler errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// An access to memory that is not the handler's, or an instruction that cannot be executed.
+    /// An access outside the handler's memory, or an instruction that cannot be executed.
     Segv,
     /// The watchdog ended the handler.
     Timeout,
-    /// The handler reported an error itself.
+    /// The handler reported an error.
     Failed,
 }
 
 /// An error of a handler.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HandlerError {
-    /// The kind of error.
+    /// Kind of error.
     pub failure: Failure,
-    /// Text that describes what happened: it continues a sentence that begins with the handler's name.
+    /// Description of the error, as the continuation of a sentence that begins with the handler's name.
     pub message: String,
-    /// The card address that the handler accessed, its return code, or the cycles after which it was killed.
+    /// Card address of the access, return code, or watchdog limit in cycles.
     pub detail: u64,
 }
 
-/// The resources that one run of a handler has used.
+/// Resources used by one run of a handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Instructions that have completed.
+    /// Number of completed instructions.
     pub instructions: u64,
     /// Cycles of the core, without waiting.
     pub cycles: u64,
@@ -81,13 +84,13 @@ pub struct Usage {
     pub occupancy: Time,
 }
 
-/// A handler that has ended.
+/// A handler that ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// The task as it was offered. Its packet, if it has one, is still in its buffer.
+    /// The offered task. Its packet, if any, is still in its buffer.
     pub task: Task,
-    /// The meaning of its end.
+    /// Effect on its message.
     pub outcome: Outcome,
-    /// The resources that it has used.
+    /// Resources that it used.
     pub usage: Usage,
 }

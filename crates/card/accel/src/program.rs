@@ -1,4 +1,5 @@
-//! Device programs on a card: their handlers, the image that carries them, and the engine that runs them.
+// SPDX-License-Identifier: Apache-2.0
+//! Device programs on a card: their handlers, their image, and the engine that runs them.
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -15,64 +16,64 @@ use crate::profile::{Profile, SourcePlace};
 /// A handler of a device program.
 #[derive(Clone, Debug)]
 pub struct Handler {
-    /// Its name in the program.
+    /// Name in the program.
     pub name: Rc<str>,
-    /// The card address of its first instruction.
+    /// Card address of the first instruction.
     pub entry: u32,
 }
 
-/// A device program that a process has registered.
+/// A device program that a process registered.
 #[derive(Clone)]
 pub struct DeviceProgram {
-    /// The program for this kind of HPU.
+    /// Program for this kind of HPU.
     pub program: Arc<Program>,
-    /// Each handler with the address of its host twin, the function of the same name in the host program.
+    /// Handlers with the addresses of their host twins, the functions of the same name in the host program.
     pub handlers: Vec<(u64, Handler)>,
 }
 
-/// The reasons for which an image cannot be used.
+/// Reasons for rejecting an image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The bytes are not an image of this version, or a damaged one.
+    /// The image is damaged or of another version.
     #[error("{0}; recompile the program with spincc")]
     Image(#[from] Damage),
-    /// The image has no code for the kind of HPU that the card has.
+    /// The image lacks code for the card's kind of HPU.
     #[error(
         "the program has no device code for HPU kind {wanted} (it has {found}): recompile with spincc --hpu {wanted}"
     )]
     NoKind {
-        /// The card's kind of HPU.
+        /// Kind of the card's HPUs.
         wanted: String,
-        /// The kinds in the image.
+        /// Kinds in the image.
         found: String,
     },
-    /// There is no such kind of HPU.
+    /// The kind of HPU is unknown.
     #[error(transparent)]
     Kind(#[from] isa::UnknownKind),
-    /// The code for this kind of HPU cannot be read.
+    /// The code for this kind of HPU is unreadable.
     #[error("device code for {kind}: {error}")]
     Elf {
-        /// The kind of HPU.
+        /// Kind of HPU.
         kind: String,
-        /// The reader's error.
+        /// Error of the ELF reader.
         error: hpu::ElfError,
     },
-    /// The image names a handler that its code lacks.
+    /// The image names a handler that is missing from its code.
     #[error("device code for {kind} has no handler '{handler}'")]
     NoHandler {
-        /// The kind of HPU.
+        /// Kind of HPU.
         kind: String,
-        /// The handler's symbol.
+        /// Symbol of the handler.
         handler: String,
     },
-    /// The program is larger than the card's memory for it.
+    /// The program exceeds the card's memory.
     #[error("the handlers' {what} takes {bytes} bytes, the card has {room}")]
     TooLarge {
-        /// What is too large: code or static data.
+        /// The part that is too large: code or static data.
         what: &'static str,
-        /// Bytes that the program has.
+        /// Size of the part in bytes.
         bytes: usize,
-        /// Bytes that the card has.
+        /// Available bytes on the card.
         room: u32,
     },
     /// The program was prepared for a card with other memories.
@@ -80,12 +81,12 @@ pub enum ImageError {
     Memory(#[from] OutsideMemory),
 }
 
-/// A device program that is prepared for cards. Cards that share one decode it and compute the timing of its code only
-/// once; each card has its own branch predictors and memories.
+/// A device program, prepared for cards. Cards that share one decode it and compute its timing once; each card has its
+/// own branch predictors and memories.
 pub struct CardProgram {
     device: DeviceProgram,
     engine: RefCell<Engine>,
-    /// Threads that have ended, for handlers that start.
+    /// Threads that ended, for reuse by new handlers.
     #[expect(clippy::vec_box, reason = "a thread stays where it is when it is given to a handler")]
     ended: RefCell<Vec<Box<Thread>>>,
 }
@@ -94,7 +95,7 @@ impl CardProgram {
     /// Prepares a program for the cards of a machine.
     ///
     /// # Errors
-    /// When it does not fit into their memories.
+    /// Returns an error if the program does not fit into their memories.
     pub fn new(device: DeviceProgram, machine: &Machine) -> Result<Rc<CardProgram>, ImageError> {
         let (program_room, data_room) = (machine.accelerator.program(), machine.accelerator.data());
         let load_cycles = match &machine.accelerator {
@@ -113,27 +114,27 @@ impl CardProgram {
         Ok(Rc::new(CardProgram { device, engine, ended: RefCell::default() }))
     }
 
-    /// The program and its handlers.
+    /// Returns the program and its handlers.
     pub fn device(&self) -> &DeviceProgram {
         &self.device
     }
 
-    /// The names of its handlers, sorted.
+    /// Returns the names of its handlers, sorted.
     pub fn handlers(&self) -> impl Iterator<Item = &str> {
         self.device.handlers.iter().map(|(_, handler)| &*handler.name)
     }
 
-    /// A handler by name.
+    /// Looks up a handler by name.
     pub fn named(&self, name: &str) -> Option<&Handler> {
         self.device.handlers.iter().map(|(_, handler)| handler).find(|handler| &*handler.name == name)
     }
 
-    /// The engine that runs its handlers.
+    /// Returns the engine that runs the handlers.
     pub fn engine(&self) -> RefMut<'_, Engine> {
         self.engine.borrow_mut()
     }
 
-    /// A thread at the first instruction of a handler; see [`Thread::new`].
+    /// Creates a thread at the first instruction of a handler; see [`Thread::new`].
     pub fn start(&self, entry: u32, stack_top: u32, arguments: [u32; 3]) -> Box<Thread> {
         let program = &self.device.program;
         match self.ended.borrow_mut().pop() {
@@ -145,12 +146,12 @@ impl CardProgram {
         }
     }
 
-    /// Takes back a thread that has ended.
+    /// Recycles a thread that ended.
     pub fn end(&self, thread: Box<Thread>) {
         self.ended.borrow_mut().push(thread);
     }
 
-    /// Adds the number of executions of each of its instructions to `profile`.
+    /// Adds the execution counts of its instructions to `profile`.
     pub fn add_profile(&self, profile: &mut Profile) {
         for (entry, counts) in self.engine.borrow().profile() {
             let Some((_, handler)) = self.device.handlers.iter().find(|(_, handler)| handler.entry == entry) else {
@@ -163,7 +164,7 @@ impl CardProgram {
         }
     }
 
-    /// The source line of an instruction as the end of a message: ", FILE:LINE", or empty.
+    /// Describes the source line of an instruction as the end of a message: ", FILE:LINE", or empty.
     pub fn suffix(&self, pc: u32) -> String {
         let location = self.device.program.line(pc);
         location.map_or_else(String::new, |place| format!(", {}:{}", place.file, place.line))
@@ -171,11 +172,10 @@ impl CardProgram {
 }
 
 impl DeviceProgram {
-    /// Finds the program for `kind` in an image (`abi::device::image`) whose handlers' host twins start at
-    /// `handlers_start`.
+    /// Finds the program for `kind` in an image (`abi::device::image`) whose host twins start at `handlers_start`.
     ///
     /// # Errors
-    /// When the image is damaged or of another version, or when it has no usable code for `kind`.
+    /// Returns an error if the image is damaged, of another version, or without usable code for `kind`.
     pub fn from_image(bytes: &[u8], handlers_start: u64, kind: &str) -> Result<DeviceProgram, ImageError> {
         let image = Image::parse(bytes)?;
         let Some((_, elf)) = image.devices.iter().find(|(found, _)| *found == kind) else {
@@ -195,12 +195,12 @@ impl DeviceProgram {
         Ok(DeviceProgram { program: Arc::new(program), handlers })
     }
 
-    /// The handler whose host twin has this address.
+    /// Returns the handler whose host twin is at `host_address`.
     pub fn handler(&self, host_address: u64) -> Option<&Handler> {
         self.handlers.iter().find(|(address, _)| *address == host_address).map(|(_, handler)| handler)
     }
 
-    /// The place in the source of the instruction at `pc`.
+    /// Returns the source location of the instruction at `pc`.
     pub fn place(&self, pc: u32) -> SourcePlace {
         let line = self.program.line(pc).map(|location| (location.file.to_owned(), location.line));
         SourcePlace { function: self.program.function(pc).map(str::to_owned), line }

@@ -1,10 +1,12 @@
-//! Finds data races of handlers on memory that they share, and reads of HPU memory that nobody has written (`spinrun --sanitize`).
+// SPDX-License-Identifier: Apache-2.0
+//! Detects data races of handlers on shared memory, and reads of uninitialised HPU memory (`spinrun --sanitize`).
 //!
-//! Two accesses to the same byte race when one of them writes and nothing orders them. What orders is (sPIN §3.2): the header handler
-//! of a message ends before its payload handlers begin, and these end before its completion handler begins; and who changes or
-//! reads a word by an atomic operation, or next to a fence, comes after all who have done so before. Vector clocks record this
-//! order (Lamport), one component a handler; components are used again when [`SLOTS`] later handlers have begun, so that a race with
-//! a handler that ended that long ago is not found. Plain loads and stores cannot be told from relaxed atomic ones.
+//! Two accesses to the same byte race if at least one writes and no happens-before relation orders them. The relation
+//! (sPIN §3.2): a header handler precedes its message's payload handlers, which precede its completion handler; and an
+//! atomic access to a word, or a plain access next to a fence, follows all earlier such accesses to that word. Vector
+//! clocks (Lamport) record the relation with one component for each handler. Components are reused after [`SLOTS`]
+//! later handlers start, so a race with a handler that ended that long ago is missed. Plain loads and stores cannot be
+//! distinguished from relaxed atomic ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,32 +14,32 @@ use hpu::Watcher;
 
 use crate::task::{MessageId, Role};
 
-/// Number of handlers whose order is known at once.
+/// Number of handlers tracked at once.
 const SLOTS: usize = 128;
-/// Number of reads of a byte that are remembered after its latest write.
+/// Number of remembered reads of a byte since its latest write.
 const READS: usize = 4;
 
-/// What each handler has done before: as much of it as its number of steps.
+/// Vector clock: the latest step of each slot that happened before.
 type Clock = [u32; SLOTS];
 
-/// An access that has happened.
+/// A past access.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     slot: usize,
-    /// The step of its handler.
+    /// Step of its handler.
     step: u32,
     pc: u32,
     role: Role,
 }
 
-/// The accesses to a byte that a later one may race with.
+/// Past accesses to a byte that a later access may race with.
 #[derive(Default)]
 struct Byte {
     write: Option<Past>,
     reads: Vec<Past>,
 }
 
-/// A handler that runs.
+/// A running handler.
 struct Running {
     slot: usize,
     message: MessageId,
@@ -45,67 +47,68 @@ struct Running {
     clock: Box<Clock>,
 }
 
-/// The order of a message's handlers.
+/// Happens-before state of a message's handlers.
 struct Message {
-    /// What its header handler has done before its end.
+    /// Clock of the header handler at its end.
     header: Box<Clock>,
-    /// What all its handlers have done before their ends.
+    /// Merged clock of all its handlers at their ends.
     all: Box<Clock>,
 }
 
-/// A mistake that was found.
+/// A detected mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// Two accesses race.
     Race {
         /// Card address of the first byte of the later access.
         address: u32,
-        /// Its bytes.
+        /// Size of the later access in bytes.
         bytes: u32,
-        /// Whether it writes; `pc` is its instruction.
+        /// True if the later access writes.
         write: bool,
-        /// Its instruction.
+        /// Instruction of the later access.
         pc: u32,
-        /// Whether the earlier access writes.
+        /// True if the earlier access writes.
         earlier_writes: bool,
-        /// The instruction of the earlier access.
+        /// Instruction of the earlier access.
         earlier_pc: u32,
-        /// The role of its handler.
+        /// Role of the handler of the earlier access.
         earlier_role: Role,
     },
-    /// Memory is read that nobody has written.
+    /// A read of uninitialised memory.
     Unwritten {
         /// Card address.
         address: u32,
-        /// Bytes.
+        /// Size in bytes.
         bytes: u32,
-        /// The instruction.
+        /// Address of the instruction.
         pc: u32,
     },
 }
 
-/// The memory of one unit and the order of its handlers.
+/// Access history of one unit's memory, and the order of its handlers.
 #[derive(Default)]
 pub struct Sanitizer {
     bytes: HashMap<u32, Byte>,
-    /// What was done before the latest ordered access to a word.
+    /// Clock of the latest ordered access to each word.
     words: HashMap<u32, Box<Clock>>,
     running: BTreeMap<u32, Running>,
     messages: HashMap<MessageId, Message>,
-    /// Steps that each slot has made.
+    /// Number of steps of each slot.
     steps: Vec<u32>,
     next_slot: usize,
-    /// HPU memory that is allocated and that nobody has written: start and end of each piece.
+    /// Allocated but uninitialised HPU memory: start and end of each piece.
     unwritten: BTreeMap<u32, u32>,
-    /// Pairs of instructions that are known to race, and instructions that are known to read what nobody has written.
+    /// Reported pairs of racing instructions, and reported instructions that read uninitialised memory (as pairs of
+    /// equal addresses).
     known: BTreeSet<(u32, u32)>,
     found: Vec<(u32, Finding)>,
-    /// The context that runs, and its instruction.
+    /// Running context, and its current instruction.
     now: (u32, u32),
 }
 
 impl Sanitizer {
-    /// A handler begins in a context.
+    /// Records the start of a handler in `context`.
     pub fn begins(&mut self, context: u32, message: MessageId, role: Role) {
         self.steps.resize(SLOTS, 0);
         let slot = self.next_slot;
@@ -119,7 +122,7 @@ impl Sanitizer {
         self.running.insert(context, Running { slot, message, role, clock });
     }
 
-    /// The handler in a context has ended.
+    /// Records the end of the handler in `context`.
     pub fn ends(&mut self, context: u32) {
         let Some(ended) = self.running.remove(&context) else { return };
         let none = || Message { header: Box::new([0; SLOTS]), all: Box::new([0; SLOTS]) };
@@ -130,18 +133,18 @@ impl Sanitizer {
         join(&mut message.all, &ended.clock);
     }
 
-    /// No handler of a message follows.
+    /// Forgets a message that has no further handlers.
     pub fn forget(&mut self, message: MessageId) {
         self.messages.remove(&message);
     }
 
-    /// A program gets HPU memory.
+    /// Records the allocation of HPU memory.
     pub fn allocated(&mut self, start: u32, length: u32) {
         (start..start + length).for_each(|address| drop(self.bytes.remove(&address)));
         self.unwritten.insert(start, start + length);
     }
 
-    /// The card or the host writes memory.
+    /// Records a write by the card or the host.
     pub fn written(&mut self, start: u32, length: u32) {
         let end = start.saturating_add(length);
         let pieces: Vec<(u32, u32)> = self.unwritten.range(..end).map(|(start, end)| (*start, *end)).collect();
@@ -156,25 +159,25 @@ impl Sanitizer {
         }
     }
 
-    /// The context whose handler runs next.
+    /// Switches to the handler in `context`.
     pub fn switch(&mut self, context: u32) {
         self.now.0 = context;
     }
 
-    /// The instruction of the running handler.
+    /// Sets the current instruction of the running handler.
     pub fn at(&mut self, pc: u32) {
         self.now.1 = pc;
     }
 
-    /// What has been found since the last call, with the context of each handler.
+    /// Returns the findings since the last call, with the context of each handler.
     pub fn take(&mut self) -> Vec<(u32, Finding)> {
         std::mem::take(&mut self.found)
     }
 
-    /// The running handler accesses shared memory.
+    /// Records an access of the running handler to shared memory.
     pub fn access(&mut self, address: u32, bytes: u32, write: bool, orders: bool) {
         let (context, pc) = self.now;
-        // A counter that only atomic operations change may well begin at 0.
+        // A counter that only atomic operations change may start at 0 without a write.
         if !write && !orders && self.is_unwritten(address, bytes) && self.known.insert((pc, pc)) {
             self.found.push((context, Finding::Unwritten { address, bytes, pc }));
         }
@@ -183,7 +186,7 @@ impl Sanitizer {
         }
         let Some(running) = self.running.get_mut(&context) else { return };
         if orders {
-            // Who comes next to this word, by such an access, comes after all that this handler has done.
+            // The next ordered access to this word follows everything that this handler has done so far.
             let word = self.words.entry(address & !3).or_insert_with(|| Box::new([0; SLOTS]));
             join(&mut running.clock, word);
             join(word, &running.clock);
@@ -218,7 +221,7 @@ impl Sanitizer {
         }
     }
 
-    /// Whether nobody has written any of these bytes. Of a structure that is copied, padding may not have been.
+    /// Returns true if all of these bytes are uninitialised. Padding of a copied structure may be uninitialised.
     fn is_unwritten(&self, address: u32, bytes: u32) -> bool {
         let piece = self.unwritten.range(..=address).next_back();
         piece.is_some_and(|(_, end)| address + bytes <= *end)
@@ -250,7 +253,8 @@ mod tests {
 
     const STATE: u32 = 0x1000_0000;
 
-    /// Number of races of two handlers of these messages and roles; with `ordered`, the second begins when the first has ended.
+    /// Returns the number of races between two handlers of these messages and roles. With `ordered`, the second starts
+    /// after the first ends.
     fn races(first: (u64, Role), second: (u64, Role), ordered: bool, accesses: [(bool, bool); 2]) -> usize {
         let mut sanitizer = Sanitizer::default();
         sanitizer.begins(0, first.0, first.1);
@@ -278,7 +282,7 @@ mod tests {
         assert_eq!(races(payload, payload, false, [plain(false), plain(true)]), 1);
         assert_eq!(races(payload, payload, false, [plain(true), plain(false)]), 1);
         assert_eq!(races(payload, payload, false, [plain(false), plain(false)]), 0);
-        // One after the other, but by chance.
+        // They run one after the other only by chance.
         assert_eq!(races(payload, payload, true, both), 1);
         assert_eq!(races(header, payload, true, both), 0);
         assert_eq!(races(payload, completion, true, both), 0);
@@ -321,7 +325,7 @@ mod tests {
         assert_eq!(read(0, 4), [(0, Finding::Unwritten { address: STATE, bytes: 4, pc: 0 })]);
         assert_eq!(read(0, 4), []);
         assert_eq!(read(8, 8), []);
-        assert_eq!(read(4, 8), []); // a part is written
+        assert_eq!(read(4, 8), []); // partly written
         assert_eq!(read(16, 4).len(), 1);
         sanitizer.access(STATE + 32, 4, false, true);
         assert_eq!(sanitizer.take(), []);

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tasks: handlers to run, their packets and their inputs.
+
 use std::rc::Rc;
 
 use abi::portals::Process;
@@ -5,17 +8,17 @@ use abi::portals::Process;
 use crate::memory::HpuMemory;
 use crate::program::Handler;
 
-/// The number of a message, unique in a run.
+/// Number of a message, unique in a run.
 pub type MessageId = u64;
 
-/// The role of the handler that a task runs (sPIN §2, PsPIN §III-B1).
+/// Role of the handler that a task runs (sPIN §2, PsPIN §III-B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The header handler, which runs first, alone, once for each message.
+    /// Header handler: runs first, alone, once for each message.
     Header,
-    /// The payload handler, which runs once for each packet with payload, in parallel.
+    /// Payload handler: runs once for each packet with payload, in parallel.
     Payload,
-    /// The completion handler, which runs last, alone, once for each message.
+    /// Completion handler: runs last, alone, once for each message.
     Completion,
 }
 
@@ -23,7 +26,7 @@ impl Role {
     /// All roles, in their order within a message.
     pub const ALL: [Role; 3] = [Role::Header, Role::Payload, Role::Completion];
 
-    /// The role as reports name it.
+    /// Returns the role's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Role::Header => "header",
@@ -33,23 +36,23 @@ impl Role {
     }
 }
 
-/// The handlers of a match list entry, and the memory that they share.
+/// Handlers of a match entry, and their shared memory.
 #[derive(Debug, Default)]
 pub struct HandlerSet {
-    /// The header handler.
+    /// Header handler.
     pub header: Option<Handler>,
-    /// The payload handler.
+    /// Payload handler.
     pub payload: Option<Handler>,
-    /// The completion handler.
+    /// Completion handler.
     pub completion: Option<Handler>,
-    /// The HPU memory that they share.
+    /// HPU memory that they share.
     pub state: Option<Rc<HpuMemory>>,
-    /// Number of bytes at the start of a message that are the user header.
+    /// Length of the user header at the start of a message in bytes.
     pub user_hdr: u32,
 }
 
 impl HandlerSet {
-    /// The handler for a role.
+    /// Returns the handler for a role.
     pub fn get(&self, role: Role) -> Option<&Handler> {
         match role {
             Role::Header => self.header.as_ref(),
@@ -62,36 +65,36 @@ impl HandlerSet {
 /// A packet in a packet buffer of the accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The number of the buffer.
+    /// Number of the buffer.
     pub buffer: u32,
     /// Card address of the packet's data.
     pub start: u32,
-    /// Offset of the packet's data in the message, in bytes.
+    /// Offset of the packet's data in the message in bytes.
     pub offset: u64,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub length: u32,
-    /// Bytes at the start of the data that belong to the user header instead of the payload.
+    /// Leading bytes of the data that belong to the user header.
     pub user_header: u32,
 }
 
 impl Packet {
-    /// Bytes of payload.
+    /// Returns the length of the payload in bytes.
     pub fn payload_bytes(&self) -> u32 {
         self.length - self.user_header
     }
 
-    /// Card address of the payload.
+    /// Returns the card address of the payload.
     pub fn payload_address(&self) -> u32 {
         self.start + self.user_header
     }
 
-    /// Offset of the payload in the message, in bytes.
+    /// Returns the offset of the payload in the message in bytes.
     pub fn payload_offset(&self) -> u64 {
         self.offset + u64::from(self.user_header)
     }
 }
 
-/// The type of a message's request, as handlers see it.
+/// Request type of a message, as handlers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// A put.
@@ -104,60 +107,60 @@ pub enum MessageKind {
     FetchAtomic,
 }
 
-/// The header of a message, as its header handler sees it.
+/// Header of a message, as its header handler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// The type of the request.
+    /// Type of the request.
     pub kind: MessageKind,
-    /// Bytes of the message, user header included.
+    /// Length of the message in bytes, user header included.
     pub length: u64,
-    /// The target as the initiator named it.
+    /// Target, as named by the initiator.
     pub target: Process,
-    /// The initiator as the target's interface names it.
+    /// Initiator, as named by the target's interface.
     pub source: Process,
     /// Match bits.
     pub match_bits: u64,
-    /// Offset in the match list entry, in bytes.
+    /// Offset in the match entry in bytes.
     pub offset: u64,
     /// Header data.
     pub hdr_data: u64,
 }
 
-/// The input of a handler, apart from its packet.
+/// Input of a handler, apart from its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A header handler sees the header of the message.
+    /// Header of the message, for a header handler.
     Header(MessageHeader),
-    /// A payload handler sees its packet only.
+    /// Packet only, for a payload handler.
     Payload,
-    /// A completion handler sees what was lost.
+    /// Losses of the message, for a completion handler.
     Completion {
-        /// Bytes of the message that were dropped.
+        /// Number of dropped bytes of the message.
         dropped: u64,
-        /// Whether flow control dropped packets of the message.
+        /// True if flow control dropped packets of the message.
         flow_control: bool,
     },
 }
 
-/// A handler to be run.
+/// A handler to run.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The message of the handler. Tasks of one message have the same number, so that an accelerator can group them.
+    /// Message of the handler. Tasks of one message have the same number, so that an accelerator can group them.
     pub message: MessageId,
-    /// The handlers of the message.
+    /// Handlers of the message.
     pub handlers: Rc<HandlerSet>,
-    /// The handler to be run and its name.
+    /// Handler to run, and its name.
     pub handler: Handler,
-    /// The input of the handler; its variant is the role of the handler.
+    /// Input of the handler; its variant is the handler's role.
     pub input: Input,
-    /// The packet: that of a payload handler, and the first one for a header handler.
+    /// Packet of a payload handler, or first packet for a header handler.
     pub packet: Option<Packet>,
-    /// Whether the message ends here: with the task's packet, or with its completion handler.
+    /// True if the message ends with the task's packet or with its completion handler.
     pub end_of_message: bool,
 }
 
 impl Task {
-    /// The role of the handler.
+    /// Returns the role of the handler.
     pub fn role(&self) -> Role {
         match self.input {
             Input::Header(_) => Role::Header,
@@ -166,7 +169,7 @@ impl Task {
         }
     }
 
-    /// Bytes of payload that the handler sees in its packet.
+    /// Returns the number of payload bytes that the handler sees in its packet.
     pub fn payload_bytes(&self) -> u64 {
         self.packet.map_or(0, |packet| u64::from(packet.payload_bytes()))
     }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Decoded code of a program, as straight-line blocks.
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,88 +12,88 @@ use crate::op::{Class, LoopEnd, Op};
 use crate::program::Program;
 use crate::timing::Timed;
 
-/// The maximum length of a block, in instructions.
+/// Maximum length of a block in instructions.
 const LONGEST: usize = 64;
-/// Entry of the index for an address at which no block has been decoded yet.
+/// Index entry of an address without a decoded block.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Where blocks end besides jumps and instructions that must stand alone.
+/// Additional block boundaries, besides jumps and instructions that must stand alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Before and after instructions that synchronise.
     Synchronisation {
-        /// Also between a load and a division, and a division at the start of a block is special: it goes on while the access before
-        /// it waits for a slow memory, for as long as its data say.
+        /// Also between a load and a division. A division at the start of a block is special: while the preceding
+        /// access waits for a slow memory, it continues for as long as its data require.
         divisions: bool,
     },
-    /// After every access to memory, and at the ends of the instruction cache's lines. An instruction that is in two
-    /// lines begins a block.
+    /// After every memory access, and at the ends of instruction-cache lines. An instruction that crosses a line
+    /// boundary starts a block.
     Accesses {
-        /// Size of a line in bytes, a power of two.
+        /// Size of a line in bytes; a power of two.
         line: u32,
     },
 }
 
-/// A run of instructions that is entered only at its start and left only at its end, or by a fault.
+/// A straight run of instructions, entered only at its start and left only at its end or by a fault.
 pub(crate) struct Block {
-    /// Index of its first operation.
+    /// Index of the first operation.
     first: u32,
     /// Number of operations: instructions, and possibly the end of a hardware loop's body.
     len: u16,
     /// Number of instructions.
     pub instructions: u16,
-    /// The address after it.
+    /// Address after the block.
     pub end: u32,
-    /// Class of its last instruction.
+    /// Class of the last instruction.
     pub last: Class,
-    /// Whether its last instruction is a branch backwards.
+    /// True if the last instruction is a backward branch.
     pub backward: bool,
-    /// Whether it is a single instruction that happens at its exact time.
+    /// True if the block is a single instruction that executes at its exact time.
     pub synchronises: bool,
-    /// True if something must be done before it: it synchronises, reads or writes a control register, or begins with a division that
-    /// may have begun earlier.
+    /// True if the engine must act before the block: it synchronises, accesses a control register, or begins with a
+    /// division that may have started earlier.
     pub special: bool,
 }
 
 impl Block {
-    /// The indices of its operations.
+    /// Returns the indices of its operations.
     #[inline(always)]
     pub fn range(&self) -> Range<usize> {
         self.first as usize..self.first as usize + usize::from(self.len)
     }
 }
 
-/// The decoded code of a program, in blocks.
+/// Decoded code of a program, in blocks.
 pub(crate) struct Blocks {
     program: Arc<Program>,
     cut: Cut,
     /// Address of the program's code.
     base: u32,
     pub ops: Vec<Op>,
-    /// The timing models' view of each operation.
+    /// Operations as the timing models see them.
     pub timed: Vec<Timed>,
     list: Vec<Block>,
-    /// Block by half-word of the program.
+    /// Block of each half-word of the program.
     index: Vec<u32>,
-    /// Blocks that are the first instructions of longer ones, by address and number of instructions. They end where a
-    /// handler stopped before an access to a watched word, or are that access.
+    /// Blocks that are prefixes of longer ones, by address and number of instructions. They end where a handler stopped
+    /// before an access to a watched word, or are that access.
     pieces: FxHashMap<(u32, u32), u32>,
-    /// Whether an instruction synchronises, by half-word of the program; empty when blocks end at all accesses.
+    /// True for each half-word whose instruction synchronises; empty if blocks end at all accesses.
     points: Vec<bool>,
     loop_ends: LoopEnds,
 }
 
-/// The addresses at which bodies of hardware loops may end.
+/// Addresses at which bodies of hardware loops may end.
 #[derive(Default)]
 struct LoopEnds {
     /// In ascending order.
     at: Vec<u32>,
-    /// An end is computed when the program runs.
+    /// True if an end is computed at run time.
     anywhere: bool,
 }
 
 impl LoopEnds {
-    /// Finds the ends in `code`, which is at address `base`.
+    /// Finds the loop ends in `code`, which is at address `base`.
     fn of(isa: &dyn Isa, code: &[u8], base: u32) -> LoopEnds {
         let mut ends = LoopEnds::default();
         let mut at = 0;
@@ -133,18 +136,18 @@ impl Blocks {
         }
     }
 
-    /// The block with this number.
+    /// Returns block `number`.
     #[inline(always)]
     pub fn block(&self, number: u32) -> &Block {
         &self.list[number as usize]
     }
 
-    /// The block with this number, if it has been decoded.
+    /// Returns block `number` if it exists.
     pub fn get(&self, number: usize) -> Option<&Block> {
         self.list.get(number)
     }
 
-    /// Number of the block that starts at `pc`; `None` when there is no code.
+    /// Returns the number of the block that starts at `pc`, decoding it if necessary; `None` if `pc` has no code.
     #[inline(always)]
     pub fn at(&mut self, pc: u32) -> Option<u32> {
         match *self.index.get((pc.wrapping_sub(self.base) >> 1) as usize)? {
@@ -153,7 +156,8 @@ impl Blocks {
         }
     }
 
-    /// Number of a block with the first `len` instructions of the block at `pc`, which has at least as many.
+    /// Returns the number of a block with the first `len` instructions of the block at `pc`, which has at least as
+    /// many.
     #[cold]
     pub fn piece(&mut self, pc: u32, len: u32) -> Option<u32> {
         let whole = self.at(pc)?;
@@ -184,7 +188,7 @@ impl Blocks {
         Some(number)
     }
 
-    /// The addresses of the instructions of each block.
+    /// Returns the addresses of the instructions of each block.
     pub fn addresses(&self) -> Vec<Vec<u32>> {
         let mut addresses = vec![Vec::new(); self.list.len()];
         let at = |half_word: usize| self.base + 2 * half_word as u32;
@@ -201,7 +205,7 @@ impl Blocks {
         addresses
     }
 
-    /// The encoding of the instruction of `length` bytes at `pc`.
+    /// Returns the encoding of the instruction of `length` bytes at `pc`.
     pub fn encoding(&self, pc: u32, length: u32) -> u32 {
         let mut word = [0; 4];
         let bytes = &self.program.program_segment()[(pc - self.base) as usize..][..length as usize];
@@ -209,15 +213,14 @@ impl Blocks {
         u32::from_le_bytes(word)
     }
 
-    /// Whether the instruction at `pc` must happen at its exact time, so that it is a block of its own.
+    /// Returns true if the instruction at `pc` must execute at its exact time, and so is a block by itself.
     fn synchronises(&self, class: Class, pc: u32) -> bool {
         let point = || self.points[((pc - self.base) / 2) as usize];
         matches!(self.cut, Cut::Synchronisation { .. }) && (class == Class::Atomic || point())
     }
 
-    /// Whether an instruction of `length` bytes at `pc` begins a block because of its place in the instruction cache:
-    /// the block that starts with an instruction of `first` bytes at `start` has all instructions up to the end of the
-    /// line.
+    /// Returns true if an instruction of `length` bytes at `pc` starts a block because of cache lines: the block that
+    /// starts with an instruction of `first` bytes at `start` contains all instructions up to the end of the line.
     fn leaves_line(&self, (start, first): (u32, u32), pc: u32, length: u32) -> bool {
         match self.cut {
             Cut::Synchronisation { .. } => false,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs handlers block by block.
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +18,8 @@ use crate::stop::{Fault, Stop};
 use crate::thread::Thread;
 use crate::timing::{Exit, Memo, SYSTEM};
 
-/// Runs the handlers of one program on one kind of core; the HPUs of a card share it. Several cards can share one
-/// engine if each has its own [`Predictor`].
+/// Runs the handlers of one program on one kind of core; the HPUs of a card share it. Several cards can share an engine
+/// if each has its own [`Predictor`].
 pub struct Engine {
     program: Arc<Program>,
     blocks: Blocks,
@@ -27,7 +30,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine for memories that answer loads in `scratchpad_cycles` cycles (at least 1).
+    /// Creates an engine for memories with a load latency of `scratchpad_cycles` cycles (at least 1).
     pub fn new(program: Arc<Program>, timing: TimingKind, scratchpad_cycles: u32) -> Engine {
         let in_order = timing == TimingKind::InOrder;
         let cut = Cut::Synchronisation { divisions: in_order && scratchpad_cycles > 1 };
@@ -41,19 +44,19 @@ impl Engine {
         }
     }
 
-    /// Exchanges the state of the branch predictor.
+    /// Swaps the state of the branch predictor.
     #[inline]
     pub fn swap_predictor(&mut self, other: &mut Predictor) {
         std::mem::swap(&mut self.predictor, other);
     }
 
-    /// Starts to count how often each instruction runs.
+    /// Starts counting the executions of each instruction.
     pub fn set_profiling(&mut self) {
         self.profile.get_or_insert_default();
     }
 
-    /// How often each instruction ran, by the address of the handler's first instruction and then by its own address.
-    /// Empty unless [`Engine::set_profiling`] was called.
+    /// Returns the executions of each instruction, by the address of the handler's first instruction and then by
+    /// instruction address. Empty unless [`Engine::set_profiling`] was called.
     pub fn profile(&self) -> BTreeMap<u32, BTreeMap<u32, u64>> {
         match &self.profile {
             Some(profile) => profile.instructions(&self.blocks.addresses()),
@@ -61,19 +64,19 @@ impl Engine {
         }
     }
 
-    /// Runs `thread` until the card must decide something, or until the thread has used more than `max_cycles` cycles
-    /// in all; the limit is checked between blocks of straight code.
+    /// Runs `thread` until the card must make a decision, or until the thread exceeds `max_cycles` cycles in total; the
+    /// limit is checked between blocks.
     ///
-    /// An instruction that must happen at its exact time does not run at once: an atomic operation, a load or store
-    /// next to a fence, an access to a word on which a handler waits. The engine stops before it ([`Stop::Sync`]), and
-    /// the next call, at the simulated time of [`Thread::cycles`], runs it first. So such instructions of different
-    /// HPUs happen in the order of simulated time.
+    /// Some instructions must execute at their exact time: an atomic operation, a load or store next to a fence, an
+    /// access to a word on which a handler waits. The engine stops before such an instruction ([`Stop::Sync`]), and the
+    /// next call, at the simulated time of [`Thread::cycles`], executes it first. So these instructions of different
+    /// HPUs execute in the order of simulated time.
     pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
         self.run_with::<false>(thread, memory, max_cycles, None)
     }
 
-    /// Does what [`Engine::run`] does, one instruction after the other, in the same cycles. The watcher is asked before each whether
-    /// to stop there ([`Stop::Break`]); the next call asks again.
+    /// Behaves as [`Engine::run`], instruction by instruction and in the same cycles. The watcher decides before each
+    /// instruction whether to stop ([`Stop::Break`]), including the one at which the previous call stopped.
     pub fn run_stepwise(
         &mut self,
         thread: &mut Thread,
@@ -94,7 +97,7 @@ impl Engine {
         if let Some(profile) = &mut self.profile {
             profile.begin(thread.entry);
         }
-        // A debugger's stop is none of the thread's.
+        // A debugger stop does not affect the thread.
         if !std::mem::take(&mut thread.broken) {
             thread.state.attention.resume();
         }
@@ -114,13 +117,13 @@ impl Engine {
             let start = thread.state.pc;
             let found = if STEPS || thread.granted { self.blocks.piece(start, 1) } else { self.blocks.at(start) };
             let Some(number) = found else { return self.left_program(thread) };
-            // The limit is checked between the blocks that would run without stops.
+            // The limit is checked between the blocks of an uninterrupted run.
             let is_within = STEPS && thread.within.is_some_and(|(next, _)| next == start);
             if thread.state.cycles > max_cycles && !is_within {
                 return Stop::Limit;
             }
             let mut block = self.blocks.block(number);
-            // The branch predictor knows branches by the blocks that they end.
+            // The branch predictor identifies branches by the blocks that they end.
             let (mut whole, mut late) = (number, 0);
             if STEPS || thread.granted || block.special {
                 if block.synchronises && !thread.granted {
@@ -184,9 +187,9 @@ impl Engine {
         }
     }
 
-    /// Cycles from the start of block `number` to the one in which it reads its control register: the first of its instruction in the
-    /// execute stage, where that may wait for the answer to an access, so that they are less than 0. A target that is split over two
-    /// words comes there a cycle later.
+    /// Returns the cycles from the start of block `number` until it reads a control register: until its instruction enters
+    /// the execute stage. The value is negative if it stalls there behind an outstanding access. A jump target that is
+    /// split over two words enters a cycle later.
     fn late(&mut self, thread: &mut Thread, number: u32) -> i64 {
         let block = self.blocks.block(number);
         if !self.in_order || block.last != Class::System {
@@ -208,7 +211,7 @@ impl Engine {
         self.fault(thread, view, start, &range, at, flow)
     }
 
-    /// The block that a thread would execute if it did not stop before the instruction that is block `number`.
+    /// Returns the block of an uninterrupted run that contains the instruction of block `number`.
     fn whole(&mut self, thread: &mut Thread, granted: bool, number: u32) -> u32 {
         let (start, end) = (thread.state.pc, self.blocks.block(number).end);
         let within = std::mem::take(&mut thread.within).filter(|(next, _)| *next == start && !granted);
@@ -221,7 +224,7 @@ impl Engine {
         whole
     }
 
-    /// Stops a thread whose pc is outside the code: it has returned, or has jumped somewhere else.
+    /// Stops a thread whose pc is outside the code: it returned, or jumped elsewhere.
     #[cold]
     fn left_program(&self, thread: &Thread) -> Stop {
         match thread.state.pc {
@@ -246,7 +249,7 @@ impl Engine {
                 profile.add(number);
             }
             if self.in_order {
-                // The access that stopped the block has counted its own cycles already.
+                // The access that stopped the block already counted its own cycles.
                 let (address, len) = view.denied;
                 state.cycles += u64::from(state.data_cycles - further_words(address, len as usize));
             }
@@ -256,7 +259,7 @@ impl Engine {
         Stop::Sync
     }
 
-    /// Ends a thread at operation `at` of the block at `start`, and counts the operations before it.
+    /// Ends a thread with a fault at operation `at` of the block at `start`, and counts the operations before it.
     #[cold]
     fn fault(
         &mut self,
@@ -280,7 +283,7 @@ impl Engine {
         state.instructions += at as u64;
         if self.in_order {
             state.cycles += u64::from(state.data_cycles);
-            // An instruction for a control register that fails is not executed.
+            // A faulting control-register instruction does not execute.
             if ops[at].class == Class::System {
                 ops[at].class = Class::Trap;
             }

@@ -1,20 +1,21 @@
-//! Instructions that synchronise because of fences: compilers turn C11's atomic loads and stores into plain ones with
-//! fences next to them (for example RISC-V Unpriv. A.6, "Mappings from C/C++ primitives to RISC-V primitives").
+// SPDX-License-Identifier: Apache-2.0
+//! Instructions that synchronise because of fences: compilers translate C11's atomic loads and stores into plain ones
+//! next to fences (for example RISC-V Unpriv. A.6, "Mappings from C/C++ primitives to RISC-V primitives").
 
 use crate::isa::Isa;
 use crate::op::{Class, Fence};
 
-/// A fence for which the access after it has not been found yet.
+/// A fence whose following access is not yet found.
 struct Open {
     /// Half-word of the fence.
     at: usize,
-    /// Whether only a store synchronises, and no load.
+    /// True if only a store synchronises, not a load.
     store: bool,
 }
 
 /// Finds the synchronisation points of `code`, which is at address `base`: the last load before an acquire fence, the
-/// first store after a release fence, the accesses on both sides of a full fence, and a fence that has no such
-/// neighbour in its straight code. The result has one element for each half-word of the code.
+/// first store after a release fence, the accesses on both sides of a full fence, and a fence without such a neighbour
+/// in its straight code. The result has one element for each half-word of the code.
 pub(crate) fn points(isa: &dyn Isa, code: &[u8], base: u32) -> Vec<bool> {
     let mut points = vec![false; code.len() / 2];
     let (mut last_load, mut last_store, mut open) = (None, None, None::<Open>);
@@ -25,7 +26,7 @@ pub(crate) fn points(isa: &dyn Isa, code: &[u8], base: u32) -> Vec<bool> {
                 if let Some(open) = open.take() {
                     points[open.at] = true;
                 }
-                // A fence that does not specify what it orders is a full one.
+                // A fence without a specified order is a full fence.
                 let Fence { after_stores, before_loads } =
                     decoded.fence.unwrap_or(Fence { after_stores: true, before_loads: true });
                 let (acquire, release) = (!after_stores, !before_loads);

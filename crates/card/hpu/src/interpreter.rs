@@ -1,4 +1,5 @@
-//! One instruction after the other, without time: for comparison with hardware.
+// SPDX-License-Identifier: Apache-2.0
+//! Untimed instruction-by-instruction interpreter, for comparison with hardware.
 
 use std::sync::Arc;
 
@@ -11,56 +12,56 @@ use crate::thread::Thread;
 use crate::watch::Watched;
 use crate::window::Window;
 
-/// What an instruction has done.
+/// Effects of an executed instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retired {
-    /// Its address.
+    /// Address of the instruction.
     pub pc: u32,
-    /// Its class. What an instruction of class [`Class::System`] gives may be the time or a count, which an interpreter does not
-    /// know: the caller takes it from the hardware ([`Thread::set_register`]).
+    /// Class of the instruction. The result of a [`Class::System`] instruction may be a time or a count, which the
+    /// interpreter does not model: the caller takes it from the hardware ([`Thread::set_register`]).
     pub class: Class,
-    /// The register that holds its result, and the value; none for an instruction without result, or whose result is discarded.
+    /// Result register and value; `None` without a result, or if the result is discarded.
     pub result: Option<(u8, u32)>,
-    /// The address register that it has changed, and the value (post-increment).
+    /// Updated address register and its value (post-increment).
     pub update: Option<(u8, u32)>,
-    /// Its access to memory.
+    /// Memory access.
     pub access: Option<Accessed>,
 }
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accessed {
-    /// The first address.
+    /// Address of the first byte.
     pub address: u32,
-    /// The number of bytes.
+    /// Size in bytes.
     pub bytes: u32,
-    /// What was read, the first byte lowest; 0 for a store.
+    /// Loaded bytes, the first byte lowest; 0 for a store.
     pub loaded: u64,
-    /// What was written, the first byte lowest. An atomic operation that writes has both.
+    /// Stored bytes, the first byte lowest. An atomic operation that writes has both.
     pub stored: Option<u64>,
 }
 
-/// Executes the instructions of a program one by one. Loads return what the caller says, and nothing is protected.
+/// Executes the instructions of a program one by one. The caller supplies the loaded data; memory is not protected.
 pub struct Interpreter {
     program: Arc<Program>,
-    /// The instruction at each half-word of the program that has been executed.
+    /// Decoded instruction at each executed half-word of the program.
     decoded: Vec<Option<Decoded>>,
     nothing: Watched,
 }
 
 impl Interpreter {
-    /// An interpreter of the instructions of this program.
+    /// Creates an interpreter of a program.
     pub fn new(program: Arc<Program>) -> Interpreter {
         let decoded = vec![None; program.program_segment().len() / 2];
         Interpreter { program, decoded, nothing: Watched::default() }
     }
 
-    /// Executes the next instruction of `thread`. `load` gives the bytes at an address for an instruction that reads memory: the
-    /// address, and the number of bytes. Cycles are not counted.
+    /// Executes the next instruction of `thread`. For a load, `load` receives the address and the number of bytes, and
+    /// returns the bytes. Cycles are not counted.
     ///
     /// # Errors
-    /// When there is no instruction, or it fails; the thread stays at its address. A command of the environment fails as an
-    /// illegal instruction.
+    /// Returns a fault if no instruction is at the pc or if it fails; the pc stays at that address. An environment call
+    /// fails as an illegal instruction.
     pub fn step(&mut self, thread: &mut Thread, load: impl FnOnce(u32, u32) -> [u8; 8]) -> Result<Retired, Fault> {
         let pc = thread.state.pc;
         let decoded = self.decode(pc).ok_or(Fault::Fetch { pc })?;
@@ -73,7 +74,7 @@ impl Interpreter {
 
         thread.ways.forget();
         let state = &mut thread.state;
-        // An atomic operation that may not write fails if it would.
+        // An atomic operation on a read-only window fails if it would write.
         let read_only = Window { write: false, ..window };
         let stores = match decoded.class {
             Class::Store => true,
@@ -113,7 +114,7 @@ impl Interpreter {
         })
     }
 
-    /// Executes an instruction on these bytes. Returns what happens after it, and the access that failed.
+    /// Executes an instruction on these bytes. Returns its flow and the denied access.
     fn execute(
         &mut self,
         decoded: &Decoded,
@@ -126,7 +127,7 @@ impl Interpreter {
         (flow, view.denied)
     }
 
-    /// The instruction at an address, if there is one.
+    /// Decodes the instruction at an address, if there is one.
     fn decode(&mut self, pc: u32) -> Option<Decoded> {
         let at = pc.wrapping_sub(self.program.base()) as usize;
         let known = self.decoded.get_mut(at / 2)?;

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Card address ranges for the segments of device programs.
+
 use std::fmt;
 
 /// A range of card addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Its purpose, in words: "program memory".
+    /// Description for messages: "program memory".
     pub name: &'static str,
     /// First address.
     pub base: u32,
@@ -12,7 +15,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Offset of `bytes` bytes at `address` in this region, if all of them are in it.
+    /// Returns the offset of `bytes` bytes at `address`, if all of them are in this region.
     pub(crate) fn offset(&self, address: u32, bytes: u32) -> Option<usize> {
         let at = address.checked_sub(self.base)?;
         (u64::from(at) + u64::from(bytes) <= u64::from(self.bytes)).then_some(at as usize)
@@ -25,7 +28,7 @@ impl fmt::Display for Region {
     }
 }
 
-/// The address space of a card as a device program sees it: the addresses for the segments of the program.
+/// Card address space of a device program: the addresses for its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadMap {
     /// Name of the map, for messages.
@@ -34,8 +37,8 @@ pub struct LoadMap {
     pub program: Region,
     /// Static data.
     pub data: Region,
-    /// Memories that the card fills itself, such as stacks and packet buffers. No segment may be there.
+    /// Memories that the card fills, such as stacks and packet buffers. Segments must not be there.
     pub others: Vec<Region>,
-    /// The return address of a handler, which must be outside `program`: reaching it ends the handler.
+    /// Return address of a handler. It must be outside `program`: reaching it ends the handler.
     pub return_address: u32,
 }

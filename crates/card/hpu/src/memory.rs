@@ -1,45 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory accesses of handlers: protection, watched words, and a cache of the last window.
+
 use std::cell::Cell;
 
 use crate::watch::{Attention, Watched};
 use crate::window::{Sharing, Window};
 
-/// The memory that one handler invocation may access. Any other access, or one that crosses the end of a window, is a
-/// fault.
+/// Memory that one handler invocation may access. Any other access, or one across the end of a window, is a fault.
 pub struct Memory<'a> {
-    /// The bytes of the card's memories.
+    /// Bytes of the card's memories.
     pub arena: &'a mut [u8],
-    /// The accessible ranges, which are few and do not overlap. The list is searched in order; the window that was
-    /// found last is tried first.
+    /// Accessible ranges: few, without overlap. They are searched in order, after the window found last.
     pub windows: &'a [Window],
     /// Words on which handlers of this card wait; the engine adds to them.
     pub watched: &'a mut Watched,
 }
 
-/// A [`Memory`] in use: a cache of the last window that was read and of the last that was written.
+/// A [`Memory`] in use: a cache of the last read and the last written window.
 ///
 /// The cached part of a shared window contains no watched word, so accesses to watched words take the slow path and all
-/// others cost nothing extra. While the handler may be waiting ([`Attention`]), shared windows are not cached at all.
+/// others cost nothing extra. While the handler may be waiting ([`Attention`]), shared windows are not cached.
 pub struct View<'a> {
     read: Span<'a>,
     written: Span<'a>,
     arena: &'a [Cell<u8>],
     windows: &'a [Window],
     watched: &'a mut Watched,
-    /// Whether accesses to watched words may happen now.
+    /// True if accesses to watched words may execute now.
     pub(crate) granted: bool,
-    /// Whether the access that failed was to a watched word.
+    /// True if the denied access was to a watched word.
     pub(crate) synchronises: bool,
-    /// Address and size in bytes of the access that failed.
+    /// Address and size in bytes of the denied access.
     pub(crate) denied: (u32, u32),
-    /// How many operations of its block are behind the one that failed.
+    /// Number of operations in the block after the failed one.
     pub(crate) behind: usize,
-    /// Wants to know each access to shared memory.
+    /// Observer of accesses to shared memory.
     pub(crate) watcher: Option<&'a mut dyn Watcher>,
-    /// Whether the instruction orders memory: an atomic operation, or an access next to a fence.
+    /// True if the instruction orders memory: an atomic operation, or an access next to a fence.
     pub(crate) orders: bool,
 }
 
-/// The part of a window that a [`View`] keeps at hand: its first address, and its bytes. The default holds nothing.
+/// Cached part of a window in a [`View`]: first address and bytes. The default is empty.
 #[derive(Clone, Copy, Default)]
 struct Span<'a> {
     base: u32,
@@ -47,14 +48,14 @@ struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// The bytes of a window, if the arena has all of them.
+    /// Returns the bytes of a window, if all are in the arena.
     #[inline(always)]
     fn of(window: &Window, arena: &'a [Cell<u8>]) -> Option<Span<'a>> {
         let bytes = arena.get(window.offset..)?.get(..window.len as usize)?;
         Some(Span { base: window.base, bytes })
     }
 
-    /// The `len` bytes at `address`, if all of them are in the span.
+    /// Returns the `len` bytes at `address`, if all are in the span.
     #[inline(always)]
     fn bytes(self, address: u32, len: usize) -> Option<&'a [Cell<u8>]> {
         let skipped = address.wrapping_sub(self.base) as usize;
@@ -62,16 +63,16 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Watches a thread that runs instruction by instruction
-/// ([`Engine::run_stepwise`](crate::Engine::run_stepwise)).
+/// Observes a thread that runs instruction by instruction ([`Engine::run_stepwise`](crate::Engine::run_stepwise)).
 pub trait Watcher {
-    /// Whether the thread stops before its instruction at `pc`.
+    /// Returns true if the thread stops before its instruction at `pc`.
     fn stops(&mut self, pc: u32) -> bool;
 
-    /// Whether it wants to know accesses.
+    /// Returns true if the watcher observes accesses.
     fn wants_accesses(&self) -> bool;
 
-    /// The instruction accesses memory that handlers share. `orders` says whether it is an atomic operation, or next to a fence.
+    /// Observes an access to memory that handlers share. `orders` is true for an atomic operation or an access next to
+    /// a fence.
     fn accesses(&mut self, address: u32, bytes: u32, write: bool, orders: bool);
 }
 
@@ -92,10 +93,10 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A view of a single window, for an access whose place is known.
+    /// Creates a view of a single window, for an access with a known location.
     pub(crate) fn of_window(arena: &'a mut [u8], window: Window, nothing: &'a mut Watched) -> View<'a> {
         let arena = Cell::from_mut(arena).as_slice_of_cells();
-        // An empty span holds nothing, so an access outside the window is denied.
+        // An empty span denies accesses outside the window.
         let read = Span::of(&window, arena).unwrap_or_default();
         View {
             read,
@@ -124,13 +125,13 @@ impl<'a> View<'a> {
         read(self.read.bytes(address, N)?)
     }
 
-    /// Writes `bytes` at `address` if that is in the cached part of a window.
+    /// Writes `bytes` at `address` if it is in the cached part of a window.
     #[inline(always)]
     pub(crate) fn store_at_hand<const N: usize>(&self, address: u32, bytes: [u8; N]) -> Option<()> {
         write(self.written.bytes(address, N)?, bytes)
     }
 
-    /// Returns the bytes at `address` if the handler may read them, which are not at hand.
+    /// Returns the bytes at `address`, outside the cached parts, if the handler may read them.
     #[inline(always)]
     pub(crate) fn load_by_search<const N: usize>(
         &mut self,
@@ -140,7 +141,7 @@ impl<'a> View<'a> {
         read(self.find::<false>(attention, address, N)?)
     }
 
-    /// Writes `bytes` at `address` if the handler may, which is not at hand.
+    /// Writes `bytes` at `address`, outside the cached parts, if the handler may write there.
     #[inline(always)]
     pub(crate) fn store_by_search<const N: usize>(
         &mut self,
@@ -151,7 +152,7 @@ impl<'a> View<'a> {
         write(self.find::<true>(attention, address, N)?, bytes)
     }
 
-    /// Searches the windows for an access that the cached parts do not hold. Returns its place in the arena.
+    /// Searches the windows for an access outside the cached parts. Returns its position in the arena.
     #[cold]
     fn find<const WRITE: bool>(
         &mut self,
@@ -186,7 +187,7 @@ impl<'a> View<'a> {
         whole.bytes(address, len)
     }
 
-    /// Finds the place of a load by a handler that has begun to wait for the word.
+    /// Finds the position of a load by a handler that starts to wait for the word.
     #[cold]
     #[inline(never)]
     fn find_waiting(
@@ -200,8 +201,8 @@ impl<'a> View<'a> {
         self.find_watched(attention, window, address, len, false)
     }
 
-    /// Finds the place of an access to shared memory with watched words, which may have to wait for its time, or in which somebody is
-    /// interested.
+    /// Finds the position of an access to shared memory with watched words or an observer; the access may have to wait
+    /// for its time.
     #[cold]
     #[inline(never)]
     fn find_watched(
@@ -225,13 +226,13 @@ impl<'a> View<'a> {
         Span::of(window, self.arena)?.bytes(address, len)
     }
 
-    /// Keeps a part of a window at hand.
+    /// Caches a part of a window.
     #[inline(always)]
     fn keep(&mut self, part: Span<'a>, write: bool) {
         if write {
             self.written = part;
         }
-        // What a handler writes it reads soon: a search less, and of no other consequence.
+        // A handler soon reads the bytes that it writes; caching them for reads saves a search.
         if !write || self.read.bytes.is_empty() {
             self.read = part;
         }
@@ -251,7 +252,7 @@ fn write<const N: usize>(place: &[Cell<u8>], bytes: [u8; N]) -> Option<()> {
     Some(())
 }
 
-/// Takes note of an access to shared memory. Returns whether the handler waits.
+/// Records an access to shared memory. Returns true if the handler waits.
 #[inline(always)]
 fn observe(attention: &mut Attention, address: u32, len: u32, write: bool) -> bool {
     if write {

@@ -1,40 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Micro-operations, the decoded form of instructions.
+
 use std::ops::BitOr;
 
 use crate::memory::View;
 use crate::state::State;
 
-/// What happens after an instruction has run.
+/// Continuation after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Execution continues after the instruction.
     Next,
-    /// Execution continues at [`State::pc`], which the instruction has set.
+    /// Execution continues at [`State::pc`], set by the instruction.
     Jump,
     /// The handler issues a command ([`Convention`](crate::isa::Convention) names its registers); the pc is after the
     /// instruction.
     Command,
-    /// A load was not allowed.
+    /// A denied load.
     Load,
-    /// A store was not allowed.
+    /// A denied store.
     Store,
-    /// An atomic operation addressed memory that is not aligned to its size; see [`View::deny`].
+    /// A misaligned atomic operation; see [`View::deny`].
     Misaligned,
-    /// The instruction is not modelled, or the core does not have it.
+    /// The instruction is not modelled, or is missing from the core.
     Illegal,
-    /// The program stopped itself at a breakpoint instruction.
+    /// A breakpoint instruction of the program.
     Break,
 }
 
-/// The effect of an instruction on the registers and the memory: a function, or a closure that captures nothing.
+/// Effect of an instruction on registers and memory: a function, or a closure without captures.
 pub trait Semantics: Fn(&mut State, &mut View<'_>, &Op) -> Flow + Copy + 'static {}
 
 impl<F: Fn(&mut State, &mut View<'_>, &Op) -> Flow + Copy + 'static> Semantics for F {}
 
-/// Executes an instruction, and then the operations behind it in its block, until one does not go on to the next.
+/// Executes an instruction, and then the following operations of its block until one ends the sequence.
 ///
-/// Each calls the next as the last thing that it does, which optimised code does by a jump. So between two instructions of a
-/// block there is neither a return nor a loop, and the processor that simulates predicts each jump by the instruction
-/// from which it comes. A block is short ([`Blocks`](crate::blocks::Blocks)), so the calls may as well be nested.
+/// Each operation tail-calls the next, which optimised code does by a jump. So no return or loop is between two
+/// instructions of a block, and the host CPU predicts each jump by the instruction from which it comes. Blocks are
+/// short ([`Blocks`](crate::blocks::Blocks)), so nested calls are also safe.
 #[derive(Clone, Copy, Debug)]
 pub struct Run(fn(&mut State, &mut View<'_>, &Op, Behind<'_>) -> Flow);
 
@@ -44,22 +47,23 @@ impl Run {
         Run(run::<F>)
     }
 
-    /// Executes a load or store. `at_hand` does it if its memory is at hand, and otherwise nothing; then `anywhere` does it, which may
-    /// have to search for the memory. So an access to memory at hand calls no function, and saves no registers for that.
+    /// Executes a load or store. `at_hand` executes it only if its memory is cached in the view; otherwise `anywhere`
+    /// executes it, and may search for the memory. So an access to cached memory calls no function and saves no
+    /// registers.
     pub(crate) const fn of_access<F: Semantics, G: Semantics>(_at_hand: F, _anywhere: G) -> Run {
         Run(run_access::<F, G>)
     }
 }
 
-/// The operations behind another in its block.
+/// Following operations of the same block.
 type Behind<'a> = std::slice::Iter<'a, Op>;
 
-/// The only value of a type without bytes.
+/// Returns the only value of a zero-sized type.
 #[inline(always)]
 fn value<F: Semantics>() -> &'static F {
     const { assert!(size_of::<F>() == 0, "a function itself, not a pointer to one, or a closure that captures nothing") };
-    // SAFETY: each aligned pointer that is not null points to a value without bytes; and there is one of this type, which the
-    // caller of `Run::new` or `Run::of_access` had.
+    // SAFETY: every aligned non-null pointer points to a valid zero-sized value, and a value of this type exists,
+    // because the caller of `Run::new` or `Run::of_access` had one.
     unsafe { std::ptr::NonNull::<F>::dangling().as_ref() }
 }
 
@@ -90,49 +94,49 @@ fn go_on(state: &mut State, view: &mut View<'_>, mut behind: Behind<'_>) -> Flow
     }
 }
 
-/// The executable form of an instruction.
+/// Executable form of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
     /// Executes the instruction.
     pub run: Run,
-    /// An immediate operand, in the form that the instruction's [`Semantics`] expect.
+    /// Immediate operand, as the instruction's [`Semantics`] expect it.
     pub imm: u32,
-    /// Indices into the register file of [`State`], in the order that the [`Semantics`] expect.
+    /// Indices into the register file of [`State`], in the order of the [`Semantics`].
     pub registers: [u8; 4],
 }
 
 impl Op {
-    /// Executes operations one after the other until one does not go on to the next. How many are behind one that fails is in
-    /// [`View::behind`].
+    /// Executes operations in order until one ends the sequence. If one fails, [`View::behind`] is the number of
+    /// operations after it.
     #[inline(always)]
     pub(crate) fn run_all(ops: &[Op], state: &mut State, view: &mut View<'_>) -> Flow {
         go_on(state, view, ops.iter())
     }
 }
 
-/// The unit of a core that executes an instruction, and whether it can change the flow of control. The timing models
-/// know nothing else about an instruction's meaning.
+/// Functional unit of an instruction, and its effect on control flow. The timing models use nothing else of an
+/// instruction's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Integer operation of one cycle.
     Alu,
-    /// Product of two words, low half.
+    /// Low half of a product of two words.
     Multiply,
-    /// Product of two words, high half or both.
+    /// High half, or all, of a product of two words.
     MultiplyHigh,
     /// Integer division.
     Divide,
-    /// Load of one or several registers.
+    /// Load of one or more registers.
     Load,
-    /// Store of one or several registers.
+    /// Store of one or more registers.
     Store,
     /// Conditional direct jump.
     Branch,
-    /// Unconditional direct jump, with or without a link.
+    /// Unconditional direct jump, with or without link.
     Jump,
     /// Jump to an address in a register.
     JumpIndirect,
-    /// Jump to a return address, which the return-address stack predicts.
+    /// Jump to a return address, predicted by the return-address stack.
     Return,
     /// Memory fence.
     Fence,
@@ -142,7 +146,7 @@ pub enum Class {
     Atomic,
     /// Command to the card (environment call).
     Command,
-    /// Breakpoint, or a word that is no instruction.
+    /// Breakpoint, or an invalid instruction word.
     Trap,
     /// Floating-point addition, subtraction or comparison.
     FloatAdd,
@@ -162,30 +166,30 @@ pub enum Class {
     FloatMove,
     /// Conversion between number formats.
     FloatConvert,
-    /// The end of a hardware loop's body, which is no instruction and takes no time.
+    /// End of a hardware loop's body: not an instruction, takes no time.
     LoopEnd,
 }
 
 impl Class {
-    /// Whether the instruction is the last of its block.
+    /// Returns true if the instruction is the last of its block.
     pub fn ends_block(self) -> bool {
         use Class::*;
         matches!(self, Branch | Jump | JumpIndirect | Return) || self.stands_alone()
     }
 
-    /// Whether the instruction reads or writes memory.
+    /// Returns true if the instruction reads or writes memory.
     pub fn accesses_memory(self) -> bool {
         matches!(self, Class::Load | Class::Store | Class::Atomic)
     }
 
-    /// Whether the instruction is a block of its own, so that the thread's counters are exact when it runs.
+    /// Returns true if the instruction is a block by itself, so that the thread's counters are exact when it runs.
     pub fn stands_alone(self) -> bool {
         matches!(self, Class::System | Class::Atomic | Class::Command | Class::Trap)
     }
 }
 
-/// A set of registers as the timing models see them: 64 names, of which two are different exactly if no instruction can
-/// write one through the other.
+/// A set of registers as the timing models see them: 64 names. Two names differ exactly if no instruction can write one
+/// register through the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RegisterSet(u64);
 
@@ -193,16 +197,16 @@ impl RegisterSet {
     /// The empty set.
     pub const NONE: RegisterSet = RegisterSet(0);
 
-    /// The set with one register.
+    /// Returns the set with one register.
     ///
     /// # Panics
-    /// When `register` is above 63.
+    /// Panics if `register` is above 63.
     pub const fn of(register: u8) -> RegisterSet {
         assert!(register < 64);
         RegisterSet(1 << register)
     }
 
-    /// Whether the set has no register.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -212,17 +216,17 @@ impl RegisterSet {
         self.intersects(RegisterSet::of(register))
     }
 
-    /// Whether the two sets have a register in common.
+    /// Returns true if the two sets intersect.
     pub const fn intersects(self, other: RegisterSet) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The registers that are not in `other`.
+    /// Returns the registers that are not in `other`.
     pub const fn without(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & !other.0)
     }
 
-    /// The registers in ascending order.
+    /// Returns the registers in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -241,21 +245,21 @@ impl BitOr for RegisterSet {
     }
 }
 
-/// The memory access of a load or store.
+/// Memory access of a load or store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Size in bytes, over all registers that are transferred.
+    /// Total size of the transferred registers in bytes.
     pub bytes: u32,
-    /// Address registers that the access changes (pre- or post-increment). Their new value comes from the address
-    /// unit and does not wait for the memory.
+    /// Address registers that the access changes (pre- or post-increment). Their new value comes from the address unit
+    /// and does not wait for the memory.
     pub updates: RegisterSet,
-    /// Index of the 32-bit register from which the address is computed.
+    /// Index of the 32-bit base register.
     pub base: u8,
-    /// What is added to the base.
+    /// Offset from the base register.
     pub offset: Offset,
 }
 
-/// What an access adds to its base register for the address.
+/// Offset of an access from its base register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offset {
     /// A constant.
@@ -265,7 +269,7 @@ pub enum Offset {
 }
 
 impl Offset {
-    /// The address of an access with this base register.
+    /// Returns the address of an access with this base register.
     #[inline(always)]
     pub(crate) fn address(self, base: u8, state: &State) -> u32 {
         let offset = match self {
@@ -282,45 +286,45 @@ impl Default for Offset {
     }
 }
 
-/// The accesses that a fence orders. The earlier set contains loads and the later one stores in any case.
+/// Accesses that a fence orders. The earlier set always contains loads, and the later set always stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// Earlier stores are ordered before later accesses; false for an acquire fence.
+    /// True if earlier stores are ordered before later accesses; false for an acquire fence.
     pub after_stores: bool,
-    /// Later loads are ordered after earlier accesses; false for a release fence.
+    /// True if later loads are ordered after earlier accesses; false for a release fence.
     pub before_loads: bool,
 }
 
-/// A decoded instruction: one micro-operation, with all information for the engine and the timing models.
+/// A decoded instruction: one micro-operation, with all data for the engine and the timing models.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoded {
-    /// The operation.
+    /// Operation.
     pub op: Op,
-    /// The unit that executes it.
+    /// Class of the instruction.
     pub class: Class,
     /// Size of the encoding in bytes, 2 or 4.
     pub length: u32,
     /// Registers that it reads, including address registers.
     pub sources: RegisterSet,
-    /// Registers that hold its result, one or several; without those in [`Access::updates`].
+    /// Result registers, without those in [`Access::updates`].
     pub results: RegisterSet,
-    /// The access of a load or store.
+    /// Access of a load or store.
     pub access: Access,
-    /// The target of a direct jump or branch.
+    /// Target of a direct jump or branch.
     pub target: Option<u32>,
-    /// The accesses that a fence orders.
+    /// Order of a fence.
     pub fence: Option<Fence>,
-    /// Where the body of a hardware loop ends that the instruction sets up.
+    /// End of the hardware loop that the instruction sets up.
     pub loop_end: Option<LoopEnd>,
 }
 
-/// The address behind the body of a hardware loop, at which [`Isa::loop_end`](crate::isa::Isa::loop_end) decides what
-/// the next instruction is.
+/// Address after the body of a hardware loop, at which [`Isa::loop_end`](crate::isa::Isa::loop_end) selects the next
+/// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopEnd {
-    /// This address.
+    /// Known address.
     At(u32),
-    /// An address that is not known before the instruction runs.
+    /// Address computed at run time.
     Anywhere,
 }
 

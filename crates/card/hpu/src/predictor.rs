@@ -1,27 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State of the branch predictor.
+
 use crate::op::Class;
 
-/// Counter of a branch that has not been seen.
+/// Counter of a branch without history.
 const UNSEEN: u8 = u8::MAX;
 
-/// The state of a card's branch predictor, which all its HPUs share. The default has learned nothing.
+/// State of a card's branch predictor, shared by all its HPUs. The default has no history.
 ///
 /// Branches have two-bit counters, indirect jumps are predicted to go to their previous target, and returns are always
 /// predicted correctly (return-address stack).
 #[derive(Clone, Debug, Default)]
 pub struct Predictor(Vec<Learned>);
 
-/// The predictor's state for the last instruction of a block.
+/// Predictor entry of the last instruction of a block.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
-    /// Two-bit counter of a branch, which is predicted taken from 2 on.
+    /// Two-bit counter of a branch; predicts taken from 2 on.
     counter: u8,
-    /// The previous target of an indirect jump.
+    /// Previous target of an indirect jump.
     target: u32,
 }
 
 impl Predictor {
-    /// Learns how block `number`, whose last instruction is of class `last`, was left, and returns whether the
-    /// prediction was wrong. A branch that has not been seen is predicted taken when it goes `backward`.
+    /// Updates the entry of block `number`, whose last instruction is of class `last`, and returns true on a
+    /// misprediction. A branch without history is predicted taken if it goes `backward`.
     #[inline(always)]
     pub(crate) fn mispredicts(&mut self, number: u32, last: Class, backward: bool, taken: bool, target: u32) -> bool {
         match last {

@@ -1,20 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Execution counts of blocks and instructions.
+
 use std::collections::BTreeMap;
 
-/// How often each block ran, by handler.
+/// Execution counts of blocks, by handler.
 #[derive(Default)]
 pub(crate) struct Profile {
-    /// Addresses of the handlers' first instructions, in the order in which the handlers first ran.
+    /// Addresses of the handlers' first instructions, in the order of their first runs.
     entries: Vec<u32>,
-    /// How often each block ran, by handler.
+    /// Executions of each block, by handler.
     runs: Vec<Vec<u64>>,
-    /// Index of the handler that runs.
+    /// Index of the running handler.
     running: usize,
-    /// How often instructions ran in blocks that a fault ended early, by handler and address.
+    /// Executions of instructions in blocks that a fault ended early, by handler and address.
     partial: BTreeMap<(u32, u32), u64>,
 }
 
 impl Profile {
-    /// The handler at `entry` runs from now on.
+    /// Switches to the handler at `entry`.
     pub fn begin(&mut self, entry: u32) {
         let known = self.entries.iter().position(|known| *known == entry);
         self.running = known.unwrap_or_else(|| {
@@ -24,7 +27,7 @@ impl Profile {
         });
     }
 
-    /// Counts a run of block `number` by the handler that runs.
+    /// Counts a run of block `number` by the running handler.
     pub fn add(&mut self, number: u32) {
         let (Some(counts), number) = (self.runs.get_mut(self.running), number as usize) else { return };
         if number >= counts.len() {
@@ -33,12 +36,12 @@ impl Profile {
         counts[number] += 1;
     }
 
-    /// Counts an instruction that ran in a block that did not reach its end.
+    /// Counts an instruction in a block that ended early.
     pub fn add_partial(&mut self, entry: u32, pc: u32) {
         *self.partial.entry((entry, pc)).or_default() += 1;
     }
 
-    /// How often each instruction ran, by handler. `addresses` has the instructions of each block.
+    /// Returns the executions of each instruction, by handler. `addresses` lists the instructions of each block.
     pub fn instructions(&self, addresses: &[Vec<u32>]) -> BTreeMap<u32, BTreeMap<u32, u64>> {
         let mut all: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
         let mut add = |entry, pc, runs| *all.entry(entry).or_default().entry(pc).or_default() += runs;

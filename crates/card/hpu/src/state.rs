@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Architectural state of a thread.
+
 use crate::memory::View;
 use crate::watch::Attention;
 
@@ -6,44 +9,44 @@ const WORDS: usize = 64;
 /// Number of 64-bit registers in the register file; a power of two.
 const WIDE: usize = 32;
 
-/// The architectural state of a thread, which the semantic functions of an instruction set read and write.
+/// Architectural state of a thread, accessed by the semantic functions of an instruction set.
 ///
-/// The register file has 64 registers of 32 bits and 32 registers of 64 bits. An instruction set may place its
-/// registers there freely, including flags and a register that discards what is written to it.
+/// The register file has 64 registers of 32 bits and 32 registers of 64 bits. An instruction set may map its registers
+/// freely, including flags and a register that discards writes.
 #[derive(Clone, Debug)]
 pub struct State {
     words: [u32; WORDS],
     wide: [u64; WIDE],
-    /// The program counter. While an instruction runs it is the address after the instruction's block, which for an
-    /// instruction that ends a block is the address after the instruction; a jump replaces it.
+    /// Program counter. While an instruction runs, it is the address after the instruction's block, so that an
+    /// instruction at the end of a block sees the address after itself; a jump replaces it.
     pub pc: u32,
     /// Address and value of the latest load-exclusive (RISC-V `lr.w`, ARM `ldrex`).
     pub reservation: Option<(u32, u32)>,
-    /// The hardware loops, the innermost first.
+    /// Hardware loops, innermost first.
     pub loops: [HardwareLoop; 2],
     pub(crate) cycles: u64,
     pub(crate) instructions: u64,
-    /// Cycles of the current block that depend on data: divisions and accesses that cross words on the in-order core.
+    /// Data-dependent cycles of the current block: divisions, and accesses that cross words on the in-order core.
     pub(crate) data_cycles: u32,
-    /// Cycles of the next division that depend on data and have passed while the access before it waited for its memory.
+    /// Data-dependent cycles of the next division that already passed while the previous access waited for its memory.
     pub(crate) divided: u32,
-    /// Whether the handler waits in a loop of plain loads.
+    /// Detector of waiting loops of plain loads.
     pub(crate) attention: Attention,
 }
 
-/// The registers of a hardware loop.
+/// Registers of a hardware loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HardwareLoop {
     /// Address of the first instruction of the body.
     pub start: u32,
-    /// The address behind the body.
+    /// Address after the body.
     pub end: u32,
-    /// How often the body still runs, the current time included; 0 when the loop does not run.
+    /// Remaining iterations, including the current one; 0 if the loop is inactive.
     pub count: u32,
 }
 
 impl State {
-    /// The state in which all registers are zero. A constant is written in place where a function's result is copied.
+    /// State with all registers zero. A constant is built in place, where the result of a function would be copied.
     pub(crate) const ZERO: State = State {
         words: [0; WORDS],
         wide: [0; WIDE],
@@ -57,7 +60,8 @@ impl State {
         attention: Attention::NEW,
     };
 
-    /// Whether nothing differs that an instruction can read, but for pc and counters; none reads the 32-bit register `sink`.
+    /// Returns true if the state equals `other` except for pc and counters, as far as instructions can read it; no
+    /// instruction reads the 32-bit register `sink`.
     pub(crate) fn has_registers_of(&self, other: &State, sink: Option<u8>) -> bool {
         let mut words = other.words;
         if let Some(sink) = sink {
@@ -66,7 +70,7 @@ impl State {
         (self.words, self.reservation, self.loops) == (words, other.reservation, other.loops) && self.wide == other.wide
     }
 
-    /// The value of 32-bit register `index`; the index wraps at 64.
+    /// Returns the value of 32-bit register `index`; the index wraps at 64.
     #[inline(always)]
     pub fn word(&self, index: u8) -> u32 {
         self.words[usize::from(index) % WORDS]
@@ -78,7 +82,7 @@ impl State {
         self.words[usize::from(index) % WORDS] = value;
     }
 
-    /// The value of 64-bit register `index`; the index wraps at 32.
+    /// Returns the value of 64-bit register `index`; the index wraps at 32.
     #[inline(always)]
     pub fn wide(&self, index: u8) -> u64 {
         self.wide[usize::from(index) % WIDE]
@@ -90,21 +94,21 @@ impl State {
         self.wide[usize::from(index) % WIDE] = bits;
     }
 
-    /// Cycles since the handler started. Exact only in an instruction whose class stands alone
+    /// Returns the cycles since the handler started. Exact only in an instruction whose class stands alone
     /// ([`Class::stands_alone`](crate::isa::Class::stands_alone)).
     pub fn cycles(&self) -> u64 {
         self.cycles
     }
 
-    /// Instructions that have completed. Exact only in an instruction whose class stands alone
+    /// Returns the number of completed instructions. Exact only in an instruction whose class stands alone
     /// ([`Class::stands_alone`](crate::isa::Class::stands_alone)).
     pub fn instructions(&self) -> u64 {
         self.instructions
     }
 
-    /// Loads `N` bytes. `None` means that the handler may not read them, or that it may not read them yet because a handler
-    /// waits for them; the instruction then ends with [`Flow::Load`](crate::isa::Flow::Load). Each further word that the access
-    /// touches costs the in-order core (CV32E40P) a cycle.
+    /// Loads `N` bytes. Returns `None` if the handler may not read them, or not yet because a handler waits for them;
+    /// the instruction then ends with [`Flow::Load`](crate::isa::Flow::Load). Each word beyond the first costs the
+    /// in-order core (CV32E40P) a cycle.
     #[inline(always)]
     pub fn load<const N: usize>(&mut self, memory: &mut View<'_>, address: u32) -> Option<[u8; N]> {
         match self.load_from::<true, N>(memory, address) {
@@ -113,9 +117,9 @@ impl State {
         }
     }
 
-    /// Stores `bytes`. `None` means that the handler may not write there, or that it may not write there yet because a handler
-    /// waits for them; the instruction then ends with [`Flow::Store`](crate::isa::Flow::Store). Each further word that the
-    /// access touches costs the in-order core (CV32E40P) a cycle.
+    /// Stores `bytes`. Returns `None` if the handler may not write there, or not yet because a handler waits for them;
+    /// the instruction then ends with [`Flow::Store`](crate::isa::Flow::Store). Each word beyond the first costs the
+    /// in-order core (CV32E40P) a cycle.
     #[inline(always)]
     pub fn store<const N: usize>(&mut self, memory: &mut View<'_>, address: u32, bytes: [u8; N]) -> Option<()> {
         match self.store_to::<true, N>(memory, address, bytes) {
@@ -124,8 +128,8 @@ impl State {
         }
     }
 
-    /// Loads `N` bytes like [`State::load`]: with `AT_HAND` if they are at hand, and without a trace if they are not; otherwise by a
-    /// search, when it has been tried whether they are at hand.
+    /// Loads `N` bytes like [`State::load`]. With `AT_HAND`, loads only from cached parts of windows, without side
+    /// effects on failure; otherwise searches the windows, after `AT_HAND` failed.
     #[inline(always)]
     pub(crate) fn load_from<const AT_HAND: bool, const N: usize>(
         &mut self,
@@ -158,7 +162,8 @@ impl State {
         memory.store_by_search(&mut self.attention, address, bytes)
     }
 
-    /// Counts the words that an access touches beyond the first. Most touch none, so a branch is less than an addition.
+    /// Counts the words of an access beyond the first. Most accesses have none, so a branch is cheaper than an
+    /// addition.
     #[inline(always)]
     fn count_words(&mut self, address: u32, len: usize) {
         let further = further_words(address, len);
@@ -167,15 +172,15 @@ impl State {
         }
     }
 
-    /// Counts the accesses of an instruction beyond its first; each costs the in-order core a cycle.
+    /// Counts the accesses of an instruction beyond the first; each costs the in-order core a cycle.
     #[inline(always)]
     pub fn count_accesses(&mut self, further: u32) {
         self.data_cycles += further;
     }
 
-    /// Counts the cycles of a division that depend on its divisor. CV32E40P divides one bit a cycle, beginning with the
-    /// divisor's first significant bit: one cycle for each leading zero of an unsigned or positive divisor, or for each
-    /// leading sign bit but one of a negative divisor.
+    /// Counts the data-dependent cycles of a division. CV32E40P divides one bit per cycle, from the divisor's first
+    /// significant bit: one cycle for each leading zero of an unsigned or positive divisor, or for each leading sign
+    /// bit but one of a negative divisor.
     #[inline(always)]
     pub fn count_division(&mut self, divisor: u32, signed: bool) {
         let cycles = match signed && (divisor as i32) < 0 {
@@ -186,7 +191,7 @@ impl State {
     }
 }
 
-/// Number of words that an access touches beyond the first.
+/// Returns the number of words of an access beyond the first.
 #[inline(always)]
 pub(crate) fn further_words(address: u32, len: usize) -> u32 {
     ((address & 3) + len as u32 - 1) >> 2

@@ -1,48 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reasons for which the engine returns, and faults.
+
 use std::fmt;
 
 use crate::op::Flow;
 
-/// Why [`Engine::run`](crate::Engine::run) returned.
+/// Reason for which [`Engine::run`](crate::Engine::run) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The handler returned this value.
     Return(u32),
-    /// The handler issues a command. The card answers with
-    /// [`Thread::set_result`](crate::Thread::set_result) and runs the thread again.
+    /// The handler issues a command. The card answers with [`Thread::set_result`](crate::Thread::set_result) and runs
+    /// the thread again.
     Call {
-        /// The number of the command.
+        /// Number of the command.
         number: u32,
-        /// Its argument.
+        /// Argument of the command.
         argument: u32,
     },
-    /// The next instruction must happen at its exact time: it is an atomic operation, a load or store next to a fence,
-    /// or an access to a word on which a handler waits. The next run executes it.
+    /// The next instruction must execute at its exact time: an atomic operation, a load or store next to a fence, or an
+    /// access to a word on which a handler waits. The next run executes it.
     Sync,
-    /// A debugger stops the thread before its next instruction; only in [`Engine::run_stepwise`](crate::Engine::run_stepwise).
+    /// A debugger stops the thread before its next instruction; only in
+    /// [`Engine::run_stepwise`](crate::Engine::run_stepwise).
     Break,
-    /// The thread has used more cycles than allowed.
+    /// The thread exceeded its cycle limit.
     Limit,
-    /// The handler failed; [`Thread::pc`](crate::Thread::pc) is the address of the instruction that failed.
+    /// The handler failed; [`Thread::pc`](crate::Thread::pc) is the address of the failed instruction.
     Fault(Fault),
 }
 
-/// Why a handler failed.
+/// Reason for a handler's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A load from memory that the handler may not read.
+    /// A load from memory without read permission.
     Load {
         /// Address of the instruction.
         pc: u32,
-        /// First address that it accessed.
+        /// First accessed address.
         addr: u32,
         /// Size of the access in bytes.
         len: u32,
     },
-    /// A store to memory that the handler may not write.
+    /// A store to memory without write permission.
     Store {
         /// Address of the instruction.
         pc: u32,
-        /// First address that it accessed.
+        /// First accessed address.
         addr: u32,
         /// Size of the access in bytes.
         len: u32,
@@ -51,7 +55,7 @@ pub enum Fault {
     Misaligned {
         /// Address of the instruction.
         pc: u32,
-        /// First address that it accessed.
+        /// First accessed address.
         addr: u32,
     },
     /// Execution left the program.
@@ -59,13 +63,12 @@ pub enum Fault {
         /// An address without an instruction.
         pc: u32,
     },
-    /// A word that is not an instruction of this core, or an instruction that needs something that is not modelled,
-    /// such as a rounding mode other than to nearest, the floating-point exception flags, or an unknown control
-    /// register.
+    /// An invalid instruction word, or an instruction with an unsupported feature, such as a rounding mode other than
+    /// to nearest, the floating-point exception flags, or an unknown control register.
     Illegal {
         /// Address of the instruction.
         pc: u32,
-        /// Its encoding, in the low 16 bits for an instruction of two bytes.
+        /// Encoding, in the low 16 bits for a two-byte instruction.
         word: u32,
     },
     /// A breakpoint instruction, which compilers emit for unreachable code.
@@ -76,7 +79,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Address of the instruction that failed.
+    /// Returns the address of the failed instruction.
     pub fn pc(self) -> u32 {
         match self {
             Fault::Load { pc, .. }
@@ -88,7 +91,7 @@ impl Fault {
         }
     }
 
-    /// The address that it accessed, or else that of the instruction.
+    /// Returns the accessed address, or that of the instruction if it accessed no memory.
     pub fn address(self) -> u32 {
         match self {
             Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
@@ -96,8 +99,8 @@ impl Fault {
         }
     }
 
-    /// The fault of an instruction at `pc` that ended with `flow`. `denied` is the address and the size of the access
-    /// that failed, `word` the encoding of the instruction.
+    /// Returns the fault of an instruction at `pc` that ended with `flow`. `denied` is the address and size of the
+    /// denied access, `word` the encoding of the instruction.
     pub(crate) fn of(flow: Flow, pc: u32, (addr, len): (u32, u32), word: u32) -> Fault {
         match flow {
             Flow::Load => Fault::Load { pc, addr, len },

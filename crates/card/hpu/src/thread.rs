@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Threads: invocations of handlers.
+
 use crate::isa::Convention;
 use crate::program::Program;
 use crate::state::State;
 use crate::timing::Position;
 use crate::ways::Ways;
 
-/// One invocation of a handler: its registers, and the cycles and instructions that it has used.
+/// One invocation of a handler: its registers, and its cycle and instruction counts.
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub(crate) state: State,
@@ -13,22 +16,22 @@ pub struct Thread {
     pub(crate) entry: u32,
     /// Address of the latest command instruction.
     pub(crate) command: u32,
-    /// The time of the synchronising instruction at the pc has come.
+    /// Set when the time of the synchronising instruction at the pc is reached.
     pub(crate) granted: bool,
-    /// While a debugger runs the thread instruction by instruction within a block: the address of the next one, and the block.
+    /// In instruction-by-instruction mode, within a block: address of the next instruction, and the block.
     pub(crate) within: Option<(u32, u32)>,
-    /// The latest stop was that of a debugger ([`Stop::Break`](crate::Stop::Break)).
+    /// True if the latest stop was a debugger's ([`Stop::Break`](crate::Stop::Break)).
     pub(crate) broken: bool,
-    /// State of the pipeline, in the engine's memo.
+    /// State of the pipeline in the engine's memo.
     pub(crate) pipeline: Position,
-    /// The block whose access the thread waits for, in a [`Stepper`](crate::Stepper).
+    /// Block whose access is outstanding, in a [`Stepper`](crate::Stepper).
     pub(crate) block: u32,
-    /// Cycles since the next instruction is in the execute stage, where it waits for the answer to the latest access.
+    /// Cycles that the next instruction has spent in the execute stage, waiting for the answer to the latest access.
     pub(crate) executed_since: u64,
-    /// The ways from one access to the next that it knows by heart.
+    /// Memoised paths from one access to the next.
     pub(crate) ways: Ways,
-    /// Whether what it has done since its latest access depends on the time of the answer: it has read a control register, or divided
-    /// meanwhile.
+    /// True if execution since the latest access depends on the time of its answer: the thread read a control register,
+    /// or divided in the meantime.
     pub(crate) depends_on_time: bool,
 }
 
@@ -54,13 +57,13 @@ impl Thread {
         thread
     }
 
-    /// Makes the thread what [`Thread::new`] creates, in place: for one that has ended that is less than a new one.
+    /// Reinitialises an ended thread as by [`Thread::new`], without an allocation.
     #[inline]
     pub fn restart(&mut self, program: &Program, entry: u32, stack_top: u32, args: [u32; 3]) {
         let convention = program.isa().convention();
         let state = &mut self.state;
         *state = State::ZERO;
-        // The lowest bit of a code address is not part of the address in any instruction set.
+        // No instruction set uses the lowest bit of a code address as part of the address.
         state.pc = entry & !1;
         state.set_word(convention.return_address, program.return_address());
         state.set_word(convention.stack_pointer, stack_top);
@@ -78,56 +81,56 @@ impl Thread {
         self.depends_on_time = false;
     }
 
-    /// Cycles since the handler started, up to the completion of its latest instruction.
+    /// Returns the cycles from the start of the handler to the completion of its latest instruction.
     pub fn cycles(&self) -> u64 {
         self.state.cycles
     }
 
-    /// Number of instructions that have completed.
+    /// Returns the number of completed instructions.
     pub fn instructions(&self) -> u64 {
         self.state.instructions
     }
 
-    /// Answers a [`Stop::Call`](crate::Stop::Call): the handler sees `result` as the result of its command.
+    /// Answers a [`Stop::Call`](crate::Stop::Call): `result` is the handler's result of the command.
     pub fn set_result(&mut self, result: u32) {
         self.ways.forget();
         self.state.set_word(self.convention.result, result);
     }
 
-    /// Lets the command of the latest [`Stop::Call`](crate::Stop::Call) take so many cycles of the core.
+    /// Charges `cycles` core cycles for the command of the latest [`Stop::Call`](crate::Stop::Call).
     pub fn take_cycles(&mut self, cycles: u64) {
         self.state.cycles += cycles;
     }
 
-    /// Notes that the card has executed a command for the handler, so the handler does not wait in a loop.
+    /// Records that the card executed a command, so that the handler is not considered to wait in a loop.
     pub fn note_work(&mut self) {
         self.state.attention.rest();
     }
 
-    /// Address of the next instruction, or of the one that failed.
+    /// Returns the address of the next instruction, or of the failed one.
     pub fn pc(&self) -> u32 {
         self.state.pc
     }
 
-    /// Lets the thread go on at `pc`.
+    /// Sets the address of the next instruction.
     pub fn set_pc(&mut self, pc: u32) {
         self.ways.forget();
         (self.granted, self.within) = (false, None);
         self.state.pc = pc;
     }
 
-    /// Address of the instruction that caused the latest [`Stop::Call`](crate::Stop::Call).
+    /// Returns the address of the instruction that caused the latest [`Stop::Call`](crate::Stop::Call).
     pub fn command_pc(&self) -> u32 {
         self.command
     }
 
-    /// The 32-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V: `x0` to
-    /// `x31`.
+    /// Returns the 32-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V:
+    /// `x0` to `x31`.
     pub fn register(&self, index: u8) -> u32 {
         self.state.word(index)
     }
 
-    /// The stack pointer.
+    /// Returns the stack pointer.
     pub fn stack_pointer(&self) -> u32 {
         self.state.word(self.convention.stack_pointer)
     }
@@ -138,8 +141,8 @@ impl Thread {
         self.state.set_word(index, value);
     }
 
-    /// Bits of the 64-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V:
-    /// `f0` to `f31`.
+    /// Returns the bits of the 64-bit register `index` of the instruction set's register file, for debuggers and tests.
+    /// RISC-V: `f0` to `f31`.
     pub fn float_register(&self, index: u8) -> u64 {
         self.state.wide(index)
     }

@@ -1,16 +1,17 @@
-//! Words of shared memory on which handlers wait in loops of plain loads. Such a loop is recognised by its repeated
-//! reads; from then on loads and stores of its words happen at their exact time.
+// SPDX-License-Identifier: Apache-2.0
+//! Detects handlers that wait in loops of plain loads, by their repeated reads. From then on, accesses to these words
+//! of shared memory execute at their exact time.
 
 use crate::window::Window;
 
 /// Size of a word in bytes; watched words are aligned to it.
 const WORD: u32 = 4;
-/// Largest number of words that a waiting loop reads.
+/// Maximum number of words that a waiting loop reads.
 const WORDS: usize = 4;
-/// The number of reads of a word after which a handler that has done nothing else is considered to wait for it.
+/// Number of reads of a word after which an otherwise idle handler counts as waiting.
 const READS: u8 = 8;
 
-/// The words of a card's shared memory on which handlers have waited.
+/// Words of a card's shared memory on which handlers waited.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// Card addresses in ascending order.
@@ -18,7 +19,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Whether there is no watched word.
+    /// Returns true if no word is watched.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty()
@@ -30,13 +31,13 @@ impl Watched {
         }
     }
 
-    /// Index of the first watched word that ends after `address`.
+    /// Returns the index of the first watched word that ends after `address`.
     #[inline]
     fn first_behind(&self, address: u32) -> usize {
         self.words.partition_point(|word| word + (WORD - 1) < address)
     }
 
-    /// Whether any of the `len` bytes at `address` is in a watched word.
+    /// Returns true if any of the `len` bytes at `address` is in a watched word.
     #[inline]
     pub(crate) fn touches(&self, address: u32, len: u32) -> bool {
         !self.words.is_empty()
@@ -46,7 +47,8 @@ impl Watched {
                 .is_some_and(|word| u64::from(*word) < u64::from(address) + u64::from(len))
     }
 
-    /// The largest part of `window` that contains `address` and no watched word; `address` is in no watched word.
+    /// Returns the largest part of `window` that contains `address` and no watched word; `address` is in no watched
+    /// word.
     #[inline]
     pub(crate) fn free_part(&self, window: &Window, address: u32) -> Window {
         if self.words.is_empty() {
@@ -64,25 +66,25 @@ impl Watched {
     }
 }
 
-/// The words that a handler has read from shared memory since it last did something else.
+/// Words that a handler read from shared memory since its last other activity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention {
     /// Words; the first `known` are valid.
     words: [u32; WORDS],
-    /// The number of reads of each.
+    /// Number of reads of each word.
     reads: [u8; WORDS],
     known: u8,
-    /// Whether the handler has done something else, so that it does not wait.
+    /// True if the handler did something else, so it does not wait.
     off: bool,
-    /// Whether the handler need not be observed before the stop after the next.
+    /// True if observation is suspended until the stop after the next.
     rests: bool,
 }
 
 impl Attention {
-    /// That to a handler which has just started.
+    /// Initial state, for a handler that just started.
     pub const NEW: Attention = Attention { words: [0; WORDS], reads: [0; WORDS], known: 0, off: false, rests: false };
 
-    /// Starts to observe a handler that did not wait, unless the card has just executed a command for it.
+    /// Starts observing a handler that did not wait, unless the card just executed a command for it.
     #[inline]
     pub fn resume(&mut self) {
         if self.off && !std::mem::take(&mut self.rests) {
@@ -90,25 +92,25 @@ impl Attention {
         }
     }
 
-    /// Notes that the card has executed a command for the handler, which therefore does not wait in a loop of loads
-    /// before it stops again.
+    /// Records that the card executed a command, so the handler does not wait in a loop of loads before its next stop.
     pub fn rest(&mut self) {
         (self.off, self.rests) = (true, true);
     }
 
-    /// Notes that the handler has done something that a waiting loop does not do.
+    /// Records an activity that does not occur in a waiting loop.
     #[inline]
     pub fn distract(&mut self) {
         self.off = true;
     }
 
-    /// Whether the handler may be waiting.
+    /// Returns true if the handler may be waiting.
     #[inline]
     pub fn is_on(&self) -> bool {
         !self.off
     }
 
-    /// Notes a load. Returns whether the handler waits: then the words that it reads [become watched](Attention::watch).
+    /// Records a load. Returns true if the handler waits; the words of its loop then [become
+    /// watched](Attention::watch).
     #[inline(always)]
     pub fn load(&mut self, address: u32, len: u32) -> bool {
         let last = address.wrapping_add(len - 1) & !(WORD - 1);
@@ -121,7 +123,7 @@ impl Attention {
         waits && self.is_on()
     }
 
-    /// Counts a read of a word. Returns whether it has been read often.
+    /// Counts a read of a word. Returns true if it is read often.
     #[inline(always)]
     fn read(&mut self, word: u32) -> bool {
         for (at, (known, reads)) in self.words.iter_mut().zip(&mut self.reads).enumerate() {
@@ -138,9 +140,9 @@ impl Attention {
         false
     }
 
-    /// The words that a handler which waits has read again and again become watched.
+    /// Adds the words that a waiting handler reads repeatedly to the watched words.
     pub fn watch(&mut self, watched: &mut Watched) {
-        // The observation may begin anywhere in the loop, so the counts of its words may differ by one or two.
+        // Observation may begin anywhere in the loop, so the counts of its words may differ by one or two.
         let read = self.words.iter().zip(self.reads).take(self.known.into());
         read.filter(|(_, reads)| *reads > READS / 2).for_each(|(word, _)| watched.insert(*word));
         *self = Attention::NEW;
@@ -190,7 +192,7 @@ mod tests {
             }
         }
         assert_eq!(watched.words, [0x100, 0x104, 0x108]);
-        // A loop over a table does not wait.
+        // A loop over a table is not a waiting loop.
         for word in 0..5 {
             assert!(!attention.load(0x300 + 4 * word, 4));
         }

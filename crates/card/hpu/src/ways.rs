@@ -1,23 +1,24 @@
-//! What a thread does by heart: the ways between two accesses that it goes again and again.
+// SPDX-License-Identifier: Apache-2.0
+//! Memo of a thread's repeated paths between two accesses.
 
 use crate::op::Class;
 use crate::state::State;
 use crate::timing::{Position, Wait};
 
-/// What a way depends on besides registers and program.
+/// Inputs of a path besides registers and program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The block whose access is the first of the way.
+    /// Block whose access starts the path.
     pub block: u32,
     pub pipeline: Position,
     pub waits: Wait,
-    /// What the device answers.
+    /// Answer of the device.
     pub answer: [u8; 8],
-    /// Lines that had left the instruction cache before.
+    /// Number of evictions from the instruction cache before the path.
     pub removed: u64,
 }
 
-/// What is different at the end of a way; the cycles begin when the device has answered.
+/// Changes of state at the end of a path; its cycles count from the device's answer.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     pub block: u32,
@@ -25,34 +26,34 @@ pub struct End {
     pub pc: u32,
     pub cycles: u64,
     pub instructions: u64,
-    /// The address, the size and the kind of the access that comes then.
+    /// Address, size and class of the access at the end.
     pub access: (u32, u32, Class),
 }
 
-/// The latest ways of a thread from an access to the next that have left its registers as they were. What a thread does is a
-/// function of its registers, its pipeline and what it reads, so it goes the same way again.
+/// Latest paths of a thread from one access to the next that left its registers unchanged. Execution is a function of
+/// registers, pipeline and loaded data, so the thread takes the same path again.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
     known: Vec<(Start, End)>,
 }
 
-/// Ways that are known at a time: two accesses in a loop, each with and without waiting.
+/// Maximum number of memoised paths: two accesses in a loop, each with and without waiting.
 const MOST: usize = 4;
 
 impl Ways {
-    /// The end of the way with this start, if it is known.
+    /// Returns the end of the path with this start, if it is memoised.
     #[inline]
     pub fn find(&self, start: &Start) -> Option<&End> {
         self.known.iter().find(|(known, _)| known == start).map(|(_, end)| end)
     }
 
-    /// The registers have changed, or may have: no way is known any more.
+    /// Discards all paths, because the registers may have changed.
     #[inline]
     pub fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Adds a way after which the registers are as they were.
+    /// Adds a path that leaves the registers unchanged.
     pub fn add(&mut self, start: Start, end: End) {
         if self.known.len() == MOST {
             self.known.remove(0);
@@ -61,7 +62,7 @@ impl Ways {
     }
 }
 
-/// The registers of a thread, to be compared later.
+/// Snapshot of a thread's registers for comparison.
 pub struct Registers(State);
 
 impl Registers {
@@ -69,7 +70,8 @@ impl Registers {
         Registers(state.clone())
     }
 
-    /// Whether nothing has changed that an instruction can read, but for pc and counters; none reads the register `sink`.
+    /// Returns true if the state is unchanged except for pc and counters, as far as instructions can read it; no
+    /// instruction reads the register `sink`.
     pub fn are_those_of(&self, state: &State, sink: Option<u8>) -> bool {
         self.0.has_registers_of(state, sink)
     }

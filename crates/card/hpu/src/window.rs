@@ -1,12 +1,15 @@
-/// How concurrent handlers use the bytes of a window.
+// SPDX-License-Identifier: Apache-2.0
+//! Memory windows of handlers.
+
+/// Use of a window's bytes by concurrent handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Only this handler uses the bytes, or they are constant: its stack, its arguments, the program.
+    /// Constant, or used only by this handler: its stack, its arguments, the program.
     #[default]
     Private,
-    /// Only this handler uses the bytes, and reading them is progress: its packet.
+    /// Used only by this handler, and reading them is progress: its packet.
     Input,
-    /// Other handlers read and write the bytes too.
+    /// Also read and written by other handlers.
     Shared,
 }
 
@@ -19,8 +22,8 @@ pub struct Window {
     pub len: u32,
     /// Offset of the first byte in [`Memory::arena`](crate::Memory::arena).
     pub offset: usize,
-    /// Whether stores are allowed.
+    /// True if stores are allowed.
     pub write: bool,
-    /// Whether other handlers may access these bytes.
+    /// Use by other handlers.
     pub sharing: Sharing,
 }

@@ -1,45 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Accelerators of cluster cards: creation and limits.
+
 use machine::{Accelerator as Kind, Machine};
 
 use accel::convention::P4spin;
 use accel::{Accelerator, sc17};
 use pspin_unit::card::{self, Card};
 
-/// The card of a cluster cannot have the accelerator of this machine.
+/// The machine's accelerator does not fit a cluster card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOnCards {
-    /// Handlers could not name all of its HPUs.
+    /// The accelerator has more HPUs than handlers can address.
     #[error(
         "machine {machine}: a cluster card has at most {MAX_HPUS} HPUs (PTL_MAX_HPUS), and accelerator.clusters times \
          accelerator.hpus_per_cluster is {hpus}"
     )]
     Hpus {
-        /// The machine.
+        /// Name of the machine.
         machine: String,
         /// Number of its HPUs.
         hpus: u32,
     },
-    /// The L1 memories have no room for the stacks that handlers expect.
+    /// The L1 memories cannot hold the stacks of the HPUs.
     #[error(
         "machine {machine}: the L1 of a cluster (accelerator.l1.bytes) has no room for {hpus} stacks of {stack} bytes behind \
          accelerator.cluster.runtime_bytes and accelerator.cluster.packet_buffer_bytes"
     )]
     Stacks {
-        /// The machine.
+        /// Name of the machine.
         machine: String,
         /// Number of HPUs of a cluster.
         hpus: u32,
-        /// Bytes of a stack.
+        /// Stack size in bytes.
         stack: u32,
     },
 }
 
-/// The maximum number of HPUs of a cluster card: `PTL_MAX_HPUS`.
+/// Maximum number of HPUs of a cluster card: `PTL_MAX_HPUS`.
 const MAX_HPUS: u32 = 64;
 
-/// Checks that the cards of a cluster can have the accelerator of a machine.
+/// Checks that a machine's accelerator fits a cluster card.
 ///
 /// # Errors
-/// When it has too many HPUs, or too little memory for their stacks.
+/// Returns an error if it has too many HPUs, or too little memory for their stacks.
 pub fn check_card(machine: &Machine) -> Result<(), NotOnCards> {
     let Kind::Pspin(unit) = &machine.accelerator else { return Ok(()) };
     let machine = || machine.name.clone();
@@ -55,8 +58,8 @@ pub fn check_card(machine: &Machine) -> Result<(), NotOnCards> {
     }
 }
 
-/// What a PsPIN unit has for the NIC around it alone; on the card of a cluster, the card's own engines, its path to host memory
-/// and its flow control are in the place of these.
+/// Keys of a PsPIN unit's surrounding NIC. A cluster card replaces them by its own engines, path to host memory and
+/// flow control.
 const OF_THE_NIC: [&str; 10] = [
     "accelerator.overload",
     "accelerator.mpq.idle_cycles",
@@ -70,14 +73,14 @@ const OF_THE_NIC: [&str; 10] = [
     "accelerator.limits.contexts",
 ];
 
-/// Whether a key of a machine file decides nothing on the cards of a cluster.
+/// Returns true if a key of a machine file has no effect on cluster cards.
 pub fn is_unused_on_cards(machine: &Machine, key: &str) -> bool {
     let is_of_the_nic = OF_THE_NIC.iter().any(|unused| key.starts_with(unused));
     is_of_the_nic && key != "accelerator.inbound.write_cycles" && matches!(machine.accelerator, Kind::Pspin(_))
 }
 
-/// Bytes of HPU memory that a handler can have beside a program with `data` bytes of static data (sPIN App. B.2.1,
-/// `max_handler_mem`): of an accelerator with several memories, those of the one with the most room.
+/// Returns the bytes of HPU memory available to a handler beside a program with `data` bytes of static data (sPIN App.
+/// B.2.1, `max_handler_mem`). For an accelerator with several memories, that of the one with the most room.
 pub fn most_memory(accelerator: &Kind, data: u32) -> u32 {
     match accelerator {
         Kind::Sc17(unit) => unit.memory,
@@ -85,7 +88,7 @@ pub fn most_memory(accelerator: &Kind, data: u32) -> u32 {
     }
 }
 
-/// Whether the accelerator of a machine counts how often each instruction is executed.
+/// Returns true if the machine's accelerator counts instruction executions.
 pub fn counts_instructions(machine: &Machine) -> bool {
     matches!(machine.accelerator, Kind::Sc17(_))
 }
@@ -93,7 +96,7 @@ pub fn counts_instructions(machine: &Machine) -> bool {
 /// Creates the accelerator of a machine.
 ///
 /// # Panics
-/// When [`check_card`] refuses the machine: whoever reads a machine for cards calls it first.
+/// Panics if [`check_card`] rejects the machine; callers check machines for cards when they read them.
 pub fn create(machine: &Machine) -> Box<dyn Accelerator> {
     match (&machine.accelerator, check_card(machine)) {
         (Kind::Sc17(unit), _) => {

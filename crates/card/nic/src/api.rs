@@ -1,6 +1,7 @@
-//! The host's library calls that need the card: those that read host memory, start operations or have effects. All
-//! others are methods of [`Portals`](crate::Portals), which a card dereferences to. The time that a call costs the CPU is the caller's
-//! business.
+// SPDX-License-Identifier: Apache-2.0
+//! Library calls of the host that need the card: they read host memory, start operations or have effects. The others
+//! are methods of [`Portals`](crate::Portals), to which a card dereferences. The caller accounts for the CPU time of a
+//! call.
 
 mod programs;
 mod reasons;
@@ -22,13 +23,14 @@ use crate::region::Region;
 type Result<T> = std::result::Result<T, ReturnCode>;
 
 impl Nic {
-    /// Forgets the process: its interfaces and its device program. Messages to it are dropped from now on.
+    /// Discards the process with its interfaces and device program. Messages to it are dropped from now on.
     pub fn reset(&mut self, ports: &mut impl Ports) {
         (0..4).for_each(|interface| self.close_interface(interface, ports));
         self.spin.unload();
     }
 
-    /// The process has been killed: besides, what it has handed over for sending is lost as far as it has not been read.
+    /// Resets the card after the process is killed. Messages already handed over for sending are lost unless their data
+    /// was read.
     pub fn process_dies(&mut self, ports: &mut impl Ports) {
         self.pipeline.process_is_dead = true;
         self.reset(ports);
@@ -37,7 +39,7 @@ impl Nic {
     /// `PtlNIFini`.
     ///
     /// # Errors
-    /// As the library's call.
+    /// Returns the error code of the library call.
     pub fn ni_fini(&mut self, ni: Handle, ports: &mut impl Ports) -> Result<()> {
         if let Some(index) = self.pipeline.portals.ni_release(ni)? {
             self.close_interface(index, ports);
@@ -45,10 +47,10 @@ impl Nic {
         Ok(())
     }
 
-    /// `PtlNIHandle`: the interface of any object.
+    /// `PtlNIHandle`: returns the interface of any object.
     ///
     /// # Errors
-    /// As the library's call.
+    /// Returns the error code of the library call.
     pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
         let Some(index) = slab::interface_of(Kind::Hpu, object) else { return self.pipeline.portals.ni_handle(object) };
         self.spin.memory_range(object)?;
@@ -58,7 +60,7 @@ impl Nic {
     /// `PtlMDBind`.
     ///
     /// # Errors
-    /// As the library's call.
+    /// Returns the error code of the library call.
     pub fn md_bind(&mut self, ni: Handle, description: ptl::Md, ports: &mut impl Ports) -> Result<Handle> {
         let iovec = description.options & md::IOVEC != 0;
         let region = self.region(ni, description.start, description.length, iovec, ports)?;
@@ -68,7 +70,7 @@ impl Nic {
     /// `PtlLEAppend`, `PtlMEAppend` and `PtlMEAppendHandlers`.
     ///
     /// # Errors
-    /// As the library's calls.
+    /// Returns the error code of the library call.
     pub fn append(
         &mut self,
         ni: Handle,
@@ -83,10 +85,10 @@ impl Nic {
         appended
     }
 
-    /// `PtlTriggeredMEAppend`: makes the entry, which joins its list when the counter is there.
+    /// `PtlTriggeredMEAppend`: creates the entry, which joins its list once the counter reaches the threshold.
     ///
     /// # Errors
-    /// As the library's call.
+    /// Returns the error code of the library call.
     pub fn append_triggered(
         &mut self,
         ni: Handle,
@@ -105,7 +107,7 @@ impl Nic {
     /// `PtlLESearch` and `PtlMESearch`.
     ///
     /// # Errors
-    /// As the library's calls.
+    /// Returns the error code of the library call.
     pub fn search(&mut self, ni: Handle, new: NewEntry, op: u64, ports: &mut impl Ports) -> Result<()> {
         let region = self.entry_region(ni, &new, ports)?;
         let found = self.pipeline.portals.search(ni, new, op, region);
@@ -123,7 +125,7 @@ impl Nic {
     /// `PtlCTSet`.
     ///
     /// # Errors
-    /// As the library's call.
+    /// Returns the error code of the library call.
     pub fn ct_set(&mut self, ct: Handle, value: CtEvent, ports: &mut impl Ports) -> Result<()> {
         let set = self.pipeline.portals.ct_set(ct, value);
         self.apply(ports);
@@ -133,17 +135,17 @@ impl Nic {
     /// `PtlCTInc`.
     ///
     /// # Errors
-    /// As the library's call.
+    /// Returns the error code of the library call.
     pub fn ct_inc(&mut self, ct: Handle, amount: CtEvent, ports: &mut impl Ports) -> Result<()> {
         let added = self.pipeline.portals.ct_inc(ct, amount);
         self.apply(ports);
         added
     }
 
-    /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire at once.
+    /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire immediately.
     ///
     /// # Errors
-    /// As the library's calls.
+    /// Returns the error code of the library call.
     pub fn trigger(
         &mut self,
         ni_index: u8,
@@ -157,7 +159,7 @@ impl Nic {
         added
     }
 
-    /// The first packet of the message that the next started operation will send.
+    /// Returns the first packet of the message that the next started operation sends.
     pub fn upcoming_packet(&self) -> PacketId {
         PacketId { message: self.pipeline.upcoming_message_id(), offset: 0 }
     }
@@ -172,7 +174,7 @@ impl Nic {
         self.region(ni, le.start, le.length, le.options & me::IOVEC != 0, ports)
     }
 
-    /// The memory that a program describes, within the limits of an interface.
+    /// Returns the memory that a program describes, within the limits of an interface.
     fn region(&mut self, ni: Handle, start: u64, length: u64, iovec: bool, ports: &mut impl Ports) -> Result<Region> {
         let limit = self.pipeline.portals.ni(ni)?.limits.max_iovecs;
         if !iovec {

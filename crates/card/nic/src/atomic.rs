@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Atomic operations on items of memory (Portals 4.3 §3.15.4–3.15.6).
 
 mod extended;
@@ -6,15 +7,15 @@ use abi::portals::{AtomicOp, Datatype};
 
 use self::extended::Extended;
 
-/// Largest operand of a conditional swap: one `PTL_LONG_DOUBLE_COMPLEX`.
+/// Maximum operand of a conditional swap in bytes: one `PTL_LONG_DOUBLE_COMPLEX`.
 pub const MAX_OPERAND: usize = 32;
 
-/// What an atomic does to each item.
+/// Operation of an atomic on each item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicSpec {
-    /// The operation.
+    /// Operation.
     pub op: AtomicOp,
-    /// The type of an item.
+    /// Type of an item.
     pub datatype: Datatype,
 }
 
@@ -33,7 +34,7 @@ fn class(datatype: Datatype) -> Class {
     }
 }
 
-/// Bytes of an item.
+/// Returns the size of an item in bytes.
 pub fn size(datatype: Datatype) -> usize {
     match datatype {
         Datatype::Int8 | Datatype::Uint8 => 1,
@@ -46,17 +47,17 @@ pub fn size(datatype: Datatype) -> usize {
 }
 
 impl AtomicSpec {
-    /// Whether the operation is one of `PtlAtomic` and `PtlFetchAtomic`, not of `PtlSwap`.
+    /// Returns true if the operation belongs to `PtlAtomic` and `PtlFetchAtomic`, not to `PtlSwap`.
     pub fn is_plain(self) -> bool {
         self.op < AtomicOp::Swap
     }
 
-    /// Whether the operation takes an operand, and so exactly one item.
+    /// Returns true if the operation takes an operand, and so exactly one item.
     pub fn is_conditional(self) -> bool {
         self.op > AtomicOp::Swap
     }
 
-    /// Whether the operation exists for the type. `long double` arithmetic is that of x86-64 machines.
+    /// Returns true if the operation is defined for the type. `long double` arithmetic is that of x86-64 machines.
     pub fn is_defined(self) -> bool {
         use AtomicOp::*;
         let class = class(self.datatype);
@@ -70,8 +71,8 @@ impl AtomicSpec {
             }
     }
 
-    /// Combines `data` into `target` item by item; a trailing part of an item is left alone. `operand` is that of a
-    /// conditional swap.
+    /// Combines `data` into `target` item by item, ignoring a partial last item. `operand` is that of a conditional
+    /// swap.
     pub fn apply(self, target: &mut [u8], data: &[u8], operand: &[u8]) {
         let size = size(self.datatype);
         for (target, data) in target.chunks_exact_mut(size).zip(data.chunks_exact(size)) {
@@ -96,7 +97,7 @@ impl AtomicSpec {
     }
 }
 
-/// An item as bytes of this machine.
+/// An item in the host's byte representation.
 trait Item<const N: usize>: Copy + PartialEq + PartialOrd {
     fn load(bytes: &[u8]) -> Self;
     fn bytes(self) -> [u8; N];
@@ -140,7 +141,7 @@ fn integer<T: Item<N>, const N: usize>(op: AtomicOp, target: &mut [u8], data: &[
     let truth = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0);
     let set_truth = |target: &mut [u8], value: bool| {
         let mut one = [0; N];
-        // 1 as an item of this machine's byte order.
+        // 1 as an item in the host's byte order.
         one[if cfg!(target_endian = "little") { 0 } else { N - 1 }] = u8::from(value);
         target.copy_from_slice(&one);
     };

@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Departures of packets from a card.
+
 use sim::Time;
 
-/// When a packet leaves its card.
+/// Departure of a packet from its card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Number by which the interconnect knows the packet.
+    /// Number by which the interconnect identifies the packet.
     pub ticket: u32,
-    /// When its first byte leaves.
+    /// Time at which the first byte leaves.
     pub start: Time,
-    /// When its last byte has left.
+    /// Time at which the last byte has left.
     pub end: Time,
 }

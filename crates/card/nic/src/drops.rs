@@ -1,4 +1,5 @@
-//! What a card did not deliver, and why.
+// SPDX-License-Identifier: Apache-2.0
+//! Undelivered messages and packets, by reason.
 
 use std::collections::BTreeMap;
 
@@ -6,46 +7,46 @@ use sim::Time;
 
 use crate::message::{Body, Header};
 
-/// Why a message, or a part of it, was not delivered.
+/// Reason for which a message, or a part of it, was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
-    /// The node or the process that it is for does not exist.
+    /// The target node or process does not exist.
     NoProcess,
-    /// The target has not opened the interface, or has closed it.
+    /// The interface is not open at the target.
     NoInterface,
-    /// The target closed the interface while the message was under way to it.
+    /// The target closed the interface while the message was in flight.
     Closed,
-    /// The process that sent the message was killed before its card had read the data (`spinrun --fail`).
+    /// The sending process was killed before its card read the data (`spinrun --fail`).
     SenderDied,
-    /// The target has no such portal table entry.
+    /// The target lacks the portal table entry.
     NoPortal,
     /// The portal table entry is disabled, by flow control or by `PtlPTDisable`.
     Disabled,
     /// No entry matched.
     NoEntry,
-    /// The entry is not for this user.
+    /// The entry is for another user.
     Permission,
     /// The entry does not permit the operation.
     Operation,
     /// An overflow entry matched, but the interface has no room for another unexpected header.
     NoHeader,
-    /// The event queue of a flow-controlled portal table entry had no room for the message's events.
+    /// The event queue of a flow-controlled portal table entry has no room for the message's events.
     QueueFull,
-    /// No packet buffer was free for a packet that handlers are to see (sPIN §3.2), or for one that had overtaken its header
+    /// No packet buffer was free for a packet for handlers (sPIN §3.2), or for one that arrived before its header
     /// packet.
     NoBuffer,
-    /// Packets were lost again and again, or the target's card was dead: sender and target gave the message up.
+    /// Packets were lost repeatedly, or the target's card died: sender and target abandoned the message.
     Unreachable,
-    /// The target did not take a message whose initiator permits its loss (`PTL_MD_UNRELIABLE`).
+    /// The target did not take a message with an initiator that permits its loss (`PTL_MD_UNRELIABLE`).
     Unreliable,
     /// A header or payload handler returned DROP.
     HandlerDropped,
-    /// The handler failed that the message or packet was for.
+    /// The handler for the message or packet failed.
     HandlerFailed,
 }
 
 impl DropReason {
-    /// A word for reports.
+    /// Returns a word for reports.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::NoProcess => "no_process",
@@ -67,58 +68,59 @@ impl DropReason {
         }
     }
 
-    /// Whether neither a handler nor the initiator permits it: such a loss is the program's or the machine's mistake. Failures
-    /// of handlers have warnings of their own.
+    /// Returns true if neither a handler nor the initiator permits the loss: it is a mistake of the program or the
+    /// machine. Failures of handlers have separate warnings.
     pub fn is_loss(self) -> bool {
         !matches!(self, DropReason::Unreliable | DropReason::HandlerDropped | DropReason::HandlerFailed)
     }
 }
 
-/// What was dropped for one reason.
+/// Drops for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drops {
-    /// Messages that were dropped, in whole or in part.
+    /// Number of messages that were dropped, in whole or in part.
     pub messages: u64,
-    /// Packets that were dropped.
+    /// Number of dropped packets.
     pub packets: u64,
     /// Bytes of data in these packets.
     pub bytes: u64,
-    /// The first of these messages.
+    /// First of these messages.
     pub first: DroppedMessage,
 }
 
-/// A message of which something was dropped.
+/// A message that was dropped in whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedMessage {
-    /// When, in simulated time.
+    /// Simulated time of the drop.
     pub at: Time,
-    /// What it asked for, in a word.
+    /// Name of the requested operation.
     pub operation: &'static str,
-    /// The node that sent it.
+    /// Sending node.
     pub source: u32,
-    /// The node that it was for.
+    /// Target node.
     pub target: u32,
-    /// The portal table index that it was for.
+    /// Portal table index at the target.
     pub pt_index: u32,
-    /// Its match bits.
+    /// Match bits.
     pub match_bits: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// What a card dropped, by reason.
+/// Drops of a card, by reason.
 pub type DropsByReason = BTreeMap<DropReason, Drops>;
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// Whether nothing of the message was dropped for this reason before.
+    /// True if nothing of the message was dropped for this reason before.
     pub is_first: bool,
     pub packets: u64,
     pub bytes: u64,
 }
 
-/// Counts a part of a message as dropped. Returns this part alone; `None` for an answer, which no entry takes.
+/// Counts a part of a message as dropped. Returns the drops of this part alone; `None` for an answer, which no entry
+/// takes.
 pub(crate) fn count(
     drops: &mut DropsByReason,
     reason: DropReason,
@@ -142,7 +144,7 @@ pub(crate) fn count(
     Some(now)
 }
 
-/// Adds drops to those of the same reason, of which the earliest message stays the first.
+/// Adds drops to those of the same reason, keeping the earliest message as the first.
 fn add(sum: &mut DropsByReason, reason: DropReason, drops: &Drops) {
     sum.entry(reason)
         .and_modify(|all| {
@@ -156,7 +158,7 @@ fn add(sum: &mut DropsByReason, reason: DropReason, drops: &Drops) {
         .or_insert_with(|| drops.clone());
 }
 
-/// What all these cards dropped, by reason; the first message is that of the earliest time.
+/// Merges the drops of several cards by reason, keeping the earliest message of each as the first.
 pub fn merge_drops<'a>(cards: impl IntoIterator<Item = &'a DropsByReason>) -> DropsByReason {
     let mut sum = DropsByReason::new();
     for (reason, drops) in cards.into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! What happens at a card, and what travels with the events.
+// SPDX-License-Identifier: Apache-2.0
+//! Events of a card, and their data.
 
 use std::rc::Rc;
 
@@ -10,162 +11,163 @@ use crate::pipeline::ReplyRight;
 use crate::region::Region;
 use crate::spin::HostTransfer;
 
-/// Something that happens at a card. Many events wait at once, so each is small.
+/// An event of a card. Many events are pending at once, so each is small.
 #[derive(Debug)]
 pub enum NicEvent {
     /// A message from host memory enters the send queue.
     Send(Rc<Sending>),
-    /// The data of the packet that starts at this offset of a message has come from host memory; it is read when the packet leaves.
+    /// The data of the packet at this offset of a message has arrived from host memory; it is read when the packet
+    /// leaves.
     Fetched(Rc<Sending>, u64),
-    /// A packet whose data has been read may leave.
+    /// A packet with its data may leave.
     Ready(Rc<Sending>, Box<Packet>),
     /// The port will soon be free for packets whose data is still in host memory.
     Refill,
-    /// The first of the blocked packets departs.
+    /// The first blocked packet departs.
     Departs(Box<Departure>),
-    /// The network has lost a packet of this card.
+    /// The network lost a packet of this card.
     Lost(Box<Packet>),
-    /// A packet that was lost is due again.
+    /// A lost packet is due for retransmission.
     Resend(Box<Packet>),
-    /// The sender of a message to this card has given it up.
+    /// The sender of a message to this card abandoned it at the packet with this sequence number.
     GivenUp(Rc<Header>, u64),
-    /// A card has not answered for so long that it is taken to be dead.
+    /// A card did not answer for so long that it counts as dead.
     PeerIsDead(u32),
     /// The last byte of a message has left.
     Sent(Sent),
     /// The first byte of a packet is at the port.
     Arrive(Box<Packet>),
-    /// A packet is in the card and matched.
+    /// A packet is received and matched.
     Received(Box<Packet>),
-    /// The data of a packet of this message, as far as it is wanted, has reached host memory.
+    /// The wanted data of a packet of this message has reached host memory.
     Written(MessageId, Box<Packet>),
-    /// The target's operands of an atomic are read, or have come from host memory.
+    /// The target's operands of an atomic are read, or have arrived from host memory.
     Atomic(Box<AtomicWork>),
     /// The result of an atomic is in host memory.
     ResponseDone(MessageId),
-    /// A message is done, and so is the (empty) DMA write that says so.
+    /// A message is complete, and so is the (empty) DMA write that reports it.
     Complete(MessageId),
-    /// The time of an event of the accelerator has come.
+    /// An event of the accelerator is due.
     Accelerator(accel::Event),
-    /// The message of a handler that was blocked has left.
+    /// The message of a blocked handler has left.
     CommandDone(accel::CommandId),
-    /// A handler's DMA transfer is done.
+    /// A handler's DMA transfer is complete.
     HostTransferDone(Box<HostTransfer>),
 }
 
-/// The part that has a message sent.
+/// Initiator of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initiator {
-    /// The host's program, or a triggered operation that it has described.
+    /// The host's program, or a triggered operation that it posted.
     Host,
-    /// A handler.
+    /// A handler's command.
     Handler,
-    /// The card itself, which answers a get.
+    /// The card, which answers a get.
     Card,
 }
 
-/// The bytes of a message that are read back to back.
+/// The bytes of a message, read back to back.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    /// When each of them passes the engine.
+    /// Times at which they pass the engine.
     pub train: Train,
-    /// When the request for them reaches host memory, if reads have an engine of their own: a later write may overtake
-    /// what waits for that engine.
+    /// Time at which their request reaches host memory, if reads have a separate engine: a later write may overtake
+    /// data that waits for that engine.
     pub requested: Option<Time>,
 }
 
-/// Where a message's data is.
+/// Source of a message's data.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// In host memory.
     Host(Region, u64),
-    /// In the descriptor that the host handed over; it keeps its place in the send queue.
+    /// In the descriptor that the host handed over; sent in queue order.
     Descriptor(Vec<u8>),
-    /// On the card, which sends it at once.
+    /// On the card; sent immediately.
     Card(Vec<u8>),
 }
 
-/// What the departure of a message's last byte completes.
+/// Completion by the departure of a message's last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Nothing that anybody waits for.
+    /// No completion.
     Nothing,
-    /// The SEND of an initiator's operation.
+    /// SEND of an initiator's operation.
     Operation(OpToken),
-    /// The SEND of an initiator's operation, after the notification has reached host memory.
+    /// SEND of an initiator's operation, after the notification has reached host memory.
     Told(OpToken),
-    /// The answer to a get or a fetching atomic.
+    /// Answer to a get or a fetching atomic.
     Reply(MessageId),
 }
 
 /// A message that is being sent.
 #[derive(Clone, Debug)]
 pub struct Sending {
-    /// Its header.
+    /// Header.
     pub header: Rc<Header>,
-    /// Its data. What is not in host memory is taken when the message is cut into packets.
+    /// Data. Data outside host memory is taken when the message is cut into packets.
     pub source: Source,
-    /// What its last byte completes.
+    /// Completion by its last byte.
     pub sent: Sent,
-    /// The right to read the data of a reply from host memory.
+    /// Permission to read the data of a reply from host memory.
     pub right: Option<Rc<ReplyRight>>,
-    /// The part that has it sent.
+    /// Initiator of the message.
     pub initiator: Initiator,
-    /// The bytes on their way through the DMA engine, if they need it.
+    /// Bytes in the DMA engine, if they pass it.
     pub fetching: Option<Fetching>,
-    /// The earliest time at which its packets may leave.
+    /// Earliest departure of its packets.
     pub not_before: Time,
 }
 
-/// A packet that is to leave.
+/// A packet that is about to leave.
 #[derive(Debug)]
 pub struct Leaving {
-    /// The packet.
+    /// Packet or its location.
     pub content: Content,
-    /// What its last byte completes.
+    /// Completion by its last byte.
     pub sent: Sent,
-    /// What else is due when its last byte has left.
+    /// Event due when its last byte has left.
     pub then: Option<NicEvent>,
 }
 
-/// Where the data of a packet that is to leave is.
+/// Location of a leaving packet's data.
 #[derive(Debug)]
 pub enum Content {
     /// On the card.
     Packet(Box<Packet>),
-    /// In host memory: the packet of a message that starts at this offset.
+    /// In host memory: the packet at this offset of the message.
     Host(Rc<Sending>, u64),
 }
 
-/// A packet whose departure is fixed, and far enough off that its data may wait in host memory.
+/// A packet with a fixed departure, far enough ahead that its data can stay in host memory.
 #[derive(Debug)]
 pub struct Unread {
-    /// The message.
+    /// Message.
     pub message: Rc<Sending>,
-    /// Offset of the packet's data in it.
+    /// Offset of the packet's data in the message.
     pub offset: u64,
-    /// When it departs.
+    /// Departure of the packet.
     pub departure: Departure,
-    /// Its place ([`Packet::place`]).
+    /// Sequence number ([`Packet::place`]).
     pub place: u64,
 }
 
 impl Sending {
-    /// A message that enters the send queue next.
+    /// Creates a message for the send queue.
     pub fn new(header: Rc<Header>, source: Source, sent: Sent, initiator: Initiator) -> Sending {
         Sending { header, source, sent, right: None, initiator, fetching: None, not_before: Time::ZERO }
     }
 }
 
-/// An atomic operation under way at its target.
+/// An atomic operation in progress at its target.
 #[derive(Debug)]
 pub struct AtomicWork {
-    /// The message.
+    /// Message.
     pub message: MessageId,
-    /// The initiator's data; once combined, what was at the target before.
+    /// Data of the initiator; after the combination, the previous data at the target.
     pub data: Vec<u8>,
-    /// When the operands at the target are on the card.
+    /// Time at which the operands of the target are on the card.
     pub there: Time,
-    /// Whether the operands at the target have been combined with it.
+    /// True if the operands of the target are combined with the data.
     pub combined: bool,
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The handlers of an entry (sPIN §3.2, App. B.1).
 
 use std::rc::Rc;
@@ -7,16 +8,16 @@ use accel::HandlerSet;
 
 use crate::region::Region;
 
-/// The handlers of an entry, and the host memory that they may use beside the entry's own.
+/// Handlers of an entry, and the host memory that they may use beside the entry's own.
 #[derive(Debug)]
 pub struct Handlers {
-    /// The handlers, and the HPU memory that they share.
+    /// Handlers, and the HPU memory that they share.
     pub set: Rc<HandlerSet>,
-    /// The second range of host memory (`handler_host_mem_start`).
+    /// Second range of host memory (`handler_host_mem_start`).
     pub host_memory: Region,
 }
 
-/// The handlers that a program gives with an ME, each by the address of its host twin.
+/// Handlers of an ME, by the addresses of their host twins.
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerRequest {
     /// `header_handler`
@@ -30,7 +31,7 @@ pub struct HandlerRequest {
 }
 
 impl HandlerRequest {
-    /// Reads the handlers of an ME; `None` when it has none.
+    /// Returns the handlers of an ME; `None` if it has none.
     pub fn of(me: &Me) -> Option<HandlerRequest> {
         let request = HandlerRequest {
             header: me.header_handler,

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Network cards: rdma, portals4 and spin.
 //!
-//! * [`Nic`] is one node's card; [`Ports`] is all that it sees of the world
-//! * [`api`]: the host's library calls, with their arguments checked
-//! * `card`: what it does when an event comes
+//! * [`Nic`] is one node's card; [`Ports`] is its interface to the environment
+//! * [`api`]: the host's library calls, with checked arguments
+//! * `card`: the card's reactions to events
 //! * `pipeline`: transmission, reception, DMA
-//! * `portals`: Portals objects and their rules; knows nothing of packets, DMA or time
+//! * `portals`: Portals objects and their rules, independent of packets, DMA and time
 //! * `spin`: handlers on HPUs
-//! * `timeline`: what cards and CPUs did, for people
+//! * `timeline`: activity of cards and CPUs, for users
 //! * [`testing`]: a bench for tests of cards, without processes
 
 mod accelerator;

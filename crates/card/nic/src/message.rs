@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages on the wire: requests, responses, headers and packets.
+
 use std::rc::Rc;
 
 use abi::portals::{AckReq, List, NiFail, Process};
@@ -5,35 +8,35 @@ use sim::Time;
 
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 
-/// A message's number, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
+/// Number of a message, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
 pub type MessageId = u64;
 
-/// The bits of a message's number that count the messages of a node.
+/// Bits of a message's number that count the messages of a node.
 pub(crate) const COUNT_BITS: u32 = 40;
 
-/// The node that has sent a message.
+/// Returns the node that sent a message.
 pub(crate) fn sender(id: MessageId) -> u32 {
     (id >> COUNT_BITS) as u32
 }
 
-/// A pending operation of an initiator, named by the answers to it.
+/// Token of an initiator's pending operation, carried by the answers to it.
 pub type OpToken = u32;
 
-/// What a request asks of the target.
+/// Operation of a request at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// Write the data that follows.
+    /// Write the following data.
     Put,
-    /// Send back data.
+    /// Return data.
     Get,
-    /// Combine the data that follows with the target's memory.
+    /// Combine the following data with the target's memory.
     Atomic(AtomicSpec),
-    /// Combine the data that follows with the target's memory, and send back what was there before.
+    /// Combine the following data with the target's memory, and return the previous data.
     FetchAtomic(AtomicSpec),
 }
 
 impl RequestKind {
-    /// Whether the initiator gets data back, rather than an acknowledgement.
+    /// Returns true if the initiator gets data instead of an acknowledgement.
     pub fn replies(self) -> bool {
         matches!(self, RequestKind::Get | RequestKind::FetchAtomic(_))
     }
@@ -42,33 +45,33 @@ impl RequestKind {
 /// A request to a portal table entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// What is asked.
+    /// Requested operation.
     pub kind: RequestKind,
     /// Portal table index.
     pub pt_index: u32,
     /// `match_bits`
     pub match_bits: u64,
-    /// Offset that the initiator asked for.
+    /// Offset requested by the initiator.
     pub remote_offset: u64,
     /// Requested length in bytes.
     pub length: u64,
     /// `hdr_data`
     pub hdr_data: u64,
-    /// Acknowledgement asked for.
+    /// Requested acknowledgement.
     pub ack: AckReq,
-    /// The initiator as the target's interface names it.
+    /// Initiator, as named by the target's interface.
     pub initiator: Process,
-    /// The target as the initiator named it.
+    /// Target, as named by the initiator.
     pub target: Process,
     /// User id of the initiator.
     pub uid: u32,
-    /// The initiator's operation, if it wants an answer.
+    /// The initiator's operation, if it expects an answer.
     pub op: Option<OpToken>,
     /// Operand of a conditional swap.
     pub operand: [u8; MAX_OPERAND],
-    /// In each packet: whether its data could be read at the initiator.
+    /// Read status of the packet's data at the initiator, in each packet.
     pub fail: NiFail,
-    /// Whether its initiator permits its loss (`PTL_MD_UNRELIABLE`).
+    /// True if the initiator permits its loss (`PTL_MD_UNRELIABLE`).
     pub may_be_lost: bool,
 }
 
@@ -77,31 +80,31 @@ pub struct Request {
 pub struct Response {
     /// Operation at the initiator.
     pub op: OpToken,
-    /// The request.
+    /// Message of the request.
     pub to: MessageId,
     /// Bytes moved at the target.
     pub mlength: u64,
     /// Offset used at the target.
     pub remote_offset: u64,
-    /// Whether it worked.
+    /// Result status.
     pub fail: NiFail,
-    /// List that matched.
+    /// List of the matching entry.
     pub list: List,
     /// Bytes of data that follow.
     pub length: u64,
 }
 
-/// What the first packet of a message says.
+/// Contents of a message's first packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Body {
-    /// To a portal table entry.
+    /// Request to a portal table entry.
     Request(Request),
-    /// To a pending operation.
+    /// Response to a pending operation.
     Response(Response),
 }
 
 impl Body {
-    /// What went wrong before this packet was sent.
+    /// Returns the failure before this packet was sent, if any.
     pub fn fail(&self) -> NiFail {
         match self {
             Body::Request(request) => request.fail,
@@ -113,20 +116,20 @@ impl Body {
 /// A message on the wire.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Its number.
+    /// Number of the message.
     pub id: MessageId,
     /// Sending node.
     pub source: u32,
     /// Receiving node.
     pub target: u32,
-    /// Which of the four interfaces of both nodes.
+    /// Index of the interface, equal at both nodes.
     pub interface: u8,
-    /// The rest.
+    /// Request or response.
     pub body: Body,
 }
 
 impl Header {
-    /// Bytes of data in the message.
+    /// Returns the length of the message's data in bytes.
     pub fn data_length(&self) -> u64 {
         match self.body {
             Body::Request(Request { kind: RequestKind::Get, .. }) => 0,
@@ -135,7 +138,7 @@ impl Header {
         }
     }
 
-    /// One word for timelines.
+    /// Returns a word for timelines.
     pub fn name(&self) -> &'static str {
         match self.body {
             Body::Request(Request { kind: RequestKind::Put, .. }) => "put",
@@ -148,49 +151,49 @@ impl Header {
     }
 }
 
-/// A packet of a message.
+/// Identity of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketId {
-    /// The message.
+    /// Message.
     pub message: MessageId,
-    /// Offset of the packet's data in it.
+    /// Offset of the packet's data in the message.
     pub offset: u64,
 }
 
 /// A packet: at most an MTU of a message's data.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The message.
+    /// Header of the message.
     pub header: Rc<Header>,
     /// Offset of the data in the message; the packet at offset 0 is the header packet.
     pub offset: u64,
     /// The data.
     pub data: Vec<u8>,
-    /// When its first byte left its card.
+    /// Time at which its first byte left its card.
     pub left: Time,
-    /// How often it was lost.
+    /// Number of times it was lost.
     pub losses: u32,
-    /// Its place among the packets of requests from its card to its target, beginning with 1; 0 where packets need none.
+    /// Sequence number among the request packets from its card to its target, from 1; 0 if unsequenced.
     pub place: u64,
 }
 
 impl Packet {
-    /// A packet that is sent for the first time.
+    /// Creates a packet for its first transmission.
     pub fn new(header: Rc<Header>, offset: u64, data: Vec<u8>) -> Packet {
         Packet { header, offset, data, left: Time::ZERO, losses: 0, place: 0 }
     }
 
-    /// For timelines.
+    /// Returns the packet's identity, for timelines.
     pub fn id(&self) -> PacketId {
         PacketId { message: self.header.id, offset: self.offset }
     }
 
-    /// Whether it is the first of its message.
+    /// Returns true if it is the first packet of its message.
     pub fn is_header(&self) -> bool {
         self.offset == 0
     }
 
-    /// Whether it is the last of its message.
+    /// Returns true if it is the last packet of its message.
     pub fn is_last(&self) -> bool {
         self.offset + self.data.len() as u64 >= self.header.data_length()
     }

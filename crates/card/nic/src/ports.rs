@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A card's interface to its environment.
+
 use std::rc::Rc;
 
 use accel::Printed;
@@ -18,9 +21,9 @@ pub use crate::region::MemoryFault;
 pub enum Track {
     /// The host CPU.
     Cpu,
-    /// Packets that arrive.
+    /// Arriving packets.
     NicIn,
-    /// Packets that leave.
+    /// Departing packets.
     NicOut,
     /// Transfers between card and host memory.
     Dma,
@@ -33,66 +36,66 @@ pub enum Track {
 pub struct Slice<'a> {
     /// Row.
     pub track: Track,
-    /// First instant.
+    /// Start.
     pub start: Time,
-    /// Last instant.
+    /// End.
     pub end: Time,
-    /// What happened.
+    /// Activity.
     pub name: &'a str,
-    /// Packet that the slice belongs to: arrows lead from one slice of a packet to the next.
+    /// Packet of the slice: arrows connect the slices of a packet.
     pub packet: Option<PacketId>,
     /// Bytes moved.
     pub bytes: Option<u64>,
 }
 
-/// A card's view of everything around it: its clock, the network, its host. The simulator implements it once for
-/// hosts that are processes; tests and schedules bring their own.
+/// Interface of a card to its environment: clock, network and host. The simulator implements it for hosts that are
+/// processes; tests and schedules have other implementations.
 pub trait Ports {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Time;
-    /// The time of the next event of the run, [`Time::MAX`] when there is none.
+    /// Returns the time of the next event of the run, or [`Time::MAX`] if none is pending.
     fn horizon(&self) -> Time;
-    /// Has the card handle `event` at `at`.
+    /// Schedules `event` of the card at `at`.
     fn schedule(&mut self, at: Time, event: NicEvent);
-    /// Asks the interconnect to take the card's next packet: `bytes` of data to node `target`, and at least `gap` until
-    /// the card's next packet. Returns when it leaves; `None` when there is no room for it on the way: then it is
-    /// *blocked*, and a [`NicEvent::Departs`] follows. Blocked packets depart in the order in which the card asked.
+    /// Requests a departure from the interconnect for the card's next packet: `bytes` of data to node `target`, and at
+    /// least `gap` until the following packet. Returns the departure, or `None` if back-pressure *blocks* the packet: a
+    /// [`NicEvent::Departs`] then follows. Blocked packets depart in the order of their requests.
     fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure>;
-    /// Hands over a packet that departs, at `departure.start` at the latest.
+    /// Transmits a departing packet; called no later than `departure.start`.
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>);
-    /// Tells the target of a message that its sender has given it up, at the packet with this place: the target has waited for it as
-    /// long.
+    /// Notifies the target that the sender abandoned a message at the packet `place`. The target detects this by a
+    /// timeout of the same length.
     fn give_up(&mut self, header: Rc<Header>, place: u64);
-    /// Whether packets to other cards may be lost (`spinrun --drop`).
+    /// Returns true if packets to other cards may be lost (`spinrun --drop`).
     fn is_lossy(&self) -> bool;
     /// Reads host memory.
     ///
     /// # Errors
-    /// When some of the bytes cannot be read.
+    /// Returns an error if some of the bytes are unreadable.
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
     /// Writes host memory.
     ///
     /// # Errors
-    /// When some of the bytes cannot be written.
+    /// Returns an error if some of the bytes are not writable.
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
-    /// Returns how long each byte takes in a transfer of `bytes` bytes between card and host memory that begins at `start`:
+    /// Returns the time per byte of a transfer of `bytes` bytes between card and host memory that starts at `start`:
     /// `rate`, or longer if the host uses its memory at the same time.
     fn memory_rate(&mut self, rate: TimePerByte, bytes: u64, start: impl FnOnce() -> Time) -> TimePerByte;
-    /// Tells the host.
+    /// Notifies the host.
     fn notify(&mut self, notice: Notice);
-    /// The name of a node, for messages: "rank 3", or that of a switch.
+    /// Returns the name of a node for messages: "rank 3", or that of a switch.
     fn name_of(&self, node: u32) -> String;
-    /// Tells the user about an error in a handler.
+    /// Reports an error in a handler to the user.
     fn warn(&mut self, message: String);
-    /// A message, or a part of it, was dropped: what and why, for a user who wants to see it as it happens.
+    /// Reports a dropped message, or a dropped part of one, to an interested user.
     fn dropped(&mut self, reason: DropReason, drops: Drops);
-    /// Tells the user of a mistake that the sanitizer has found.
+    /// Reports a finding of the sanitizer to the user.
     fn found(&mut self, mistake: String);
-    /// Shows the user a text that a handler has printed.
+    /// Shows a handler's text to the user.
     fn print(&mut self, printed: Printed);
-    /// Ends the run: the card is in a state that cannot occur, which is a defect of the simulator.
+    /// Ends the run: the card reached an impossible state, which is a defect of the simulator.
     fn internal_error(&mut self, error: InternalError);
-    /// Whether slices are wanted.
+    /// Returns true if slices are recorded.
     fn tracing(&self) -> bool;
     /// Adds a slice to the node's timeline.
     fn slice(&mut self, slice: Slice<'_>);

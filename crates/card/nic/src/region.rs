@@ -1,66 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Host memory ranges, contiguous or from an iovec.
+
 use std::rc::Rc;
 
 use abi::portals::Iovec;
 
-/// A host address that cannot be read or written.
+/// An inaccessible host address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("host address {addr:#x}+{len} is not accessible")]
 pub struct MemoryFault {
     /// First byte of the access.
     pub addr: u64,
-    /// Bytes of the access.
+    /// Length of the access in bytes.
     pub len: u64,
 }
 
-/// The memory of a host, as a card sees it.
+/// Memory of a host, as a card sees it.
 pub trait HostMemory {
     /// Reads bytes.
     ///
     /// # Errors
-    /// When some of them cannot be read.
+    /// Returns an error if some of them are unreadable.
     fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
 
     /// Writes bytes.
     ///
     /// # Errors
-    /// When some of them cannot be written.
+    /// Returns an error if some of them are not writable.
     fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
 }
 
-/// Host memory described by an MD or ME: one range, or the concatenation of the ranges of an iovec. What lies behind the
-/// last address is no memory: offsets never wrap around to the first one.
+/// Host memory described by an MD or ME: one range, or the concatenation of the ranges of an iovec. Memory ends at the
+/// last address: offsets do not wrap around.
 #[derive(Clone, Debug)]
 pub struct Region {
     start: u64,
     length: u64,
-    /// Shared by those who use the region, of whom there are many.
+    /// Shared, because a region has many users.
     segments: Option<Rc<Vec<Iovec>>>,
 }
 
 impl Region {
-    /// A range, as far as there are addresses. `start = 0, length = u64::MAX` is the whole address space.
+    /// Creates a range, clipped to the address space. `start = 0, length = u64::MAX` is the whole address space.
     pub fn range(start: u64, length: u64) -> Region {
         let addresses = if start == 0 { u64::MAX } else { start.wrapping_neg() };
         Region { start, length: length.min(addresses), segments: None }
     }
 
-    /// The concatenation of ranges.
+    /// Creates a concatenation of ranges.
     pub fn iovec(segments: Vec<Iovec>) -> Region {
         let length = segments.iter().fold(0u64, |sum, segment| sum.saturating_add(segment.len));
         Region { start: segments.first().map_or(0, |first| first.base), length, segments: Some(Rc::new(segments)) }
     }
 
-    /// Bytes described.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether it is the whole address space.
+    /// Returns true if it is the whole address space.
     pub fn is_everything(&self) -> bool {
         self.start == 0 && self.length == u64::MAX
     }
 
-    /// Whether a byte of `length` bytes at `address` is in it.
+    /// Returns true if it contains any of the `length` bytes at `address`.
     pub fn overlaps(&self, address: u64, length: u64) -> bool {
         let end = |start: u64, bytes: u64| u128::from(start) + u128::from(bytes);
         let within = |start: u64, bytes: u64| {
@@ -72,7 +75,7 @@ impl Region {
         }
     }
 
-    /// The address of the byte at `offset`.
+    /// Returns the address of the byte at `offset`.
     pub fn address(&self, mut offset: u64) -> u64 {
         let Some(segments) = &self.segments else { return self.start.wrapping_add(offset) };
         for segment in &**segments {
@@ -84,10 +87,10 @@ impl Region {
         segments.last().map_or(0, |last| last.base.wrapping_add(last.len).wrapping_add(offset))
     }
 
-    /// Copies `out.len()` bytes from `offset` on out of host memory.
+    /// Reads `out.len()` bytes of host memory, starting at `offset`.
     ///
     /// # Errors
-    /// When some of them are not in the region or cannot be read.
+    /// Returns an error if some of them are outside the region or unreadable.
     pub fn read(&self, memory: &mut impl HostMemory, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let mut done = 0;
         self.pieces(offset, out.len() as u64, |addr, len| {
@@ -97,10 +100,10 @@ impl Region {
         })
     }
 
-    /// Copies `bytes` to host memory from `offset` on.
+    /// Writes `bytes` to host memory, starting at `offset`.
     ///
     /// # Errors
-    /// When some of them are not in the region or cannot be written.
+    /// Returns an error if some of them are outside the region or not writable.
     pub fn write(&self, memory: &mut impl HostMemory, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let mut done = 0;
         self.pieces(offset, bytes.len() as u64, |addr, len| {
@@ -149,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes what is written where.
+    /// Records addresses and values of writes.
     #[derive(Default)]
     struct Writes(Vec<(u128, u8)>);
 
@@ -167,12 +170,12 @@ mod tests {
 
     const END: u128 = 1 << 64;
 
-    /// Numbers near both ends of what 64 bits hold, and small ones.
+    /// Generates numbers near both ends of the 64-bit range, and small ones.
     fn edge() -> impl Strategy<Value = u64> {
         prop_oneof![0u64..40, (0u64..40).prop_map(|below| u64::MAX - below), (0u64..40).prop_map(|off| (1 << 63) + off)]
     }
 
-    /// The address of the byte at `offset`, if there is such a byte, in plain arithmetic.
+    /// Returns the address of the byte at `offset`, if it exists, in plain arithmetic.
     fn plain(segments: &[Iovec], mut offset: u128) -> Option<u128> {
         for segment in segments {
             if offset < u128::from(segment.len) {
@@ -198,7 +201,7 @@ mod tests {
                 false => Region::range(segments[0].base, segments[0].len),
             };
             let data: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
-            // Offsets have 64 bits: what is behind the last of them cannot be asked for.
+            // Offsets have 64 bits, so later bytes are out of reach.
             let places: Option<Vec<u128>> = (0..length as u128)
                 .map(|byte| u128::from(offset) + byte)
                 .map(|at| if at < END - 1 { plain(&segments, at) } else { None })

@@ -1,4 +1,5 @@
-//! What cards and handlers did, for reports.
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of cards and handlers, for reports.
 
 use std::collections::BTreeMap;
 
@@ -7,55 +8,55 @@ use sim::Time;
 
 use crate::drops::DropsByReason;
 
-/// Counts of one card.
+/// Statistics of one card.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Messages put on the wire, acknowledgements included.
+    /// Sent messages, acknowledgements included.
     pub messages_sent: u64,
-    /// Packets put on the wire.
+    /// Sent packets.
     pub packets_sent: u64,
-    /// Payload bytes put on the wire.
+    /// Sent payload bytes.
     pub bytes_sent: u64,
-    /// Messages whose header packet has arrived.
+    /// Messages whose header packet arrived.
     pub messages_received: u64,
-    /// Packets that have arrived.
+    /// Arrived packets.
     pub packets_received: u64,
-    /// Payload bytes that have arrived.
+    /// Arrived payload bytes.
     pub bytes_received: u64,
     /// Bytes moved between card and host memory.
     pub dma_bytes: u64,
-    /// Messages to nodes that do not exist, and those that the card has given up because it got no acknowledgement.
+    /// Messages to nonexistent nodes, and messages abandoned without an acknowledgement.
     pub undeliverable: u64,
-    /// Packets of this card that the network has lost.
+    /// Packets of this card that the network lost.
     pub packets_lost: u64,
-    /// Packets that the card has sent again.
+    /// Retransmitted packets.
     pub packets_resent: u64,
-    /// Times that flow control disabled a portal table entry.
+    /// Stops of portal table entries by flow control.
     pub flow_control: u64,
-    /// Packets dropped because no HPU context and no packet buffer was free, or because they had overtaken their header
-    /// packet and the card could hold no more of these.
+    /// Packets dropped because no HPU context and no packet buffer was free, or because they arrived before their
+    /// header packet and the card could hold no more of these.
     pub packets_dropped: u64,
-    /// Packets that had overtaken their header packet, or one that was lost, and were held until it came.
+    /// Packets held because they arrived before their header packet, or behind a lost one.
     pub packets_held: u64,
-    /// Most bytes of packets that were in the packet buffer at once.
+    /// Peak number of packet bytes in the packet buffer.
     pub packet_buffer_peak: u64,
-    /// Most triggered operations that waited for their counters at once.
+    /// Peak number of waiting triggered operations.
     pub triggered_peak: u64,
-    /// What was not delivered, by reason; to nodes that do not exist at the sender, else at the target.
+    /// Undelivered data by reason, counted at the sender for nonexistent nodes and otherwise at the target.
     pub drops: DropsByReason,
-    /// How long the incoming port was occupied.
+    /// Time for which the incoming port was occupied.
     pub rx_busy: Time,
-    /// How long the DMA engine was occupied.
+    /// Time for which the DMA engine was occupied.
     pub dma_busy: Time,
-    /// How long all HPUs together were occupied by handlers.
+    /// Time for which handlers occupied the HPUs, summed over HPUs.
     pub hpu_busy: Time,
-    /// Counts of each handler, by its name.
+    /// Statistics of each handler by name.
     pub handlers: BTreeMap<String, HandlerStats>,
-    /// Instructions by handler name and place in the source; empty unless the card profiles.
+    /// Executed instructions by handler name and source location; empty unless the card profiles.
     pub profile: Profile,
 }
 
-/// The counts that a card keeps while it runs, those of each message first. [`Stats`] has what else is to be told.
+/// Counters of a running card, those of each message first. [`Stats`] adds the others.
 #[derive(Clone, Debug, Default)]
 #[repr(C)] // see `Nic`
 pub(crate) struct Counts {
@@ -74,9 +75,9 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The statistics of a card with these counts; those that others count are zero.
+    /// Returns card statistics with these counters; the fields counted elsewhere are zero.
     pub fn stats(&self) -> Stats {
-        // Each field is named, so that the compiler finds one that is not told.
+        // Destructured, so that an unreported counter fails to compile.
         let Counts {
             messages_sent,
             packets_sent,
@@ -109,43 +110,43 @@ impl Counts {
     }
 }
 
-/// Counts of one handler.
+/// Statistics of one handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandlerStats {
-    /// Invocations that ended.
+    /// Number of completed invocations.
     pub calls: u64,
     /// Instructions of all calls.
     pub instructions: u64,
     /// Cycles of all calls, without waiting.
     pub cycles: u64,
-    /// Least cycles of a call.
+    /// Minimum cycles of a call.
     pub min_cycles: u64,
-    /// Most cycles of a call.
+    /// Maximum cycles of a call.
     pub max_cycles: u64,
-    /// Least instructions of a call.
+    /// Minimum instructions of a call.
     pub min_instructions: u64,
-    /// Most instructions of a call.
+    /// Maximum instructions of a call.
     pub max_instructions: u64,
     /// Time from the start to the end of all calls, waiting included.
     pub occupancy: Time,
-    /// Payload bytes handed to it.
+    /// Payload bytes of its packets.
     pub bytes: u64,
-    /// Calls with a full packet (the card's MTU).
+    /// Number of calls with a full packet (the card's MTU).
     pub full_packets: u64,
     /// Cycles of those calls, without waiting.
     pub full_packet_cycles: u64,
     /// Time from the start to the end of those calls, waiting included.
     pub full_packet_occupancy: Time,
-    /// Puts that it issued.
+    /// Number of issued puts.
     pub puts: u64,
-    /// DMA transfers that it issued.
+    /// Number of issued DMA transfers.
     pub dmas: u64,
-    /// Calls that ended in an error.
+    /// Number of calls that ended in an error.
     pub errors: u64,
 }
 
 impl HandlerStats {
-    /// Adds one call; `full`: with a full packet.
+    /// Adds one call; `full` is true for a full packet.
     pub fn add_call(&mut self, instructions: u64, cycles: u64, occupancy: Time, bytes: u64, full: bool) {
         let first = self.calls == 0;
         self.calls += 1;

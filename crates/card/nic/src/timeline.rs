@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The timeline of a run: a process for each rank, rows for its CPU, its card's ports, DMA engine and HPUs.
 
 use std::collections::HashMap;
@@ -8,11 +9,11 @@ use sim::trace::{ProcessId, SliceExtras, Trace, TrackId, Value};
 
 use crate::ports::{PacketId, Slice, Track};
 
-/// Where slices go; nothing happens when no trace was asked for.
+/// Recorder of slices; inactive without a requested trace.
 pub struct Timeline {
     trace: Trace,
     rows: Vec<Rows>,
-    /// The rows of links, by their numbers, and the process that they belong to.
+    /// Rows of links by number, and their trace process.
     links: HashMap<u32, TrackId>,
     network: Option<ProcessId>,
     /// Arrow numbers of packets, by message and offset.
@@ -22,20 +23,20 @@ pub struct Timeline {
 /// A packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSlice {
-    /// When its first byte is put on the link.
+    /// Time at which its first byte enters the link.
     pub start: Time,
-    /// When its last byte has been put on the link.
+    /// Time at which its last byte has entered the link.
     pub end: Time,
-    /// Node that has sent it.
+    /// Sending node of the packet.
     pub from: u32,
-    /// Node that receives it.
+    /// Receiving node of the packet.
     pub to: u32,
     /// Bytes of data.
     pub bytes: u32,
 }
 
 struct Rows {
-    /// A switch has no CPU.
+    /// CPU row; `None` for a switch.
     cpu: Option<TrackId>,
     nic_in: TrackId,
     nic_out: TrackId,
@@ -44,7 +45,8 @@ struct Rows {
 }
 
 impl Timeline {
-    /// With rows for the nodes of `machine`, and for the accelerators of `switches`, which are those of `of_switch`.
+    /// Creates a timeline with rows for the nodes of `machine`, and for the accelerators of `switches`, which have
+    /// machine `of_switch`.
     pub fn new(
         mut trace: Trace,
         ranks: usize,
@@ -71,26 +73,26 @@ impl Timeline {
         Timeline { trace, rows, links: HashMap::new(), network: None, flows: HashMap::new() }
     }
 
-    /// Whether anything is recorded.
+    /// Returns true if the timeline is recorded.
     pub fn is_on(&self) -> bool {
         self.trace.is_on()
     }
 
-    /// Work of a rank's CPU, on a packet if it has something to do with one.
+    /// Adds work of a rank's CPU, with its packet, if any.
     pub fn cpu(&mut self, rank: usize, start: Time, end: Time, name: &str, packet: Option<PacketId>) {
         if self.is_on() && end > start {
             self.slice(rank, Slice { track: Track::Cpu, start, end, name, packet, bytes: None });
         }
     }
 
-    /// The number of a packet's arrows.
+    /// Returns the number of a packet's arrows.
     fn flow(&mut self, packet: PacketId) -> u64 {
         let next = self.flows.len() as u64 + 1;
         *self.flows.entry((packet.message, packet.offset)).or_insert(next)
     }
 
-    /// A slice of a rank. Arrows lead a packet from the CPU that posts its message, or its fetch, over departure and arrival to
-    /// its handlers or its deposit.
+    /// Adds a slice of a rank. Arrows connect a packet's slices: from the CPU that posts its message, or its fetch,
+    /// over departure and arrival to its handlers or its deposit.
     pub fn slice(&mut self, rank: usize, slice: Slice<'_>) {
         let Some(rows) = self.rows.get(rank) else { return };
         let track = match slice.track {
@@ -103,7 +105,7 @@ impl Timeline {
         let Some(track) = track else { return };
         let mut args = Vec::new();
         if let Some(packet) = slice.packet {
-            // The number that people see: sender and its count.
+            // The number shown to users: sender and its count.
             args.push(("sender", Value::Uint(packet.message >> 40)));
             args.push(("message", Value::Uint(packet.message & ((1 << 40) - 1))));
             args.push(("offset", Value::Uint(packet.offset)));
@@ -116,7 +118,7 @@ impl Timeline {
         self.trace.slice(track, slice.name, slice.start, slice.end, extras);
     }
 
-    /// A packet on a link of the network; `name` is the link's.
+    /// Adds a packet on a link of the network; `name` is the link's.
     pub fn link(&mut self, link: u32, name: impl Fn() -> String, slice: LinkSlice) {
         let LinkSlice { start, end, from, to, bytes } = slice;
         let Timeline { trace, links, network, .. } = self;
@@ -129,10 +131,10 @@ impl Timeline {
         trace.slice(track, &format!("{from} to {to}"), start, end, extras);
     }
 
-    /// Writes it.
+    /// Writes the trace.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error if writing fails.
     pub fn finish(self) -> std::io::Result<()> {
         self.trace.finish()
     }

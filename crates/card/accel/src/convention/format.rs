@@ -1,20 +1,21 @@
-//! The formats of `spin_printf`, which are those of C's printf (C17 7.21.6.1). The C library of this computer formats each value;
-//! what is found here is where its argument is.
+// SPDX-License-Identifier: Apache-2.0
+//! Formats of `spin_printf`, which are those of C's printf (C17 7.21.6.1). This module locates the arguments; the
+//! host's C library formats each value.
 
 use std::ffi::CString;
 
 use super::HandlerMemory;
 
-/// The longest format and the longest string that is printed, in bytes, without its final NUL.
+/// Maximum length of a format and of a printed string in bytes, without the final NUL.
 const LONGEST: usize = 4096;
-/// The greatest width and precision; more would only fill the user's terminal.
+/// Maximum width and precision, so that a handler cannot flood the user's terminal.
 const WIDEST: i32 = 1024;
 
-/// Formats the text of a `spin_printf`. `arguments` is the address of its first argument in the handler's memory: an area in which
-/// each argument takes 4 bytes, or 8 at a multiple of 8 (`va_list` of RISC-V's calling convention ilp32).
+/// Formats the text of a `spin_printf`. `arguments` is the address of the first argument in the handler's memory: each
+/// argument takes 4 bytes, or 8 at a multiple of 8 (`va_list` of RISC-V's calling convention ilp32).
 ///
 /// # Errors
-/// A text that describes what is wrong: it continues a sentence that begins with the handler's name.
+/// Returns a description of the error, as the continuation of a sentence that begins with the handler's name.
 pub(super) fn format(format: u32, arguments: u32, memory: &mut dyn HandlerMemory) -> Result<String, String> {
     let text = string(format, LONGEST, memory)
         .ok_or_else(|| format!("printed with a format at {format:#x}, {NOT_ITS_OWN}"))?;
@@ -37,7 +38,7 @@ pub(super) fn format(format: u32, arguments: u32, memory: &mut dyn HandlerMemory
 
 const NOT_ITS_OWN: &str = "which is not its own";
 
-/// The arguments of a call that are still to be used.
+/// Remaining arguments of a call.
 struct Arguments<'a> {
     next: u32,
     memory: &'a mut dyn HandlerMemory,
@@ -56,7 +57,7 @@ impl Arguments<'_> {
     }
 }
 
-/// The value of a conversion, as C's printf takes it.
+/// Value of a conversion, with the type that C's printf expects.
 enum Value {
     Int(i32),
     Long(i64),
@@ -64,7 +65,7 @@ enum Value {
     Text(CString),
 }
 
-/// Formats one conversion, from its `%` on.
+/// Formats one conversion, starting at its `%`.
 fn one(conversion: &[u8], arguments: &mut Arguments<'_>, out: &mut Vec<u8>) -> Result<(), String> {
     let (kind, options) = (conversion[conversion.len() - 1], &conversion[1..conversion.len() - 1]);
     let flags = options.iter().take_while(|byte| b"#0- +'".contains(byte)).count();
@@ -79,7 +80,7 @@ fn one(conversion: &[u8], arguments: &mut Arguments<'_>, out: &mut Vec<u8>) -> R
         Some(digits) => Some(number(digits, arguments)?.unwrap_or(0)),
         None => None,
     };
-    // The C library gets the flags, the numbers and its own size of the value.
+    // The C library gets the flags, the width and precision, and the host's size of the value.
     let mut passed = vec![b'%'];
     passed.extend_from_slice(flags);
     passed.extend(width.map(|width| width.clamp(-WIDEST, WIDEST).to_string()).unwrap_or_default().bytes());
@@ -124,7 +125,7 @@ fn one(conversion: &[u8], arguments: &mut Arguments<'_>, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// A width or precision: digits, an argument, or nothing.
+/// Parses a width or precision: digits, an argument, or nothing.
 fn number(digits: &[u8], arguments: &mut Arguments<'_>) -> Result<Option<i32>, String> {
     match digits {
         b"" => Ok(None),
@@ -137,13 +138,13 @@ fn number(digits: &[u8], arguments: &mut Arguments<'_>) -> Result<Option<i32>, S
     }
 }
 
-/// What C's snprintf makes of one value.
+/// Formats one value with C's snprintf.
 fn printed(conversion: &[u8], value: &Value) -> Vec<u8> {
-    // Widths, precisions and strings are limited. A double has up to 309 digits before its point.
+    // Width, precision and string length are limited. A double has up to 309 digits before its point.
     let mut buffer = vec![0_u8; LONGEST + 2 * WIDEST as usize];
     let Ok(format) = CString::new(conversion) else { return Vec::new() };
     let (to, room, format) = (buffer.as_mut_ptr().cast::<libc::c_char>(), buffer.len(), format.as_ptr());
-    // SAFETY: `to` has `room` bytes, and the format has a single conversion, which takes a value of this type: `one` has made it.
+    // SAFETY: `to` has `room` bytes, and `one` built the format with a single conversion for a value of this type.
     let length = unsafe {
         match value {
             Value::Int(value) => libc::snprintf(to, room, format, *value),
@@ -156,7 +157,8 @@ fn printed(conversion: &[u8], value: &Value) -> Vec<u8> {
     buffer
 }
 
-/// A string in the handler's memory up to its NUL, `most` bytes at most; `None` when it is not the handler's.
+/// Reads a NUL-terminated string of at most `most` bytes from the handler's memory; `None` if it is outside that
+/// memory.
 pub(super) fn string(at: u32, most: usize, memory: &mut dyn HandlerMemory) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     while text.len() < most {
@@ -172,7 +174,7 @@ pub(super) fn string(at: u32, most: usize, memory: &mut dyn HandlerMemory) -> Op
 mod tests {
     use super::*;
 
-    /// Memory from address 0x100 on.
+    /// Memory that starts at address 0x100.
     struct Bytes(Vec<u8>);
 
     impl HandlerMemory for Bytes {
@@ -184,7 +186,7 @@ mod tests {
         fn write(&mut self, _: u32, _: &[u8]) {}
     }
 
-    /// The arguments at 0x100, and at 0x200 the format.
+    /// Formats `text` (placed at 0x200) with `arguments` (placed at 0x100).
     fn print(text: &str, arguments: &[u8]) -> Result<String, String> {
         let mut bytes = arguments.to_vec();
         bytes.resize(0x100, 0);
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn arguments_are_where_the_calling_convention_has_them() {
-        // A value of 8 bytes begins at a multiple of 8: the second word is a gap.
+        // An 8-byte value starts at a multiple of 8, so the second word is padding.
         let mut bytes = words(&[1, 0xffff_ffff]);
         bytes.extend((-2_i64).to_le_bytes());
         bytes.extend(words(&[4, 0x20c]));

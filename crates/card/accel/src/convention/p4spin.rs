@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The calling convention P4sPIN (sPIN App. B) with the numbers and structures of [`abi::device`].
 
 use abi::device::{
@@ -20,7 +21,7 @@ const ME_HOST_MEM: u32 = 0;
 /// `PTL_HANDLER_HOST_MEM`: the DMA accesses the second range of host memory.
 const HANDLER_HOST_MEM: u32 = 1;
 
-/// The result of a command with an argument out of range.
+/// Result of a command with an argument out of range.
 const INVALID: Refusal = Refusal::Result(err::INVALID);
 
 /// The calling convention of P4sPIN.
@@ -153,20 +154,20 @@ impl Convention for P4spin {
     }
 }
 
-/// The error of a handler that ends itself.
+/// Returns the error of a handler that aborts.
 fn abort(message: String) -> HandlerError {
     HandlerError { failure: Failure::Failed, message, detail: u64::from(ret::FAIL) }
 }
 
-/// The message of an assertion that does not hold.
+/// Returns the message of a failed assertion.
 fn assertion(failed: &AssertCmd, memory: &mut dyn HandlerMemory) -> String {
     let mut text = |at| String::from_utf8_lossy(&string(at, 256, memory).unwrap_or_default()).into_owned();
     let (expression, file, function) = (text(failed.expression), text(failed.file), text(failed.function));
     format!("failed: assertion '{expression}' does not hold in {function}, {file}:{}", failed.line)
 }
 
-/// `ptl_header_t` followed by the user header (App. B.3). A message may be shorter than the user header, whose missing
-/// bytes are zero.
+/// Returns the bytes of `ptl_header_t` followed by the user header (App. B.3). Missing bytes of a message shorter than
+/// the user header are zero.
 fn header_arguments(header: &MessageHeader, user_hdr: u32, user_header: &[u8]) -> Vec<u8> {
     let arguments = HeaderArgs {
         kind: match header.kind {
@@ -190,7 +191,7 @@ fn header_arguments(header: &MessageHeader, user_hdr: u32, user_header: &[u8]) -
     bytes
 }
 
-/// `ptl_payload_t` (App. B.4).
+/// Returns the `ptl_payload_t` (App. B.4).
 fn payload_arguments(task: &Task) -> PayloadArgs {
     let Some(packet) = task.packet else { return PayloadArgs::default() };
     PayloadArgs {
@@ -201,7 +202,7 @@ fn payload_arguments(task: &Task) -> PayloadArgs {
     }
 }
 
-/// The error of a handler that has returned an error, or a value that is not a return code.
+/// Returns the error of a handler that returned an error or an invalid return code.
 fn error_code(role: Role, value: u32) -> HandlerError {
     let (failure, message) = match value {
         ret::FAIL => (Failure::Failed, "returned FAIL".into()),
@@ -211,7 +212,7 @@ fn error_code(role: Role, value: u32) -> HandlerError {
     HandlerError { failure, message, detail: u64::from(value) }
 }
 
-/// Reads a command's structure.
+/// Reads the structure of a command.
 fn read<T: Pod>(at: u32, memory: &mut dyn HandlerMemory) -> Result<T, Refusal> {
     let bytes = memory.read(at, size_of::<T>() as u32);
     bytes.map(|bytes| pod_read_unaligned(&bytes)).ok_or_else(|| Refusal::Fault {
@@ -220,7 +221,7 @@ fn read<T: Pod>(at: u32, memory: &mut dyn HandlerMemory) -> Result<T, Refusal> {
     })
 }
 
-/// Changes a command's structure.
+/// Updates the structure of a command.
 fn change<T: Pod>(at: u32, memory: &mut dyn HandlerMemory, change: impl FnOnce(&mut T)) {
     if let Ok(mut command) = read(at, memory) {
         change(&mut command);
@@ -228,7 +229,7 @@ fn change<T: Pod>(at: u32, memory: &mut dyn HandlerMemory, change: impl FnOnce(&
     }
 }
 
-/// The host memory that the options of a DMA select.
+/// Returns the host memory that the options of a DMA select.
 fn host(options: u32) -> Result<HostMemory, Refusal> {
     match options {
         ME_HOST_MEM => Ok(HostMemory::Entry),
@@ -237,7 +238,7 @@ fn host(options: u32) -> Result<HostMemory, Refusal> {
     }
 }
 
-/// A message whose data is in the ME's host memory, or on the card.
+/// Builds a message with its data in the ME's host memory or on the card.
 fn message(command: &PutCmd, from_host: bool) -> Result<Message, Refusal> {
     let ack = AckReq::from_raw(command.ack_req.into()).ok_or(INVALID)?;
     if command.ct > LOCAL_ME_CT {

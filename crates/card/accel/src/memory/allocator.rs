@@ -1,19 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//! First-fit allocator of HPU memory.
+
 use std::rc::{Rc, Weak};
 
 use super::GRAIN;
 use super::regions::OutsideMemory;
 
-/// A piece of HPU memory. Its bytes are reused when it has no owner any more: neither the program nor an entry, a
-/// message, a running handler, or a transfer in flight.
+/// A piece of HPU memory. Its bytes are reused once the last owner drops it. Owners are the program, entries, messages,
+/// running handlers and transfers in flight.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HpuMemory {
-    /// Card address of its first byte.
+    /// Card address of the first byte.
     pub address: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// The reasons for which HPU memory cannot be allocated.
+/// Reasons for a failed allocation of HPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocationError {
     /// The requested length is 0.
@@ -32,7 +35,7 @@ pub enum AllocationError {
 pub struct Allocator {
     base: u32,
     capacity: u32,
-    /// The pieces that may still have owners.
+    /// Pieces that may still have owners.
     reserved: Vec<Weak<HpuMemory>>,
 }
 
@@ -42,12 +45,12 @@ impl Allocator {
         Allocator { base, capacity, reserved: Vec::new() }
     }
 
-    /// Whether an address is in the range from which pieces are allocated.
+    /// Returns true if the address is in the allocator's range.
     pub fn has(&self, address: u32) -> bool {
         address.wrapping_sub(self.base) < self.capacity
     }
 
-    /// Bytes of the pieces that have owners.
+    /// Returns the bytes in pieces that have owners.
     pub fn used(&self) -> u32 {
         self.reserved.iter().filter_map(Weak::upgrade).map(|piece| piece.length).sum()
     }
@@ -55,7 +58,7 @@ impl Allocator {
     /// Allocates the first gap that is large enough.
     ///
     /// # Errors
-    /// When `length` is 0, or when no gap is large enough.
+    /// Returns an error if `length` is 0 or no gap is large enough.
     pub fn allocate(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError> {
         if length == 0 {
             return Err(AllocationError::Empty);

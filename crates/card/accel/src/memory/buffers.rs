@@ -1,23 +1,26 @@
-/// The packet buffers of a unit, by number.
+// SPDX-License-Identifier: Apache-2.0
+//! Free list of the packet buffers.
+
+/// Packet buffers of a unit, by number.
 #[derive(Clone, Debug)]
 pub struct Buffers {
     count: u32,
-    /// Free buffers that have been used; the one that was freed last is used next.
+    /// Free buffers that were used before, as a stack (the latest freed is reused first).
     free: Vec<u32>,
-    /// The first buffer that, like those after it, has never been used.
+    /// Lowest buffer that was never used; all later ones are unused too.
     fresh: u32,
-    /// Bytes of the packets in buffers, now and at most so far.
+    /// Current and peak bytes of packets in buffers.
     bytes: u64,
     peak: u64,
 }
 
 impl Buffers {
-    /// A set of `count` free buffers.
+    /// Creates `count` free buffers.
     pub fn new(count: u32) -> Buffers {
         Buffers { count, free: Vec::new(), fresh: 0, bytes: 0, peak: 0 }
     }
 
-    /// Takes a free buffer for a packet of `bytes`, if there is one.
+    /// Allocates a buffer for a packet of `bytes`; `None` if all are in use.
     pub fn take(&mut self, bytes: u32) -> Option<u32> {
         let buffer = match self.free.pop() {
             Some(buffer) => buffer,
@@ -43,12 +46,12 @@ impl Buffers {
         *self = Buffers { peak: self.peak, ..Buffers::new(self.count) };
     }
 
-    /// The maximum number of bytes of packets that were in buffers at once.
+    /// Returns the peak number of packet bytes in buffers.
     pub fn peak(&self) -> u64 {
         self.peak
     }
 
-    /// Whether no buffer is in use.
+    /// Returns true if no buffer is in use.
     pub fn all_free(&self) -> bool {
         self.free.len() == self.fresh as usize
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The memories of an accelerator: regions of card addresses, packet buffers, and the allocator of HPU memory.
 
 mod allocator;
@@ -8,5 +9,5 @@ pub use allocator::{AllocationError, Allocator, HpuMemory};
 pub use buffers::Buffers;
 pub use regions::{Memories, OutsideMemory, Pieces, Region};
 
-/// Memory is created and allocated in units of this many bytes.
+/// Granularity in bytes of memory creation and allocation.
 const GRAIN: u32 = 64;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Regions of card memory, packed into one arena that grows on demand.
+
 use std::cell::RefCell;
 
 use hpu::Window;
@@ -5,37 +8,37 @@ use hpu::Window;
 use super::GRAIN;
 
 thread_local! {
-    /// Arenas that trimmed memories have given back, for the next that need more than what they keep: most cards of a large simulation
-    /// are idle, and would take memory from the allocator for each message.
+    /// Arenas released by trimmed memories, reused by the next memories that grow. Most cards of a large simulation are
+    /// idle; reuse avoids an allocation for each message.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A memory of an accelerator: a range of card addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Card address of its first byte.
+    /// Card address of the first byte.
     pub base: u32,
-    /// Bytes of card addresses that it occupies.
+    /// Size of the address range in bytes.
     pub size: u32,
-    /// The parts of the addresses that have memory, if not all have: see [`Pieces`].
+    /// Layout of the parts that have memory, if the range has gaps: see [`Pieces`].
     pub pieces: Option<Pieces>,
-    /// Whether its bytes are needed only while handlers run or packets wait.
+    /// True if its bytes are needed only while handlers run or packets wait.
     pub transient: bool,
 }
 
-/// A region that is divided into equal ranges of addresses, of which only both ends have memory.
+/// Layout of a region of equal address ranges with memory only at both ends of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
-    /// Bytes of addresses of one range.
+    /// Size of the address range of one piece in bytes.
     pub stride: u32,
-    /// Bytes at the start of each range that have memory.
+    /// Bytes of memory at the start of each range.
     pub head: u32,
-    /// Bytes at the end of each range that have memory.
+    /// Bytes of memory at the end of each range.
     pub tail: u32,
 }
 
 impl Region {
-    /// The position of the byte at offset `at` when addresses without memory are not counted.
+    /// Returns the position of the byte at offset `at`, not counting addresses without memory.
     fn packed(&self, at: u32) -> usize {
         let Some(Pieces { stride, head, tail }) = self.pieces else { return at as usize };
         let (range, within) = (at / stride, at % stride);
@@ -44,56 +47,56 @@ impl Region {
     }
 }
 
-/// An access to card addresses at which the accelerator has no memory.
+/// An access to card addresses without memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no memory of the card has the {len} bytes at {address:#x}")]
 pub struct OutsideMemory {
     /// First card address.
     pub address: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
-/// A region and the number of its first bytes that are in the arena.
+/// A region and the number of its leading bytes that are in the arena.
 #[derive(Clone, Copy, Debug)]
 struct Resident {
     region: Region,
     bytes: usize,
 }
 
-/// The memories of an accelerator. One arena has the first bytes of each region, as many as have been needed so far, so
-/// that tens of thousands of cards fit into the simulator's memory.
+/// Memories of an accelerator. One arena holds the leading bytes of each region, grown on demand, so that tens of
+/// thousands of cards fit into host memory.
 #[derive(Debug)]
 pub struct Memories {
     arena: Vec<u8>,
-    /// In the order of the arena: transient regions come last.
+    /// Regions in arena order: transient regions are last.
     regions: Vec<Resident>,
-    /// Counts how often places in the arena have changed.
+    /// Number of layout changes of the arena.
     layout: u32,
 }
 
 impl Memories {
-    /// Creates memories in which all bytes are zero.
+    /// Creates zeroed memories.
     pub fn new(mut regions: Vec<Region>) -> Memories {
         regions.sort_by_key(|region| region.transient);
         let regions = regions.into_iter().map(|region| Resident { region, bytes: 0 }).collect();
         Memories { arena: Vec::new(), regions, layout: 0 }
     }
 
-    /// The bytes that handlers address through windows of the present [`layout`](Memories::layout).
+    /// Returns the arena, addressed through windows of the current [`layout`](Memories::layout).
     pub fn arena(&mut self) -> &mut [u8] {
         &mut self.arena
     }
 
-    /// A number that changes with the places of bytes in the arena.
+    /// Returns the layout version, which changes when bytes move in the arena.
     pub fn layout(&self) -> u32 {
         self.layout
     }
 
-    /// Finds the places of windows in the arena and returns the layout for which they are valid.
+    /// Sets the arena offsets of `windows` and returns the layout for which they are valid.
     ///
     /// # Errors
-    /// When a window is not within one region.
+    /// Returns an error if a window is not within one region.
     pub fn locate(&mut self, windows: &mut [Window]) -> Result<u32, OutsideMemory> {
         loop {
             let layout = self.layout;
@@ -106,7 +109,7 @@ impl Memories {
         }
     }
 
-    /// Finds the place of `len` bytes in the arena; bytes that it does not contain yet are added.
+    /// Finds the position of `len` bytes in the arena, growing the arena if necessary.
     fn place(&mut self, address: u32, len: u32) -> Result<usize, OutsideMemory> {
         let outside = OutsideMemory { address, len };
         let mut start = 0;
@@ -130,7 +133,7 @@ impl Memories {
         Err(outside)
     }
 
-    /// Adds `missing` bytes to a region, after those that end at `hole` in the arena.
+    /// Adds `missing` bytes to a region, at `hole` in the arena.
     #[cold]
     fn grow(&mut self, index: usize, hole: usize, missing: usize) {
         let old = self.arena.len();
@@ -149,13 +152,13 @@ impl Memories {
         self.layout = self.layout.wrapping_add(1);
     }
 
-    /// Number of the bytes that regions have which are not transient.
+    /// Returns the number of bytes in regions that are not transient.
     fn kept(&self) -> usize {
         let kept = self.regions.iter().filter(|resident| !resident.region.transient);
         kept.map(|resident| resident.bytes).sum()
     }
 
-    /// Returns the memory of transient regions to the host computer; their bytes are zero afterwards.
+    /// Releases the bytes of transient regions to the host; they read as zero afterwards.
     pub fn trim(&mut self) {
         let kept = self.kept();
         if self.arena.len() > kept {
@@ -168,10 +171,10 @@ impl Memories {
         }
     }
 
-    /// Copies bytes to a region that has none yet; one that has some keeps them.
+    /// Copies bytes to a region that is still empty; a region with bytes keeps them.
     ///
     /// # Errors
-    /// When the bytes do not lie in one region.
+    /// Returns an error if the bytes are not in one region.
     pub fn provide(&mut self, address: u32, bytes: &[u8]) -> Result<(), OutsideMemory> {
         match self.present(address, bytes.len() as u32)? {
             0 => self.write(address, bytes),
@@ -179,10 +182,11 @@ impl Memories {
         }
     }
 
-    /// Copies bytes to a region that has some; one that has none gets them when they are [provided](Memories::provide).
+    /// Copies bytes to a region that already has bytes; an empty one gets them when they are
+    /// [provided](Memories::provide).
     ///
     /// # Errors
-    /// When the bytes do not lie in one region.
+    /// Returns an error if the bytes are not in one region.
     pub fn replace(&mut self, address: u32, bytes: &[u8]) -> Result<(), OutsideMemory> {
         match self.present(address, bytes.len() as u32)? {
             0 => Ok(()),
@@ -190,7 +194,7 @@ impl Memories {
         }
     }
 
-    /// Number of bytes that the region has in which these lie.
+    /// Returns the number of present bytes of the region that contains this range.
     fn present(&self, address: u32, len: u32) -> Result<usize, OutsideMemory> {
         let within = |region: &Region| {
             let at = address.wrapping_sub(region.base);
@@ -203,16 +207,16 @@ impl Memories {
     /// Copies bytes to a card address.
     ///
     /// # Errors
-    /// When they do not lie in one region.
+    /// Returns an error if the bytes are not in one region.
     pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), OutsideMemory> {
         self.slice(address, bytes.len() as u32)?.copy_from_slice(bytes);
         Ok(())
     }
 
-    /// Fills bytes with zeros; bytes that have never been needed are zero anyway and are not created.
+    /// Fills bytes with zeros; bytes outside the arena are zero already and are not created.
     ///
     /// # Errors
-    /// When they do not lie in one region.
+    /// Returns an error if the bytes are not in one region.
     pub fn clear(&mut self, address: u32, len: u32) -> Result<(), OutsideMemory> {
         let within = |region: &Region| address.wrapping_sub(region.base) < region.size;
         let resident = self.regions.iter().find(|resident| within(&resident.region));
@@ -222,13 +226,13 @@ impl Memories {
         Ok(())
     }
 
-    /// The `len` bytes at `address`.
+    /// Returns the `len` bytes at `address`.
     ///
     /// # Errors
-    /// When they do not lie in one region.
+    /// Returns an error if the bytes are not in one region.
     pub fn slice(&mut self, address: u32, len: u32) -> Result<&mut [u8], OutsideMemory> {
         if len == 0 {
-            return Ok(&mut []); // no bytes may have any address
+            return Ok(&mut []); // an empty range may have any address
         }
         let start = self.place(address, len)?;
         Ok(&mut self.arena[start..start + len as usize])
@@ -246,7 +250,8 @@ mod tests {
     const STACKS: u32 = 0x1a00_0000;
     const PACKETS: u32 = 0x1c40_0000;
 
-    /// Code, heap, four stacks of 0x200 bytes with 0x100 bytes of arguments in 0x1000 bytes each, and packets.
+    /// Creates memories with code, heap, four contexts (stacks of 0x200 and arguments of 0x100 bytes, 0x1000 bytes
+    /// apart) and packets.
     fn memories() -> Memories {
         let region = |base, size, transient| Region { base, size, pieces: None, transient };
         let pieces = Some(Pieces { stride: 0x1000, head: 0x100, tail: 0x200 });

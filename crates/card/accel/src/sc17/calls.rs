@@ -1,4 +1,5 @@
-//! Commands of handlers, and the replies.
+// SPDX-License-Identifier: Apache-2.0
+//! Commands of handlers, and the card's replies.
 
 use abi::device::err;
 use hpu::Stop;
@@ -11,19 +12,19 @@ use crate::convention::{Answer, Call, Refusal, Request};
 use crate::handles::{DmaHandle, Look, Progress};
 use crate::outcome::Outcome;
 
-/// The name, in timelines, of the time until the data of a DMA write has left the card.
+/// Timeline label of the wait until the data of a DMA write leaves the card.
 const DMA_WRITE: &str = "wait for DMA write";
-/// The name of the time until a DMA read or an atomic operation on host memory has its result.
+/// Timeline label of the wait for a DMA read or an atomic operation on host memory.
 const DMA_READ: &str = "wait for DMA read";
-/// The name of the time until the card has sent a message.
+/// Timeline label of the wait until the card sends a message.
 const MESSAGE: &str = "wait for message";
 
 impl Unit {
-    /// Handles the time up to which a handler has run, or until which it has waited.
+    /// Handles the event at which a handler stops or its wait ends.
     pub(super) fn stopped(&mut self, event: Event, env: &mut dyn Env) -> Result<(), InternalError> {
         let context = event.unit as u16;
         let resident = self.contexts.get_mut(event.unit as usize).and_then(Option::as_deref_mut);
-        // The handler may have been withdrawn meanwhile.
+        // The handler may have been withdrawn.
         let Some(resident) = resident.filter(|resident| resident.run == event.token) else { return Ok(()) };
         if resident.waits == Wait::Time {
             resident.waits = Wait::Nothing;
@@ -103,7 +104,7 @@ impl Unit {
         }
     }
 
-    /// Lets the card execute a command.
+    /// Issues a command to the card.
     fn issue(
         &mut self,
         context: u16,
@@ -159,13 +160,13 @@ impl Unit {
         }
     }
 
-    /// Notes the end of a command for which a handler waits, or which it may test.
+    /// Handles the second reply, which completes a command that a handler waits for or may test.
     fn replied_again(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError> {
         let unexpected = InternalError::UnexpectedReply(id.thread);
         let Reply::Done(result) = reply else { return Err(unexpected) };
         let blocked = match id.slot {
             Some(handle) => self.handles.complete(handle, result).ok_or(unexpected)?,
-            // The handler may have been withdrawn meanwhile, or may not wait for its message to leave.
+            // The handler may have been withdrawn, or may not wait for its message to leave.
             None => {
                 let issuer = self.issuer(id).filter(|resident| resident.waits == Wait::Reply(id.number));
                 issuer.map(|_| id.thread as u16)
@@ -184,7 +185,7 @@ impl Unit {
         self.run(context, env)
     }
 
-    /// Makes a handler wait; the result of its call is 0 unless a reply says otherwise.
+    /// Blocks a handler. Its call returns 0 unless a reply sets another result.
     fn block(&mut self, context: u16, waits: Wait, name: &'static str, env: &mut dyn Env) -> Result<(), InternalError> {
         let resident = self.resident(context)?;
         resident.thread.set_result(0);
@@ -193,7 +194,7 @@ impl Unit {
         self.deschedule(context, env)
     }
 
-    /// Makes a handler wait until a time.
+    /// Blocks a handler until a given time.
     fn block_until(
         &mut self,
         context: u16,
@@ -222,7 +223,8 @@ impl Unit {
         Ok(())
     }
 
-    /// Changes 64 aligned bits of card memory and returns the previous value; `None` when the handler may not.
+    /// Executes an atomic operation on 64 aligned bits of card memory and returns the previous value; `None` if the
+    /// handler has no write permission.
     fn atomic(
         &mut self,
         context: u16,

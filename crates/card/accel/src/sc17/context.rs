@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers that are resident on HPUs, and their memory.
+
 use std::rc::Rc;
 
 use abi::device::map;
@@ -10,56 +13,56 @@ use crate::fault::{Purpose, Span};
 use crate::memory::{HpuMemory, Memories};
 use crate::task::Task;
 
-/// Distinguishes the handlers that use a context one after the other.
+/// Sequence number of a handler, which distinguishes successive handlers of a context.
 pub type Run = u32;
 
-/// The reason why a resident handler waits.
+/// Reason for which a resident handler waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It does not wait.
+    /// Not waiting.
     Nothing,
-    /// It waits for the second reply to its command with this number.
+    /// Waiting for the second reply to the command with this number.
     Reply(u32),
-    /// It waits for the end of a command that has a handle.
+    /// Waiting for the completion of a command that has a handle.
     Handle,
-    /// It waits for an event that it has scheduled itself.
+    /// Waiting for an event that it scheduled.
     Time,
 }
 
 /// A handler that is resident on an HPU.
 pub struct Context {
-    /// Its number among the handlers of the unit.
+    /// Sequence number among the handlers of the unit.
     pub run: Run,
-    /// The task for which it was started.
+    /// Task of the handler.
     pub task: Task,
-    /// Its registers and counts.
+    /// Registers and counters.
     pub thread: Box<Thread>,
-    /// The memory that it may access.
+    /// Memory that it may access.
     pub windows: Vec<Window>,
-    /// Keeps the HPU memory in one of the windows reserved.
+    /// Keeps the HPU memory of its windows allocated.
     pub _state: Option<Rc<HpuMemory>>,
-    /// The layout of the memories to which the windows' places belong.
+    /// Memory layout for which the windows' offsets are valid.
     pub layout: Option<u32>,
-    /// Why the thread stops at the time up to which it has run.
+    /// Reason for which the thread stops at the end of its current run.
     pub stop: Option<Stop>,
-    /// The call to which the card has not yet replied for the first time, and the name of its command.
+    /// Call that awaits its first reply, and the identity of its command.
     pub call: Option<(Call, CommandId)>,
-    /// Why the card has refused its latest command that was refused, and the place in the source.
+    /// Reason and source location of its latest refused command.
     pub refused: Option<String>,
-    /// Number of commands that it has issued.
+    /// Number of commands that it issued.
     pub commands: u32,
-    /// When the handler first ran.
+    /// Time of its first instruction.
     pub started: Time,
-    /// The time since which it has occupied the HPU.
+    /// Time since which it occupies the HPU.
     pub stay: Time,
-    /// The reason why it waits.
+    /// Reason for which it waits.
     pub waits: Wait,
-    /// The time since which it has occupied the HPU and waited, and the name of this wait in timelines, if it does.
+    /// Start and timeline label of the current wait on its HPU, if any.
     pub waiting: Option<(Time, &'static str)>,
 }
 
 impl Context {
-    /// Whether all bytes of a range lie in one window of the handler. A range of no bytes always does.
+    /// Returns true if all bytes of the range are in one window of the handler. An empty range always is.
     pub fn owns(&self, address: u32, length: u32, write: bool) -> bool {
         owns(&self.windows, address, length, write)
     }
@@ -70,7 +73,7 @@ fn owns(windows: &[Window], address: u32, length: u32, write: bool) -> bool {
     length == 0 || windows.iter().any(|window| inside(window) && (window.write || !write))
 }
 
-/// What a window is to its handler.
+/// Returns the use of a window by its handler.
 pub fn span(window: &Window) -> Span {
     let purpose = match window.base {
         map::PROGRAM.. => Purpose::Program,
@@ -83,11 +86,11 @@ pub fn span(window: &Window) -> Span {
     Span { start: window.base, length: window.len, purpose }
 }
 
-/// The memory of a resident handler.
+/// Memory of a resident handler.
 pub struct OwnMemory<'a> {
     /// All memories of the unit.
     pub memories: &'a mut Memories,
-    /// The memory that the handler may access.
+    /// Memory that the handler may access.
     pub windows: &'a [Window],
 }
 

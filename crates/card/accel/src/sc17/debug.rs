@@ -1,4 +1,5 @@
-//! What a debugger sees and changes while a handler is stopped, and what the sanitizer has to say.
+// SPDX-License-Identifier: Apache-2.0
+//! Debugger access to a stopped handler, and reports of the sanitizer.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::fault::{self, Span};
 use crate::sanitize::Finding;
 
 impl Unit {
-    /// Lets the debugger, if there is one, look at a handler that has stopped.
+    /// Gives control to the attached debugger, if any, at a stopped handler.
     pub(super) fn halt(&mut self, context: u16, halt: Halt) {
         if let Some(mut debugger) = self.debugger.take() {
             debugger.stopped(u32::from(context), halt, self);
@@ -22,7 +23,8 @@ impl Unit {
 }
 
 impl Unit {
-    /// Whether no finding about the same places of the source was told before: a line may have several accesses, which are one mistake.
+    /// Returns true if no finding about the same source lines was reported before. Several accesses of one line count
+    /// as one mistake.
     fn is_new(&mut self, finding: &Finding) -> bool {
         let Some(loaded) = &self.program else { return false };
         let program = &loaded.program.device().program;
@@ -40,7 +42,7 @@ impl Unit {
         is_new
     }
 
-    /// Tells the user what the sanitizer has found.
+    /// Reports the sanitizer's findings to the user.
     pub(super) fn tell_findings(&mut self, env: &mut dyn Env) {
         let found = self.sanitizer.as_mut().map(|sanitizer| sanitizer.take()).unwrap_or_default();
         for (context, finding) in found {

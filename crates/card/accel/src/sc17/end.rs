@@ -1,4 +1,5 @@
-//! How handlers end: they return, fail, are killed, or are withdrawn.
+// SPDX-License-Identifier: Apache-2.0
+//! Ends of handlers: return, failure, watchdog, withdrawal.
 
 use hpu::Fault;
 
@@ -29,7 +30,7 @@ impl Unit {
         self.end(context, Outcome::Failed(HandlerError { failure: Failure::Segv, message, detail }), env)
     }
 
-    /// Handles a command that addresses memory which is not the handler's own, or that does not exist.
+    /// Handles a command that is unknown or addresses memory outside the handler's own.
     pub(super) fn command_fault(
         &mut self,
         context: u16,
@@ -43,7 +44,7 @@ impl Unit {
         self.end(context, Outcome::Failed(error), env)
     }
 
-    /// Notes why the card has refused a handler's command, and where the handler has given it.
+    /// Records the reason and source location of a refused command.
     pub(super) fn note_refusal(&mut self, context: u16, why: &str) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.command_pc();
         let told = format!("{why}{}", self.place(context, pc));
@@ -51,7 +52,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Kills a handler that has run for too long.
+    /// Kills a handler that exceeded the watchdog limit.
     pub(super) fn timed_out(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.pc();
         let cycles = self.config.watchdog_cycles;
@@ -60,7 +61,7 @@ impl Unit {
         self.end(context, Outcome::Failed(HandlerError { failure: Failure::Timeout, message, detail: cycles }), env)
     }
 
-    /// Which memory the access of a handler has missed.
+    /// Describes the memory next to a handler's failed access.
     fn missed(&self, context: u16, fault: Fault) -> String {
         let resident = self.contexts[usize::from(context)].as_deref();
         let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
@@ -68,7 +69,7 @@ impl Unit {
         fault::missed(fault, &spans, resident.thread.stack_pointer(), &loaded.program.device().program)
     }
 
-    /// The place of a handler's instruction in the source, and the calls that led there.
+    /// Describes the source location of a handler's instruction, and its call stack.
     fn place(&mut self, context: u16, pc: u32) -> String {
         let resident = self.contexts[usize::from(context)].as_deref();
         let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
@@ -76,7 +77,7 @@ impl Unit {
         fault::place(&loaded.program.device().program, &resident.thread, pc, |address| memory.word(address))
     }
 
-    /// Ends a handler. Its context stays empty until the card has acted on the outcome.
+    /// Ends a handler. Its context stays reserved until the card acts on the outcome.
     pub(super) fn end(&mut self, context: u16, outcome: Outcome, env: &mut dyn Env) -> Result<(), InternalError> {
         self.end_stay(context, env)?;
         let Context { task, thread, started, .. } = *self.vacate(context)?;
@@ -104,7 +105,7 @@ impl Unit {
         Ok(resident)
     }
 
-    /// Ends the tasks of messages that are no longer received; their commands change nothing when they are done.
+    /// Ends the tasks of withdrawn messages; completions of their commands have no effect.
     pub(super) fn withdraw_tasks(
         &mut self,
         messages: &[MessageId],

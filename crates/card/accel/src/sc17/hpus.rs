@@ -1,21 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The HPUs of a unit and their ready queues.
+
 use std::collections::VecDeque;
 
 use sim::Time;
 
-/// An HPU. With `n` HPUs, number `i` has the contexts `i`, `i + n`, `i + 2n` and so on.
+/// An HPU. With `n` HPUs, HPU `i` has the contexts `i`, `i + n`, `i + 2n` and so on.
 #[derive(Clone, Debug, Default)]
 pub struct Hpu {
-    /// The context whose handler occupies the HPU, running or waiting.
+    /// Context of the handler that occupies the HPU, running or waiting.
     pub running: Option<u16>,
-    /// The contexts whose handlers are ready to run.
+    /// Contexts of the handlers that are ready to run.
     pub ready: VecDeque<u16>,
-    /// Number of its contexts in which a handler is resident.
+    /// Number of resident handlers.
     pub resident: u32,
-    /// The time for which it was occupied.
+    /// Time for which the HPU was occupied.
     pub busy: Time,
 }
 
-/// The HPUs of a unit.
+/// HPUs of a unit.
 #[derive(Clone, Debug)]
 pub struct Hpus(Vec<Hpu>);
 
@@ -25,33 +28,33 @@ impl Hpus {
         Hpus(vec![Hpu::default(); count as usize])
     }
 
-    /// Number of HPUs.
+    /// Returns the number of HPUs.
     pub fn count(&self) -> u32 {
         self.0.len() as u32
     }
 
-    /// The number of the HPU to which a context belongs.
+    /// Returns the number of the context's HPU.
     pub fn of(&self, context: u16) -> u32 {
         u32::from(context) % self.count()
     }
 
-    /// The HPU to which a context belongs.
+    /// Returns the context's HPU.
     pub fn get(&self, context: u16) -> &Hpu {
         &self.0[self.of(context) as usize]
     }
 
-    /// The HPU to which a context belongs.
+    /// Returns the context's HPU.
     pub fn get_mut(&mut self, context: u16) -> &mut Hpu {
         let index = self.of(context) as usize;
         &mut self.0[index]
     }
 
-    /// The time for which all HPUs together were occupied.
+    /// Returns the total time for which the HPUs were occupied.
     pub fn busy(&self) -> Time {
         self.0.iter().map(|hpu| hpu.busy).sum()
     }
 
-    /// Removes all handlers; the times for which the HPUs were occupied are kept.
+    /// Removes all handlers but keeps the occupancy times.
     pub fn clear(&mut self) {
         for hpu in &mut self.0 {
             *hpu = Hpu { busy: hpu.busy, ..Hpu::default() };

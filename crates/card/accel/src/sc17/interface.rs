@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sc17 unit as an `Accelerator`.
+
 use std::rc::Rc;
 
 use sim::Time;
@@ -88,7 +91,7 @@ impl Accelerator for Unit {
         self.dispatch(env)
     }
 
-    /// Contexts belong to tasks; only the sanitizer remembers messages.
+    /// Contexts belong to tasks; only the sanitizer tracks messages.
     fn message_ended(&mut self, message: MessageId, _: &mut dyn Env) -> Result<(), InternalError> {
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.forget(message);

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The unit of the sPIN paper (SC'17 §3.2, §4.2): HPUs with contexts, and memories that all of them share.
 //!
 //! Tasks wait in one queue for a free context; a context belongs to an HPU, and handlers do not migrate (sPIN §3.2.2).
-//! A handler that waits leaves its HPU to another one that is resident there. Dispatch takes no time.
+//! A waiting handler yields its HPU to another handler resident there. Dispatch takes no time.
 //!
 //! * `unit`: the structure of a unit, its program and its memories
 //! * `context`, `hpus`, `buffers`, `handles`: the parts of a unit
-//! * `schedule`: decides which handler runs on which HPU, and for how long
-//! * `end`: how handlers end
+//! * `schedule`: assigns handlers to HPUs and runs them
+//! * `end`: ends of handlers
 //! * `calls`: commands of handlers
-//! * `debug`, `told`: what a debugger sees and changes; findings of the sanitizer that the user knows
+//! * `debug`, `told`: debugger access; reported findings of the sanitizer
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 
 mod calls;

@@ -1,4 +1,5 @@
-//! Decides which handler runs on which HPU, and for how long.
+// SPDX-License-Identifier: Apache-2.0
+//! Scheduling of handlers on HPUs.
 
 use abi::device::map;
 use hpu::{Memory, Sharing, Stop, Watcher, Window};
@@ -10,12 +11,12 @@ use crate::debug::{Debugger, Halt};
 use crate::memory::HpuMemory;
 use crate::task::{Role, Task};
 
-/// Cycles that a handler runs ahead of the others before it yields to simulated time: its plain stores are seen at most
-/// this much too early. Accesses that synchronise ([`Stop::Sync`](hpu::Stop::Sync)) are exact.
+/// Cycles that a handler runs ahead of simulated time before it yields: its plain stores become visible too early by at
+/// most this much. Accesses that synchronise ([`Stop::Sync`](hpu::Stop::Sync)) are exact.
 const QUANTUM: u64 = 512;
 
 impl Unit {
-    /// Assigns free contexts to waiting tasks, those of the least occupied HPUs first.
+    /// Assigns free contexts to waiting tasks, on the HPUs with the fewest resident handlers first.
     pub(super) fn dispatch(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
         while !self.tasks.is_empty()
             && let Some(context) = self.free_context()
@@ -26,7 +27,7 @@ impl Unit {
         Ok(())
     }
 
-    /// A free context of the HPU with the fewest resident handlers.
+    /// Returns a free context of the HPU with the fewest resident handlers.
     fn free_context(&self) -> Option<u16> {
         (0..self.contexts.len() as u16)
             .filter(|context| self.contexts[usize::from(*context)].is_none())
@@ -89,7 +90,7 @@ impl Unit {
         self.run_next(context, env)
     }
 
-    /// Lets the next ready handler of a context's HPU run, if the HPU is free or the handler on it waits.
+    /// Runs the next ready handler of a context's HPU, if the HPU is free or its handler waits.
     pub(super) fn run_next(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let hpu = self.hpus.get(context);
         if hpu.ready.is_empty() {
@@ -113,14 +114,14 @@ impl Unit {
         self.run_after(context, 0, env)
     }
 
-    /// Runs a handler after its call has kept the HPU busy for so many cycles.
+    /// Runs a handler after its call kept the HPU busy for `busy` cycles.
     pub(super) fn run_after(&mut self, context: u16, busy: u64, env: &mut dyn Env) -> Result<(), InternalError> {
         let resident = self.resident(context)?;
         let before = resident.thread.cycles();
         resident.thread.take_cycles(busy);
         let limit = (before + QUANTUM).min(self.config.watchdog_cycles);
         let mut stop = self.execute(context, limit)?;
-        // A debugger looks at once, not at the time of the instruction: the order of events, and so the run, stays as it is.
+        // The debugger looks immediately, not at the time of the instruction, so that the order of events is unchanged.
         while stop == Stop::Break {
             self.halt(context, Halt::Asked);
             stop = self.execute(context, limit)?;
@@ -160,7 +161,7 @@ impl Unit {
         Ok(stop)
     }
 
-    /// Removes a handler that waits from its HPU, if another is ready to run there.
+    /// Removes a waiting handler from its HPU, if another is ready there.
     pub(super) fn deschedule(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         if self.hpus.get(context).ready.is_empty() {
             return Ok(());
@@ -169,7 +170,7 @@ impl Unit {
         self.run_next(context, env)
     }
 
-    /// Marks a handler that has waited as ready.
+    /// Marks a handler as ready after its wait.
     pub(super) fn wake(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         self.show_wait(context, env)?;
         let hpu = self.hpus.get_mut(context);
@@ -181,7 +182,7 @@ impl Unit {
         }
     }
 
-    /// Shows the time for which a handler has waited on its HPU, which ends now.
+    /// Adds the wait that ends now to the timeline.
     fn show_wait(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let (end, hpu) = (env.now(), self.hpus.of(context));
         let resident = self.resident(context)?;
@@ -211,7 +212,7 @@ impl Unit {
     }
 }
 
-/// A debugger at one handler.
+/// Watcher that queries the debugger about one handler.
 struct Stops<'a> {
     debugger: &'a mut dyn Debugger,
     context: u32,

@@ -1,11 +1,12 @@
-//! Findings of the sanitizer that the user knows, by the places in the source.
+// SPDX-License-Identifier: Apache-2.0
+//! Findings of the sanitizer that were reported to the user, by source location.
 
-/// The place of an access in the source.
+/// Source location of an access.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) pc: u32,
     pub(super) function: Option<String>,
-    /// File and number; `None` where the compiler has moved the instruction away from its line, or without debug information.
+    /// File and line; `None` without debug information, or if the compiler moved the instruction away from its line.
     pub(super) line: Option<(String, u32)>,
 }
 
@@ -20,7 +21,7 @@ impl Place {
     }
 }
 
-/// A mistake of which the user knows.
+/// A reported mistake.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) is_race: bool,

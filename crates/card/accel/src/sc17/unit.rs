@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Structure, memories and device program of the sc17 unit.
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -23,7 +26,7 @@ use crate::task::{Packet, Task};
 /// Granularity of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
 const WORD: u32 = 8;
 
-/// The unit of the sPIN paper.
+/// A unit as in the sPIN paper.
 pub struct Unit {
     pub(super) config: Sc17,
     pub(super) clock: Clock,
@@ -31,7 +34,7 @@ pub struct Unit {
     pub(super) convention: Box<dyn Convention>,
     pub(super) memories: Memories,
     pub(super) allocator: Allocator,
-    /// Words of the memories on which handlers have waited.
+    /// Memory words on which handlers waited.
     pub(super) watched: Watched,
     pub(super) program: Option<Loaded>,
     pub(super) buffers: Buffers,
@@ -40,20 +43,20 @@ pub struct Unit {
     /// Tasks that wait for a context.
     pub(super) tasks: VecDeque<Task>,
     pub(super) handles: Handles,
-    /// Number of handlers that have got a context.
+    /// Number of handlers that received a context.
     pub(super) runs: Run,
     pub(super) sanitizer: Option<Box<Sanitizer>>,
-    /// What the sanitizer has found and the user knows.
+    /// Findings that were reported to the user.
     pub(super) told: Vec<Told>,
     pub(super) debugger: Option<Box<dyn Debugger>>,
-    /// Cycles of a text that a handler prints.
+    /// Cycles of a print by a handler.
     pub(super) print_cycles: u64,
     profiling: bool,
-    /// The counts of programs that are no longer loaded.
+    /// Execution counts of unloaded programs.
     profile: Profile,
 }
 
-/// A device program, and the state that the unit keeps for it.
+/// A device program, and the unit's state for it.
 pub(super) struct Loaded {
     pub program: Rc<CardProgram>,
     pub predictor: Predictor,
@@ -115,8 +118,8 @@ impl Unit {
         self.watched = Watched::default();
     }
 
-    /// Releases the memory of the code, of stacks, of packet buffers and of waiting tasks if no handler runs and no packet waits. The code returns with the
-    /// next handler.
+    /// Releases the memory of code, stacks, packet buffers and waiting tasks if no handler runs and no packet waits.
+    /// The next handler restores the code.
     pub(super) fn trim_memories(&mut self) {
         if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
             self.memories.trim();
@@ -161,37 +164,37 @@ impl Unit {
         self.buffers.free(packet.buffer, packet.length);
     }
 
-    /// The handler in a context in which there must be one.
+    /// Returns the handler in an occupied context.
     pub(super) fn resident(&mut self, context: u16) -> Result<&mut Context, InternalError> {
         self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))
     }
 
-    /// The context of the handler that has issued a command; `None` when the handler has ended meanwhile.
+    /// Returns the context of the handler that issued a command; `None` if the handler has ended.
     pub(super) fn issuer(&self, id: CommandId) -> Option<&Context> {
         let resident = self.contexts.get(id.thread as usize)?.as_deref();
         resident.filter(|resident| resident.run == id.run)
     }
 }
 
-/// The number of bytes, rounded up to whole words.
+/// Rounds a number of bytes up to whole words.
 pub(super) fn words(bytes: u32) -> u32 {
     bytes.next_multiple_of(WORD)
 }
 
-/// Whether handlers share the memory at an address; otherwise it belongs to one handler, as long as that runs.
+/// Returns true if handlers share the memory at an address; other memory belongs to one running handler.
 pub(super) fn is_shared(address: u32) -> bool {
     (map::HPU_MEMORY..map::CONTEXTS).contains(&address) || (map::DATA..map::PACKETS).contains(&address)
 }
 
-/// The memories of a unit: program, static data, HPU memory, contexts and packet buffers.
+/// Creates the memories of a unit: program, static data, HPU memory, contexts and packet buffers.
 fn memories(config: &Sc17, mtu: u32) -> Memories {
     let region = |base, size, transient| Region { base, size: words(size), pieces: None, transient };
-    // A context has its argument block and its stack, and no memory between them.
+    // A context has its argument block at the start and its stack at the end of its address range.
     let pieces = Pieces { stride: map::CONTEXT_STRIDE, head: map::ARGS_BYTES, tail: config.stack };
     Memories::new(vec![
         region(map::DATA, config.data, false),
         region(map::HPU_MEMORY, config.memory, false),
-        // In the order in which they are first needed, so that few bytes move.
+        // In the order of first use, so that growth moves few bytes.
         region(map::PACKETS, config.slots(mtu) * Sc17::slot_bytes(mtu), true),
         region(map::PROGRAM, config.program, true),
         Region { pieces: Some(pieces), ..region(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE, true) },

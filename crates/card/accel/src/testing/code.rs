@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers assembled from 32-bit RISC-V instructions, in an ELF file in memory.
 
 use std::rc::Rc;
@@ -16,9 +17,9 @@ pub const ZERO: u32 = 0;
 pub const T0: u32 = 5;
 /// A temporary register.
 pub const T1: u32 = 6;
-/// A register that calls keep.
+/// A callee-saved register.
 pub const S0: u32 = 8;
-/// A register that calls keep.
+/// A callee-saved register.
 pub const S1: u32 = 9;
 /// First argument, and result.
 pub const A0: u32 = 10;
@@ -26,17 +27,17 @@ pub const A0: u32 = 10;
 pub const A1: u32 = 11;
 /// Number of a command.
 pub const A7: u32 = 17;
-/// A register that calls keep.
+/// A callee-saved register.
 pub const S2: u32 = 18;
 
 /// Issues a command: its number is in `a7`, its argument in `a0`.
 pub const ECALL: u32 = 0x0000_0073;
 /// Ends the handler; its return code is in `a0`.
 pub const RET: u32 = 0x0000_8067;
-/// Does nothing for a cycle.
+/// No operation, for one cycle.
 pub const NOP: u32 = 0x0000_0013;
 
-/// An instruction with a 12-bit immediate.
+/// Encodes an instruction with a 12-bit immediate.
 pub fn immediate(opcode: u32, function: u32, rd: u32, rs1: u32, value: i32) -> u32 {
     (value as u32) << 20 | rs1 << 15 | function << 12 | rd << 7 | opcode
 }
@@ -75,25 +76,25 @@ fn branch(function: u32, rs1: u32, instructions: i32) -> u32 {
     high | rs1 << 15 | function << 12 | low | 0x63
 }
 
-/// Branches by this number of instructions when the register is 0.
+/// Branches by `instructions` instructions if the register is 0.
 pub fn beqz(rs1: u32, instructions: i32) -> u32 {
     branch(0, rs1, instructions)
 }
 
-/// Branches by this number of instructions when the register is not 0.
+/// Branches by `instructions` instructions if the register is not 0.
 pub fn bnez(rs1: u32, instructions: i32) -> u32 {
     branch(1, rs1, instructions)
 }
 
-/// Jumps to itself for ever.
+/// Jumps to itself forever.
 pub const SPIN: u32 = 0x0000_006f;
 
-/// A handler that returns `code` at once.
+/// Assembles a handler that returns `code` immediately.
 pub fn returns(code: u32) -> Vec<u32> {
     vec![addi(A0, ZERO, code as i32), RET]
 }
 
-/// A handler that issues the command with the argument block at `argument`, and then returns `code`.
+/// Assembles a handler that issues the command with the argument block at `argument` and then returns `code`.
 pub fn commands(number: u32, argument: u32, code: u32) -> Vec<u32> {
     let low = (argument & 0xfff) as i32;
     vec![
@@ -106,12 +107,12 @@ pub fn commands(number: u32, argument: u32, code: u32) -> Vec<u32> {
     ]
 }
 
-/// An ELF executable for RISC-V with this code and nothing else.
+/// Builds an ELF executable for RISC-V from `code`.
 pub fn executable(code: &[u8]) -> Vec<u8> {
     executable_with(code, &[])
 }
 
-/// An ELF executable for RISC-V with this code, and data at these addresses.
+/// Builds an ELF executable for RISC-V from `code`, with data at these addresses.
 pub fn executable_with(code: &[u8], data: &[(u32, Vec<u8>)]) -> Vec<u8> {
     const HEADER: u32 = 52;
     const SEGMENT: u32 = 32;
@@ -138,15 +139,15 @@ pub fn executable_with(code: &[u8], data: &[(u32, Vec<u8>)]) -> Vec<u8> {
     elf
 }
 
-/// The address of the host twin of a program's handler, by its number.
+/// Returns the address of the host twin of handler number `handler`.
 pub const fn twin(handler: usize) -> u64 {
     0x1000 + 0x10 * handler as u64
 }
 
-/// A device program with these handlers, by name; their host twins are at [`twin`].
+/// Builds a device program from handlers by name; their host twins are at [`twin`].
 ///
 /// # Panics
-/// When the program does not load or does not fit the card.
+/// Panics if the program does not load or does not fit the card.
 pub fn program(machine: &Machine, handlers: &[(&str, Vec<u32>)]) -> Rc<CardProgram> {
     let code: Vec<u8> = handlers.iter().flat_map(|(_, code)| code).flat_map(|word| word.to_le_bytes()).collect();
     let isa = hpu::isa::instruction_set(&machine.hpu.kind).expect("a machine whose HPU kind is known");

@@ -1,3 +1,4 @@
-//! Utilities that tests of accelerators and of cards share.
+// SPDX-License-Identifier: Apache-2.0
+//! Utilities shared by the tests of accelerators and cards.
 
 pub mod code;

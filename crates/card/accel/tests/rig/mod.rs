@@ -1,5 +1,6 @@
-//! A unit in an environment of its own: the test executes the commands, and records which handler ends when. Each test that has
-//! this module says at its root which machine the unit is of.
+// SPDX-License-Identifier: Apache-2.0
+//! Test environment for a unit: the test executes the commands, and records the end of each handler. The root module of
+//! each test defines the unit's machine.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::Path;
@@ -14,17 +15,17 @@ use accel::{
 use machine::Machine;
 use sim::{EventQueue, Time};
 
-/// The environment of the unit.
+/// Environment of the unit.
 #[derive(Default)]
 pub struct World {
     pub now: Time,
     pub queue: EventQueue<Event>,
-    /// The unit may not simulate ahead.
+    /// True if the unit may not simulate ahead.
     pub is_close: bool,
-    /// Commands that the test has not taken.
+    /// Commands that the test has not yet taken.
     pub issued: Vec<Issued>,
     finished: Vec<Finished>,
-    /// The texts of handlers.
+    /// Printed texts.
     pub printed: Vec<Printed>,
     /// HPU, start and end in ps, and handler of each slice.
     pub slices: Vec<(u32, u64, u64, String)>,
@@ -66,15 +67,15 @@ impl Env for World {
     }
 }
 
-/// A handler that has ended.
+/// A handler that ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct End {
-    /// The time of its end, in ps.
+    /// Time of its end in ps.
     pub at: u64,
     pub message: MessageId,
     pub outcome: Outcome,
     pub cycles: u64,
-    /// Time from its start, in ps.
+    /// Time from its start in ps.
     pub occupancy: u64,
 }
 
@@ -83,11 +84,11 @@ pub struct Rig {
     pub unit: Box<dyn Accelerator>,
     pub world: World,
     pub handlers: Rc<HandlerSet>,
-    /// The handlers that have ended.
+    /// Handlers that ended.
     pub ends: Vec<End>,
 }
 
-/// A machine of the repository with these parameters.
+/// Loads a machine of the repository with these settings.
 pub fn load(name: &str, settings: &[&str]) -> Machine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
@@ -95,12 +96,12 @@ pub fn load(name: &str, settings: &[&str]) -> Machine {
 }
 
 impl Rig {
-    /// A unit whose payload handler is this, with HPU memory that starts with `state`.
+    /// Creates a unit with this payload handler, and HPU memory that starts with `state`.
     pub fn payload(settings: &[&str], code: Vec<u32>, state: &[u8]) -> Rig {
         Rig::new(settings, [vec![], code, vec![]], state)
     }
 
-    /// A unit with these handlers, header, payload and completion; no code is no handler.
+    /// Creates a unit with header, payload and completion handlers; empty code means no handler.
     pub fn new(settings: &[&str], codes: [Vec<u32>; 3], state: &[u8]) -> Rig {
         let machine = crate::machine(settings);
         let mut unit = crate::accelerator(&machine);
@@ -116,7 +117,7 @@ impl Rig {
         Rig { unit, world: World::default(), handlers, ends: Vec::new() }
     }
 
-    /// A task of a message.
+    /// Creates a task of a message.
     pub fn task(&self, message: MessageId, input: Input, packet: Option<Packet>) -> Task {
         let role = match input {
             Input::Header(_) => accel::Role::Header,
@@ -127,7 +128,7 @@ impl Rig {
         Task { message, handlers: self.handlers.clone(), handler, input, packet, end_of_message: true }
     }
 
-    /// Puts a packet into a buffer of the unit.
+    /// Stores a packet in a buffer of the unit.
     pub fn store(
         &mut self,
         offset: u64,
@@ -151,7 +152,7 @@ impl Rig {
         self.settle();
     }
 
-    /// Acts on the handlers that have ended, as a card does. To the unit, each message ends with one of its handlers.
+    /// Acts on the handlers that ended, as a card does. Each handler is the last one of its message.
     pub fn settle(&mut self) {
         for Finished { task, outcome, usage } in std::mem::take(&mut self.world.finished) {
             let at = self.world.now.as_ps();
@@ -165,7 +166,7 @@ impl Rig {
         }
     }
 
-    /// Handles events until a handler has issued a command, which is taken; `None` when all events have been handled.
+    /// Handles events until a handler issues a command, and takes the command; `None` if no events remain.
     pub fn next_command(&mut self) -> Option<Issued> {
         while self.world.issued.is_empty() {
             let (at, event) = self.world.queue.pop()?;
@@ -182,27 +183,27 @@ impl Rig {
         assert!(issued.is_none(), "{issued:?}");
     }
 
-    /// The HPUs on which handlers ran, in the order of their ends.
+    /// Returns the HPUs on which handlers ran, in the order of their ends.
     pub fn hpus(&self) -> Vec<u32> {
         self.world.slices.iter().map(|slice| slice.0).collect()
     }
 
-    /// Messages and ends in ps of the handlers that have ended.
+    /// Returns message and end time in ps of each handler that ended.
     pub fn times(&self) -> Vec<(MessageId, u64)> {
         self.ends.iter().map(|end| (end.message, end.at)).collect()
     }
 
-    /// Reads memory of the handler that has issued a command.
+    /// Reads memory of the handler that issued a command.
     pub fn read(&mut self, issued: &Issued, address: u32, length: u32) -> Option<Vec<u8>> {
         self.unit.read(issued.id, address, length).unwrap()
     }
 }
 
-/// The header of a put of 100 bytes.
+/// Returns the header of a put of 100 bytes.
 pub fn header() -> MessageHeader {
     let (target, source) = (Process { nid: 1, pid: 2 }, Process { nid: 3, pid: 4 });
     MessageHeader { kind: MessageKind::Put, length: 100, target, source, match_bits: 5, offset: 6, hdr_data: 7 }
 }
 
-/// Checks that a payload handler has ended successfully.
+/// Outcome of a payload handler that succeeded.
 pub const SUCCESS: Outcome = Outcome::Payload { dropped: false };

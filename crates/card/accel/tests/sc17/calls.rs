@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands of handlers, and the replies to them.
 
 use abi::device::{AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, PutCmd, cmd, err, map, ret};
@@ -13,7 +14,7 @@ use sim::Time;
 use crate::rig::{Rig, SUCCESS};
 use crate::{CYCLE, STATE};
 
-/// A handler that issues these commands with the start of the state as argument, and returns the last result.
+/// Assembles a handler that issues these commands with the start of the state as argument, and returns the last result.
 fn results(numbers: &[u32]) -> Vec<u32> {
     let mut code = vec![lui(S0, STATE)];
     for number in numbers {
@@ -23,7 +24,7 @@ fn results(numbers: &[u32]) -> Vec<u32> {
     code
 }
 
-/// The command that a handler issues with this argument, and the rig.
+/// Runs a handler until it issues command `number` with `argument`. Returns the rig and the command.
 fn issues(number: u32, argument: &[u8]) -> (Rig, accel::Issued) {
     let mut rig = Rig::payload(&[], results(&[number]), argument);
     rig.offer(1, &[0; 8]);
@@ -31,7 +32,7 @@ fn issues(number: u32, argument: &[u8]) -> (Rig, accel::Issued) {
     (rig, issued)
 }
 
-/// The return code of a handler with this code, whose state starts with `argument`.
+/// Returns the return code of the handler that ended.
 fn returned(rig: &Rig) -> i32 {
     match &rig.ends[0].outcome {
         Outcome::Payload { dropped } => {
@@ -129,7 +130,7 @@ fn a_get_to_the_card_waits_for_its_data() {
     assert_eq!((rig.ends[0].outcome == SUCCESS, rig.ends[0].at > 3_000_000), (true, true));
 }
 
-/// A handler that starts a DMA read, issues command `number` with its handle, and returns the result.
+/// Assembles a handler that starts a DMA read, issues command `number` with its handle, and returns the result.
 fn reads(number: u32) -> (Vec<u32>, DmaCmd) {
     let dma = DmaCmd { offset: 3, local: STATE + 0x100, len: 16, options: 1, handle: 99 };
     let handle = std::mem::offset_of!(DmaCmd, handle) as i32;
@@ -186,7 +187,7 @@ fn a_handler_may_test_its_transfers() {
 fn data_for_a_handler_that_has_ended_goes_to_shared_memory_only() {
     let (mut code, dma) = reads(cmd::DMA_TEST);
     code.truncate(code.len() - 4);
-    code.extend([addi(A0, ZERO, ret::SUCCESS as i32), RET]); // without looking at the transfer
+    code.extend([addi(A0, ZERO, ret::SUCCESS as i32), RET]); // without testing the transfer
     let mut rig = Rig::payload(&["accelerator.hpus=1", "accelerator.contexts=1"], code, bytes_of(&dma));
     rig.offer(1, &[0; 8]);
     let first = rig.next_command().unwrap();
@@ -261,7 +262,7 @@ fn atomics_on_card_memory_need_no_card() {
     };
     for (compare, swapped, now) in [(4, 1, 7), (5, 0, 4)] {
         let command = CasCmd { compare, swap: 7, address: at, pad: 0 };
-        // Then the result and the word, as one number.
+        // Returns the sum of the result and the word.
         let code = [&results(&[cmd::CAS])[..4], &[lw(S0, S0, 32), 0x0085_0533, RET]].concat(); // add a0, a0, s0
         let mut rig = Rig::payload(&[], code, &word(bytes_of(&command)));
         rig.offer(1, &[0; 8]);

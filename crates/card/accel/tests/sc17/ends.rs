@@ -1,4 +1,5 @@
-//! How handlers end.
+// SPDX-License-Identifier: Apache-2.0
+//! Ends of handlers.
 
 use abi::device::{cmd, map, ret};
 use accel::testing::code::{A0, A7, ECALL, RET, SPIN, T0, ZERO, addi, lui, lw, returns, sw};
@@ -7,7 +8,7 @@ use accel::{Failure, HandlerError, Input, Outcome, Verdict};
 use crate::CYCLE;
 use crate::rig::{Rig, header};
 
-/// The outcome of the payload handler with this code.
+/// Returns the outcome and end time of a payload handler with this code.
 fn end(settings: &[&str], code: Vec<u32>) -> (Outcome, u64) {
     let mut rig = Rig::payload(settings, code, &[]);
     rig.offer(1, &[0; 8]);
@@ -30,13 +31,13 @@ fn a_handler_that_runs_for_too_long_is_killed() {
     let message = "was killed after 1000 cycles (accelerator.watchdog_cycles)".to_owned();
     let error = HandlerError { failure: Failure::Timeout, message, detail: 1000 };
     assert_eq!(outcome, Outcome::Failed(error));
-    // A jump takes a few cycles: the first one that is over the limit is the last.
+    // A jump takes a few cycles: the first one over the limit is the last.
     assert!((1000 * CYCLE..1010 * CYCLE).contains(&at), "{at}");
 }
 
 #[test]
 fn a_command_at_the_limit_is_one_too_many() {
-    // The handler tests a transfer that does not exist, 1000 times.
+    // The handler tests a nonexistent transfer 1000 times.
     let code = vec![addi(A7, ZERO, cmd::DMA_TEST as i32), ECALL, 0xffdf_f06f]; // jal x0, -4
     assert_eq!(error(&["accelerator.watchdog_cycles=100"], code).failure, Failure::Timeout);
 }
@@ -101,7 +102,7 @@ fn the_meaning_of_return_codes_depends_on_the_role() {
     }
 }
 
-/// The outcome of the header (0), payload (1) or completion handler (2) that returns this.
+/// Returns the outcome of the header (0), payload (1) or completion handler (2) that returns `code`.
 fn outcome(role: usize, code: u32) -> Outcome {
     let mut codes = [vec![], vec![], vec![]];
     codes[role] = returns(code);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memories, packet buffers and arguments.
 
 use std::rc::Rc;
@@ -10,8 +11,8 @@ use bytemuck::{bytes_of, pod_read_unaligned};
 use crate::STATE;
 use crate::rig::{Rig, SUCCESS, header};
 
-/// A command that shows the test the handler's memory: a DMA to the host. The handler's first argument is in `a0`
-/// still.
+/// Assembles a command that exposes the handler's memory to the test: a DMA to the host. The handler's first argument
+/// is still in `a0`.
 fn shows(code: u32) -> Vec<u32> {
     let mut shows = vec![sw(A0, A1, 0x100)]; // the state keeps the first argument
     shows.extend(commands(cmd::DMA_TO_HOST, STATE, code));
@@ -53,7 +54,7 @@ fn hpu_memory_is_zero_when_it_is_allocated() {
     let mut rig = Rig::payload(&["accelerator.memory_bytes=4096"], shows(ret::SUCCESS), &[7; 1024]);
     assert_eq!(rig.unit.allocate(0), Err(AllocationError::Empty));
     assert_eq!(rig.unit.allocate(3073), Err(AllocationError::Full(3073)));
-    rig.handlers = Rc::new(HandlerSet::default()); // the first piece has no owner any more
+    rig.handlers = Rc::new(HandlerSet::default()); // drops the last owner of the first piece
     let again = rig.unit.allocate(4096).unwrap();
     assert_eq!((again.address, again.length), (STATE, 4096));
     let again = Some(again);
@@ -132,7 +133,7 @@ fn a_completion_handler_sees_what_was_lost() {
 
 #[test]
 fn handlers_of_one_context_do_not_see_each_others_arguments_but_share_the_state() {
-    // state[0] += 1, and the sum is the return code.
+    // Increments state[0] and returns the sum.
     let code = vec![lw(T0, A1, 0), addi(T0, T0, 1), sw(T0, A1, 0), addi(A0, T0, 0), RET];
     let mut rig = Rig::payload(&["accelerator.hpus=1", "accelerator.contexts=1"], code, &[5, 0, 0, 0]);
     (1..=2).for_each(|message| rig.offer(message, &[0; 8]));

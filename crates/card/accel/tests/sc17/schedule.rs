@@ -1,4 +1,5 @@
-//! Tests of which handler runs where and when.
+// SPDX-License-Identifier: Apache-2.0
+//! Assignment of handlers to HPUs, and their run times.
 
 use abi::device::{PutCmd, cmd, ret};
 use abi::portals::Process;
@@ -10,7 +11,7 @@ use sim::Time;
 use crate::rig::{Rig, SUCCESS};
 use crate::{CYCLE, STATE, sizes};
 
-/// A payload handler that counts down from `rounds`.
+/// Assembles a payload handler that counts down from `rounds`.
 fn works(rounds: i32) -> Vec<u32> {
     vec![addi(T0, ZERO, rounds), addi(T0, T0, -1), bnez(T0, -1), addi(A0, ZERO, ret::SUCCESS as i32), RET]
 }
@@ -20,7 +21,7 @@ fn with(hpus: u32, contexts: u32, code: Vec<u32>) -> Rig {
     Rig::payload(&settings.each_ref().map(String::as_str), code, &[])
 }
 
-/// The time of the only handler that has run so far, in ps.
+/// Returns the run time of the only handler, in ps.
 fn alone(code: Vec<u32>) -> u64 {
     let mut rig = with(1, 1, code);
     rig.offer(1, &[0; 8]);
@@ -44,7 +45,7 @@ fn tasks_wait_for_a_context_in_the_order_in_which_they_were_offered() {
 
 #[test]
 fn the_least_occupied_hpu_gets_the_next_task() {
-    // Contexts 0 and 2 belong to HPU 0, 1 and 3 to HPU 1. Three tasks: two on HPU 0, where the second waits.
+    // Contexts 0 and 2 belong to HPU 0, 1 and 3 to HPU 1. Two of the three tasks are on HPU 0, where the second waits.
     let time = alone(works(10));
     let mut rig = with(2, 4, works(10));
     (1..=3).for_each(|message| rig.offer(message, &[0; 8]));
@@ -54,7 +55,7 @@ fn the_least_occupied_hpu_gets_the_next_task() {
     assert_eq!(rig.world.slices[2], (0, time, 2 * time, "payload".to_owned()));
 }
 
-/// A handler that puts 8 bytes and then returns, and the state with the command's argument.
+/// Assembles a handler that puts 8 bytes and then returns, and its state with the command's argument.
 fn puts() -> (Vec<u32>, Vec<u8>) {
     let put = PutCmd { local: u64::from(STATE), len: 8, target_id: Process { nid: 9, pid: 0 }, ..PutCmd::default() };
     (commands(cmd::PUT_FROM_DEVICE, STATE, ret::SUCCESS), bytes_of(&put).to_vec())
@@ -94,7 +95,7 @@ fn a_handler_whose_put_does_not_block_continues() {
         let queued = reply == Reply::Queued;
         rig.reply(&put, reply);
         if queued {
-            rig.reply(&put, Reply::Done(0)); // the message has left, but no handler waits for that
+            rig.reply(&put, Reply::Done(0)); // the message leaves, but no handler waits for that
         }
         rig.run();
         assert_eq!(rig.times(), [(1, rig.ends[0].cycles * CYCLE)]);
@@ -131,7 +132,7 @@ fn handlers_that_yield_take_turns() {
     rig.run();
     let names: Vec<_> = rig.world.slices.iter().map(|(_, start, end, _)| (*start, *end)).collect();
     let call = names[0].1;
-    // The first yields to the second, the second to the first, which then works to its end.
+    // The first yields to the second, the second to the first, which then runs to completion.
     assert_eq!(names, [(0, call), (call, 2 * call), (2 * call, call + time), (call + time, 2 * time)]);
     assert_eq!(rig.times(), [(1, call + time), (2, 2 * time)]);
 }
@@ -160,7 +161,7 @@ fn withdrawn_tasks_make_room_for_others() {
     (1..=4).for_each(|message| rig.offer(message, &[0; 8]));
     rig.world.now = Time::from_ps(time / 2);
     let withdrawn = rig.unit.withdraw(&[1, 3], &mut rig.world).unwrap();
-    // The waiting one first, then the one that runs.
+    // The waiting task is first, then the running one.
     assert_eq!(withdrawn.iter().map(|task| task.message).collect::<Vec<_>>(), [3, 1]);
     assert_eq!(rig.world.slices, [(0, 0, time / 2, "payload".to_owned())]);
     rig.run();

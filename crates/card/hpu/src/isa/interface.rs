@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The interface of an instruction set.
+
 use std::fmt::Debug;
 
 use object::LittleEndian;
@@ -5,60 +8,59 @@ use object::read::elf::ElfFile32;
 
 use crate::op::{Decoded, Op};
 
-/// A device program's ELF file, parsed.
+/// A parsed device ELF file.
 pub type DeviceElf<'data> = ElfFile32<'data, LittleEndian>;
 
-/// The calling convention of handlers: which registers of the register file ([`State`](crate::isa::State)) hold what.
+/// Calling convention of handlers, as indices into the register file ([`State`](crate::isa::State)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Convention {
-    /// The arguments of a handler, in order.
+    /// Arguments of a handler, in order.
     pub arguments: &'static [u8],
-    /// The value that a handler returns, and the card's answer to a command.
+    /// Return value of a handler, and the card's answer to a command.
     pub result: u8,
-    /// The stack pointer.
+    /// Stack pointer.
     pub stack_pointer: u8,
-    /// The return address.
+    /// Return address.
     pub return_address: u8,
-    /// The number of a command.
+    /// Number of a command.
     pub command: u8,
-    /// The argument of a command.
+    /// Argument of a command.
     pub command_argument: u8,
-    /// A register that no instruction reads: what is written to it is discarded.
+    /// Register that no instruction reads; writes to it are discarded.
     pub sink: Option<u8>,
-    /// A register that is initialised with the value of a symbol, and the name of that symbol.
+    /// Register initialised with the value of a symbol, and the name of that symbol.
     pub global_pointer: Option<(u8, &'static str)>,
 }
 
-/// An instruction set as a core implements it, with a fixed set of extensions.
+/// An instruction set as implemented by a core, with a fixed set of extensions.
 ///
-/// The engine decodes every instruction once and then runs [`Op::run`](crate::isa::Op::run), so no method of this trait
-/// is on the fast path.
+/// The engine decodes every instruction once and then calls [`Op::run`](crate::isa::Op::run), so no method of this
+/// trait is on the fast path.
 pub trait Isa: Debug + Send + Sync {
-    /// Name of the instruction set with its extensions: "rv32imac".
+    /// Returns the name of the instruction set with its extensions: "rv32imac".
     fn name(&self) -> String;
 
-    /// Machine number of ELF files (`e_machine`), and its name for messages.
+    /// Returns the machine number of ELF files (`e_machine`), and its name for messages.
     fn machine(&self) -> (u16, &'static str);
 
     /// Checks that the core has the extensions for which a program was compiled, as far as the ELF header and the
     /// attributes name them.
     ///
     /// # Errors
-    /// The missing extension, as a clause: "it was compiled for …, which rv32i cores do not have".
+    /// Returns the missing extension as a clause: "it was compiled for …, which rv32i cores do not have".
     fn check(&self, elf: &DeviceElf<'_>) -> Result<(), String>;
 
     /// Decodes the instruction at the start of `bytes`, which are at address `pc`. A word that is not an instruction of
     /// this core becomes one of class [`Trap`](crate::isa::Class::Trap) that returns
-    /// [`Flow::Illegal`](crate::isa::Flow::Illegal). Returns `None` when the bytes end before the instruction does.
+    /// [`Flow::Illegal`](crate::isa::Flow::Illegal). Returns `None` if `bytes` ends before the instruction does.
     fn decode(&self, bytes: &[u8], pc: u32) -> Option<Decoded>;
 
-    /// The operation at an address that may be the end of a hardware loop's body
-    /// ([`Decoded::loop_end`]): it jumps to the start of the body, or does nothing. `None` for an instruction set without
-    /// hardware loops.
+    /// Returns the operation at an address where a hardware loop's body may end ([`Decoded::loop_end`]): it jumps to
+    /// the start of the body, or does nothing. `None` for an instruction set without hardware loops.
     fn loop_end(&self, _end: u32) -> Option<Op> {
         None
     }
 
-    /// The calling convention.
+    /// Returns the calling convention.
     fn convention(&self) -> &'static Convention;
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Instruction sets by HPU kind.
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -5,17 +8,17 @@ use thiserror::Error;
 use super::interface::Isa;
 use super::riscv;
 
-/// Finds an instruction set by the name of an HPU kind; `None` when the name is not one of its names.
+/// Returns the instruction set of an HPU kind; `None` if the name is not one of its names.
 type ByName = fn(&str) -> Option<Arc<dyn Isa>>;
 
-/// Every instruction set, with an explanation of its names. A new one adds a row.
+/// Instruction sets, each with a description of its names.
 const INSTRUCTION_SETS: &[(ByName, &str)] = &[(riscv::by_name, riscv::NAMES)];
 
-/// The name of an HPU kind does not contain the name of an instruction set.
+/// The name of an HPU kind does not name an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("HPU kind '{kind}' names no instruction set; the simulator executes {}", known())]
 pub struct UnknownKind {
-    /// The name.
+    /// Name of the kind.
     pub kind: String,
 }
 
@@ -23,12 +26,12 @@ fn known() -> String {
     INSTRUCTION_SETS.iter().map(|(_, names)| *names).collect::<Vec<_>>().join(", ")
 }
 
-/// The instruction set that cores of an HPU kind (`hpu.kind`, a folder of `sdk/device`) execute. The name of a kind is
-/// the name of its instruction set, or begins with that and a hyphen ("rv32imac-small"). The words behind a hyphen may
-/// add extensions ("rv32imac-corev").
+/// Returns the instruction set of an HPU kind (`hpu.kind`, a folder of `sdk/device`). The name of a kind is the name of
+/// its instruction set, optionally followed by a hyphen and suffixes ("rv32imac-small"). Suffixes may add extensions
+/// ("rv32imac-corev").
 ///
 /// # Errors
-/// When no instruction set has this name.
+/// Returns an error if no instruction set has this name.
 pub fn instruction_set(kind: &str) -> Result<Arc<dyn Isa>, UnknownKind> {
     INSTRUCTION_SETS.iter().find_map(|(by_name, _)| by_name(kind)).ok_or_else(|| UnknownKind { kind: kind.into() })
 }

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Instruction sets. Each is a folder of this module that implements [`Isa`]: it decodes bytes to micro-operations
-//! ([`Decoded`]) and says which registers the calling convention uses. Engine, block cache, fence detection, profiles
-//! and timing models know only those.
+//! ([`Decoded`]) and defines the registers of the calling convention. Engine, block cache, fence detection, profiles
+//! and timing models use only those.
 
 mod interface;
 mod kinds;

@@ -1,4 +1,5 @@
-//! The calls that have led to an instruction, by the call frame information of the compiler (`.debug_frame`).
+// SPDX-License-Identifier: Apache-2.0
+//! Call stacks, from the compiler's call frame information (`.debug_frame`).
 
 use std::collections::BTreeMap;
 
@@ -8,27 +9,27 @@ use super::elf::Program;
 use super::lines::Location;
 use crate::thread::Thread;
 
-/// A function that a handler is in.
+/// A function on the call stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its name; "?" for code that belongs to no function.
+    /// Name of the function; "?" for code outside functions.
     pub function: String,
-    /// Where it is: of the innermost function the instruction, of the others the call.
+    /// Source location of the instruction in the innermost function, or of the call in the others.
     pub place: Option<Location<'a>>,
 }
 
-/// The longest list of calls. Recursion has more.
+/// Maximum depth of a call stack, a limit for recursion.
 const DEEPEST: usize = 24;
 
 impl Program {
-    /// The functions that a thread is in, the innermost first and the handler last, as far as the program has information about
-    /// frames; without any (no `-g`), only the innermost. `pc` is the address of the instruction, and `read` reads a word of the
-    /// thread's memory.
+    /// Returns the call stack of a thread, innermost function first and the handler last, as far as the program has
+    /// frame information; without any (no `-g`), only the innermost. `pc` is the address of the instruction, and `read`
+    /// reads a word of the thread's memory.
     pub fn calls(&self, thread: &Thread, pc: u32, mut read: impl FnMut(u32) -> Option<u32>) -> Vec<Frame<'_>> {
         let mut frames = Vec::new();
         let mut registers: BTreeMap<u16, u32> =
             (0..32_u8).map(|number| (u16::from(number), thread.register(number))).collect();
-        // A return address is the instruction behind the call.
+        // A return address is the instruction after the call.
         let (mut pc, mut looked_up) = (pc, pc);
         while frames.len() < DEEPEST && self.holds(pc) {
             let function = self.function(looked_up).unwrap_or("?");
@@ -40,7 +41,7 @@ impl Program {
         frames
     }
 
-    /// Turns the registers of a function at `pc` into those of its caller. Returns the return address.
+    /// Replaces the registers of a function at `pc` by those of its caller. Returns the return address.
     fn caller(
         &self,
         pc: u32,

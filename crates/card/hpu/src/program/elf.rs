@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Loads device programs from ELF files.
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +21,8 @@ struct Symbol {
     name: String,
 }
 
-/// A device program: an ELF32 executable for one instruction set, linked for the address space of one [`LoadMap`]. It
-/// does not change.
+/// A device program: an ELF32 executable for one instruction set, linked for the address space of one [`LoadMap`].
+/// Immutable.
 pub struct Program {
     isa: Arc<dyn Isa>,
     region: Region,
@@ -29,21 +32,21 @@ pub struct Program {
     data_parts: Vec<Range<u32>>,
     global_pointer: u32,
     entries: BTreeMap<String, u32>,
-    /// Sorted by start.
+    /// Functions, sorted by start.
     functions: Vec<Symbol>,
     lines: Lines,
-    /// Information about the frames of functions.
+    /// Call frame information.
     frames: Vec<u8>,
     /// Static data and constants, sorted by start.
     objects: Vec<Symbol>,
 }
 
 impl Program {
-    /// Reads a device ELF for cores that execute `isa`, on a card with the address space `map`.
+    /// Loads a device ELF for cores that execute `isa`, on a card with the address space `map`.
     ///
     /// # Errors
-    /// When the file is malformed, is for another machine or needs extensions that the cores do not have, or has
-    /// segments outside the memories for programs; the error names the mistake.
+    /// Returns an error if the file is malformed, is for another machine, needs extensions that the cores lack, or has
+    /// segments outside the memories for programs.
     pub fn load(elf: &[u8], isa: Arc<dyn Isa>, map: &LoadMap) -> Result<Program, ElfError> {
         let file = DeviceElf::parse(elf)?;
         let header = file.elf_header();
@@ -77,67 +80,67 @@ impl Program {
         Ok(program)
     }
 
-    /// Address of the function `handler`.
+    /// Returns the address of the function `handler`.
     pub fn entry(&self, handler: &str) -> Option<u32> {
         self.entries.get(handler).copied()
     }
 
-    /// Names of its functions, in alphabetical order.
+    /// Returns the names of its functions in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Code and constants: the bytes at the start of program memory.
+    /// Returns code and constants: the bytes at the start of program memory.
     pub fn program_segment(&self) -> &[u8] {
         &self.code
     }
 
-    /// Initial static data, `.bss` included: the bytes at the start of data memory.
+    /// Returns the initial static data, `.bss` included: the bytes at the start of data memory.
     pub fn data_segment(&self) -> &[u8] {
         &self.data
     }
 
-    /// The addresses of the segments of static data, in their order; those that touch are one.
+    /// Returns the address ranges of static data, in order; adjacent segments are merged.
     pub fn data_parts(&self) -> &[Range<u32>] {
         &self.data_parts
     }
 
-    /// The source line of the instruction at `pc`, when the program was compiled with `-g`. For a handler call of the
-    /// SDK, which is inlined, that is the line at which the program calls it.
+    /// Returns the source line of the instruction at `pc`, if the program was compiled with `-g`. For an inlined
+    /// handler call of the SDK, that is the program's call of it.
     pub fn line(&self, pc: u32) -> Option<Location<'_>> {
-        // The line table also contains code that the linker has removed, at address 0.
+        // The line table also contains code that the linker removed, at address 0.
         if self.holds(pc) { self.lines.at(pc) } else { None }
     }
 
-    /// Name of the function that contains `pc`.
+    /// Returns the name of the function that contains `pc`.
     pub fn function(&self, pc: u32) -> Option<&str> {
         let function = &self.functions[self.functions.partition_point(|f| f.start <= pc).checked_sub(1)?];
         (pc < function.end).then_some(&function.name)
     }
 
-    /// The last variable or constant that begins at `address` or before: its name, address and size in bytes.
+    /// Returns the last variable or constant that begins at or before `address`: its name, address and size in bytes.
     pub fn object(&self, address: u32) -> Option<(&str, u32, u32)> {
         let object = &self.objects[self.objects.partition_point(|o| o.start <= address).checked_sub(1)?];
         Some((&object.name, object.start, object.end - object.start))
     }
 
-    /// The functions that the instruction at `pc` is in ([`Lines::frames`]).
+    /// Returns the functions that contain the instruction at `pc`, including inlined ones ([`Lines::frames`]).
     pub(super) fn frames(&self, pc: u32, function: &str) -> Vec<(String, Option<Location<'_>>)> {
         self.lines.frames(pc, function)
     }
 
-    /// Whether an address is in the program's code or constants.
+    /// Returns true if the address is in the program's code or constants.
     pub(super) fn holds(&self, pc: u32) -> bool {
         pc.checked_sub(self.region.base).is_some_and(|at| (at as usize) < self.code.len())
     }
 
-    /// The section `.debug_frame`, empty when the program has none.
+    /// Returns the section `.debug_frame`; empty if missing.
     pub(super) fn debug_frame(&self) -> &[u8] {
         &self.frames
     }
 
-    /// The encoding of the instruction at an address, in the low 16 bits for one of two bytes, and how many bytes of memory it
-    /// accesses; `None` when the program has no instruction there.
+    /// Returns the encoding of the instruction at an address (in the low 16 bits for a two-byte one) and the number of
+    /// bytes of memory that it accesses; `None` if the address has no instruction.
     pub fn encoding(&self, pc: u32) -> Option<(u32, u32)> {
         let bytes = self.code.get(pc.checked_sub(self.region.base)? as usize..)?;
         let decoded = self.isa.decode(bytes, pc)?;
@@ -146,22 +149,22 @@ impl Program {
         Some((word, if decoded.class.accesses_memory() { decoded.access.bytes } else { 0 }))
     }
 
-    /// The instruction set of its code.
+    /// Returns the instruction set of its code.
     pub fn isa(&self) -> &dyn Isa {
         &*self.isa
     }
 
-    /// Address of the code.
+    /// Returns the address of the code.
     pub(crate) fn base(&self) -> u32 {
         self.region.base
     }
 
-    /// The return address of a handler.
+    /// Returns the return address of a handler.
     pub(crate) fn return_address(&self) -> u32 {
         self.return_address
     }
 
-    /// Value of the global pointer, 0 when the program does not use it.
+    /// Returns the value of the global pointer; 0 if the program does not use it.
     pub(crate) fn global_pointer(&self) -> u32 {
         self.global_pointer
     }
@@ -179,7 +182,7 @@ impl Program {
                 self.objects.push(Symbol { start, end, name: name.to_owned() });
             }
             let in_code = self.holds(start);
-            // Assembly labels have no type; names that start with '$' or '.' are the assembler's own.
+            // Assembly labels have no type; names that start with '$' or '.' are assembler-generated.
             if !in_code || name.is_empty() || name.starts_with(['$', '.']) || ![STT_FUNC, STT_NOTYPE].contains(&kind) {
                 continue;
             }
@@ -195,15 +198,15 @@ impl Program {
     }
 }
 
-/// What an executable puts into memories.
+/// Memory contents of an executable.
 struct Images {
     code: Vec<u8>,
     data: Vec<u8>,
-    /// The addresses of the parts of `data`.
+    /// Address ranges of `data`.
     data_parts: Vec<Range<u32>>,
 }
 
-/// The bytes of a section, none when there is no such section.
+/// Returns the bytes of a section; empty if missing.
 fn section(file: &DeviceElf<'_>, name: &str) -> Result<Vec<u8>, ElfError> {
     match file.section_by_name(name) {
         Some(section) => Ok(section.uncompressed_data()?.into_owned()),

@@ -1,34 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of device ELF files.
+
 use object::elf::ET_EXEC;
 use thiserror::Error;
 
-/// Errors of files that are not programs for the HPUs of a card.
+/// Errors in files of device programs.
 #[derive(Debug, Error)]
 pub enum ElfError {
-    /// The file is not an ELF32 file, or a malformed one.
+    /// The file is malformed or not ELF32.
     #[error("device program: not a valid 32-bit ELF file: {0}")]
     Elf(#[from] object::Error),
     /// The code is for another machine.
     #[error("device program: machine is {found}, but {isa} cores execute {expected} ({machine})")]
     Machine {
-        /// Number in the ELF header.
+        /// Machine number in the ELF header.
         found: u16,
         /// Name of the cores' instruction set.
         isa: String,
-        /// Its number.
+        /// Machine number of the cores.
         machine: u16,
-        /// Its name.
+        /// Name of the cores' machine.
         expected: &'static str,
     },
     /// The ELF file is not an executable.
     #[error("device program: type is {found}, expected {} (executable)", ET_EXEC.0)]
     Type {
-        /// Number in the ELF header.
+        /// Type number in the ELF header.
         found: u16,
     },
-    /// The code needs extensions that the cores do not have.
+    /// The code needs extensions that the cores lack.
     #[error("device program: {0}")]
     Unsupported(String),
-    /// A loadable segment is not where the card has memory for programs or their data.
+    /// A loadable segment is outside the card's memory for programs and data.
     #[error(
         "device program: segment {index} at {address:#010x}, {bytes} B, is {place} of {map}; programs may only use \
          {allowed}"
@@ -40,14 +43,14 @@ pub enum ElfError {
         address: u32,
         /// Size in memory, in bytes.
         bytes: u32,
-        /// Its place, in words: "in the packet buffers".
+        /// Description of its place: "in the packet buffers".
         place: String,
         /// Name of the map.
         map: &'static str,
-        /// The memories for programs, with their addresses.
+        /// Memories for programs, with their addresses.
         allowed: String,
     },
-    /// A loadable segment has more bytes in the file than in memory, or its bytes are not in the file.
+    /// A loadable segment has more bytes in the file than in memory, or its bytes are missing from the file.
     #[error("device program: segment {index} at {address:#010x}: its bytes are not in the file")]
     Truncated {
         /// Index of the program header.
@@ -58,7 +61,7 @@ pub enum ElfError {
     /// No loadable segment is in program memory.
     #[error("device program: no code")]
     NoCode,
-    /// The line information is unreadable.
+    /// The line information is malformed.
     #[error("device program: bad line information (DWARF): {0}")]
     Dwarf(#[from] gimli::Error),
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Source lines and inlined functions, from DWARF.
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -6,16 +9,16 @@ use object::{Object, ObjectSection};
 use super::error::ElfError;
 use crate::isa::DeviceElf;
 
-/// A place in the source of a handler.
+/// Source location of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
-    /// Path as the compiler recorded it.
+    /// Path as recorded by the compiler.
     pub file: &'a str,
     /// Line number, from 1.
     pub line: u32,
 }
 
-/// A row of the line table: code from `start` up to the start of the next row.
+/// A row of the line table: code from `start` to the start of the next row.
 struct Row {
     start: u32,
     /// Index into the file names; `None` for code without a source line and after the last code of a unit.
@@ -23,7 +26,7 @@ struct Row {
     line: u32,
 }
 
-/// The code of an inlined function, with the place of the call.
+/// Code of an inlined function, with the location of its call.
 struct Inlined {
     start: u32,
     end: u32,
@@ -37,15 +40,15 @@ struct Inlined {
 #[derive(Default)]
 pub struct Lines {
     files: Vec<String>,
-    /// Sorted by start.
+    /// Rows, sorted by start.
     rows: Vec<Row>,
-    /// Inlined functions that are called outside the SDK; inner ones come after outer ones.
+    /// Inlined functions with calls outside the SDK; inner ones follow outer ones.
     inlined: Vec<Inlined>,
 }
 
 impl Lines {
-    /// The source line of the instruction at `pc`. The line of an inlined handler call of the SDK is the line at which
-    /// the program calls it.
+    /// Returns the source line of the instruction at `pc`. For an inlined handler call of the SDK, that is the
+    /// program's call of it.
     pub fn at(&self, pc: u32) -> Option<Location<'_>> {
         let row = self.row(pc)?;
         let place = |file: u32, line: u32| self.files.get(file as usize).map(|file| Location { file, line });
@@ -57,9 +60,9 @@ impl Lines {
         call.and_then(|call| place(call.file, call.line)).or(Some(here))
     }
 
-    /// The functions that the instruction at `pc` is in, innermost first, each with its place: the innermost one's is the
-    /// instruction's, the others' is where they call the one before. `function` is the one whose code has inlined the others.
-    /// Calls of the SDK are left out.
+    /// Returns the functions that contain the instruction at `pc`, innermost first: the innermost with the location of
+    /// the instruction, the others with that of their call. `function` is the one into which the others are inlined.
+    /// SDK functions are omitted.
     pub fn frames(&self, pc: u32, function: &str) -> Vec<(String, Option<Location<'_>>)> {
         let mut calls: Vec<&Inlined> =
             self.inlined.iter().filter(|call| (call.start..call.end).contains(&pc)).collect();
@@ -77,7 +80,7 @@ impl Lines {
         frames
     }
 
-    /// The row of the instruction at `pc`.
+    /// Returns the row of the instruction at `pc`.
     fn row(&self, pc: u32) -> Option<&Row> {
         Some(&self.rows[self.rows.partition_point(|row| row.start <= pc).checked_sub(1)?])
     }
@@ -85,7 +88,7 @@ impl Lines {
     /// Reads the DWARF sections of a program.
     ///
     /// # Errors
-    /// When they are malformed.
+    /// Returns an error if they are malformed.
     pub fn read(file: &DeviceElf<'_>) -> Result<Lines, ElfError> {
         let section = |id: gimli::SectionId| -> Result<Cow<'_, [u8]>, object::Error> {
             file.section_by_name(id.name()).map_or(Ok(Default::default()), |section| section.uncompressed_data())
@@ -98,7 +101,7 @@ impl Lines {
         while let Some(header) = units.next()? {
             let unit = dwarf.unit(header)?;
             let Some(program) = unit.line_program.clone() else { continue };
-            // From file numbers of this unit's table to indices into `files`.
+            // Maps file numbers of this unit's table to indices into `files`.
             let mut numbers = BTreeMap::new();
             let mut number = |index: u64, header: &gimli::LineProgramHeader<Slice<'_>>| {
                 if let (None, Some(entry)) = (numbers.get(&index), header.file(index)) {
@@ -140,14 +143,14 @@ impl Lines {
                 rows.push(Row { start, file: Some(file), line: u32::try_from(line.get()).unwrap_or(u32::MAX) });
             }
         }
-        // Where one sequence ends and another starts, the start is last and applies.
+        // At the boundary of two sequences, the start sorts last and applies.
         rows.sort_by_key(|row| (row.start, row.file.is_some()));
         inlined.retain(|call| !is_sdk(&files[call.file as usize]));
         Ok(Lines { files, rows, inlined })
     }
 }
 
-/// The name of the function of which an entry is a copy.
+/// Returns the name of the function from which an entry was copied.
 fn name_of_origin(
     dwarf: &gimli::Dwarf<Slice<'_>>,
     unit: &gimli::Unit<Slice<'_>>,
@@ -163,10 +166,10 @@ fn name_of_origin(
     }
 }
 
-/// A function without a name.
+/// Placeholder for a function without a name.
 const UNNAMED: &str = "?";
 
-/// Whether a file contains the SDK's handler calls (`spin/device.h` and what it includes), not a program's own code.
+/// Returns true if a file contains the SDK's handler calls (`spin/device.h` and its includes).
 fn is_sdk(file: &str) -> bool {
     file.contains("include/spin/")
 }
@@ -181,7 +184,7 @@ fn path(
 ) -> Result<String, gimli::Error> {
     let name = dwarf.attr_string(unit, file.path_name())?.to_string_lossy().into_owned();
     match file.directory(header) {
-        // Directory 0 is the one in which the compiler ran: names in it stay as the user gave them.
+        // Directory 0 is the compiler's working directory: names in it stay as the user gave them.
         Some(directory) if file.directory_index() != 0 && !name.starts_with('/') => {
             Ok(format!("{}/{name}", dwarf.attr_string(unit, directory)?.to_string_lossy()))
         }

@@ -1,41 +1,44 @@
-/// The lines of the program that an instruction cache holds. Line 0 begins at the program's first byte.
+// SPDX-License-Identifier: Apache-2.0
+//! Contents of the instruction cache.
+
+/// Program lines in the instruction cache. Line 0 begins at the program's first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
     words: Vec<u64>,
-    /// How many lines were taken out.
+    /// Number of evictions.
     removed: u64,
 }
 
 impl Lines {
-    /// An empty cache for a program with this number of lines.
+    /// Creates an empty cache for a program of `lines` lines.
     pub fn none(lines: u32) -> Lines {
         Lines { words: vec![0; lines.div_ceil(u64::BITS) as usize], removed: 0 }
     }
 
-    /// A cache that holds every line of a program with this number of lines.
+    /// Creates a cache that holds all `lines` lines of a program.
     pub fn all(lines: u32) -> Lines {
         Lines { words: vec![u64::MAX; lines.div_ceil(u64::BITS) as usize], removed: 0 }
     }
 
-    /// Whether the cache holds a line.
+    /// Returns true if the cache holds the line.
     #[inline(always)]
     pub fn contains(&self, line: u32) -> bool {
         self.words.get((line / u64::BITS) as usize).is_some_and(|word| word >> (line % u64::BITS) & 1 != 0)
     }
 
-    /// Puts a line into the cache. A line that the program does not have is ignored.
+    /// Inserts a line. Lines outside the program are ignored.
     pub fn insert(&mut self, line: u32) {
         if let Some(word) = self.words.get_mut((line / u64::BITS) as usize) {
             *word |= 1 << (line % u64::BITS);
         }
     }
 
-    /// The number of lines that were taken out so far: as long as it is the same, the lines that the cache holds stay there.
+    /// Returns the number of evictions. While it is unchanged, all cached lines stay cached.
     pub(crate) fn removed(&self) -> u64 {
         self.removed
     }
 
-    /// Takes a line out of the cache.
+    /// Evicts a line.
     pub fn remove(&mut self, line: u32) {
         self.removed += 1;
         if let Some(word) = self.words.get_mut((line / u64::BITS) as usize) {
@@ -58,7 +61,7 @@ mod tests {
         }
         lines.remove(64);
         assert!(!lines.contains(64) && lines.contains(63));
-        // A line behind the program is in no cache.
+        // Lines after the program are never cached.
         lines.insert(1000);
         lines.remove(1000);
         assert!(!lines.contains(1000) && !Lines::all(100).contains(1000));

@@ -1,4 +1,5 @@
-//! Runs a thread up to each of its accesses, so that memories, caches and devices decide when the access happens.
+// SPDX-License-Identifier: Apache-2.0
+//! Runs a thread from access to access, so that memories, caches and devices determine the time of each access.
 
 mod lines;
 mod pause;

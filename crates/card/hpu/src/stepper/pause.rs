@@ -1,44 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reasons for which the stepper returns.
+
 use crate::op::Class;
 use crate::state::further_words;
 use crate::stop::Fault;
 
-/// Why [`Stepper::run`](crate::Stepper::run) returned.
+/// Reason for which [`Stepper::run`](crate::Stepper::run) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// The next instruction is this access; [`Stepper::perform`](crate::Stepper::perform) executes it.
     Access(Access),
-    /// The next instructions are in this line, which the instruction cache does not hold.
+    /// The next instructions are in this line, which misses in the instruction cache.
     Line(u32),
     /// The handler issues a command; see [`Stop::Call`](crate::Stop::Call).
     Call {
-        /// The number of the command.
+        /// Number of the command.
         number: u32,
-        /// Its argument.
+        /// Argument of the command.
         argument: u32,
     },
     /// The handler returned this value.
     Return(u32),
     /// The handler failed.
     Fault(Fault),
-    /// The cycle up to which the thread was to run is there.
+    /// The thread reached cycle `until`.
     Until,
 }
 
-/// An access to memory for which a thread waits.
+/// A memory access that is ready to execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The first cycle in which the access is in the execute stage and asks for its memory.
+    /// First cycle of the access in the execute stage, in which it requests its memory.
     pub at: u64,
-    /// Address of its first byte.
+    /// Address of the first byte.
     pub address: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u32,
-    /// Whether it is a load, a store or an atomic operation.
+    /// Class of the access: load, store or atomic operation.
     pub class: Class,
 }
 
 impl Access {
-    /// Number of words that the access touches. A core transfers a word at a time, so each needs a grant of its own.
+    /// Returns the number of words that the access touches. A core transfers one word at a time, so each needs a
+    /// separate grant.
     pub fn words(&self) -> u32 {
         1 + further_words(self.address, self.bytes as usize)
     }

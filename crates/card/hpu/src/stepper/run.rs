@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs a thread access by access on an in-order core.
+
 use std::sync::Arc;
 
 use machine::TimingKind;
@@ -18,53 +21,53 @@ use crate::window::Window;
 
 /// Runs handlers of one program on in-order cores, access by access; all cores of a card share it.
 ///
-/// [`Stepper::run`] executes a thread's instructions up to its next access, which it does not execute: it says in which
-/// cycle the access asks for its memory. The card arbitrates, and calls [`Stepper::perform`] when the access happens.
-/// So every access happens at its exact time, and a thread whose memories are never busy takes the same cycles as in an
-/// [`Engine`](crate::Engine) with the timing `inorder`.
+/// [`Stepper::run`] executes a thread up to its next access, and returns the cycle in which the access requests its
+/// memory. The card arbitrates, and calls [`Stepper::perform`] when the access happens. So every access happens at its
+/// exact time, and a thread whose memories are never busy takes the same cycles as in an [`Engine`](crate::Engine) with
+/// the timing `inorder`.
 pub struct Stepper {
     program: Arc<Program>,
     blocks: Blocks,
     steps: Vec<Step>,
     memo: Memo,
-    /// Size of a line of the instruction cache in bytes.
+    /// Line size of the instruction cache in bytes.
     line: u32,
-    /// A stepper watches no words: all accesses happen at their time.
+    /// Empty: a stepper watches no words, because all accesses happen at their exact time.
     nothing: Watched,
 }
 
-/// How much later than in a memory that is ready at once an access happens.
+/// Delay of an access relative to a memory that is always ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// The memory takes the last word of the access so many cycles after it was asked for the first: the instructions behind it
-    /// wait.
+    /// Cycles from the request of the first word to the grant of the last one. The following instructions stall.
     pub grant: u64,
-    /// Then it answers so many cycles late: the next instruction is executed, and waits for its end.
+    /// Cycles by which the answer is late after that. The next instruction executes, but cannot complete.
     pub answer: u64,
 }
 
 impl Stall {
-    /// The memory is ready.
+    /// No delay.
     pub const NONE: Stall = Stall { grant: 0, answer: 0 };
 
-    /// The memory takes the access late, and then answers at once.
+    /// Returns the delay of a late grant with an immediate answer.
     pub const fn grant(grant: u64) -> Stall {
         Stall { grant, answer: 0 }
     }
 
-    /// The memory takes the access at once, and answers late.
+    /// Returns the delay of an immediate grant with a late answer.
     pub const fn answer(answer: u64) -> Stall {
         Stall { grant: 0, answer }
     }
 
-    /// The cycles by which the access is longer, of which its further words need some, and how the pipeline sees that.
+    /// Returns the additional cycles of the access, including those of its further words, and the wait that the
+    /// pipeline sees.
     fn cycles(self, further_words: u32) -> (u64, Wait) {
         (self.grant.max(further_words.into()) + self.answer, Wait::new(self.grant, self.answer))
     }
 }
 
-/// Numbers in the memo of what is no block: cycles in which a thread waits, for an answer or without an instruction, and the call
-/// with which it starts.
+/// Memo numbers of transitions without a block: the wait for an answer, cycles without an instruction, and the call at
+/// the start.
 const ANSWER: u32 = u32::MAX - 4;
 const ONE_CYCLE: u32 = u32::MAX - 1;
 const CYCLES: u32 = u32::MAX - 2;
@@ -74,7 +77,7 @@ const fn timed(class: Class, results: RegisterSet) -> Timed {
     Timed { class, sources: RegisterSet::NONE, results, updates: RegisterSet::NONE, beats: 1, length: 4, split: false }
 }
 
-/// Cycles of a division that the pipeline counts as hidden by the answer for which it waits; those that depend on its data come on top.
+/// Cycles of a division that the pipeline counts as hidden by the wait for an answer; data-dependent cycles are extra.
 const DIVISION: u64 = 2;
 
 /// Two cycles without an instruction; after more, no instruction waits for an earlier one either.
@@ -94,13 +97,13 @@ impl Stepper {
         }
     }
 
-    /// Number of lines of the program.
+    /// Returns the number of lines of the program.
     pub fn lines(&self) -> u32 {
         (self.program.program_segment().len() as u32).div_ceil(self.line)
     }
 
-    /// Lets `thread` begin at cycle `at` as a function that other code has just called by an indirect jump: its return
-    /// address is the result of that jump, and its first instruction is the target.
+    /// Starts `thread` at cycle `at` as a function that other code just called by an indirect jump: the jump produces
+    /// its return address, and its first instruction is the target.
     pub fn call(&mut self, thread: &mut Thread, at: u64) {
         let link = [timed(Class::JumpIndirect, RegisterSet::of(thread.convention.return_address % 64))];
         self.memo.resume(&mut thread.pipeline);
@@ -108,7 +111,7 @@ impl Stepper {
         thread.state.cycles = at;
     }
 
-    /// The answer to the access that `thread` has made last comes `cycles` cycles after it has gone on.
+    /// Delays the answer to the latest access of `thread` to `cycles` cycles after the thread continued.
     pub fn answer(&mut self, thread: &mut Thread, cycles: u64) {
         self.memo.resume(&mut thread.pipeline);
         let exit = Exit { wait: Wait::new(0, cycles), ..Exit::NEXT };
@@ -117,7 +120,7 @@ impl Stepper {
         thread.executed_since += cycles;
     }
 
-    /// Lets `thread` wait for `cycles` cycles, in which no instruction enters its pipeline.
+    /// Stalls `thread` for `cycles` cycles in which no instruction enters its pipeline.
     pub fn wait(&mut self, thread: &mut Thread, cycles: u64) {
         let (number, waiting) = match cycles {
             0 => return,
@@ -130,8 +133,8 @@ impl Stepper {
         thread.executed_since = 0;
     }
 
-    /// Runs `thread` up to its next access, or until something else must be decided. It stops at the end of straight
-    /// code when cycle `until` has begun. `lines` are those of the instruction cache.
+    /// Runs `thread` up to its next access or another reason to pause. From cycle `until` on, it stops at the end of
+    /// the current block. `lines` is the content of the instruction cache.
     pub fn run(&mut self, thread: &mut Thread, lines: &Lines, until: u64) -> Pause {
         self.memo.resume(&mut thread.pipeline);
         let mut view = View::of_window(&mut [], Window::default(), &mut self.nothing);
@@ -152,8 +155,8 @@ impl Stepper {
 
             let timed = || &self.blocks.timed[step.range()];
             let executed_since = std::mem::take(&mut thread.executed_since);
-            // A counter is read when its instruction comes to the execute stage, where it may wait for the answer to an access; a target
-            // that is split over two words does so a cycle later.
+            // A counter is read when its instruction enters the execute stage, where it may wait for the answer to an
+            // access. A jump target that is split over two words enters a cycle later.
             let late = if step.is_system {
                 let begins = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed) - SYSTEM;
                 i64::from(begins) - executed_since as i64
@@ -165,7 +168,7 @@ impl Stepper {
             state.pc = step.end;
             state.data_cycles = 0;
             let ops = &self.blocks.ops[step.first as usize..step.before_access as usize];
-            // A division that waits in the execute stage for the answer to an access divides meanwhile.
+            // A division in the execute stage proceeds while it waits for the answer to an access.
             if step.divides && executed_since > DIVISION && !needs_access(&self.steps, &self.blocks, thread.block, step)
             {
                 state.divided = u32::try_from(executed_since - DIVISION).unwrap_or(u32::MAX);
@@ -195,7 +198,7 @@ impl Stepper {
             state.instructions += u64::from(step.instructions);
             thread.depends_on_time |= step.is_system;
             let exit = Exit { taken: flow == Flow::Jump, ..Exit::NEXT };
-            // A branch that is not taken makes room in the execute stage.
+            // A branch that is not taken frees the execute stage.
             if step.is_branch
                 && !exit.taken
                 && executed_since > 1
@@ -214,12 +217,13 @@ impl Stepper {
         }
     }
 
-    /// Executes the access of the latest [`Pause::Access`] on the bytes of `window` in `arena`, `stall` later than in a memory that is
-    /// ready at once. A device is a window on a few bytes: it writes what a load reads, and reads what a store has written.
+    /// Executes the access of the latest [`Pause::Access`] on the bytes of `window` in `arena`, `stall` later than in a
+    /// memory that is always ready. A device is a window of a few bytes: it writes the bytes before a load, and reads
+    /// them after a store.
     ///
     /// # Errors
-    /// When the access is not completely inside the window, when it writes to a window that is read-only, or when the
-    /// address of an atomic operation is not aligned.
+    /// Returns a fault if the access is not completely inside the window, writes to a read-only window, or is a
+    /// misaligned atomic operation.
     pub fn perform(
         &mut self,
         thread: &mut Thread,
@@ -237,7 +241,7 @@ impl Stepper {
         let at = state.pc;
         state.pc = step.end;
         state.data_cycles = 0;
-        // The access, and possibly the end of a hardware loop's body behind it.
+        // The access, and possibly the end of a hardware loop's body after it.
         let flow = Op::run_all(&self.blocks.ops[step.before_access as usize..step.behind as usize], state, &mut view);
         let (late, wait) = stall.cycles(state.data_cycles);
         state.cycles += late + u64::from(access.cycles);
@@ -254,13 +258,13 @@ impl Stepper {
         Ok(())
     }
 
-    /// Executes the access of the latest [`Pause::Access`], to `address`, on a register of a device, which answers `stall`
-    /// cycles late with these bytes and ignores what is stored, and then runs for at most `ahead` cycles: like
-    /// [`Stepper::perform`] and [`Stepper::run`]. What a runtime does around short handlers, again and again from one
-    /// register to the next, is executed only the first times.
+    /// Executes the access of the latest [`Pause::Access`], at `address`, on a device register, and then runs for at
+    /// most `ahead` cycles, like [`Stepper::perform`] and [`Stepper::run`]. The device answers `stall` cycles late with
+    /// `answer` and ignores stores. Repeated register sequences of a runtime around short handlers are memoised after
+    /// their first executions.
     ///
     /// # Errors
-    /// Like [`Stepper::perform`].
+    /// Returns the faults of [`Stepper::perform`].
     #[inline]
     pub fn pass(
         &mut self,
@@ -286,7 +290,7 @@ impl Stepper {
         self.find_way(thread, lines, address, start, stall, ahead)
     }
 
-    /// Goes a way that is not known, and remembers it if it leaves the registers as they were.
+    /// Executes a path that is not memoised, and memoises it if the registers are unchanged at its end.
     fn find_way(
         &mut self,
         thread: &mut Thread,
@@ -315,7 +319,7 @@ impl Stepper {
         Ok(pause)
     }
 
-    /// Ends a thread at operation `at` of a block, and counts the operations before it.
+    /// Ends a thread with a fault at operation `at` of a block, and counts the operations before it.
     #[cold]
     fn fault(
         &mut self,
@@ -328,7 +332,7 @@ impl Stepper {
         let first = self.blocks.block(number).range().start;
         let mut ops = self.blocks.timed[first..=first + at].to_vec();
         let pc = ops[..at].iter().fold(start, |pc, timed| pc + timed.length);
-        // An instruction for a control register that fails is not executed.
+        // A faulting control-register instruction does not execute.
         if ops[at].class == Class::System {
             ops[at].class = Class::Trap;
         }
@@ -340,14 +344,14 @@ impl Stepper {
     }
 }
 
-/// Whether the first instruction of a step reads what the access at the end of block `number` has read.
+/// Returns true if the first instruction of a step reads the result of the access at the end of block `number`.
 #[cold]
 fn needs_access(steps: &[Step], blocks: &Blocks, number: u32, step: &Step) -> bool {
     let Some(before) = steps.get(number as usize) else { return false };
     blocks.timed[step.first as usize].sources.intersects(blocks.timed[before.before_access as usize].results)
 }
 
-/// What a thread does whose pc is outside the code: it has returned, or has jumped somewhere else.
+/// Returns the pause of a thread whose pc is outside the code: it returned, or jumped elsewhere.
 #[cold]
 fn left_program(program: &Program, thread: &Thread) -> Pause {
     match thread.state.pc {
@@ -356,7 +360,7 @@ fn left_program(program: &Program, thread: &Thread) -> Pause {
     }
 }
 
-/// Adds the steps of blocks that have been decoded since the last time.
+/// Adds the steps of newly decoded blocks.
 #[cold]
 fn extend(steps: &mut Vec<Step>, blocks: &Blocks, program: &Program, line: u32) {
     while let Some(block) = blocks.get(steps.len()) {

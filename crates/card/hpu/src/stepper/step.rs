@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Blocks as the stepper uses them.
+
 use std::ops::Range;
 
 use crate::blocks::Block;
@@ -6,30 +9,31 @@ use crate::op::{Class, Offset};
 use crate::state::State;
 use crate::timing::access_cycles;
 
-/// All that the stepper must know about a block.
+/// Stepper data of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// The indices of its operations: the first, the one behind those that run before the access, and the one behind all.
+    /// Index of the first operation. The next two fields are the ends of the operations before the access, and of all
+    /// operations.
     pub first: u32,
     pub before_access: u32,
     pub behind: u32,
-    /// The address after it.
+    /// Address after the block.
     pub end: u32,
     /// Number of instructions.
     pub instructions: u32,
-    /// Whether its first instruction is a division.
+    /// True if the first instruction is a division.
     pub divides: bool,
-    /// Whether it is one conditional branch.
+    /// True if the block is a single conditional branch.
     pub is_branch: bool,
-    /// Whether it is an instruction that reads or writes a control register.
+    /// True if the block is an instruction that accesses a control register.
     pub is_system: bool,
-    /// The lines of the instruction cache in which its first and its last byte are.
+    /// Instruction-cache lines of its first and last byte.
     pub lines: (u32, u32),
-    /// The access with which it ends.
+    /// Access at its end.
     pub access: Option<Reference>,
 }
 
-/// The access at the end of a block.
+/// Access at the end of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference {
     pub class: Class,
@@ -37,14 +41,14 @@ pub struct Reference {
     pub bytes: u32,
     /// Size of the instruction in bytes.
     pub length: u32,
-    /// Cycles of the access in a memory that answers at once.
+    /// Cycles of the access in a memory that answers immediately.
     pub cycles: u32,
     base: u8,
     offset: Offset,
 }
 
 impl Reference {
-    /// The address that the access has now.
+    /// Returns the address of the access in the current state.
     #[inline(always)]
     pub fn address(&self, state: &State) -> u32 {
         self.offset.address(self.base, state)
@@ -52,13 +56,14 @@ impl Reference {
 }
 
 impl Step {
-    /// The indices of its operations.
+    /// Returns the indices of its operations.
     #[inline(always)]
     pub fn range(&self) -> Range<usize> {
         self.first as usize..self.behind as usize
     }
 
-    /// The step of `block`, which starts at `start` bytes into `code`. `length` is the size of its last instruction.
+    /// Creates the step of `block`, which starts at `start` bytes into `code`. `length` is the size of its last
+    /// instruction.
     pub fn new(isa: &dyn Isa, code: &[u8], base: u32, block: &Block, start: u32, length: u32, line: u32) -> Step {
         let divides = code
             .get((start - base) as usize..)

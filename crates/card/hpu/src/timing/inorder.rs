@@ -1,59 +1,62 @@
-//! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Costs that depend on
-//! data (division, accesses across words) are counted when the instructions run ([`State`](crate::state::State)).
+// SPDX-License-Identifier: Apache-2.0
+//! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Data-dependent costs
+//! (division, accesses across words) are counted when the instructions execute ([`State`](crate::state::State)).
 
 use super::pipeline::{Exit, Pipeline, Timed, Wait};
 use crate::op::Class;
 
 pub(super) struct InOrder {
-    /// Cycles of a load; a memory slower than one cycle stops the pipeline.
+    /// Cycles of a load; a memory slower than one cycle stalls the pipeline.
     pub scratchpad: u32,
 }
 
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// Registers for whose value an instruction may still have to wait, with the number of cycles until it is
-    /// available, counted from [`JUMP`] cycles before the next instruction is in the execute stage.
+    /// Registers on which an instruction may still wait, with the cycles until they are available, counted from
+    /// [`JUMP`] cycles before the next instruction is in the execute stage.
     pending: Vec<(u8, u32)>,
-    /// The next instruction is the target of a jump. If it is split over two words, its fetch takes another cycle.
+    /// True if the next instruction is the target of a jump. If it is split over two words, its fetch takes another
+    /// cycle.
     redirected: bool,
-    /// It has come to decode while the jump waits in the execute stage for the answer to an access: a second word comes to decode when
-    /// that is there.
+    /// True if the target reached decode while the jump waits in the execute stage for the answer to an access. The
+    /// target's second word then reaches decode when the answer arrives.
     second_waits: bool,
-    /// Cycles that the next instruction has waited in decode, because one before it has waited for its memory. A jump leaves
-    /// decode for its target at once.
+    /// Cycles that the next instruction has spent in decode behind an instruction that waited for its memory. A jump
+    /// leaves decode for its target immediately.
     decoded_since: u32,
-    /// Cycles that it has already been in the execute stage, where it waits for the answer to the access before it.
+    /// Cycles that the next instruction has spent in the execute stage, waiting for the answer to the previous access.
     executed_since: u32,
 }
 
-/// Cycles from the cycle in which an access is in the execute stage to the one in which the next instruction can be, in
-/// a memory that answers in one cycle.
+/// Returns the cycles from an access's execute cycle to the earliest one of the next instruction, in a memory that
+/// answers in one cycle.
 pub(crate) fn access_cycles(class: Class) -> u32 {
     InOrder { scratchpad: 1 }.cost(class).0
 }
 
 impl InOrder {
-    /// Cycles for which an instruction may be in the execute stage before the one before it ends, and more of which make no difference.
-    /// Where a memory of one cycle keeps it there, that is a wait on a card of PsPIN, whose cores have no floating-point units and whose
-    /// stepper knows how long they divide. Behind a slower one it is there for as long as an atomic operation waits at most.
+    /// Returns the maximum relevant number of cycles for which an instruction is in the execute stage before the
+    /// previous one ends. With a one-cycle memory, such a wait occurs only on a PsPIN card, whose cores have no
+    /// floating-point unit and whose stepper tracks divisions. With a slower memory, the limit is the wait for an
+    /// atomic operation.
     fn most_early(&self) -> u32 {
         if self.scratchpad == 1 { 4 } else { self.scratchpad }
     }
 
-    /// Cycles until the next instruction can enter the execute stage, and until the result is available for it.
+    /// Returns the cycles until the next instruction can enter the execute stage, and until the result is available.
     fn cost(&self, class: Class) -> (u32, u32) {
         match class {
             Class::Alu | Class::Multiply | Class::Store | Class::Command | Class::Trap => (1, 1),
-            // An instruction that uses the value directly after the load waits one more cycle.
+            // An instruction that uses the value directly after the load stalls one more cycle.
             Class::Load => (self.scratchpad, self.scratchpad + 1),
             Class::MultiplyHigh => (5, 5),
-            // The divisor adds further cycles when the instruction runs.
+            // The divisor adds further cycles at execution.
             Class::Divide => (3, 3),
-            // This is the cost if it is not taken; see TAKEN.
+            // Cost of a branch that is not taken; a taken one also pays JUMP.
             Class::Branch => (1, 1),
-            // The link is there before the target, so a return that is the target does not wait for it. See JUMP.
+            // The link is available before the target, so a return at the target does not wait for it. See JUMP.
             Class::Jump | Class::JumpIndirect | Class::Return => (1, 1),
-            // The instruction before it ends, and then the next one is decoded, which a fence has fetched again.
+            // The pipeline drains before the next instruction is decoded, and a fence also refetches that instruction.
             Class::System | Class::Fence => (SYSTEM, SYSTEM),
             Class::LoopEnd => (0, 0),
             // A load and a store.
@@ -68,30 +71,29 @@ impl InOrder {
     }
 }
 
-/// Cycles from the one in which an instruction for control registers, or a fence, begins to execute to that in which the next one does.
+/// Cycles from the start of execution of a control-register instruction or fence to that of the next instruction.
 pub(crate) const SYSTEM: u32 = 4;
 
-/// Cycles from the one in which a jump is in decode, or a taken branch in the execute stage, to the one in which the target is in
-/// decode.
+/// Cycles from a jump in decode, or a taken branch in the execute stage, to its target in decode.
 const JUMP: u32 = 2;
 
-/// Cycles until an address register that a load or store has changed can be used.
+/// Cycles until an address register changed by a load or store is available.
 const UPDATE: u32 = 1;
 
 impl Pipeline for InOrder {
     type State = State;
 
     fn run(&self, state: &mut State, ops: &[Timed], exit: Exit) -> u32 {
-        // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun before it did so less
-        // than that many cycles earlier.
+        // Cycle in which the block begins. Cycle 0 in `ready` means that nothing waits for the register, so START
+        // exceeds the age of any pending operation.
         const START: u32 = 1 << 16;
         const DECODED: u32 = 8;
         let mut ready = [0; 64];
         for (register, cycles) in state.pending.drain(..) {
             ready[usize::from(register)] = START - state.executed_since - JUMP + cycles;
         }
-        // The cycle in which the next instruction can begin to execute; that in which it is in decode; and how much earlier than the
-        // first it is in the execute stage.
+        // `now`: cycle in which the next instruction can begin to execute. `decoded`: its decode cycle. `early`: cycles
+        // that it is in the execute stage before `now`.
         let mut now = START;
         let mut decoded = START - 1 - state.decoded_since;
         let mut early = state.executed_since;
@@ -110,15 +112,15 @@ impl Pipeline for InOrder {
             // An indirect jump needs its register a stage earlier, in decode.
             let is_indirect = matches!(op.class, Class::JumpIndirect | Class::Return);
             let enters = (now - early).max(if operands > 0 { operands + u32::from(is_indirect) } else { 0 });
-            // An access waits for the answer to the one before it, and so do an instruction that empties the pipeline, and the end of any
-            // other but a branch.
+            // An access waits for the answer to the previous one; so do an instruction that drains the pipeline, and
+            // the end of any other instruction except a branch.
             let empties = matches!(op.class, Class::System | Class::Fence);
             let begins = if empties || op.class.accesses_memory() { enters.max(now) } else { enters };
             let ends = (begins + cost).max(if early > 0 { now + 1 } else { 0 });
             let known = (begins + latency).max(if early > 0 { now + 1 } else { 0 });
             op.results.iter().for_each(|register| ready[usize::from(register)] = known);
             op.updates.iter().for_each(|register| ready[usize::from(register)] = begins + UPDATE);
-            // While an instruction in the execute stage waits for an answer, decode takes a target no more than the execute stage does.
+            // While an instruction in the execute stage waits for an answer, decode accepts no jump target.
             let open = if early > 0 { now + 1 } else { 0 };
             let earliest = match op.class {
                 Class::Jump | Class::JumpIndirect | Class::Return => {
@@ -139,7 +141,7 @@ impl Pipeline for InOrder {
                     decoded = ends - 1;
                     ends
                 }
-                // However long it takes, the next instruction is in decode meanwhile, and leaves it if it is a jump.
+                // Regardless of the latency, the next instruction proceeds to decode, and leaves it if it is a jump.
                 _ => {
                     redirected = is_taken;
                     decoded = enters;
@@ -157,12 +159,12 @@ impl Pipeline for InOrder {
         early += u32::from(exit.wait.answer);
         (state.redirected, state.second_waits) = (redirected, second_waits);
         state.executed_since = early.min(self.most_early());
-        // What has passed before both changes nothing.
+        // Cycles that passed before both have no effect.
         let both = early - state.executed_since;
         let most_decoded = DECODED.max(state.executed_since + JUMP);
         state.decoded_since = (now - 1 - decoded).saturating_sub(both).min(most_decoded);
-        // The next instruction may be in the execute stage in this cycle, or is a jump that needs its register in decode. What a card of
-        // PsPIN lets wait is ready when it goes on.
+        // In this cycle the next instruction may be in the execute stage; a jump may need its register in decode even
+        // earlier. After a stall on a PsPIN card, all values are ready.
         let enters = now - state.executed_since;
         let is_exact = self.scratchpad > 1 || exit.wait == Wait::NONE;
         let is_past = |ready: u32| is_exact && (ready >= enters || ready > decoded && ready + JUMP > enters);
@@ -183,12 +185,12 @@ impl Pipeline for InOrder {
         let pending = state.pending.iter().filter(|(register, _)| division.sources.contains(*register));
         let ready = pending.map(|(_, cycles)| cycles.saturating_sub(JUMP)).max().unwrap_or_default();
         let begins = ready.max(state.executed_since - early);
-        // The last of its cycles that do not depend on data is behind the end of the access.
+        // The last of its data-independent cycles follows the end of the access.
         (state.executed_since + 1).saturating_sub(begins + self.cost(Class::Divide).0)
     }
 }
 
-/// The access that has just ended does so some cycles later, and what it has read is there later: all that is not there yet.
+/// Delays the end of the latest access, and all results that are not yet ready, by `cycles`.
 fn wait(now: u32, mut ready: [u32; 64], cycles: u32) -> (u32, [u32; 64]) {
     ready.iter_mut().filter(|ready| **ready > now).for_each(|ready| *ready += cycles);
     (now + cycles, ready)

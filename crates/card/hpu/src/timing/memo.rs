@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memo of pipeline transitions.
+
 use machine::TimingKind;
 use rustc_hash::FxHashMap;
 
@@ -5,24 +8,24 @@ use super::inorder::InOrder;
 use super::ooo::{CORTEX_A15, OutOfOrder};
 use super::pipeline::{Exit, Pipeline, Timed};
 
-/// A pipeline whose states have numbers; 0 is the empty one.
+/// A pipeline with numbered states; 0 is the empty one.
 trait Numbered: Send + Sync {
-    /// Does the same as [`Pipeline::run`], and also returns the number of the state after it.
+    /// Calls [`Pipeline::run`], and also returns the number of the state after it.
     fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
 
-    /// Does the same as [`Pipeline::early`].
+    /// Calls [`Pipeline::early`].
     fn early(&self, state: u32, next: &Timed) -> u32;
 
-    /// Does the same as [`Pipeline::divided`].
+    /// Calls [`Pipeline::divided`].
     fn divided(&self, state: u32, division: &Timed) -> u32;
 
-    /// Discards all states but the empty one and those whose number is `kept`; these keep their numbers.
+    /// Discards all states except the empty one and those for which `kept` returns true; these keep their numbers.
     fn forget(&mut self, kept: &dyn Fn(u32) -> bool);
 }
 
 struct Interned<P: Pipeline> {
     pipeline: P,
-    /// States by number. A discarded one is empty.
+    /// States by number. A discarded state is empty.
     states: Vec<P::State>,
     /// Numbers of discarded states.
     free: Vec<u32>,
@@ -79,42 +82,42 @@ impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
     }
 }
 
-/// The latest transition of a thread's pipeline. The default is an empty pipeline.
+/// Latest transition of a thread's pipeline. The default is an empty pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     transition: u32,
     generation: u32,
-    /// Number of the pipeline's state while the thread is stopped ([`Memo::park`]).
+    /// Number of the pipeline state while the thread is stopped ([`Memo::park`]).
     parked: Option<u32>,
 }
 
 struct Transition {
-    /// The block that ran.
+    /// Block of the transition.
     block: u32,
     cycles: u32,
-    /// The transition that followed the previous time, for each [`Exit`] of the next block.
+    /// Previous successor transition for each [`Exit`] of the next block.
     next: [u32; Exit::COUNT],
 }
 
-/// Block number of transitions that do not belong to a block.
+/// Block number of transitions without a block.
 const NO_BLOCK: u32 = u32::MAX;
-/// Number of transitions to remember; few programs have more than some hundred.
+/// Maximum number of transitions; most programs have at most a few hundred.
 const CAPACITY: usize = 1 << 14;
 
-/// All transitions seen so far.
+/// Transitions seen so far.
 ///
-/// When the memo is full it is cleared, but for the states of the thread that runs and of those that are parked. So the time of a
-/// thread does not depend on what the memo has held. A thread that was not parked continues with an empty pipeline.
+/// A full memo is cleared, except for the states of the running thread and of parked ones. So a thread's time does not
+/// depend on the contents of the memo. A thread that was not parked continues with an empty pipeline.
 pub(crate) struct Memo {
     pipeline: Box<dyn Numbered>,
-    /// The first is the empty pipeline.
+    /// Transitions; the first is the empty pipeline.
     transitions: Vec<Transition>,
-    /// State of the pipeline after each.
+    /// Pipeline state after each transition.
     states: Vec<u32>,
     /// Transitions by block, state before the block, and exit.
     known: FxHashMap<(u32, u32, Exit), u32>,
     generation: u32,
-    /// Number of parked threads by the number of their state.
+    /// Number of parked threads for each state.
     parked: Vec<u32>,
 }
 
@@ -137,7 +140,7 @@ impl Memo {
         memo
     }
 
-    /// Keeps the state of a thread that stops until it [resumes](Memo::resume).
+    /// Keeps the state of a stopped thread until it [resumes](Memo::resume).
     #[inline]
     pub fn park(&mut self, position: &mut Position) {
         let state = self.states[position.transition as usize];
@@ -148,7 +151,7 @@ impl Memo {
         position.parked = Some(state);
     }
 
-    /// Lets a thread that was stopped go on. If the memo was cleared since, its pipeline is empty unless it was parked.
+    /// Resumes a stopped thread. If the memo was cleared in the meantime, its pipeline is empty unless it was parked.
     #[inline]
     pub fn resume(&mut self, position: &mut Position) {
         let parked = position.parked.take();
@@ -162,7 +165,8 @@ impl Memo {
         }
     }
 
-    /// The cycles of `block`. `ops` returns its instructions; it is called only when the transition is not known yet.
+    /// Advances the pipeline by `block` and returns its cycles. `ops` returns its instructions; it is called only for
+    /// an unknown transition.
     #[inline(always)]
     pub fn advance<'a>(
         &mut self,
@@ -176,8 +180,8 @@ impl Memo {
         cycles
     }
 
-    /// The cycles of `block`, as [`Memo::advance`] returns them, but without a step of the thread. `position` changes
-    /// only when the memo is cleared.
+    /// Returns the cycles of `block` as [`Memo::advance`] does, without advancing the thread. `position` changes only
+    /// if the memo is cleared.
     #[inline(always)]
     pub fn peek<'a>(
         &mut self,
@@ -189,7 +193,7 @@ impl Memo {
         self.find(position, block, exit, ops).1
     }
 
-    /// The transition to `block`, and its cycles.
+    /// Returns the transition to `block`, and its cycles.
     #[inline(always)]
     fn find<'a>(
         &mut self,
@@ -207,22 +211,22 @@ impl Memo {
         (next, self.transitions[next as usize].cycles)
     }
 
-    /// The cycles of the first instructions of a block, after which the thread does not continue.
+    /// Returns the cycles of the first instructions of a block, after which the thread does not continue.
     pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
         self.pipeline.run(self.states[position.transition as usize], ops, Exit::NEXT).0
     }
 
-    /// The cycles for which an instruction that comes next has been in the execute stage when the instruction before it ends.
+    /// Returns the cycles that `next`, at `position`, spends in the execute stage before the previous instruction ends.
     pub fn early(&self, position: Position, next: &Timed) -> u32 {
         self.pipeline.early(self.states[position.transition as usize], next)
     }
 
-    /// The cycles by which a division that comes next has got on with what depends on its data when the instruction before it ends.
+    /// Returns the data-dependent cycles of a division at `position` that pass before the previous instruction ends.
     pub fn divided(&self, position: Position, division: &Timed) -> u32 {
         self.pipeline.divided(self.states[position.transition as usize], division)
     }
 
-    /// The transition that follows `position`, which changes only when the memo is cleared.
+    /// Finds the transition that follows `position`, which changes only if the memo is cleared.
     #[cold]
     fn search(&mut self, position: &mut Position, block: u32, exit: Exit, ops: &[Timed]) -> u32 {
         if self.transitions.len() >= CAPACITY {
@@ -273,7 +277,8 @@ mod tests {
         [Timed { class, sources, results, updates: RegisterSet::NONE, beats: 1, length: 4, split: false }]
     }
 
-    /// Cycles of a load in block 0 and of the use of its result in another block, which is new in each call.
+    /// Returns the cycles of a load in block 0 and of the use of its result in block `number`, which is new in each
+    /// call.
     fn load_use(memo: &mut Memo, position: &mut Position, number: u32) -> u32 {
         let (load, user) = (op(Class::Load, 1, RegisterSet::NONE), op(Class::Alu, 2, RegisterSet::of(1)));
         memo.advance(position, 0, Exit::NEXT, || &load) + memo.advance(position, 1 + number, Exit::NEXT, || &user)
@@ -312,10 +317,10 @@ mod tests {
         }
         assert_eq!(memo.generation, 1);
         assert!(memo.transitions.len() <= CAPACITY);
-        // A thread that was parked with a load goes on as if nothing had happened.
+        // A thread parked after a load continues unaffected.
         memo.resume(&mut parked);
         assert_eq!(memo.advance(&mut parked, 1, Exit::NEXT, || &user), 2);
-        // One that was not continues with an empty pipeline.
+        // A thread that was not parked continues with an empty pipeline.
         memo.resume(&mut old);
         assert_eq!((old.transition, old.generation), (0, 1));
         assert_eq!(load_use(&mut memo, &mut old, 0), 3);

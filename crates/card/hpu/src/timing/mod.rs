@@ -1,6 +1,6 @@
-//! Timing: the cycles of a block, and the state in which it leaves the pipeline, are a function of the block, of the
-//! state in which it finds the pipeline, and of how it is left. Each such transition is simulated once and then looked
-//! up.
+// SPDX-License-Identifier: Apache-2.0
+//! Timing: the cycles of a block, and the pipeline state after it, are a function of the block, the state before it,
+//! and the exit. Each such transition is simulated once and then looked up.
 
 mod inorder;
 mod memo;

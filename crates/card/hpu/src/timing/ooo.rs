@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An out-of-order core (sPIN §4.2: ARM Cortex-A15 at 2.5 GHz on scratchpad memory, simulated by gem5).
 //!
-//! Instructions are processed in program order. For each, the model computes the cycles in which it dispatches, issues,
-//! has its result and commits, from those of the instructions before it:
+//! Instructions are processed in program order. The model computes the cycles of its dispatch, issue, result and commit
+//! from those of the earlier instructions:
 //!
-//! * dispatch: `width` per cycle, in order; a taken branch ends the group, a mispredicted one stops it until the
-//!   branch has issued and the pipeline has refilled; it waits for a free entry of the reorder buffer, the issue queue
-//!   and, for loads and stores, the load or store queue
+//! * dispatch: `width` per cycle, in order; a taken branch ends the group, a mispredicted one stops it until the branch
+//!   has issued and the pipeline has refilled; it waits for a free entry of the reorder buffer, the issue queue and,
+//!   for loads and stores, the load or store queue
 //! * issue: the cycle after dispatch or later, when the operands are ready and a port is free, the oldest first
 //! * commit: in order, `width` per cycle, when the result is ready; this frees the reorder buffer, load and store
 //!   entries
@@ -32,13 +33,14 @@ pub(super) struct OooParameters {
     pub load_queue: usize,
     /// Stores between dispatch and commit.
     pub store_queue: usize,
-    /// From the issue of a mispredicted branch to the dispatch of the correct successor.
+    /// Cycles from the issue of a mispredicted branch to the dispatch of the correct successor.
     pub mispredict: u32,
-    /// From the issue of a load or store to its access; the result of a load follows after the scratchpad's cycles.
+    /// Cycles from the issue of a load or store to its access; the result of a load follows after the scratchpad's
+    /// cycles.
     pub address: u32,
     pub alu: u32,
     pub multiply: u32,
-    /// Not pipelined.
+    /// Integer division; not pipelined.
     pub divide: u32,
     pub float_add: u32,
     pub float_multiply: u32,
@@ -46,16 +48,16 @@ pub(super) struct OooParameters {
     pub float_convert: u32,
     /// Sign injection, minimum, class, and moves between the register files.
     pub float_move: u32,
-    /// Not pipelined; the three below are not either.
+    /// Floating-point division; not pipelined, as the three below.
     pub float_divide: u32,
     pub float_divide_double: u32,
     pub float_root: u32,
     pub float_root_double: u32,
 }
 
-/// Widths and queues from sPIN §4.2. Latencies are those of gem5's Cortex-A15 class core (`O3_ARM_v7a`) where it has
-/// one figure, with the double-precision divider and the chained multiply-add of the Cortex-A15 itself, and its
-/// misprediction penalty of 15 cycles.
+/// Widths and queues from sPIN §4.2. Latencies are those of gem5's Cortex-A15 class core (`O3_ARM_v7a`) where it gives
+/// a single figure, otherwise of the Cortex-A15 itself (double-precision divider, chained multiply-add, misprediction
+/// penalty of 15 cycles).
 pub(super) const CORTEX_A15: OooParameters = OooParameters {
     width: 3,
     reorder_buffer: 40,
@@ -78,7 +80,7 @@ pub(super) const CORTEX_A15: OooParameters = OooParameters {
     float_root_double: 32,
 };
 
-/// An issue port; there are two of [`ALU`] and [`FLOAT`], one of the others, as in a Cortex-A15.
+/// An issue port. [`ALU`] and [`FLOAT`] have two each, the others one, as in a Cortex-A15.
 type Port = u8;
 const ALU: [Port; 2] = [0, 1];
 const BRANCH: [Port; 1] = [2];
@@ -86,7 +88,7 @@ const MULTIPLY: [Port; 1] = [3];
 const LOAD: [Port; 1] = [4];
 const STORE: [Port; 1] = [5];
 const FLOAT: [Port; 2] = [6, 7];
-/// The port of an instruction that does not need its port any more.
+/// Port of an instruction that no longer occupies one.
 const NO_PORT: Port = 8;
 
 pub(super) struct OutOfOrder {
@@ -94,36 +96,36 @@ pub(super) struct OutOfOrder {
     pub scratchpad: u32,
 }
 
-/// An instruction that has not committed. Cycles are relative to the next dispatch; a cycle in the past is 0.
+/// An instruction that has not committed. Cycles are relative to the next dispatch; a past cycle is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct InFlight {
     class: Class,
     port: Port,
-    /// The registers of its result that no later instruction has written.
+    /// Result registers that no later instruction has overwritten.
     results: RegisterSet,
-    /// The address registers that it changes and that no later instruction has written.
+    /// Changed address registers that no later instruction has overwritten.
     updates: RegisterSet,
     issue: u32,
-    /// When the port is free again.
+    /// Cycle in which the port is free again.
     free: u32,
-    /// When an instruction that uses the result can issue.
+    /// Cycle in which a consumer of the result can issue.
     ready: u32,
-    /// When an instruction that uses a changed address register can issue.
+    /// Cycle in which a consumer of a changed address register can issue.
     updated: u32,
     commit: u32,
 }
 
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// In program order.
+    /// Instructions in program order.
     in_flight: Vec<InFlight>,
-    /// When the latest instruction commits, relative to the next dispatch.
+    /// Commit cycle of the latest instruction, relative to the next dispatch.
     commit: i32,
-    /// Number of instructions that already dispatch in the same cycle as the next instruction.
+    /// Number of instructions already dispatched in the same cycle as the next one.
     dispatched: usize,
 }
 
-/// The ports that an instruction may use, its latency, and whether the port takes another instruction meanwhile.
+/// Ports that an instruction may use, its latency, and whether the port is pipelined.
 struct Resources {
     ports: &'static [Port],
     latency: u32,
@@ -157,7 +159,7 @@ impl OutOfOrder {
         Resources { ports, latency, pipelined }
     }
 
-    /// First cycle from `dispatch` on in which all buffers have an entry for `class`.
+    /// Returns the first cycle from `dispatch` in which all buffers have an entry for `class`.
     fn room(&self, in_flight: &[InFlight], class: Class, dispatch: u32) -> u32 {
         let p = &self.parameters;
         // Entries leave a buffer in order, so a slot is free when the entry `size` places earlier leaves.
@@ -176,7 +178,7 @@ impl OutOfOrder {
         issues.get(p.issue_queue - 1).map_or(cycle, |issue| *issue)
     }
 
-    /// First cycle from `earliest` on in which all values of `sources` are ready.
+    /// Returns the first cycle from `earliest` in which all `sources` are ready.
     fn operands(in_flight: &[InFlight], sources: RegisterSet, earliest: u32) -> u32 {
         let (mut missing, mut cycle) = (sources, earliest);
         for i in in_flight.iter().rev() {
@@ -191,7 +193,7 @@ impl OutOfOrder {
         cycle
     }
 
-    /// First cycle from `earliest` on in which one of `ports` is free for `cycles`, and that port.
+    /// Returns the first cycle from `earliest` in which one of `ports` is free for `cycles`, and that port.
     fn issue(in_flight: &[InFlight], ports: &[Port], earliest: u32, cycles: u32) -> (u32, Port) {
         let busy = |port, at| in_flight.iter().any(|i| i.port == port && i.issue < at + cycles && at < i.free);
         let free = |port| (earliest..).find(|at| !busy(port, *at)).map(|at| (at, port));
@@ -264,8 +266,8 @@ impl Pipeline for OutOfOrder {
     }
 }
 
-/// Makes cycles relative to the next dispatch and removes everything that has no more influence, so that states with
-/// the same future are equal.
+/// Makes cycles relative to the next dispatch and removes entries without further influence, so that states with the
+/// same future are equal.
 fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
     in_flight.retain(|i| i.commit > dispatch);
     let mut written = RegisterSet::NONE;
@@ -280,7 +282,7 @@ fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
             i.port = NO_PORT;
             i.free = 0;
         }
-        // An instruction whose result is ready still hides the registers from the instructions before it.
+        // An instruction with a ready result still hides the registers from earlier instructions.
         let own = i.results | i.updates;
         (i.results, i.ready) = pending(i.results.without(written), i.ready);
         (i.updates, i.updated) = pending(i.updates.without(written), i.updated);
@@ -291,7 +293,7 @@ fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
     }
 }
 
-/// Registers that are ready at `cycle`, with that cycle; nothing when no instruction has to wait for them.
+/// Returns the registers and their `cycle`; empty if no instruction has to wait for them.
 fn pending(registers: RegisterSet, cycle: u32) -> (RegisterSet, u32) {
     if cycle <= 1 || registers.is_empty() { (RegisterSet::NONE, 0) } else { (registers, cycle) }
 }

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The interface of a pipeline model.
+
 use std::hash::Hash;
 
 use crate::op::{Class, Decoded, RegisterSet};
 
-/// Bytes that a load or store of several registers transfers in a cycle (Cortex-A15: two registers).
+/// Bytes per cycle of a multi-register load or store (Cortex-A15: two registers).
 const BEAT: u32 = 8;
 
 /// An instruction as the timing models see it.
@@ -11,20 +14,20 @@ pub(crate) struct Timed {
     pub class: Class,
     /// Registers that it reads.
     pub sources: RegisterSet,
-    /// Registers that hold its result.
+    /// Result registers.
     pub results: RegisterSet,
     /// Address registers that a load or store changes.
     pub updates: RegisterSet,
-    /// Cycles for which a load or store transfers data.
+    /// Cycles of data transfer of a load or store.
     pub beats: u32,
     /// Size of the encoding in bytes.
     pub length: u32,
-    /// Whether it is a 32-bit instruction at an address that is not a multiple of four.
+    /// True if it is a 32-bit instruction at an address that is not a multiple of four.
     pub split: bool,
 }
 
 impl Timed {
-    /// The end of a hardware loop's body.
+    /// End of a hardware loop's body.
     pub const LOOP_END: Timed = Timed {
         class: Class::LoopEnd,
         sources: RegisterSet::NONE,
@@ -35,7 +38,7 @@ impl Timed {
         split: false,
     };
 
-    /// The view on an instruction at `pc`.
+    /// Creates the timing view of an instruction at `pc`.
     pub fn new(decoded: &Decoded, pc: u32) -> Timed {
         Timed {
             class: decoded.class,
@@ -49,24 +52,23 @@ impl Timed {
     }
 }
 
-/// How a block was left.
+/// Exit from a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Exit {
-    /// The block ended with a jump or a taken branch.
+    /// True if the block ended with a jump or a taken branch.
     pub taken: bool,
-    /// The branch predictor was wrong.
+    /// True if the branch predictor was wrong.
     pub mispredicted: bool,
-    /// How long the block's last instruction, an access, has waited for its memory.
+    /// Wait of the block's last instruction, an access, for its memory.
     pub wait: Wait,
 }
 
-/// How long an access has waited for its memory: the pipeline does not know the difference between more cycles and the most of
-/// these.
+/// Wait of an access for its memory, in cycles; longer waits saturate, with the same effect on the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wait {
-    /// The cycles from the request to the one in which the access is taken.
+    /// Cycles from the request to the grant.
     pub grant: u8,
-    /// The cycles by which the answer comes later than that of a memory that answers at once.
+    /// Cycles by which the answer is later than in a memory that answers immediately.
     pub answer: u8,
 }
 
@@ -77,7 +79,7 @@ impl Wait {
     /// No wait.
     pub const NONE: Wait = Wait { grant: 0, answer: 0 };
 
-    /// A wait before the access is taken, and then one for the answer.
+    /// Creates a wait for a grant and then for an answer.
     pub fn new(grant: u64, answer: u64) -> Wait {
         let (grant, answer) = (grant.min(Wait::MOST_GRANT.into()), answer.min(Wait::MOST_ANSWER.into()));
         Wait { grant: grant as u8, answer: answer as u8 }
@@ -87,10 +89,11 @@ impl Wait {
 impl Exit {
     /// A correctly predicted exit to the next instruction.
     pub const NEXT: Exit = Exit { taken: false, mispredicted: false, wait: Wait::NONE };
-    /// One more than the largest [`Exit::index`].
+    /// Number of indices of exits.
     pub const COUNT: usize = 2 * ((1 + Wait::MOST_GRANT) * (1 + Wait::MOST_ANSWER)) as usize;
 
-    /// A number. No core is both: only out-of-order cores predict, and only in-order cores wait.
+    /// Returns a dense index. Predictions and waits share it, because only out-of-order cores predict and only in-order
+    /// cores wait.
     #[inline(always)]
     pub fn index(self) -> usize {
         let wait = self.wait.answer * (1 + Wait::MOST_GRANT) + self.wait.grant;
@@ -100,19 +103,19 @@ impl Exit {
 
 /// A model of a core's pipeline.
 pub(super) trait Pipeline {
-    /// The part of a thread's past that affects its future timing. The default is an empty pipeline.
+    /// Part of a thread's past that affects its future timing. The default is an empty pipeline.
     type State: Clone + Default + Eq + Hash + Send + Sync;
 
-    /// Runs `ops` through the pipeline. Returns the cycles from the completion of the instructions before to the
+    /// Runs `ops` through the pipeline. Returns the cycles from the completion of the previous instructions to the
     /// completion of `ops`.
     fn run(&self, state: &mut Self::State, ops: &[Timed], exit: Exit) -> u32;
 
-    /// The cycles for which an instruction that comes next has been in the execute stage when the instruction before it ends.
+    /// Returns the cycles that `_next` spends in the execute stage before the previous instruction ends.
     fn early(&self, _state: &Self::State, _next: &Timed) -> u32 {
         0
     }
 
-    /// The cycles by which a division that comes next has got on with what depends on its data when the instruction before it ends.
+    /// Returns the data-dependent cycles of a division in `state` that pass before the previous instruction ends.
     fn divided(&self, _state: &Self::State, _division: &Timed) -> u32 {
         0
     }

@@ -1,4 +1,5 @@
-//! Encoders of the formats, written from RISC-V Unpriv. 2.2–2.3, and the instructions that most tests need.
+// SPDX-License-Identifier: Apache-2.0
+//! Instruction encoders, written from RISC-V Unpriv. 2.2–2.3, and the instructions of most tests.
 
 pub const A0: u32 = 10;
 pub const A1: u32 = 11;
@@ -56,7 +57,7 @@ pub fn sw(rs2: u32, rs1: u32, imm: i32) -> u32 {
     s(0x23, 2, rs1, rs2, imm)
 }
 
-/// Branch by `offset` bytes on `f3`: 0 equal, 1 not equal, 4 less, 5 not less, 6 and 7 the same unsigned
+/// Encodes a branch by `offset` bytes on `f3`: 0 equal, 1 not equal, 4 less, 5 not less, 6 and 7 are 4 and 5 unsigned
 pub fn branch(f3: u32, rs1: u32, rs2: u32, offset: i32) -> u32 {
     let o = offset as u32;
     (o >> 12 & 1) << 31

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A, and the stops before atomics.
 
 use abi::device::map;
@@ -38,7 +39,7 @@ fn the_engine_stops_before_an_atomic_and_runs_it_next() {
     let mut thread = card.thread([5, 0, 0]);
     assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
     assert_eq!((thread.pc(), thread.instructions(), thread.cycles()), (map::PROGRAM + 4, 1, 1));
-    // Another HPU comes first.
+    // Another HPU executes first.
     card.set(0, &u32::to_le_bytes(100));
     assert_eq!(card.resume(&mut thread, 100), Stop::Return(100));
     assert_eq!(card.word(0), 105);
@@ -52,7 +53,7 @@ fn store_conditional_needs_the_value_that_was_read() {
     assert_eq!(card.run([0; 3]).0, Stop::Return(0));
     assert_eq!(card.word(0), 42);
 
-    // Another HPU writes between the two.
+    // Another HPU writes between LR and SC.
     let mut thread = card.thread([0; 3]);
     assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
     assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
@@ -60,7 +61,7 @@ fn store_conditional_needs_the_value_that_was_read() {
     assert_eq!(card.resume(&mut thread, 100), Stop::Return(1));
     assert_eq!(card.word(0), 7);
 
-    // Without LR, and a second time after one LR.
+    // SC without LR, and a second SC after one LR.
     let mut card = Card::new(&[DATA_A5, amo(3, A0, A5, A1), RET]);
     assert_eq!(card.run([0; 3]).0, Stop::Return(1));
     let mut card = Card::new(&[DATA_A5, amo(2, A1, A5, 0), amo(3, A2, A5, A1), amo(3, A0, A5, A1), RET]);
@@ -73,7 +74,7 @@ fn faults() {
     assert_eq!(card.run([0; 3]).0, Stop::Fault(Fault::Misaligned { pc: map::PROGRAM + 8, addr: map::DATA + 2 }));
     let mut card = Card::new(&[amo(0, A0, A0, A1)]);
     assert_eq!(card.run([64, 0, 0]).0, Stop::Fault(Fault::Load { pc: map::PROGRAM, addr: 64, len: 4 }));
-    // Program memory can be read.
+    // Program memory is readable.
     let stop = Card::new(&[amo(0, A0, A0, A1)]).run([map::PROGRAM, 0, 0]).0;
     assert_eq!(stop, Stop::Fault(Fault::Store { pc: map::PROGRAM, addr: map::PROGRAM, len: 4 }));
 }

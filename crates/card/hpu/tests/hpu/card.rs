@@ -1,4 +1,5 @@
-//! A card that has only memory: program, 4 KiB of data and a stack.
+// SPDX-License-Identifier: Apache-2.0
+//! A card with memory only: program, 4 KiB of data and a stack.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ pub const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
 const DATA_BYTES: usize = 4096;
 const STACK_BYTES: usize = 1024;
 
-/// The address space of the sPIN card.
+/// Returns the address space of the sPIN card.
 pub fn load_map() -> LoadMap {
     let region = |name, base, end| Region { name, base, bytes: end - base };
     LoadMap {
@@ -39,12 +40,12 @@ pub struct Card {
     pub arena: Vec<u8>,
     pub watched: Watched,
     pub windows: [Window; 3],
-    /// Cycles of a load, when the core is in order.
+    /// Load latency of an in-order core in cycles.
     in_order: Option<u32>,
 }
 
 impl Card {
-    /// The core is in order, and memory takes one cycle.
+    /// Creates a card with an in-order core and one-cycle memory.
     pub fn new(words: &[u32]) -> Card {
         Card::timed(words, TimingKind::InOrder, 1)
     }
@@ -92,8 +93,9 @@ impl Card {
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// Runs a whole handler; instructions that synchronise run at once. Its thread is as good as new when it is restarted. A debugger
-    /// that stops here and there and an interpreter run it too, and on an in-order core a stepper; they must do the same.
+    /// Runs a whole handler, executing synchronising instructions immediately, and checks that its thread can be
+    /// restarted. Runs it again under a debugger with stops, in the interpreter and, for an in-order core, in a
+    /// stepper; all must agree.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let (mut thread, before) = (self.thread(args), self.arena.clone());
         let predictor = self.predictor();
@@ -108,7 +110,7 @@ impl Card {
         assert_eq!(format!("{restarted:?}"), format!("{:?}", self.thread(args)));
         if stop != Stop::Limit {
             if self.engine.profile().is_empty() {
-                self.debug(before.clone(), args, predictor, stop, &thread); // it would count once more
+                self.debug(before.clone(), args, predictor, stop, &thread); // it would count again
             }
             interpreter::lockstep(self, before.clone(), args, stop, &thread);
         }
@@ -118,7 +120,7 @@ impl Card {
         (stop, thread)
     }
 
-    /// What the branch predictor knows.
+    /// Returns the state of the branch predictor.
     fn predictor(&mut self) -> Predictor {
         let mut predictor = Predictor::default();
         self.engine.swap_predictor(&mut predictor);
@@ -127,8 +129,8 @@ impl Card {
         copy
     }
 
-    /// Runs the program once more, instruction by instruction, from this memory and branch predictor, with a stop before every third
-    /// instruction, and compares all that can be seen with the first run.
+    /// Runs the program again, instruction by instruction, from this memory and branch predictor, stopping before every
+    /// third instruction, and compares the visible state with the first run.
     fn debug(&mut self, mut arena: Vec<u8>, args: [u32; 3], mut predictor: Predictor, stop: Stop, thread: &Thread) {
         let (mut stepped, mut watched, mut debugger) = (self.thread(args), Watched::default(), EveryThird::default());
         self.engine.swap_predictor(&mut predictor);
@@ -143,7 +145,7 @@ impl Card {
         assert_eq!(stepped_stop, stop);
         stepper::same(&stepped, thread);
         assert!(arena == self.arena, "memory differs");
-        // An instruction that fails or gives a command was seen, too.
+        // Also seen: an instruction that fails or issues a command.
         assert!(debugger.seen >= stepped.instructions(), "{} of {}", debugger.seen, stepped.instructions());
     }
 
@@ -160,7 +162,7 @@ impl Card {
     }
 }
 
-/// The return value of a handler with these words, followed by a return.
+/// Returns the result of a handler with these words, followed by a return.
 pub fn result(words: &[u32], args: [u32; 3]) -> u32 {
     match Card::new(&[words, &[crate::asm::RET]].concat()).run(args).0 {
         Stop::Return(value) => value,
@@ -171,7 +173,7 @@ pub fn result(words: &[u32], args: [u32; 3]) -> u32 {
 /// Stops a thread before every third instruction.
 #[derive(Default)]
 struct EveryThird {
-    /// Number of instructions.
+    /// Number of instructions seen.
     seen: u64,
     is_leaving: bool,
 }

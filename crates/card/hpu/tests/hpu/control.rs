@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control transfer, calls, counters, faults, memory protection.
 
 use abi::device::map;
@@ -36,14 +37,14 @@ fn jumps_link_and_clear_the_low_bit() {
     assert_eq!(result(&[jal(A0, 8), NOP], [0; 3]), map::PROGRAM + 4);
     // jalr a0, 1(a0) to PROGRAM + 8: the destination is read first, bit 0 is dropped
     assert_eq!(result(&[jalr(A0, A0, 1), NOP], [map::PROGRAM + 8, 0, 0]), map::PROGRAM + 4);
-    // c.jr ra, 16 bits at the very end of the program
+    // c.jr ra, 16 bits at the end of the program
     let mut card = Card::of_bytes(&0x8082_u16.to_le_bytes(), TimingKind::InOrder, 1);
     assert_eq!(card.run([3, 0, 0]).0, Stop::Return(3));
 }
 
 #[test]
 fn loops_count() {
-    // sum of 1..=a0
+    // Sum of 1..=a0
     let words = [addi(A1, 0, 0), add(A1, A1, A0), addi(A0, A0, -1), branch(1, A0, 0, -8), addi(A0, A1, 0), RET];
     let (stop, thread) = Card::new(&words).run([100, 0, 0]);
     assert_eq!((stop, thread.instructions()), (Stop::Return(5050), 1 + 3 * 100 + 2));
@@ -71,7 +72,7 @@ fn a_call_stops_after_the_instruction_and_continues_with_the_answer() {
 fn an_endless_loop_stops_at_the_limit_and_can_continue() {
     let mut card = Card::new(&[addi(A0, A0, 1), jal(0, -4)]);
     let mut thread = card.thread([0; 3]);
-    // 3 cycles a round
+    // 3 cycles per iteration
     assert_eq!(card.resume(&mut thread, 300), Stop::Limit);
     assert_eq!((thread.cycles(), thread.register(10)), (303, 101));
     assert_eq!(card.resume(&mut thread, 600), Stop::Limit);
@@ -122,7 +123,7 @@ fn code_is_fetched_from_the_program_only() {
         let (stop, thread) = Card::new(&[jalr(0, A0, 0)]).run([target, 0, 0]);
         assert_eq!((stop, thread.pc()), (Stop::Fault(Fault::Fetch { pc: target }), target));
     }
-    // Running off the end, and into half an instruction.
+    // Execution past the end, and into half an instruction.
     let (stop, _) = Card::new(&[NOP]).run([0; 3]);
     assert_eq!(stop, Stop::Fault(Fault::Fetch { pc: map::PROGRAM + 4 }));
     let mut card = Card::of_bytes(&[0x13, 0, 0, 0, 0x13, 0], TimingKind::OooA15, 1);

@@ -1,4 +1,5 @@
-//! Reading device programs, and all mistakes that they can have.
+// SPDX-License-Identifier: Apache-2.0
+//! Loading of device programs, and all errors in them.
 
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ const FUNCTION: u8 = 2;
 /// A symbol: name, address, size, type.
 type Symbol<'a> = (&'a str, u32, u32, u8);
 
-/// An ELF32 executable: code at PROGRAM, `data` and as much zeroed memory at DATA, symbols.
+/// Builds an ELF32 executable: code at PROGRAM, `data` and as much zeroed memory at DATA, symbols.
 pub fn image(code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
     image_for("", code, data, symbols)
 }
 
-/// An executable like [`elf`], with attributes that name the architecture for which it was compiled.
+/// Builds an executable like [`elf`], with attributes that name the target architecture.
 pub fn image_for(architecture: &str, code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
     let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
     let mut names = vec![0];
@@ -69,7 +70,7 @@ pub fn image_for(architecture: &str, code: &[u8], data: &[u8], symbols: &[Symbol
     for part in [code, data, &table, &names, &attributes] {
         elf.extend_from_slice(part);
     }
-    // Sections: none, .text, the symbol table, its strings, the attributes (SHT_RISCV_ATTRIBUTES)
+    // Sections: none, .text, symbol table, strings, attributes (SHT_RISCV_ATTRIBUTES)
     elf.extend(words(&[0; 10]));
     elf.extend(words(&[0, 1, 6, map::PROGRAM, code_at as u32, code_len, 0, 0, 4, 0]));
     elf.extend(words(&[0, 2, 0, 0, table_at as u32, table.len() as u32, 3, 1, 4, 16]));
@@ -194,7 +195,7 @@ fn a_compiled_program_runs_and_has_source_lines() {
     }
 }
 
-/// The computation of `mix.c`.
+/// Reference computation of `mix.c`.
 fn mix(seed: u32, rounds: u32, step: u32) -> u32 {
     let (mut counter, mut bins) = (5_u32, [0_u32; 16]);
     let mut x = u64::from(seed) << 32 | u64::from(step);
@@ -219,7 +220,7 @@ fn mix(seed: u32, rounds: u32, step: u32) -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Arbitrary bytes give a program or an error, and a program that loads runs to a stop.
+    /// Arbitrary bytes yield a program or an error, and a loaded program runs to a stop.
     #[test]
     fn damaged_programs_never_panic(
         compiled: bool,

@@ -1,4 +1,5 @@
-//! Extensions that a core lacks: code that needs them is refused when it is loaded, and their instructions are illegal.
+// SPDX-License-Identifier: Apache-2.0
+//! Missing extensions: the loader refuses code that needs them, and their instructions are illegal.
 
 use abi::device::map;
 use hpu::{Fault, Stop};
@@ -15,7 +16,7 @@ fn error(elf: &[u8], kind: &str) -> String {
     load(elf, kind).err().expect("an error").to_string()
 }
 
-/// The end of a handler with this code and a return, on a core of this kind.
+/// Returns the stop of a handler with this code and a return, on a core of this kind.
 fn end(code: &[u8], kind: &str) -> Stop {
     let code = [code, &RET.to_le_bytes()].concat();
     Card::of_kind(&code, kind, TimingKind::InOrder, 1).run([map::DATA, map::DATA, 0]).0
@@ -101,7 +102,7 @@ fn instructions_of_extensions_that_a_core_does_not_have_are_illegal() {
         let illegal = Stop::Fault(Fault::Illegal { pc, word: u32::from_le_bytes(bytes) });
         assert_eq!(end(&code, without), illegal, "{name} on {without}");
         let stop = end(&code, with);
-        // A load through the stack pointer, which is the end of the stack, is another fault.
+        // A load through the stack pointer, which is the end of the stack, is a different fault.
         let runs = matches!(stop, Stop::Return(_) | Stop::Fault(Fault::Load { .. }));
         assert!(runs, "{name} on {with}: {stop:?}");
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! F and D: values, NaN boxing, canonical NaNs, conversions.
 
 use hpu::Stop;
@@ -35,7 +36,7 @@ fn run(word: u32, f: [u64; 3], a0: u32) -> (u64, u32) {
     }
 }
 
-/// `f4 = f1 op f2`: funct7 with the format in its low bits, funct3 or rounding mode.
+/// Computes `f4 = f1 op f2`: `f7` has the format in its low bits, `f3` is a function or rounding mode.
 fn arithmetic(f7: u32, f3: u32, a: u64, b: u64) -> u64 {
     run(r(0x53, f3, f7, 4, 1, 2), [a, b, 0], 0).0
 }
@@ -101,7 +102,7 @@ fn a_single_that_is_not_boxed_is_nan() {
 fn fused_operations_round_once() {
     let e = f64::EPSILON;
     let (a, b, c) = (1.0 + e, 1.0 - e, -1.0);
-    // (1 + e)(1 - e) - 1 = -e^2, which is lost when the product is rounded
+    // (1 + e)(1 - e) - 1 = -e^2, which is lost if the product is rounded
     let fused = |opcode: u32, f: [u64; 3], format: u32| run(r(opcode, 7, 3 << 2 | format, 4, 1, 2), f, 0).0;
     let f = [double(a), double(b), double(c)];
     assert_eq!(fused(0x43, f, 1), double(-e * e));
@@ -179,7 +180,7 @@ fn conversions_to_integers_round_by_mode_and_saturate() {
     let convert = |format: u32, unsigned: u32, mode: u32, bits: u64| {
         run(r(0x53, mode, 0x60 | format, A0, 1, unsigned), [bits, 0, 0], 0).1
     };
-    // The modes are nearest even, towards zero, down, up, nearest away, and by frm
+    // Modes: nearest even, towards zero, down, up, nearest away, and through frm
     let modes = [0, 1, 2, 3, 4, 7];
     for (value, rounded) in [
         (2.5, [2, 2, 2, 3, 3, 2]),
@@ -221,7 +222,7 @@ fn conversions_from_integers_and_between_formats() {
 fn moves_loads_and_stores() {
     assert_eq!(run(r(0x53, 0, 0x78, 4, A0, 0), [0; 3], SNAN32).0, boxed(SNAN32));
     assert_eq!(run(r(0x53, 0, 0x70, A0, 1, 0), [0x1234_5678_9abc_def0, 0, 0], 0).1, 0x9abc_def0);
-    // flw boxes; fsw stores the low word of anything
+    // flw boxes; fsw stores the low word of any value
     let mut card = Card::new(&[DATA_A5, i(0x07, 2, 0, A5, 1), s(0x27, 2, A5, 0, 8), s(0x27, 3, A5, 0, 17), RET]);
     card.set(1, &1.5_f32.to_le_bytes());
     card.run([0; 3]);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! RV32I computation, loads and stores, and M.
 
 use crate::asm::*;

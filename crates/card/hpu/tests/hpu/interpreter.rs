@@ -1,4 +1,6 @@
-//! Threads that run instruction by instruction, in lockstep with the engine, and what each instruction says that it has done.
+// SPDX-License-Identifier: Apache-2.0
+//! Threads that run instruction by instruction, in lockstep with the engine, and the reported effects of each
+//! instruction.
 
 use abi::device::map;
 use hpu::isa::Class;
@@ -7,15 +9,15 @@ use hpu::{Accessed, Fault, Interpreter, Retired, Stop, Thread, Window};
 use crate::asm::*;
 use crate::card::Card;
 
-/// Where the bytes of an access are in the arena, when a window has them.
+/// Returns the arena position of an access, if a window contains it.
 fn place(windows: &[Window], address: u32, bytes: u32, write: bool) -> Option<usize> {
     let inside = |w: &&Window| u64::from(address.wrapping_sub(w.base)) + u64::from(bytes) <= u64::from(w.len);
     let window = windows.iter().find(|window| inside(window) && (window.write || !write))?;
     Some(window.offset + (address - window.base) as usize)
 }
 
-/// Runs the program of `card`, whose memory was `arena`, once more instruction by instruction, and compares all that can be seen
-/// with what the engine did. An interpreter does not know the time and does not protect memory.
+/// Runs the program of `card` again from memory `arena`, instruction by instruction, and compares the visible state
+/// with the engine's. An interpreter has no time and no memory protection.
 pub fn lockstep(card: &Card, mut arena: Vec<u8>, args: [u32; 3], stop: Stop, thread: &Thread) {
     let mut interpreter = Interpreter::new(card.program.clone());
     let mut single = card.thread(args);
@@ -59,7 +61,7 @@ pub fn lockstep(card: &Card, mut arena: Vec<u8>, args: [u32; 3], stop: Stop, thr
     assert!(arena == card.arena, "memory differs");
 }
 
-/// The instructions of a program that accesses one word, which has this value.
+/// Returns the executed instructions of a program that accesses one word with this value.
 fn retired(kind: &str, words: &[u32], word: u32) -> Vec<Retired> {
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let card = Card::of_kind(&code, kind, machine::TimingKind::InOrder, 1);
@@ -102,7 +104,7 @@ fn post_increment_changes_two_registers() {
     assert_eq!(found[1].access.unwrap().address, map::DATA);
 }
 
-/// LR stores nothing, SC only when it succeeds, AMO always.
+/// LR stores nothing, SC only on success, AMO always.
 #[test]
 fn an_atomic_operation_says_whether_it_has_stored() {
     let amo = |f5: u32, rd| r(0x2f, 2, f5 << 2, rd, A5, A0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the HPU through its public interface: programs as words, run on real bytes.
 
 mod asm;

@@ -1,4 +1,5 @@
-//! The out-of-order core compared with schedules by hand. D is dispatch, I issue, R result, C commit; the first
+// SPDX-License-Identifier: Apache-2.0
+//! The out-of-order core compared with hand-computed schedules. D is dispatch, I issue, R result, C commit; the first
 //! instruction has D 0 and so I 1; three dispatch and commit per cycle; a return dispatches like any branch.
 
 use abi::device::map;
@@ -18,7 +19,7 @@ fn cycles(words: &[u32], scratchpad: u32) -> u64 {
     thread.cycles()
 }
 
-/// A load, from a scratchpad of 100 cycles, whose result no other instruction needs: R = I + 101
+/// A load from a scratchpad of 100 cycles, whose result no other instruction needs: R = I + 101
 const FAR: u32 = 100;
 
 #[test]
@@ -39,7 +40,7 @@ fn a_chain_takes_one_cycle_for_each_link() {
 
 #[test]
 fn two_ports_of_simple_operations() {
-    // 12 independent ones, two a cycle: the last has I 6, R 7
+    // 12 independent ones, two per cycle: the last has I 6, R 7
     assert_eq!(cycles(&[addi(A1, 0, 1); 12], 1), 7);
     // The divider is not pipelined: I 1, 13, 25; the multiplier is: I 1, 2, 3
     assert_eq!(cycles(&[op(5, 1, A2, A1, A1); 3], 1), 37);
@@ -69,24 +70,25 @@ fn renaming_leaves_true_dependences_only() {
     assert_eq!(cycles(&[lw(A1, A0, 0), addi(A1, 0, 1), addi(A2, A1, 1)], FAR), 103);
 }
 
-/// At the end of a block the register of a load is still another one than that which a later, quicker instruction has written.
+/// At the end of a block, the register of a load stays distinct from that of a later, faster write.
 #[test]
 fn a_renamed_register_is_no_dependence_of_the_next_block() {
-    // lw a1: R, C 102. addi a1, x0: I 1, R 2. bne x0, x0 ends the block, and is not taken. D 1: addi a2, a1: I 2, R 3; mul a2: I 3,
-    // R 6; return. The second group commits in 103. With a dependence on the load it would be addi I 102, mul I 103, R 106.
+    // lw a1: R, C 102. addi a1, x0: I 1, R 2. bne x0, x0 ends the block, and is not taken. D 1: addi a2, a1: I 2, R 3;
+    // mul a2: I 3, R 6; return. The second group commits in 103. With a dependence on the load, the times would be addi
+    // I 102, mul I 103, R 106.
     let block = [lw(A1, A0, 0), addi(A1, 0, 1), branch(1, 0, 0, 8)];
     let next = [addi(A2, A1, 1), mul(A2, A2, A2)];
     assert_eq!(cycles(&[&block[..], &next].concat(), FAR), 103);
-    // The same in the middle of a block, where a debugger or the sanitizer stops between any two instructions.
+    // Equal in the middle of a block, where a debugger or the sanitizer stops between any two instructions.
     assert_eq!(cycles(&[&block[..2], &[NOP], &next[..]].concat(), FAR), 103);
-    // Nor is it after a third writer; seven instructions commit in three cycles.
+    // Nor after a third writer; seven instructions commit in three cycles.
     assert_eq!(cycles(&[&block[..2], &[addi(A1, 0, 2), branch(1, 0, 0, 8)], &next[..]].concat(), FAR), 104);
 }
 
 #[test]
 fn forty_in_the_reorder_buffer() {
-    // load R 102; n simple ones behind it; another load. With 38 its D is 39 / 3, R 13 + 1 + 101 = 115; with 39 it
-    // waits for the first to commit: D 102, R 204.
+    // load R 102; n simple instructions; another load. With n = 38 its D is 39 / 3, R 13 + 1 + 101 = 115; with n = 39
+    // it waits for the first to commit: D 102, R 204.
     let with = |n| [&[lw(A1, A0, 0)], vec![addi(A2, 0, 1); n].as_slice(), &[lw(A3, A0, 0)]].concat();
     assert_eq!(cycles(&with(38), FAR), 115);
     assert_eq!(cycles(&with(39), FAR), 204);
@@ -94,8 +96,9 @@ fn forty_in_the_reorder_buffer() {
 
 #[test]
 fn thirty_two_in_the_issue_queue() {
-    // load R 102; n that need it, two a cycle from then on; an independent load. With 31 the last of them has I 117, R
-    // 118, and the load is done before; with 32 it dispatches when the first of them issues: D 102, I 103, R 204.
+    // load R 102; n dependent instructions, two per cycle from then on; an independent load. With n = 31 the last
+    // dependent one has I 117, R 118, and the load ends before; with n = 32 the load dispatches when the first
+    // dependent one issues: D 102, I 103, R 204.
     let with = |n| [&[lw(A1, A0, 0)], vec![addi(A2, A1, 1); n].as_slice(), &[lw(A3, A0, 0)]].concat();
     assert_eq!(cycles(&with(31), FAR), 118);
     assert_eq!(cycles(&with(32), FAR), 204);
@@ -106,10 +109,11 @@ fn sixteen_in_the_load_and_store_queues() {
     // Load n (from 0): I n + 1, R n + 102. The 17th waits for the first to commit: D 102, R 204.
     assert_eq!(cycles(&[lw(A1, A0, 0); 16], FAR), 117);
     assert_eq!(cycles(&[lw(A1, A0, 0); 17], FAR), 204);
-    // Behind a load, 16 stores (I up to 16) commit from 102 on: 2, 3, 3, 3, 3, 2. The 17th has D 102, R 104, C 107.
+    // After a load, 16 stores (I up to 16) commit from 102 on: 2, 3, 3, 3, 3, 2. The 17th has D 102, R 104, C 107.
     let stores =
         |n| [&[lw(A1, A0, 0)], vec![sw(A2, A0, 4); n].as_slice(), &[mul(A3, A4, A4), mul(A3, A3, A3)]].concat();
-    // Muls after 16 stores: D 17 / 3, R long before 102; 19 instructions and the return commit in 102 + 19 / 3.
+    // Multiplications after 16 stores: D 17 / 3, R long before 102; 19 instructions and the return commit in 102 + 19 /
+    // 3.
     assert_eq!(cycles(&stores(16), FAR), 108);
     // After 17: mul D 102, I 103, R 106; mul I 106, R 109.
     assert_eq!(cycles(&stores(17), FAR), 109);
@@ -117,8 +121,8 @@ fn sixteen_in_the_load_and_store_queues() {
 
 #[test]
 fn a_loop_runs_one_iteration_per_cycle_until_it_is_mispredicted() {
-    // Round n (from 0): D n, addi I n + 1, bne I n + 2. Predicted taken (backwards) but for the last round, 99: its
-    // successor dispatches 15 cycles after I 101, and has C 118.
+    // Iteration n (from 0): D n, addi I n + 1, bne I n + 2. Predicted taken (backwards) except for the last iteration,
+    // 99: its successor dispatches 15 cycles after I 101, and has C 118.
     let words = [addi(A0, A0, -1), branch(1, A0, 0, -4)];
     let mut card = card(&words, 1);
     for _ in 0..3 {
@@ -181,6 +185,6 @@ fn stops_at_the_limit_do_not_change_the_time() {
     }
     assert!(slices > 20);
     assert_eq!((thread.cycles(), thread.instructions()), (whole.cycles(), whole.instructions()));
-    // 37 rounds go around the store, 13 do not
+    // 37 iterations go around the store, 13 do not
     assert_eq!(whole.instructions(), 50 * 7 + 12 + 1);
 }

@@ -1,5 +1,6 @@
-//! Concurrent handlers, as a card runs them: each runs ahead of simulated time until it must wait for it. Their effects
-//! on each other happen in the order of time.
+// SPDX-License-Identifier: Apache-2.0
+//! Concurrent handlers, as a card runs them: each runs ahead of simulated time until it must synchronise. Their effects
+//! on each other are in the order of time.
 
 use abi::device::map;
 use hpu::{Memory, Stop, Thread, Watcher};
@@ -8,7 +9,7 @@ use machine::TimingKind;
 use crate::asm::*;
 use crate::card::Card;
 
-/// Cycles that a handler runs ahead, as on a card.
+/// Cycles by which a handler runs ahead, as on a card.
 const QUANTUM: u64 = 512;
 const ACQUIRE: u32 = 0x0230_000f;
 const RELEASE: u32 = 0x0310_000f;
@@ -18,10 +19,10 @@ const INSIDE: i32 = 8;
 const OVERLAPS: i32 = 16;
 const FLAG: i32 = 32;
 
-/// A handler's program, its start, and its argument.
+/// Program of a handler, its start time, and its argument.
 type Start<'a> = (&'a [u32], u64, u32);
 
-/// Runs handlers, one on each HPU. Returns the times at which they end, their results, and the memory.
+/// Runs handlers, one on each HPU. Returns end time and result of each, and the memory.
 fn race(timing: TimingKind, handlers: &[Start<'_>]) -> (Vec<(u64, u32)>, Card) {
     let mut code = vec![];
     let mut entries = vec![];
@@ -58,12 +59,12 @@ fn amoswap_acquire(rd: u32, rs1: u32, rs2: u32) -> u32 {
     r(0x2f, 2, 0b00_00110, rd, rs1, rs2)
 }
 
-/// A loop of two instructions with `rounds` iterations.
+/// Returns a loop of two instructions with `rounds` iterations.
 fn delay(rounds: i32) -> [u32; 3] {
     [addi(A4, 0, rounds), addi(A4, A4, -1), branch(1, A4, 0, -4)]
 }
 
-/// Takes a lock, counts other holders for some hundred cycles, and releases it by `release`.
+/// Returns code that takes a lock, counts other holders for some hundred cycles, and releases the lock by `release`.
 fn section(wait: &[u32], release: &[u32]) -> Vec<u32> {
     let back = -4 * (wait.len() as i32 + 1);
     let enter = [DATA_A5, addi(A1, 0, 1)];
@@ -96,8 +97,8 @@ fn a_lock_is_released_at_its_time() {
     });
 }
 
-/// The cycles after which a consumer that polls a flag ends, and after which its producer ends, for producers that set
-/// the flag after some time.
+/// Returns the end times of a consumer that polls a flag, and of its producer, for producers that set the flag after
+/// some time.
 fn consumed(timing: TimingKind, look: &[u32], set: &[u32], starts: [u64; 2], rounds: i32) -> (u64, u64) {
     let back = -4 * (look.len() as i32);
     let producer = [&[DATA_A5, addi(A1, 0, 1)][..], &delay(rounds), set, &[RET]].concat();
@@ -126,9 +127,9 @@ fn a_flag_is_seen_when_it_is_set() {
 fn a_plain_store_is_seen_when_it_happens_where_another_waits() {
     let looks: [&[u32]; 3] = [
         &[lw(A0, A5, FLAG)],
-        // The variants have a counter next to it, and a second word.
+        // Variants with an adjacent counter, and with a second word.
         &[lw(A0, A5, FLAG), addi(A2, A2, 1), lw(A3, A5, LOCK)],
-        // The byte of the word that is set.
+        // Reads the byte of the word that is set.
         &[i(0x03, 4, A0, A5, FLAG)],
     ];
     both(|timing| {
@@ -149,7 +150,7 @@ fn a_stop_for_a_watched_word_changes_no_time() {
     both(|timing| {
         let mut card = Card::timed(&program, timing, 1);
         let (first, watching) = card.run([0; 3]);
-        // In this variant the loads need not wait: it stores a word that no handler reads.
+        // In this variant the loads need not wait: it stores to a word that no handler reads.
         let storing = [&program[..2], &[sw(0, A5, OVERLAPS)], &program[2..]].concat();
         let mut card = Card::timed(&storing, timing, 1);
         let (second, plain) = card.run([0; 3]);
@@ -159,7 +160,7 @@ fn a_stop_for_a_watched_word_changes_no_time() {
     });
 }
 
-/// Two handlers each set their own word and read the other's: with full fences one of them sees the other.
+/// Two handlers each set their own word and read the other's: with full fences, at least one sees the other's.
 #[test]
 fn store_buffering() {
     let program = |own: i32, other: i32| {
@@ -167,7 +168,7 @@ fn store_buffering() {
     };
     let (first, second) = (program(FLAG, FLAG + 4), program(FLAG + 4, FLAG));
     both(|timing| {
-        // A handler that is later by more than the time of its accesses sees the other's word, and its own is not seen.
+        // A handler that starts later by more than its access times sees the other's word, and its own is not seen.
         for (starts, seen) in [([0, 0], None), ([0, 40], Some([0, 1])), ([40, 0], Some([1, 0]))] {
             let (ends, _) = race(timing, &[(&first, starts[0], 0), (&second, starts[1], 0)]);
             let values = [ends[0].1, ends[1].1];
@@ -177,7 +178,7 @@ fn store_buffering() {
     });
 }
 
-/// A debugger that stops before each instruction of a handler and lets it go on.
+/// A debugger that stops before each instruction of a handler and resumes it.
 #[derive(Default)]
 struct Everywhere {
     is_leaving: bool,
@@ -196,8 +197,8 @@ impl Watcher for Everywhere {
     fn accesses(&mut self, _: u32, _: u32, _: bool, _: bool) {}
 }
 
-/// A handler that stores a word and then reads another one often does not wait for it; the stops of a debugger in between do not make
-/// it one that does.
+/// A handler that stores a word and then repeatedly reads another one does not wait for it; debugger stops in between
+/// do not change that.
 #[test]
 fn stops_of_a_debugger_make_no_handler_wait() {
     let body = [lw(A2, A5, FLAG), addi(A4, A4, -1), branch(1, A4, 0, -8)];
@@ -216,7 +217,7 @@ fn stops_of_a_debugger_make_no_handler_wait() {
         .collect();
         assert!(stops.iter().all(|stop| *stop == Stop::Break), "{timing:?}: {stops:?}");
         assert_eq!(stops.len() as u64, stepped.instructions());
-        // The predictor has learned the loop from the first run.
+        // The predictor learned the loop in the first run.
         if timing == TimingKind::InOrder {
             assert_eq!(stepped.cycles(), plain.cycles());
         }

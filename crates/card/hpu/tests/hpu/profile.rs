@@ -1,4 +1,5 @@
-//! Counts of instructions, compared with sums by hand.
+// SPDX-License-Identifier: Apache-2.0
+//! Execution counts of instructions, against hand-computed sums.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use hpu::{Fault, Stop, Thread};
 use crate::asm::*;
 use crate::card::{Card, STACK_TOP};
 
-/// The counts of the handler that starts at word `entry`, by word.
+/// Returns the counts of the handler that starts at word `entry`, by word.
 fn words(card: &Card, entry: u32) -> BTreeMap<u32, u64> {
     let counts = &card.engine.profile()[&(map::PROGRAM + 4 * entry)];
     counts.iter().map(|(pc, runs)| ((pc - map::PROGRAM) / 4, *runs)).collect()
@@ -16,7 +17,7 @@ fn words(card: &Card, entry: u32) -> BTreeMap<u32, u64> {
 
 #[test]
 fn counts_add_up_over_calls_and_stops() {
-    // sum of 1..=a0: once, a0 times, once
+    // Sum of 1..=a0: executed once, a0 times, once
     let sum = [addi(A1, 0, 0), add(A1, A1, A0), addi(A0, A0, -1), branch(1, A0, 0, -8), addi(A0, A1, 0), RET];
     let mut card = Card::new(&sum);
     card.run([3, 0, 0]);
@@ -29,7 +30,7 @@ fn counts_add_up_over_calls_and_stops() {
     assert_eq!(words(&card, 0), expected(1, 100));
     assert_eq!(words(&card, 0).values().sum::<u64>(), thread.instructions());
 
-    // A second call that stops at limits on the way.
+    // A second call, with stops at cycle limits.
     let mut thread = card.thread([50, 0, 0]);
     let stops = (1..).map(|step| card.resume(&mut thread, 20 * step)).take_while(|stop| *stop == Stop::Limit).count();
     assert_eq!(stops, 12);

@@ -1,4 +1,5 @@
-//! Threads that run access by access, in lockstep with the engine, and their times when memory is busy.
+// SPDX-License-Identifier: Apache-2.0
+//! Threads that run access by access, in lockstep with the engine, and their times with busy memories.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use crate::asm::*;
 use crate::card::{Card, STACK_TOP, load};
 use crate::elf::MIX;
 
-/// Sizes of lines: less than an instruction can need, as a machine has them, and larger than the program.
+/// Line sizes: smaller than an instruction may need, as in a machine, and larger than the program.
 const LINES: [u32; 3] = [4, 32, 4096];
 
-/// The window of an access; an empty one when there is none.
+/// Returns the window of an access; an empty one if there is none.
 fn window(windows: &[Window], access: &Access) -> Window {
     let inside = |w: &&Window| {
         u64::from(access.address.wrapping_sub(w.base)) + u64::from(access.bytes) <= u64::from(w.len)
@@ -23,7 +24,7 @@ fn window(windows: &[Window], access: &Access) -> Window {
     windows.iter().find(inside).copied().unwrap_or_default()
 }
 
-/// Cycles by which the memory of an engine that answers loads `stall` cycles later delays an access.
+/// Returns the cycles by which an access is late in an engine whose loads take `stall` cycles longer.
 fn delay(access: &Access, stall: u64) -> u64 {
     if access.class == Class::Store { 0 } else { stall }
 }
@@ -52,7 +53,7 @@ fn steps(stepper: &mut Stepper, thread: &mut Thread, arena: &mut [u8], windows: 
     }
 }
 
-/// Compares all that can be seen of two threads.
+/// Compares the visible state of two threads.
 pub fn same(stepped: &Thread, thread: &Thread) {
     let state = |thread: &Thread| {
         let words = (0..64).map(|r| u64::from(thread.register(r)));
@@ -62,8 +63,7 @@ pub fn same(stepped: &Thread, thread: &Thread) {
     assert_eq!(stepped.cycles(), thread.cycles());
 }
 
-/// Runs the program of `card`, whose memory was `arena`, once more by steps, and compares all that can be seen with what
-/// the engine did.
+/// Runs the program of `card` again by steps from memory `arena`, and compares the visible state with the engine's.
 pub fn lockstep(card: &Card, arena: Vec<u8>, args: [u32; 3], stall: u64, stop: Stop, thread: &Thread) {
     for line in LINES {
         let mut stepper = Stepper::new(card.program.clone(), line);
@@ -117,7 +117,7 @@ struct Core {
     stepper: Stepper,
     lines: Lines,
     thread: Thread,
-    /// The data segment.
+    /// Data segment.
     data: [u8; 16],
 }
 
@@ -158,7 +158,7 @@ fn an_access_waits_for_its_memory_and_its_user_for_the_access() {
     assert_eq!((core.access(), load.words()), (load, 1));
     assert_eq!((core.thread.pc(), core.thread.instructions()), (map::PROGRAM + 4, 1));
     core.perform(7).unwrap();
-    // The load is done at 1 + 7 + 1; the addition waits for one more cycle and takes one.
+    // The load is done at 1 + 7 + 1; the addition waits one more cycle and takes one.
     assert_eq!((core.thread.cycles(), core.thread.instructions()), (9, 2));
     let store = Access { at: 11, address: map::DATA + 8, bytes: 4, class: Class::Store };
     assert_eq!(core.access(), store);
@@ -170,7 +170,7 @@ fn an_access_waits_for_its_memory_and_its_user_for_the_access() {
     assert_eq!((core.thread.cycles(), core.thread.instructions()), (15, 5));
 }
 
-/// A thread that has returned, all of whose accesses are late.
+/// Runs a thread with all accesses late until it returns.
 fn returned(mut core: Core, stall: Stall) -> Thread {
     loop {
         match core.run() {
@@ -185,13 +185,13 @@ fn returned(mut core: Core, stall: Stall) -> Thread {
     }
 }
 
-/// Cycles from the last access of a program to its return, when the access is late.
+/// Returns the cycles from a program's last access to its return, with the access late.
 fn behind(words: &[u32], stall: Stall) -> u64 {
     returned(Core::new(&[&[DATA_A5][..], words, &[RET]].concat()), stall).cycles() - 1
 }
 
-/// A jump in decode has left for its target. One in the execute stage has, too, but its target does not come into decode before the
-/// answer; nor does that of a branch.
+/// A jump in decode leaves for its target. So does one in the execute stage, but its target, like that of a branch,
+/// enters decode only after the answer.
 #[test]
 fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
     let store = sw(A1, A5, 0);
@@ -204,19 +204,20 @@ fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
         // A branch that is not taken does not wait.
         assert_eq!(behind(&[store, branch(1, 0, 0, 8), NOP, NOP], Stall::answer(late)), 1 + late + 2 + 2);
         assert_eq!(behind(&[store, branch(0, 0, 0, 4), NOP, NOP], Stall::answer(late)), 1 + late + 2 + 2 + 2);
-        // A memory that takes the access late has let the jump leave decode, and the answer comes late as well.
+        // A late grant lets the jump leave decode, and then the answer is late as well.
         for grant in [1, 3, 9] {
             let stall = Stall { grant, answer: late };
             assert_eq!(behind(&[store], stall), 1 + grant + late + 1);
             assert_eq!(behind(&[store, NOP], stall), 1 + grant + late + 1 + 1);
         }
-        // Its user begins when the load has ended.
+        // The user of the result starts when the load ends.
         assert_eq!(behind(&[lw(A1, A5, 0), addi(A2, A1, 1)], Stall::answer(late)), 1 + late + 1 + 1 + 2);
     }
     assert_eq!(behind(&[store, NOP], Stall::NONE), 1 + 1 + 2);
 }
 
-/// Its instruction is in the execute stage while the access before it waits for its answer, and begins only then.
+/// The instruction is in the execute stage while the previous access waits for its answer, and starts only after that
+/// answer.
 #[test]
 fn a_counter_is_read_before_the_answer() {
     for late in [0, 1, 2, 7, 30] {
@@ -235,8 +236,8 @@ fn a_counter_is_read_before_the_answer() {
     }
 }
 
-/// The answer to an atomic operation takes two cycles, in the second of which the jump behind it keeps the execute stage, so decode takes
-/// nothing: a target that has come in the first one has its second word after that.
+/// The answer to an atomic operation takes two cycles. In the second one, the jump behind it occupies the execute
+/// stage, so decode accepts nothing: a target that arrived in the first cycle gets its second word after that.
 #[test]
 fn the_second_word_of_a_target_waits_for_the_execute_stage() {
     const C_NOP: u32 = 0x0001;
@@ -249,21 +250,21 @@ fn the_second_word_of_a_target_waits_for_the_execute_stage() {
     };
     let begin = 1;
     for (grant, late) in [(0, 0), (1, 0), (2, 1), (9, 8)] {
-        // The target is in the execute stage three cycles after the operation was taken, or a cycle later when the jump has left decode
-        // for it only then.
+        // The target is in the execute stage three cycles after the grant, or a cycle later if the jump left decode
+        // only then.
         assert_eq!(run(grant, &[jal(0, 8), C_NOP, C_NOP, NOP]), begin + late + 4 + 1 + 2, "{grant}");
         assert_eq!(run(grant, &[jal(0, 6), C_NOP, NOP]), begin + late + 5 + 1 + 2, "{grant}");
     }
 }
 
-/// A division of 3 + 31 cycles by 1: those that it has divided before the answer are not missing behind it, but one always is.
+/// A division of 3 + 31 cycles by 1: cycles before the answer are saved after it, but at least one always remains.
 #[test]
 fn a_division_goes_on_while_the_access_before_it_waits_for_its_answer() {
     let divide = |source: u32| [addi(A3, 0, 1), lw(A1, A5, 0), divu(A2, source, A3), NOP, NOP];
     let rest = behind(&[addi(A3, 0, 1), lw(A1, A5, 0), NOP, NOP], Stall::NONE);
     for (late, shown) in [(0, 34), (1, 33), (2, 32), (7, 27), (33, 1), (34, 1), (50, 1)] {
         assert_eq!(behind(&divide(A4), Stall::answer(late)), rest + late + shown, "{late}");
-        // It needs the answer, or has not begun before the memory took the access.
+        // It needs the answer, or does not start before the grant.
         assert_eq!(behind(&divide(A1), Stall::answer(late)), rest + late + 34 + 1, "{late}");
         assert_eq!(behind(&divide(A4), Stall::grant(late)), rest + late + 34, "{late}");
         assert_eq!(behind(&divide(A4), Stall { grant: 5, answer: late }), rest + 5 + late + shown, "{late}");
@@ -299,7 +300,7 @@ fn accesses_outside_the_window_are_faults_at_their_time() {
     let read_only = Window { base: map::DATA, len: 16, ..Window::default() };
     let fault = core.stepper.perform(&mut core.thread, &mut core.data, read_only, Stall::NONE);
     assert_eq!(fault, Err(Fault::Store { pc, addr: map::DATA, len: 4 }));
-    // A window that is larger than its memory holds nothing.
+    // A window larger than its memory contains nothing.
     let mut core = Core::new(&[DATA_A5, lw(A1, A5, 0), RET]);
     core.access();
     let larger = Window { base: map::DATA, len: 17, ..Window::default() };
@@ -314,9 +315,9 @@ fn accesses_outside_the_window_are_faults_at_their_time() {
     assert_eq!((core.thread.pc(), core.thread.cycles(), core.thread.instructions()), (pc, 2, 1));
 }
 
-/// PsPIN §III-B2: the runtime loads the handler's address from a register of the HPU driver, which holds the load until
-/// there is a task, calls it, and rings the doorbell. An instruction without effect stands on both sides of the call, as in
-/// the published runtime, where traces of the core show by them when handlers begin and end.
+/// PsPIN §III-B2: the runtime loads the handler's address from a register of the HPU driver (which delays the load
+/// until a task arrives), calls it, and rings the doorbell. An instruction without effect is on both sides of the call,
+/// as in the published runtime, where these instructions mark a handler's start and end in core traces.
 #[test]
 fn the_runtime_takes_ten_cycles_from_the_data_to_the_doorbell() {
     // loop: lw t0, 0(a5); nop; mv a0, s1; jalr t0; nop; sw x0, 4(a5); j loop; handler: ret
@@ -327,7 +328,7 @@ fn the_runtime_takes_ten_cycles_from_the_data_to_the_doorbell() {
     let mut waits_from = core.access().at;
     assert_eq!(waits_from, 1);
     for data in [1_000, 2_000] {
-        // The data is there, a cycle later the task is assigned, and a cycle later the load has its answer.
+        // The data arrives, a cycle later the task is assigned, and a cycle later the load is answered.
         let answered = data + 1 + 1;
         core.perform(answered - 1 - waits_from).unwrap();
         assert_eq!(core.thread.cycles(), answered);
@@ -335,14 +336,13 @@ fn the_runtime_takes_ten_cycles_from_the_data_to_the_doorbell() {
         assert_eq!((doorbell.class, doorbell.at), (Class::Store, data + 9));
         core.perform(0).unwrap();
         assert_eq!(core.thread.cycles(), data + 10);
-        // The jump back to the load
+        // Jump back to the load
         waits_from = core.access().at;
         assert_eq!(waits_from, data + 12);
     }
 }
 
-/// A handler without the instructions of a runtime: in the one above, the jump has ended six cycles after the data was
-/// there.
+/// A handler without a runtime's instructions: in the above, the jump ends six cycles after the arrival of the data.
 #[test]
 fn a_called_handler_returns_as_from_the_runtime() {
     for (words, cycles) in [(&[RET][..], 8), (&[NOP, RET], 9), (&[NOP, NOP, RET], 10)] {
@@ -350,7 +350,7 @@ fn a_called_handler_returns_as_from_the_runtime() {
         core.stepper.call(&mut core.thread, 6);
         assert_eq!((core.run(), core.thread.cycles()), (Pause::Return(0), cycles));
     }
-    // The target of the call is in two words.
+    // The target of the call is split over two words.
     let card = Card::of_bytes(&[&[1, 0][..], &NOP.to_le_bytes(), &RET.to_le_bytes()].concat(), TimingKind::InOrder, 1);
     let mut stepper = Stepper::new(card.program.clone(), 32);
     let mut thread = Thread::new(&card.program, map::PROGRAM + 2, STACK_TOP, [0; 3]);
@@ -361,7 +361,7 @@ fn a_called_handler_returns_as_from_the_runtime() {
 
 #[test]
 fn a_thread_stops_when_its_time_is_over() {
-    // An endless loop of 3 cycles a round
+    // An endless loop of 3 cycles per iteration
     let mut core = Core::new(&[addi(A0, A0, 1), jal(0, -4)]);
     for (until, cycles, rounds) in [(300, 300, 100), (300, 300, 100), (301, 303, 101), (0, 303, 101)] {
         assert_eq!(core.stepper.run(&mut core.thread, &core.lines, until), Pause::Until);
@@ -371,7 +371,8 @@ fn a_thread_stops_when_its_time_is_over() {
 
 #[test]
 fn lines_that_are_not_in_the_cache_are_asked_for() {
-    // 16 bytes a line: three instructions and a jump over line 1 to line 2, where an instruction is in lines 2 and 3.
+    // 16 bytes per line: three instructions and a jump over line 1 to line 2, where an instruction crosses from line 2
+    // to 3.
     const C_NOP: u32 = 0x0001;
     let halves = [NOP, NOP, NOP, jal(0, 20), NOP, NOP, NOP, NOP, C_NOP, NOP, NOP, NOP, NOP, RET];
     let code: Vec<u8> =
@@ -393,7 +394,7 @@ fn lines_that_are_not_in_the_cache_are_asked_for() {
     // Three instructions and the jump in line 0, four in line 2, one that begins there and ends in line 3, the return.
     assert_eq!(missed, [(0, 0), (2, 10 + 5), (3, 10 + 5 + 10 + 4)]);
     assert_eq!(thread.cycles(), 30 + 5 + 4 + 1 + 2);
-    // A hit costs nothing, and a line that was replaced is asked for again.
+    // A hit costs nothing, and a replaced line is requested again.
     let mut thread = card.thread([0; 3]);
     lines.remove(2);
     assert_eq!(stepper.run(&mut thread, &lines, u64::MAX), Pause::Line(2));
@@ -402,7 +403,7 @@ fn lines_that_are_not_in_the_cache_are_asked_for() {
 #[test]
 fn a_wait_lets_results_arrive() {
     for (cycles, expected) in [(0, 3), (1, 3), (2, 4), (50, 52)] {
-        // The load's user would wait for a cycle.
+        // The user of the load would stall for a cycle.
         let mut core = Core::new(&[lw(A1, A5, 0), addi(A2, A1, 1), RET]);
         core.thread = Thread::new(&core.program, map::PROGRAM, STACK_TOP, [0; 3]);
         core.access();
@@ -413,14 +414,14 @@ fn a_wait_lets_results_arrive() {
     }
 }
 
-/// A loop like that of a runtime: it loads a word of a device, does something, and stores to the device.
+/// Returns a loop like a runtime's: it loads a word of a device, executes `body`, and stores to the device.
 fn runtime(body: &[u32]) -> Vec<u32> {
     let back = -4 * (body.len() as i32 + 2);
     [&[lw(A1, A5, 0)][..], body, &[sw(A1, A5, 4), jal(0, back)]].concat()
 }
 
-/// Everything that can be seen of a thread that passes from access to access of a device with these answers and delays; the
-/// cache loses all lines at every `lost`th access. Passing is compared with executing.
+/// Checks that passing from access to access of a device with these answers and delays equals executing, in the visible
+/// state of the thread. The cache loses all lines at every `lost`th access.
 fn passes(body: &[u32], answers: &[(u32, u64)], lost: usize) {
     let mut both = [Core::new(&runtime(body)), Core::new(&runtime(body))];
     for core in &mut both {
@@ -449,7 +450,7 @@ fn passes(body: &[u32], answers: &[(u32, u64)], lost: usize) {
             (passed, executed) = (passing.run(), executing.run());
         }
         assert_eq!(passed, executed, "{index}");
-        // What is written to x0 is discarded there.
+        // Writes to x0 are discarded in this register.
         executing.thread.set_register(32, passing.thread.register(32));
         same(&passing.thread, &executing.thread);
     }
@@ -460,11 +461,11 @@ fn what_a_thread_knows_by_heart_is_what_it_would_do() {
     let bodies = [
         vec![],
         vec![addi(A2, 0, 7), addi(A3, A2, 1)],
-        // A register that counts, one that depends on the answer, and a branch that does.
+        // A register that counts, one that depends on the answer, and a branch on the answer.
         vec![addi(A2, A2, 1)],
         vec![add(A2, A2, A1)],
         vec![branch(1, A1, 0, 8), NOP, NOP],
-        // A branch that depends on the time, which no register holds afterwards: csrr a2, cycle; andi a2, a2, 4.
+        // A branch on the time that leaves the registers unchanged: csrr a2, cycle; andi a2, a2, 4.
         vec![0xc000_2673, 0x0046_7613, branch(1, A2, 0, 12), NOP, NOP, addi(A2, 0, 0)],
     ];
     for body in &bodies {

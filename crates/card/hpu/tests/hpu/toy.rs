@@ -1,5 +1,6 @@
-//! An instruction set of a few instructions that differs from RISC-V in everything: registers, calling convention,
-//! encodings, instructions with several results. It shows that engine and timing models know only micro-operations.
+// SPDX-License-Identifier: Apache-2.0
+//! A small instruction set that differs from RISC-V in registers, calling convention, encodings, and instructions with
+//! several results. It shows that engine and timing models depend only on micro-operations.
 //!
 //! Every instruction has four bytes: opcode, then three operands. Register `r`*n* (0 to 7) is register 40 + *n* of the
 //! file.
@@ -175,7 +176,7 @@ impl Card {
         Card { program, engine, arena: (1..=8_u32).flat_map(u32::to_le_bytes).collect() }
     }
 
-    /// A handler whose arguments are all the address of the data.
+    /// Returns a thread whose arguments are all the address of the data.
     fn thread(&self) -> Thread {
         Thread::new(&self.program, map::PROGRAM, STACK_TOP, [map::DATA; 3])
     }
@@ -187,7 +188,7 @@ impl Card {
     }
 }
 
-/// Result and cycles of a handler, on the in-order core and on the Cortex-A15.
+/// Returns result and cycles of a handler, on the in-order core and on the Cortex-A15.
 fn run(code: &[[u8; 4]]) -> (u32, [u64; 2]) {
     let [one, other] = [TimingKind::InOrder, TimingKind::OooA15].map(|timing| {
         let mut card = Card::new(code, timing);
@@ -203,12 +204,12 @@ fn run(code: &[[u8; 4]]) -> (u32, [u64; 2]) {
 
 #[test]
 fn instructions_wait_for_both_results_of_another() {
-    // In order: load 1, wait 1, add 1, return 2, and 1 for the second word. Out of order: the load issues in cycle 1
+    // In order: load 1, stall 1, add 1, return 2, and 1 for the second word. Out of order: the load issues in cycle 1
     // and has its result in cycle 3; the addition issues then and ends in cycle 4.
     for (b, c, sum) in [(0, 0, 2), (1, 1, 4), (0, 1, 3)] {
         assert_eq!(run(&[[PAIR, 0, 1, 2], [ADD, 3, b, c], [RETURN, 0, 0, 0]]), (sum, [6, 4]), "r{b} + r{c}");
     }
-    // An instruction that uses neither does not wait.
+    // An instruction that uses neither does not stall.
     let doubled = map::DATA.wrapping_mul(2);
     assert_eq!(run(&[[PAIR, 0, 1, 2], [ADD, 3, 2, 2], [RETURN, 0, 0, 0]]), (doubled, [5, 3]));
 }
@@ -216,10 +217,10 @@ fn instructions_wait_for_both_results_of_another() {
 #[test]
 fn an_incremented_address_is_ready_before_the_data() {
     let doubled = (map::DATA + 4).wrapping_mul(2);
-    // The address: in order 1 + 1 + 2; out of order it is ready in cycle 2, and the load, which ends in cycle 3, is
-    // last.
+    // Use of the address: in order 1 + 1 + 2; out of order it is ready in cycle 2, and the load, which ends in cycle 3,
+    // is last.
     assert_eq!(run(&[[LOAD_INCREMENT, 0, 0, 2], [ADD, 3, 2, 2], [RETURN, 0, 0, 0]]), (doubled, [4, 3]));
-    // The data: a cycle later.
+    // Use of the data: a cycle later.
     assert_eq!(run(&[[LOAD_INCREMENT, 0, 0, 2], [ADD, 3, 0, 0], [RETURN, 0, 0, 0]]), (2, [5, 4]));
     // Each load reads the next word: 1 + 2, with the second load issued when the address is ready.
     let code = [[LOAD_INCREMENT, 0, 0, 2], [LOAD_INCREMENT, 1, 0, 2], [ADD, 3, 0, 1], [RETURN, 0, 0, 0]];
@@ -228,8 +229,8 @@ fn an_incremented_address_is_ready_before_the_data() {
 
 #[test]
 fn a_load_of_many_registers_takes_its_port_for_longer() {
-    // In order: load 1 and 3 for its further words, wait 1, add 1, return 2. Out of order: four registers are two
-    // transfers, so the result is there in cycle 4 and the sum in cycle 5.
+    // In order: load 1 and 3 for its further words, stall 1, add 1, return 2. Out of order: four registers are two
+    // transfers, so the result is ready in cycle 4 and the sum in cycle 5.
     assert_eq!(run(&[[MANY, 4, 0, 2], [ADD, 3, 0, 3], [RETURN, 0, 0, 0]]), (5, [8, 5]));
 }
 
@@ -262,7 +263,7 @@ fn jumps_commands_and_faults() {
     assert_eq!(card.run(&mut thread), Stop::Call { number: 2, argument: 1 });
     assert_eq!((thread.command_pc(), thread.pc()), (map::PROGRAM + 4, map::PROGRAM + 8));
     thread.set_result(3);
-    // r0 is 6 iterations; the first reads the word with the value 1.
+    // r0 is 6 iterations; the first one reads the word with the value 1.
     assert_eq!(card.run(&mut thread), Stop::Return(3 + 1 + 2 + 3 + 4 + 5 + 6));
     assert_eq!(thread.instructions(), 2 + 1 + 6 * 3 + 1);
 
@@ -276,12 +277,12 @@ fn jumps_commands_and_faults() {
 
 #[test]
 fn fences_and_waiting_loops_synchronise() {
-    // The store next to the fence happens at its exact time.
+    // The store next to the fence executes at its exact time.
     let mut card = Card::new(&[[STORE, 4, 0, 2], [FENCE, 0, 0, 0], [RETURN, 0, 0, 0]], TimingKind::InOrder);
     let mut thread = card.thread();
     assert_eq!(card.run(&mut thread), Stop::Sync);
     assert_eq!(card.arena[..4], [1, 0, 0, 0]);
-    // So does the fence, after which there is no access.
+    // So does the fence, because no access follows it.
     assert_eq!(card.run(&mut thread), Stop::Sync);
     assert_eq!(card.run(&mut thread), Stop::Return(0));
     assert_eq!(card.arena[..4], STACK_TOP.to_le_bytes());

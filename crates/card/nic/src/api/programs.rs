@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Device programs, their handlers and their memory (sPIN App. B).
 
 use std::rc::Rc;
@@ -16,15 +17,15 @@ impl Nic {
     /// Loads the device program of the process.
     ///
     /// # Errors
-    /// When it does not fit into the card's memories.
+    /// Returns an error if it does not fit into the card's memories.
     pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
         self.share_program(CardProgram::new(program, &self.pipeline.machine)?)
     }
 
-    /// Loads a device program that other cards may have too.
+    /// Loads a device program that cards may share.
     ///
     /// # Errors
-    /// When it was prepared for cards with larger memories.
+    /// Returns an error if it was prepared for cards with larger memories.
     pub fn share_program(&mut self, program: Rc<CardProgram>) -> std::result::Result<(), ImageError> {
         let data = program.device().program.data_segment().len() as u32;
         self.spin.accelerator.load(program)?;
@@ -38,22 +39,22 @@ impl Nic {
         Ok(())
     }
 
-    /// Whether a device program is loaded.
+    /// Returns true if a device program is loaded.
     pub fn has_program(&self) -> bool {
         self.spin.accelerator.program().is_some()
     }
 
-    /// Gives memory back that nobody needs while no handler runs here.
+    /// Releases memory that an idle card does not need.
     pub fn trim(&mut self) {
         self.spin.trim();
     }
 
-    /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`
-    /// when the ME has no handlers.
+    /// Prepares the handlers of an ME: reads its initial state and writes it to HPU memory (App. B.2). Returns `None`
+    /// if the ME has no handlers.
     ///
     /// # Errors
-    /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when a handler is not in the
-    /// program, or when the initial state or its memory are out of range.
+    /// [`ReturnCode::Fail`] if the card runs no handlers; [`ReturnCode::ArgInvalid`] if a handler is not in the
+    /// program, or if the initial state or its memory is out of range.
     pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
         let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
         self.pipeline.portals.ni(ni)?;
@@ -79,16 +80,16 @@ impl Nic {
             .map(Some)
     }
 
-    /// The device program, for other cards to share.
+    /// Returns the device program, for other cards to share.
     pub fn program(&self) -> Option<Rc<CardProgram>> {
         self.spin.accelerator.program().cloned()
     }
 
-    /// The names of an ME's handlers, header, payload and completion.
+    /// Returns the names of an ME's header, payload and completion handler.
     ///
     /// # Errors
-    /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when a handler is not in the
-    /// program, or when there is none.
+    /// [`ReturnCode::Fail`] if the card runs no handlers; [`ReturnCode::ArgInvalid`] if a handler is not in the
+    /// program, or if the ME has no handlers.
     pub fn handler_names(&self, me: &ptl::Me) -> Result<[Option<Rc<str>>; 3]> {
         let request = HandlerRequest::of(me).ok_or(ReturnCode::ArgInvalid)?;
         if !self.pipeline.machine.nic.runs_handlers() {
@@ -106,12 +107,12 @@ impl Nic {
         Ok([name(request.header)?, name(request.payload)?, name(request.completion)?])
     }
 
-    /// Prepares handlers by their names, header, payload and completion, for a program that has no host part. `state`
-    /// is their initial state, `host` their `PTL_HANDLER_HOST_MEM`, and `user_hdr` the size of user headers.
+    /// Prepares header, payload and completion handler by name, for a program without a host part. `state` is their
+    /// initial state, `host` their `PTL_HANDLER_HOST_MEM`, and `user_hdr` the size of user headers.
     ///
     /// # Errors
-    /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when the program has no handler
-    /// of a name, or when the initial state or its memory are out of range.
+    /// [`ReturnCode::Fail`] if the card runs no handlers; [`ReturnCode::ArgInvalid`] if the program lacks a named
+    /// handler, or if the initial state or its memory is out of range.
     pub fn handlers_by_name(
         &mut self,
         names: [Option<&str>; 3],
@@ -134,8 +135,8 @@ impl Nic {
     /// `PtlHPUAllocMem` (sPIN App. B.2).
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open or nothing is asked for; [`ReturnCode::Fail`] when the
-    /// card runs no handlers; [`ReturnCode::NoSpace`] when HPU memory has no such piece.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open or `length` is 0; [`ReturnCode::Fail`] if the card runs
+    /// no handlers; [`ReturnCode::NoSpace`] if no gap of HPU memory is large enough.
     pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
         let index = self.pipeline.portals.ni(ni)?.index;
         if !self.pipeline.machine.nic.runs_handlers() {
@@ -147,7 +148,7 @@ impl Nic {
     /// `PtlHPUFreeMem` (sPIN App. B.2).
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the handle names no HPU memory; [`ReturnCode::InUse`] when handlers of an entry
+    /// [`ReturnCode::ArgInvalid`] if the handle names no HPU memory; [`ReturnCode::InUse`] if handlers of an entry
     /// share it.
     pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
         let state = self.spin.memory_range(memory)?;

@@ -1,7 +1,8 @@
-//! Reasons of refusals: which argument of a refused call is wrong, and why.
+// SPDX-License-Identifier: Apache-2.0
+//! Diagnostics of failed library calls: the invalid argument, and the reason.
 //!
-//! A return code is all that a call hands to the program, so accepted calls cost nothing. After a refusal [`Examination`] repeats the checks of
-//! the call on the unchanged objects, one argument after the other, and keeps the first that does not hold.
+//! A call returns only its return code, so accepted calls cost nothing. After a failure, [`Examination`] repeats the
+//! call's checks on the unchanged objects, argument by argument, and keeps the first failed check.
 
 use std::fmt;
 
@@ -12,15 +13,15 @@ use crate::card::Nic;
 use crate::portals::slab::{self, Kind};
 use crate::portals::{MemoryDescriptor, index_of_options};
 
-/// The largest number of events of a queue.
+/// Maximum number of events of a queue.
 const MOST_EVENTS: u64 = (1 << 24) - 1;
 
-/// The reason why a call was refused.
+/// Reason for a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// The name of the argument in the header, or empty if the reason is none of them.
+    /// Name of the argument in the header; empty if the reason is not an argument.
     pub argument: String,
-    /// The value, and the bound that it breaks.
+    /// Value of the argument, and the violated bound.
     pub why: String,
 }
 
@@ -30,13 +31,13 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The examination of a refused call. Each method checks one argument, whose name it is given.
+/// Examination of a failed call. Each method checks one argument, given by name.
 pub struct Examination<'a> {
     card: &'a mut Nic,
     found: Option<Reason>,
 }
 
-/// The kinds of objects that arguments name.
+/// Kinds of objects that arguments name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     /// `ptl_handle_md_t`
@@ -63,7 +64,7 @@ impl Object {
     }
 }
 
-/// Names the kind of object in the bits of a handle.
+/// Returns the name of the object kind in the bits of a handle.
 fn name_of(handle: Handle) -> &'static str {
     match handle >> 28 {
         1 => "an interface",
@@ -76,7 +77,7 @@ fn name_of(handle: Handle) -> &'static str {
     }
 }
 
-/// Bytes for people: whole units where they are exact.
+/// Formats a number of bytes, in larger units if exact.
 fn bytes(bytes: u64) -> String {
     match bytes {
         _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
@@ -85,7 +86,7 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A number of things: "1 entry is", "2 entries are".
+/// Formats a count with its noun: "1 entry is", "2 entries are".
 fn counted(number: usize, [one, many]: [&str; 2]) -> String {
     if number == 1 { format!("1 {one} is") } else { format!("{number} {many} are") }
 }
@@ -96,36 +97,36 @@ const ENTRIES: [&str; 2] = ["entry", "entries"];
 const MESSAGES: [&str; 2] = ["message", "messages"];
 
 impl<'a> Examination<'a> {
-    /// Begins to examine a call to this card.
+    /// Starts the examination of a call to this card.
     pub fn of(card: &'a mut Nic) -> Examination<'a> {
         Examination { card, found: None }
     }
 
-    /// Returns the first argument that is wrong.
+    /// Returns the first invalid argument.
     pub fn found(self) -> Option<Reason> {
         self.found
     }
 
-    /// Returns true if every argument so far is right.
+    /// Returns true if all checks so far passed.
     pub fn is_right(&self) -> bool {
         self.found.is_none()
     }
 
-    /// Notes that an argument is wrong, unless another one is.
+    /// Records an invalid argument, unless one is already recorded.
     pub fn wrong(&mut self, argument: &str, why: impl Into<String>) {
         if self.is_right() {
             self.found = Some(Reason { argument: argument.to_owned(), why: why.into() });
         }
     }
 
-    /// Notes that an argument is wrong if it is.
+    /// Records an invalid argument if `is_wrong` is true.
     pub fn refuse_if(&mut self, is_wrong: bool, argument: &str, why: impl FnOnce() -> String) {
         if is_wrong && self.is_right() {
             self.wrong(argument, why());
         }
     }
 
-    /// An open interface.
+    /// Checks for an open interface.
     pub fn ni(&mut self, argument: &str, ni: Handle) {
         if self.card.pipeline.portals.ni(ni).is_err() {
             let why = match ni >> 28 {
@@ -137,7 +138,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// A live object of this kind.
+    /// Checks for a live object of this kind.
     pub fn object(&mut self, argument: &str, object: Object, handle: Handle) {
         let (kind, portals) = (object.kind(), &mut self.card.pipeline.portals);
         let interface = slab::interface_of(kind, handle).and_then(|index| portals.interface(index));
@@ -165,7 +166,7 @@ impl<'a> Examination<'a> {
         self.wrong(argument, why);
     }
 
-    /// An object of an open interface, or `none`.
+    /// Checks for an object of an open interface, or `none`.
     fn object_of(&mut self, ni: Handle, argument: &str, object: Object, handle: Handle, none: Handle) {
         if handle == none {
             return;
@@ -176,23 +177,23 @@ impl<'a> Examination<'a> {
         self.refuse_if(is_elsewhere, argument, || format!("{handle:#x} is {} of another interface", name_of(handle)));
     }
 
-    /// An event queue of an interface, or `PTL_EQ_NONE`.
+    /// Checks for an event queue of an interface, or `PTL_EQ_NONE`.
     pub fn eq_of(&mut self, ni: Handle, argument: &str, eq: Handle) {
         self.object_of(ni, argument, Object::Eq, eq, ptl::EQ_NONE);
     }
 
-    /// A counter of an interface, or `PTL_CT_NONE`.
+    /// Checks for a counter of an interface, or `PTL_CT_NONE`.
     pub fn ct_of(&mut self, ni: Handle, argument: &str, ct: Handle) {
         self.object_of(ni, argument, Object::Ct, ct, ptl::CT_NONE);
     }
 
-    /// Options, of which `known` are valid.
+    /// Checks options against the `known` ones.
     pub fn options(&mut self, argument: &str, options: u32, known: u32) {
         let unknown = options & !known;
         self.refuse_if(unknown != 0, argument, || format!("{options:#x} has unknown options: {unknown:#x}"));
     }
 
-    /// An allocated portal table entry.
+    /// Checks for an allocated portal table entry.
     pub fn portal(&mut self, ni: Handle, argument: &str, index: u32) {
         let Ok(interface) = self.card.pipeline.portals.ni(ni) else { return };
         if interface.portal(index).is_err() {
@@ -221,7 +222,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// `PtlSetMap`, whose mapping is given if it can be read; a job takes `most` processes.
+    /// `PtlSetMap`. `mapping` is `None` if it cannot be read; `most` is the maximum number of processes of a job.
     pub fn set_map(&mut self, ni: Handle, size: u64, most: u64, mapping: Option<&[Process]>) {
         self.logical(ni);
         self.refuse_if(size > most, "map_size", || format!("{size} processes, at most {most} in this job"));
@@ -234,14 +235,14 @@ impl<'a> Examination<'a> {
         self.refuse_if(has_map, "ni_handle", || "the interface has a map already, which stays".to_owned());
     }
 
-    /// An interface whose processes are named by rank.
+    /// Checks for a logically addressed interface.
     pub fn logical(&mut self, ni: Handle) {
         self.ni("ni_handle", ni);
         let is_physical = self.card.pipeline.portals.ni(ni).is_ok_and(|interface| !interface.logical());
         self.refuse_if(is_physical, "ni_handle", || "the interface is PTL_NI_PHYSICAL and has no map".to_owned());
     }
 
-    /// An interface that has a map, if its processes are named by rank.
+    /// Checks that a logically addressed interface has a map.
     pub fn mapped(&mut self, argument: &str, ni: Handle) {
         self.ni(argument, ni);
         let lacks = self.card.pipeline.portals.ni(ni).is_ok_and(|ni| ni.logical() && ni.map.is_none());
@@ -265,7 +266,7 @@ impl<'a> Examination<'a> {
         self.refuse_if(is_taken, "pt_index_req", || format!("portal table entry {wanted} is in use"));
     }
 
-    /// An index that portal tables can have.
+    /// Checks for a valid index of a portal table.
     fn pt_index(&mut self, argument: &str, ni: Handle, index: u32) {
         let Ok(interface) = self.card.pipeline.portals.ni(ni) else { return };
         let last = interface.limits.max_pt_index;
@@ -301,7 +302,7 @@ impl<'a> Examination<'a> {
         self.room(ni, "memory descriptors", "max_mds", room);
     }
 
-    /// The length of an array of `ptl_iovec_t`.
+    /// Checks the length of an array of `ptl_iovec_t`.
     fn iovec(&mut self, ni: Handle, argument: &str, length: u64, is_array: bool) {
         let Ok(interface) = self.card.pipeline.portals.ni(ni) else { return };
         let most = interface.limits.max_iovecs;
@@ -310,7 +311,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// Room for one more object of an interface.
+    /// Checks for room for another object of an interface.
     fn room(
         &mut self,
         ni: Handle,
@@ -338,14 +339,14 @@ impl<'a> Examination<'a> {
         self.room(ni, "counters", "max_cts", |ni| (ni.counters.len(), ni.limits.max_cts));
     }
 
-    /// An increment, of which only one field may be set.
+    /// Checks an increment, in which only one field may be set.
     pub fn increment(&mut self, CtEvent { success, failure }: CtEvent) {
         self.refuse_if(success != 0 && failure != 0, "increment", || {
             format!("success is {success} and failure {failure}: one of them must be 0")
         });
     }
 
-    /// The counter of a triggered operation on an object of the interface `index`.
+    /// Checks the counter of a triggered operation on an object of interface `index`.
     pub fn trigger(&mut self, ct: Handle, of: Option<u8>) {
         self.object("trig_ct_handle", Object::Ct, ct);
         let index = slab::interface_of(Kind::Ct, ct);
@@ -359,7 +360,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// An entry for one of the lists: an ME, or an LE in an ME. `list` is missing for a search.
+    /// Checks an entry for one of the lists: an ME, or an LE in an ME. `list` is `None` for a search.
     pub fn entry(&mut self, ni: Handle, index: u32, me: &Me, is_me: bool, list: Option<u64>) {
         let (ni_name, name) = ("ni_handle", if is_me { "me" } else { "le" });
         let field = |field: &str| format!("{name}->{field}");
@@ -388,14 +389,14 @@ impl<'a> Examination<'a> {
         self.room(ni, "entries", "max_entries", |ni| (ni.entries.len(), ni.limits.max_entries));
     }
 
-    /// The mode of a search.
+    /// Checks the mode of a search.
     pub fn search(&mut self, op: u64) {
         self.refuse_if(SearchOp::from_raw(op).is_none(), "ptl_search_op", || {
             format!("{op} is neither PTL_SEARCH_ONLY nor PTL_SEARCH_DELETE")
         });
     }
 
-    /// An entry that can be unlinked.
+    /// Checks for an entry that can be unlinked.
     pub fn unlink(&mut self, argument: &str, handle: Handle) {
         self.object(argument, Object::Entry, handle);
         let Ok(interface) = self.card.pipeline.portals.owner(Kind::Entry, handle) else { return };
@@ -415,7 +416,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// Memory of a descriptor and the target of a transfer.
+    /// Checks descriptor memory and target of a transfer.
     pub fn transfer(&mut self, md: (&str, Handle), offset: (&str, u64), length: u64, target: Process, pt_index: u32) {
         self.object(md.0, Object::Md, md.1);
         let Ok(interface) = self.card.pipeline.portals.owner(Kind::Md, md.1) else { return };
@@ -431,7 +432,7 @@ impl<'a> Examination<'a> {
         self.pt_index("pt_index", ni, pt_index);
     }
 
-    /// A process that an interface knows.
+    /// Checks for a process that an interface can address.
     fn process(&mut self, ni: Handle, target: Process) {
         let Ok(interface) = self.card.pipeline.portals.ni(ni) else { return };
         if interface.locate(target).is_some() {
@@ -446,7 +447,7 @@ impl<'a> Examination<'a> {
         self.wrong("target_id", why);
     }
 
-    /// An acknowledgement, and where the descriptor has it go.
+    /// Checks an acknowledgement request, and that the descriptor has a destination for it.
     pub fn ack(&mut self, md: Handle, ack: u64) {
         let Some(request) = AckReq::from_raw(ack) else {
             return self.wrong("ack_req", format!("{ack} is no ptl_ack_req_t"));
@@ -462,7 +463,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// The operation of an atomic: `fetches` for those that return data, `swaps` for `PtlSwap`.
+    /// Checks the operation of an atomic: `fetches` for operations that return data, `swaps` for `PtlSwap`.
     pub fn atomic(&mut self, md: Handle, length: u64, (op, datatype): (u64, u64), fetches: bool, swaps: bool) {
         let Some(operation) = AtomicOp::from_raw(op) else {
             return self.wrong("operation", format!("{op} is no ptl_op_t"));
@@ -490,7 +491,7 @@ impl<'a> Examination<'a> {
         self.refuse_if(length > most, "length", || format!("{length} B, at most {most} ({name})"));
     }
 
-    /// Two objects of the same interface.
+    /// Checks for two objects of the same interface.
     pub fn same_interface(&mut self, argument: &str, object: Object, one: Handle, other: Handle) {
         let of = |handle| slab::interface_of(object.kind(), handle);
         self.refuse_if(of(one) != of(other), argument, || {
@@ -498,7 +499,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// `PtlNIHandle`: any live object.
+    /// `PtlNIHandle`: checks for any live object.
     pub fn any(&mut self, argument: &str, handle: Handle) {
         match handle >> 28 {
             1 => self.ni(argument, handle),
@@ -512,7 +513,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// A card with HPUs.
+    /// Checks for a card with HPUs.
     pub fn hpus(&mut self) {
         let kind = self.card.pipeline.machine.nic.kind;
         self.refuse_if(!self.card.pipeline.machine.nic.runs_handlers(), "", || {
@@ -540,7 +541,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// `PtlHPUFreeMem` of memory that lives.
+    /// `PtlHPUFreeMem` of live memory.
     pub fn hpu_free(&mut self, memory: Handle) {
         self.object("hpu_mem", Object::Hpu, memory);
         self.refuse_if(true, "hpu_mem", || {
@@ -548,7 +549,7 @@ impl<'a> Examination<'a> {
         });
     }
 
-    /// The handlers of an ME, with all that belongs to them.
+    /// Checks the handlers of an ME and their parameters.
     pub fn handlers(&mut self, ni: Handle, me: &Me) {
         self.ni("ni_handle", ni);
         self.hpus();
@@ -591,7 +592,8 @@ impl<'a> Examination<'a> {
 }
 
 impl Nic {
-    /// Returns why a counter does not count what happens, if it is named where nothing is counted.
+    /// Returns the reason for which a counter does not count, if an entry or descriptor names it without counting
+    /// options.
     pub fn silence(&mut self, ct: Handle) -> Option<String> {
         const COUNTED: u32 = ptl::md::EVENT_CT_SEND | ptl::md::EVENT_CT_REPLY | ptl::md::EVENT_CT_ACK;
         let interface = self.pipeline.portals.owner(Kind::Ct, ct).ok()?;
@@ -613,5 +615,5 @@ impl Nic {
     }
 }
 
-/// Why no process has a rank.
+/// Reason for which no process has a rank.
 const NO_MAP: &str = "no map: spin_set_map (PtlSetMap) was not called";

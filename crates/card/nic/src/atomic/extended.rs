@@ -1,9 +1,10 @@
-//! `long double` of x86-64, on its x87 unit. `AtomicSpec::is_defined` keeps the type to x86-64: nothing here is reached on
-//! other machines.
+// SPDX-License-Identifier: Apache-2.0
+//! `long double` of x86-64, on the x87 unit. `AtomicSpec::is_defined` restricts the type to x86-64, so other machines
+//! never reach this code.
 
 use std::cmp::Ordering;
 
-/// 80-bit extended precision in 16 bytes. The padding travels with the value.
+/// 80-bit extended precision in 16 bytes, copied with its padding.
 #[derive(Clone, Copy)]
 pub struct Extended(pub [u8; 16]);
 
@@ -12,7 +13,7 @@ macro_rules! arithmetic {
         #[cfg(target_arch = "x86_64")]
         pub fn $name(a: &Extended, b: &Extended) -> Extended {
             let mut result = *a;
-            // SAFETY: reads two and writes one 10-byte operand of ours, and leaves the x87 stack as it was.
+            // SAFETY: reads two and writes one of our 10-byte operands, and leaves the x87 stack unchanged.
             unsafe {
                 std::arch::asm!(
                     "fld tbyte ptr [{a}]", "fld tbyte ptr [{b}]", $instruction, "fstp tbyte ptr [{r}]",
@@ -39,7 +40,7 @@ arithmetic!(product, "fmulp st(1), st");
 #[cfg(target_arch = "x86_64")]
 fn compare(a: &Extended, b: &Extended) -> Option<Ordering> {
     let (below, equal, unordered): (u8, u8, u8);
-    // SAFETY: reads two 10-byte operands of ours, and leaves the x87 stack as it was.
+    // SAFETY: reads two of our 10-byte operands, and leaves the x87 stack unchanged.
     unsafe {
         std::arch::asm!(
             "fld tbyte ptr [{b}]", "fld tbyte ptr [{a}]", "fucomip st, st(1)",

@@ -1,8 +1,9 @@
-//! What becomes of messages under way when their interface is closed (Portals 4.3 §3.5.3).
+// SPDX-License-Identifier: Apache-2.0
+//! Messages in flight at the close of their interface (Portals 4.3 §3.5.3).
 //!
-//! Messages that its entries are receiving are dropped: none of their data goes to host memory any more, and their
-//! initiators are told (`PTL_NI_DROPPED`). Answers to its own operations bring no data and tell nobody. What the host has
-//! already handed over for sending leaves the card.
+//! Messages to its entries are dropped: none of their remaining data goes to host memory, and their initiators get
+//! `PTL_NI_DROPPED`. Answers to its own operations bring no data and cause no event. Messages already handed over for
+//! sending leave the card.
 
 use abi::portals::NiFail;
 
@@ -13,7 +14,7 @@ use crate::portals::InternalError;
 use crate::ports::Ports;
 
 impl Nic {
-    /// Closes an interface, if it is open.
+    /// Closes an interface if it is open.
     pub(crate) fn close_interface(&mut self, index: u8, ports: &mut impl Ports) {
         if self.pipeline.portals.close(index) {
             let dropped = self.drop_messages(index, ports).and_then(|()| self.work(ports));

@@ -1,4 +1,5 @@
-//! What a card does when the time of an event has come.
+// SPDX-License-Identifier: Apache-2.0
+//! Events of a card.
 
 use super::state::Nic;
 use crate::event::NicEvent;
@@ -8,7 +9,7 @@ use crate::ports::Ports;
 use crate::spin::Work;
 
 impl Nic {
-    /// Handles an event whose time has come.
+    /// Handles an event at its time.
     pub fn handle(&mut self, event: NicEvent, ports: &mut impl Ports) {
         let handled = self.handle_event(event, ports).and_then(|()| self.work(ports));
         self.check(handled, ports);
@@ -57,7 +58,7 @@ impl Nic {
         }
     }
 
-    /// Does what the accelerator has left to the card.
+    /// Does the work that the accelerator queued for the card.
     pub(crate) fn work(&mut self, ports: &mut impl Ports) -> Result<(), InternalError> {
         while let Some(work) = self.spin.next_work() {
             match work {
@@ -76,7 +77,7 @@ impl Nic {
         Ok(())
     }
 
-    /// Lets the CPU do the next piece of work; its time is charged by the caller.
+    /// Completes the next work item of the CPU; the caller charges its time.
     pub fn process_completion(&mut self, ports: &mut impl Ports) {
         let done = match self.pipeline.completions.pop_front() {
             Some(Completion::Arrived(arrived)) => self.finish_delivery(arrived.0, ports),

@@ -1,4 +1,5 @@
-//! The ends of messages and operations: answers, and who tells the program.
+// SPDX-License-Identifier: Apache-2.0
+//! Completion of messages and operations: answers, and notifications of the program.
 
 use std::rc::Rc;
 
@@ -18,8 +19,8 @@ use crate::spin::HostTransfer;
 type Result = std::result::Result<(), InternalError>;
 
 impl Nic {
-    /// Ends a message whose data has all arrived, been handled and been written. The news itself crosses to the host
-    /// behind the data, or alone when there was none.
+    /// Completes a message once all its data has arrived and been handled and written. The notification crosses to the
+    /// host after the data, or alone if none was written.
     pub(super) fn finish_if_done(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
         let rx = self.messages.live(id)?;
         let has_handlers = matches!(&rx.sink, Sink::Entry(delivery) if delivery.spin.is_some());
@@ -39,7 +40,7 @@ impl Nic {
                 false
             }
             Sink::Entry(_) => rx.deposited,
-            // The news comes with the data, or the data stays on the card.
+            // The notification follows the data, or the data stays on the card.
             &Sink::Operation(token, _) => rx.deposited || self.pipeline.portals.operation(token)?.card.is_some(),
         };
         if is_told_at_once {
@@ -51,8 +52,7 @@ impl Nic {
         Ok(())
     }
 
-    /// A message that nobody takes has arrived: its initiator hears of it. The last byte has left, so SEND comes before the
-    /// bad news.
+    /// Answers a message that no entry takes. Its last byte has left, so SEND precedes the failure event.
     fn refuse(&mut self, id: MessageId, ports: &mut impl Ports) {
         if let Some(rx) = self.messages.close(id)
             && !rx.answered
@@ -63,9 +63,9 @@ impl Nic {
         }
     }
 
-    /// A message is done: the card answers, and then it or (rdma) the CPU tells the program.
+    /// Completes a message: the card answers, and then the card or (rdma) the CPU notifies the program.
     pub(super) fn complete(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
-        // A message whose interface was closed after this had been scheduled is over.
+        // The message is gone if its interface was closed after this event was scheduled.
         let Some(rx) = self.messages.close(id) else { return Ok(()) };
         match rx.sink {
             Sink::Nowhere => Ok(()),
@@ -90,7 +90,7 @@ impl Nic {
         }
     }
 
-    /// Tells the program about a message that an entry has taken.
+    /// Notifies the program of a message that an entry took.
     pub(super) fn finish_delivery(&mut self, rx: RxMessage, ports: &mut impl Ports) -> Result {
         let (request, delivery) = rx.request()?;
         let spin = delivery.spin.as_deref();
@@ -106,7 +106,7 @@ impl Nic {
         self.pipeline.apply(ports)
     }
 
-    /// Tells the program about its own operation.
+    /// Notifies the program of its own operation.
     pub(super) fn finish_operation(
         &mut self,
         token: OpToken,
@@ -117,7 +117,7 @@ impl Nic {
         self.pipeline.apply(ports)
     }
 
-    /// An operation of this node has sent its last byte (`None`) or got its answer.
+    /// Records that an operation of this node sent its last byte (`None`) or got its answer.
     pub(super) fn operation_progress(
         &mut self,
         token: OpToken,
@@ -143,7 +143,7 @@ impl Nic {
             self.pipeline.leave_to_cpu(Completion::Operation(token, answer), ports);
             Ok(())
         } else if answer.is_none() {
-            // The answer's news has crossed to the host already; that of the departure crosses now.
+            // The notification of the answer has already crossed to the host; that of the departure crosses now.
             let told = self.pipeline.dma.tell(ports);
             ports.schedule(told, NicEvent::Sent(Sent::Told(token)));
             Ok(())
@@ -152,7 +152,7 @@ impl Nic {
         }
     }
 
-    /// A message enters the send queue.
+    /// Adds a message to the send queue.
     pub(super) fn send(&mut self, message: Rc<Sending>, ports: &mut impl Ports) -> Result {
         if message.header.target >= self.nodes {
             return self.undeliverable(&message.header, message.sent, ports);
@@ -161,18 +161,18 @@ impl Nic {
         Ok(())
     }
 
-    /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
+    /// Completes a request to a nonexistent node with `PTL_NI_UNDELIVERABLE`.
     fn undeliverable(&mut self, header: &Header, sent: Sent, ports: &mut impl Ports) -> Result {
         self.pipeline.stats.undeliverable += 1;
         self.pipeline.count_dropped(DropReason::NoProcess, header, ports);
         let token = match (sent, header.body) {
             (Sent::Operation(token), _) => token,
             (_, Body::Request(Request { op: Some(token), .. })) => token,
-            _ => return Ok(()), // nobody waits for its end
+            _ => return Ok(()), // no waiter
         };
         let operation = self.pipeline.portals.operation(token)?;
         operation.fail = NiFail::Undeliverable;
-        // Told once: by SEND when anybody sees that, else by the answer that will not come.
+        // Reported once: by SEND if it is visible, else by the failed answer.
         let departs = !operation.sent;
         if departs && (operation.answered || operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE)) {
             operation.answered = true;
@@ -184,7 +184,7 @@ impl Nic {
         }
     }
 
-    /// The last byte of a message has left.
+    /// Handles the departure of a message's last byte.
     pub(super) fn sent(&mut self, sent: Sent, ports: &mut impl Ports) -> Result {
         match sent {
             Sent::Nothing => Ok(()),
@@ -194,21 +194,21 @@ impl Nic {
         }
     }
 
-    /// The last byte of a reply has left, or the result of an atomic is in host memory.
+    /// Handles the departure of a reply's last byte, or the arrival of an atomic's result in host memory.
     pub(super) fn response_done(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
         self.messages.live(id)?.moving -= 1;
         self.finish_if_done(id, ports)
     }
 
-    /// What a handler has waited for is over, with this result.
+    /// Completes a handler's blocking command with `result`.
     pub(super) fn command_done(&mut self, id: CommandId, result: i32, ports: &mut impl Ports) -> Result {
         self.spin.reply(id, Reply::Done(result), ports)
     }
 
-    /// A handler's transfer reaches host memory, or comes back from there.
+    /// Completes a handler's transfer to or from host memory.
     pub(super) fn host_transfer_done(&mut self, transfer: &HostTransfer, ports: &mut impl Ports) -> Result {
         let mut rx = self.messages.live(transfer.message).ok();
-        // Without handlers the message's interface has been closed meanwhile.
+        // Without handlers, the message's interface is closed.
         let is_wanted = rx.as_mut().is_some_and(|rx| rx.handlers().is_some());
         self.spin.transfer_done(rx, transfer, self.pipeline.portals.node, ports)?;
         if is_wanted && transfer.is_awaited { self.finish_if_done(transfer.message, ports) } else { Ok(()) }

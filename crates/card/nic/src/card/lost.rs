@@ -1,9 +1,10 @@
-//! Packets that the network loses, and cards that do not answer any more (`spinrun --drop`, `--kill-card`).
+// SPDX-License-Identifier: Apache-2.0
+//! Packet loss and dead cards (`spinrun --drop`, `--kill-card`).
 //!
-//! A card sends a lost packet again after `network.retransmit_ns`. After `network.retries` retries it gives the message up, and
-//! after the same time ([`machine::Network::patience`]) the other card, which has waited for it, gives it up too. Then both
-//! report `PTL_NI_UNDELIVERABLE` for what they know of it. A lost packet is never mistaken for one that has arrived, so no
-//! packet arrives twice. The module `order` keeps those behind it in order.
+//! A card retransmits a lost packet after `network.retransmit_ns`. After `network.retries` retries it abandons the
+//! message; after the same time ([`machine::Network::patience`]) the waiting peer abandons it too. Both then report
+//! `PTL_NI_UNDELIVERABLE` for the affected operations and messages. A lost packet is never mistaken for an arrived one,
+//! so no packet arrives twice. Module `order` keeps the packets behind a lost one in order.
 
 use std::rc::Rc;
 
@@ -19,14 +20,14 @@ use crate::ports::Ports;
 type Result = std::result::Result<(), InternalError>;
 
 impl Nic {
-    /// A packet of this card is lost. The card finds out when no acknowledgement comes.
+    /// Handles the loss of a packet of this card, which the card detects by the missing acknowledgement.
     pub(super) fn lost(&mut self, mut packet: Box<Packet>, ports: &mut impl Ports) {
         self.pipeline.stats.packets_lost += 1;
         packet.losses += 1;
         ports.schedule(ports.now() + self.pipeline.machine.network.retransmit, NicEvent::Resend(packet));
     }
 
-    /// Sends a lost packet again, or gives its message up.
+    /// Retransmits a lost packet, or abandons its message.
     pub(super) fn resend(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result {
         if self.pipeline.losses.as_ref().is_some_and(|losses| losses.given_up.contains(&packet.header.id)) {
             if packet.place > 0 {
@@ -50,10 +51,11 @@ impl Nic {
         }
     }
 
-    /// The card that has sent a message has given it up, at the packet with this place. What has not arrived is lost.
+    /// Abandons a message that its sender abandoned at the packet with sequence number `place`. Packets that have not
+    /// arrived are lost.
     pub(super) fn given_up(&mut self, header: &Rc<Header>, place: u64, ports: &mut impl Ports) -> Result {
         match header.body {
-            // Nothing of the answer has come, so the operation does not end with it.
+            // No packet of the answer has arrived, so the operation does not end with it.
             Body::Response(response) if self.messages.live(header.id).is_err() => {
                 self.operation_fails(Some(response.op), response.to, ports)?;
             }
@@ -64,7 +66,7 @@ impl Nic {
         self.take_in_order(header.source, ports)
     }
 
-    /// Another card has not answered for so long that this one takes it to be dead.
+    /// Handles a peer that did not answer for so long that it counts as dead.
     pub(super) fn peer_is_dead(&mut self, node: u32, ports: &mut impl Ports) -> Result {
         self.orders.end(node).try_for_each(|packet| self.take(packet, ports))?;
         let answered = self.messages.being_answered();
@@ -76,7 +78,7 @@ impl Nic {
         self.messages.incomplete_from(node).into_iter().try_for_each(|id| self.abandon(id, ports))
     }
 
-    /// Ends an operation of this node that will not be answered, unless that has happened before.
+    /// Fails an operation of this node that will not be answered, unless it already failed.
     fn operation_fails(&mut self, token: Option<OpToken>, message: MessageId, ports: &mut impl Ports) -> Result {
         let Some(token) = token else { return Ok(()) };
         let Some(operation) = self.pipeline.portals.operations.get_mut(token) else { return Ok(()) };
@@ -91,7 +93,7 @@ impl Nic {
         self.operation_progress(token, Some(answer), ports)
     }
 
-    /// Ends a message of which some packets have not arrived and will not.
+    /// Ends a message with missing packets that will not arrive.
     fn abandon(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
         let mtu = u64::from(self.pipeline.machine.network.mtu);
         let Some(rx) = self.messages.abandon(id) else { return Ok(()) };

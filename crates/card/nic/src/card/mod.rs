@@ -1,9 +1,10 @@
-//! The card: what it does when an event comes, from packets that arrive to what the program is told.
+// SPDX-License-Identifier: Apache-2.0
+//! The card's reactions to events, from arriving packets to the program's notifications.
 //!
-//! * `state`: [`Nic`], made of pipelines, messages and what it has for handlers
-//! * `events`: the events of a card; `receive`: packets that arrive; `finish`: the ends of messages and operations
+//! * `state`: [`Nic`], made of pipelines, messages and handler state
+//! * `events`: the events of a card; `receive`: arriving packets; `finish`: completion of messages and operations
 //! * `order`: the order of requests
-//! * `close`: messages under way when their interface is closed; `lost`: packets that are lost, and cards that are dead
+//! * `close`: messages in flight at the close of their interface; `lost`: lost packets and dead cards
 
 mod close;
 mod events;

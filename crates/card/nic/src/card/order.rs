@@ -1,8 +1,9 @@
-//! The order of requests where packets may be lost (`spinrun --drop`).
+// SPDX-License-Identifier: Apache-2.0
+//! Order of requests in a lossy network (`spinrun --drop`).
 //!
-//! Portals matches the messages of one process to another in the order in which they were sent, and MPI relies on that. So the
-//! packets of requests to a card are numbered, and one that comes before a packet that was lost waits until that has been sent
-//! again, or is given up. The card is taken to have room for all of them: its peer sends again what was lost, and nothing else.
+//! Portals matches the messages between two processes in send order, and MPI relies on that. So request packets carry
+//! sequence numbers for each target card, and a packet behind a lost one waits until that is retransmitted or
+//! abandoned. The model assumes buffers for all of them: the peer resends only lost packets.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +11,21 @@ use rustc_hash::FxHashMap;
 
 use crate::message::Packet;
 
-/// The orders of the requests from each card; there are none where no packets are lost.
+/// Request order of each peer card; empty in a lossless network.
 #[derive(Debug, Default)]
 pub struct Orders(Option<Box<FxHashMap<u32, Order>>>);
 
-/// The order of the requests from one card.
+/// Request order of one card.
 #[derive(Debug, Default)]
 struct Order {
-    /// All packets with places up to this one have come, or were given up.
+    /// Highest sequence number up to which all packets arrived or were abandoned.
     seen: u64,
-    /// The packets that have come too early, by place; `None` for one that will not come.
+    /// Early packets by sequence number; `None` for a packet that will not arrive.
     early: BTreeMap<u64, Option<Box<Packet>>>,
 }
 
 impl Orders {
-    /// Takes note that a packet with a place has come. Returns whether it has to wait for another one.
+    /// Records the arrival of a sequenced packet. Returns true if it must wait for an earlier one.
     pub fn come(&mut self, packet: Box<Packet>) -> bool {
         let order = self.0.get_or_insert_default().entry(packet.header.source).or_default();
         let waits = packet.place > order.seen + 1;
@@ -32,7 +33,7 @@ impl Orders {
         waits
     }
 
-    /// Takes note that the packet with this place will not come. A packet without a place, which is 0, keeps none waiting.
+    /// Records that the packet `place` will not arrive. A packet without a sequence number (0) delays no others.
     pub fn pass_over(&mut self, source: u32, place: u64) {
         let order = self.0.get_or_insert_default().entry(source).or_default();
         if place > order.seen {
@@ -40,7 +41,7 @@ impl Orders {
         }
     }
 
-    /// Takes note that a card has died, so what is missing will not come. Returns what has come from it, in order.
+    /// Records that a card died, so missing packets will not arrive. Returns its early packets in order.
     pub fn end(&mut self, source: u32) -> impl Iterator<Item = Box<Packet>> + use<> {
         let order = self.0.as_mut().and_then(|orders| orders.get_mut(&source));
         let early = order.map(|order| {
@@ -50,7 +51,7 @@ impl Orders {
         early.into_iter().flat_map(BTreeMap::into_values).flatten()
     }
 
-    /// Returns the next packet of a card whose turn has come.
+    /// Returns the next packet of a card in sequence.
     pub fn next(&mut self, source: u32) -> Option<Box<Packet>> {
         let order = self.0.as_mut()?.get_mut(&source)?;
         while let Some(entry) = order.early.first_entry().filter(|entry| *entry.key() <= order.seen + 1) {
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
     use crate::testing::packets::{header, put};
 
-    /// The places of the packets whose turn has come.
+    /// Returns the sequence numbers of the packets that are in sequence.
     fn turns(orders: &mut Orders) -> Vec<u64> {
         std::iter::from_fn(|| orders.next(1)).map(|packet| packet.place).collect()
     }
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(turns(&mut orders), [1, 2]);
         orders.pass_over(1, 3);
         assert_eq!(turns(&mut orders), [4]);
-        // What has died sends nothing more, but what was under way still comes.
+        // A dead card sends nothing more, but its packets in flight still arrive.
         assert!(come(&mut orders, 9) && come(&mut orders, 7));
         assert_eq!(orders.end(1).map(|packet| packet.place).collect::<Vec<_>>(), [7, 9]);
         assert!(!come(&mut orders, 8) && !come(&mut orders, 10));

@@ -1,4 +1,5 @@
-//! Packets that arrive: to which message they belong, and who sees them.
+// SPDX-License-Identifier: Apache-2.0
+//! Arriving packets: their messages, and their delivery to handlers or memory.
 
 use std::rc::Rc;
 
@@ -15,7 +16,7 @@ use crate::portals::{InternalError, Operation};
 use crate::ports::{Ports, Slice, Track};
 use crate::spin::SpinMessage;
 
-/// When the port receives a packet, and when the packet is matched.
+/// Start and end of a packet's reception at the port, and the end of its match.
 struct Reception {
     start: Time,
     end: Time,
@@ -23,7 +24,7 @@ struct Reception {
 }
 
 impl Nic {
-    /// The first byte of a packet is at the port.
+    /// Handles the arrival of a packet's first byte at the port.
     pub(super) fn arrive(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
         if packet.place == 0 {
             return self.take(packet, ports);
@@ -33,7 +34,7 @@ impl Nic {
         self.take_in_order(source, ports)
     }
 
-    /// Takes the packets of a card whose turn has come.
+    /// Receives the packets of a card that are in sequence.
     pub(super) fn take_in_order(&mut self, source: u32, ports: &mut impl Ports) -> Result<(), InternalError> {
         while let Some(packet) = self.orders.next(source) {
             self.take(packet, ports)?;
@@ -41,7 +42,7 @@ impl Nic {
         Ok(())
     }
 
-    /// Takes a packet. The port takes one at a time.
+    /// Receives a packet. The port receives one at a time.
     pub(super) fn take(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
         if self.messages.is_abandoned(id) {
@@ -78,8 +79,8 @@ impl Nic {
         Reception { start, end, matched: found + self.match_time(packet) }
     }
 
-    /// Reserves the port for a packet and its match (LogGOPSim2, `P4SMPMod::recvpkt`): only what the gap g between messages
-    /// exceeds their matching by delays the next message.
+    /// Reserves the port for a packet and its matching (LogGOPSim2, `P4SMPMod::recvpkt`): the gap g between messages
+    /// delays the next message only as far as it exceeds the matching time.
     fn receive_and_match(&mut self, packet: &Packet, now: Time) -> Reception {
         let (network, nic) = (&self.pipeline.machine.network, &self.pipeline.machine.nic);
         let bytes = packet.data.len() as u64;
@@ -92,7 +93,7 @@ impl Nic {
         Reception { start, end: start + time, matched: start + time + matching }
     }
 
-    /// How long the card takes to match a packet, or to look it up.
+    /// Returns the time to match a packet, or to look it up.
     fn match_time(&self, packet: &Packet) -> Time {
         let nic = &self.pipeline.machine.nic;
         match (packet.is_header(), &packet.header.body) {
@@ -102,7 +103,7 @@ impl Nic {
         }
     }
 
-    /// A packet is in the card, and has been matched or looked up.
+    /// Handles a packet that is received and matched or looked up.
     pub(super) fn received(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
         if self.messages.is_abandoned(id) {
@@ -115,7 +116,7 @@ impl Nic {
         }
         let rx = match self.messages.lookup(id) {
             Lookup::Open(rx) => rx,
-            // The header packet arrived while this packet, which is earlier, was looked up.
+            // The header packet arrived while this earlier packet was looked up.
             Lookup::Matching(until) => {
                 ports.schedule(until + self.pipeline.machine.nic.match_cam, NicEvent::Received(packet));
                 return Ok(());
@@ -130,17 +131,17 @@ impl Nic {
         rx.remaining -= bytes;
         let fail = packet.header.body.fail();
         let is_first = packet.is_header() || rx.fail == NiFail::Ok;
-        rx.fails(fail); // found out after the first packet had left
-        // The data of a request is missing in this way only when its process has died.
+        rx.fails(fail); // detected after the first packet left
+        // A request lacks data in this way only if its process died.
         let reason = (fail == NiFail::Dropped).then_some(DropReason::SenderDied);
         match (&rx.sink, fail == NiFail::Ok) {
             (Sink::Nowhere, true) => {}
-            // It was refused, and is counted as such.
+            // The refused message is already counted.
             (Sink::Nowhere, false) if rx.header.body.fail() == NiFail::Ok => {}
             (Sink::Entry(delivery), true) if delivery.spin.is_some() => {
                 self.spin.packet(rx, packet, &mut self.pipeline, ports)?;
             }
-            // What could not be read where it came from is not written.
+            // Data that could not be read at the source is not written.
             (Sink::Entry(delivery), false) if delivery.spin.is_some() => {
                 self.pipeline.drop_data(rx, reason, packet.offset, bytes, ports)?;
             }
@@ -162,13 +163,13 @@ impl Nic {
         self.finish_if_done(id, ports)
     }
 
-    /// Decides what becomes of a message from its header packet.
+    /// Determines the receiver of a message from its header packet.
     fn open(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Result<RxMessage, InternalError> {
         let mut rx = RxMessage::new(header.clone());
         match header.body {
             Body::Response(response) => {
                 rx.fail = response.fail;
-                // An answer may come after its operation was given up.
+                // An answer may arrive after its operation was abandoned.
                 let is_awaited = |operation: &mut Operation| operation.message == response.to;
                 if self.pipeline.portals.operations.get_mut(response.op).is_some_and(is_awaited) {
                     rx.sink = Sink::Operation(response.op, response);
@@ -194,8 +195,9 @@ impl Nic {
         Ok(rx)
     }
 
-    /// The header packet has been matched: the packets that have overtaken it are looked up now. When some were lost the
-    /// message fails, and flow control stops the portal table entry, as when handlers' packets find no room (sPIN §3.2).
+    /// Processes the packets that arrived before their header packet, once that is matched. If some were lost, the
+    /// message fails, and flow control stops the portal table entry, as when packets for handlers find no buffer (sPIN
+    /// §3.2).
     fn release_early(
         &mut self,
         id: MessageId,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The network card of one node.
+
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
@@ -14,32 +17,33 @@ use crate::region::Region;
 use crate::spin::Spin;
 use crate::stats::{HandlerStats, Stats};
 
-/// One node's network card.
+/// Network card of one node.
 ///
 /// The simulator calls [`Nic::handle`] with the events that the card scheduled through its [`Ports`], and the functions
 /// of [`crate::api`] for the host's library calls.
 ///
-/// A large simulation waits for memory more than it computes, so the order of the fields is fixed, here and in the parts: what each
-/// event needs begins a cache line and has few of them, and what few cards need lies in boxes that are made on first use.
+/// A large simulation is bound by memory latency, so the order of the fields is fixed, here and in the parts: the data
+/// of each event starts a cache line and spans few of them, and data that few cards need is boxed and created on first
+/// use.
 #[repr(C, align(64))]
 pub struct Nic {
     pub(crate) spin: Spin,
     pub(super) messages: Messages,
-    /// The receiving port.
+    /// Receiving port.
     pub(super) rx: SerialResource,
     pub(crate) pipeline: Pipeline,
-    /// The order of the requests that arrive.
+    /// Order of the arriving requests.
     pub(super) orders: Orders,
 }
 
 impl Nic {
-    /// The card of `node` in a network of `nodes`, serving a process with this user id.
+    /// Creates the card of `node` in a network of `nodes`, for a process with this user id.
     pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
         let offered = default_limits(machine.network.mtu, &machine.accelerator);
         Nic::offering(Rc::new(offered), machine, node, nodes, uid)
     }
 
-    /// The cards of some nodes in a network of `nodes`, as [`Nic::new`] makes them. They share what they have in common.
+    /// Creates the cards of the nodes `of` in a network of `nodes`, like [`Nic::new`] but with shared constant data.
     pub fn all(machine: &Rc<Machine>, of: Range<u32>, nodes: u32, uid: u32) -> impl Iterator<Item = Nic> {
         let offered = Rc::new(default_limits(machine.network.mtu, &machine.accelerator));
         of.map(move |node| Nic::offering(offered.clone(), machine.clone(), node, nodes, uid))
@@ -56,14 +60,14 @@ impl Nic {
         }
     }
 
-    /// The card of a switch: it has no host, so handlers cannot move data to and from host memory.
+    /// Creates the card of a switch: without a host, so handlers cannot access host memory.
     pub fn of_switch(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
         let mut card = Nic::new(machine, node, nodes, uid);
         card.pipeline.has_host = false;
         card
     }
 
-    /// The memory of the host that messages may write: of every entry and every memory descriptor.
+    /// Returns the host memory that messages may write: that of every entry and memory descriptor.
     pub fn exposed(&self) -> impl Iterator<Item = &Region> {
         self.interfaces.iter().flatten().flat_map(|interface| {
             let entries = interface.entries.iter().map(|(_, entry)| &entry.region);
@@ -71,27 +75,27 @@ impl Nic {
         })
     }
 
-    /// Looks for data races of this card's handlers. Returns whether its kind can.
+    /// Enables the data-race sanitizer. Returns false if the accelerator does not support it.
     pub fn sanitize(&mut self) -> bool {
         self.spin.accelerator.sanitize()
     }
 
-    /// Attaches a debugger to the handlers of this card. Returns whether its kind can be debugged.
+    /// Attaches a debugger to the handlers of this card. Returns false if the accelerator does not support debugging.
     pub fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {
         self.spin.accelerator.attach(debugger)
     }
 
-    /// Lets the texts that handlers print take no time on the card.
+    /// Makes printing by handlers free of simulated time.
     pub fn set_print_free(&mut self) {
         self.spin.accelerator.set_print_free();
     }
 
-    /// Counts from now on which source lines handlers run.
+    /// Starts counting the source lines that handlers execute.
     pub fn set_profiling(&mut self) {
         self.spin.accelerator.set_profiling();
     }
 
-    /// What the card has done so far.
+    /// Returns the statistics of the card so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.pipeline.stats.stats();
         stats.flow_control = self.flow_control;
@@ -109,37 +113,37 @@ impl Nic {
         stats
     }
 
-    /// Messages, packets and payload bytes that the card has put on the wire, as [`Nic::stats`] has them.
+    /// Returns the sent messages, packets and payload bytes, as in [`Nic::stats`].
     pub fn traffic(&self) -> [u64; 3] {
         let counts = &self.pipeline.stats;
         [counts.messages_sent, counts.packets_sent, counts.bytes_sent]
     }
 
-    /// The counts of each handler that has run, by name, as [`Nic::stats`] has them.
+    /// Returns the statistics of each handler by name, as in [`Nic::stats`].
     pub fn handler_stats(&self) -> impl Iterator<Item = (&str, &HandlerStats)> {
         self.spin.stats()
     }
 
-    /// The next piece of work for the CPU (rdma cards), left in the queue.
+    /// Returns the next work item of the CPU (rdma cards), without removing it.
     pub fn next_completion(&self) -> Option<&Completion> {
         self.pipeline.completions.front()
     }
 
-    /// Ends the run when the card has met a state that cannot occur.
+    /// Ends the run if the card reached an impossible state.
     pub(crate) fn check(&self, result: Result<(), InternalError>, ports: &mut impl Ports) {
         if let Err(error) = result {
             ports.internal_error(error);
         }
     }
 
-    /// Does what a library call has left to the card.
+    /// Executes the effects of a library call on the card.
     pub(crate) fn apply(&mut self, ports: &mut impl Ports) {
         let applied = self.pipeline.apply(ports);
         self.check(applied, ports);
     }
 }
 
-/// The library's calls that concern only Portals objects.
+/// Library calls that concern only Portals objects.
 impl Deref for Nic {
     type Target = Portals;
 
@@ -160,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of a cache line.
+    /// Bytes of a cache line.
     const LINE: usize = 64;
 
     #[test]
@@ -173,7 +177,7 @@ mod tests {
             offset_of!(Nic, pipeline.portals.operations),
         ];
         assert_eq!(begins.map(|offset| offset % LINE), [0; 5], "{begins:?}");
-        // The list of work and the messages that were given up, which each event looks at, share one line.
+        // The work list and the abandoned messages, which each event reads, share one line.
         let looked_at = [offset_of!(Nic, spin.work), offset_of!(Nic, messages.abandoned)];
         assert_eq!(looked_at.map(|offset| offset / LINE), [1; 2], "{looked_at:?}");
         assert_eq!(offset_of!(Nic, rx) / LINE, offset_of!(Nic, messages.channels) / LINE);

@@ -1,5 +1,6 @@
-//! The path between a card and its host's memory, and the rules by which it costs time (`dma.engines`, `dma.messages`,
-//! `dma.handlers`, `dma.news`).
+// SPDX-License-Identifier: Apache-2.0
+//! DMA path between a card and its host's memory, with its timing rules (`dma.engines`, `dma.messages`, `dma.handlers`,
+//! `dma.news`).
 
 use machine::{Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews};
 use sim::{SerialResource, Time, TimePerByte, Train};
@@ -7,58 +8,58 @@ use sim::{SerialResource, Time, TimePerByte, Train};
 use crate::event::{Fetching, Initiator};
 use crate::ports::{PacketId, Ports, Slice, Track};
 
-/// The DMA engine of a card: one transfer at a time between card and host memory, each followed by a latency during which
-/// the next one proceeds. With `dma.engines = "per-direction"` reads have an engine of their own.
+/// DMA engine of a card: one transfer at a time between card and host memory. Each transfer is followed by a latency
+/// that overlaps with the next one. With `dma.engines = "per-direction"` reads have a separate engine.
 #[repr(C)] // see `Nic`
 pub struct DmaEngine {
-    /// Serves writes, and reads unless these have an engine of their own.
+    /// Engine for writes, and for reads unless these have a separate engine.
     pipe: SerialResource,
     config: Dma,
     bytes: u64,
-    /// Serves reads that have an engine of their own.
+    /// Separate engine for reads.
     reads: SerialResource,
 }
 
 /// A write of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerWrite {
-    /// When its handler may go on.
+    /// Time at which its handler may continue.
     pub posted: Time,
-    /// When the data is in host memory.
+    /// Time at which the data is in host memory.
     pub done: Time,
 }
 
 /// A read at the target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
-    /// When host memory is read.
+    /// Time of the read in host memory.
     pub read: Time,
-    /// When the data is on the card.
+    /// Time at which the data is on the card.
     pub there: Time,
 }
 
 impl DmaEngine {
-    /// An idle engine.
+    /// Creates an idle engine.
     pub fn new(config: Dma) -> DmaEngine {
         DmaEngine { config, pipe: SerialResource::default(), reads: SerialResource::default(), bytes: 0 }
     }
 
-    /// The latency of a transfer in one direction.
+    /// Returns the latency of a transfer in one direction.
     pub fn latency(&self) -> Time {
         self.config.latency
     }
 
-    /// Bytes moved so far.
+    /// Returns the total of moved bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How long the engine, or both together, was occupied.
+    /// Returns the time for which the engine was occupied; both engines together if reads have a separate one.
     pub fn busy(&self) -> Time {
         self.pipe.busy() + self.reads.busy()
     }
 
-    /// Moves `bytes` of a message to host memory. Returns when they are there.
+    /// Moves `bytes` of a message to host memory. Returns their arrival time.
     pub fn deposit(&mut self, bytes: u64, name: &str, packet: Option<PacketId>, ports: &mut impl Ports) -> Time {
         self.bytes += bytes;
         let left = match self.config.messages {
@@ -68,18 +69,18 @@ impl DmaEngine {
         left + self.config.latency
     }
 
-    /// Tells the host that something is over, behind all data of messages. Returns when the host can see it.
+    /// Sends a notification to the host, behind all data of messages. Returns the time at which the host can see it.
     pub fn tell(&mut self, ports: &mut impl Ports) -> Time {
         self.deposit(0, "", None, ports)
     }
 
-    /// Tells the host that a message with handlers is over, behind all that they have written. Returns when the host can see
-    /// it.
+    /// Sends the notification of a message with handlers to the host, behind all writes of handlers. Returns the time
+    /// at which the host can see it.
     pub fn tell_behind_handlers(&mut self, ports: &mut impl Ports) -> Time {
         self.write(0, "", None, ports).1 + self.config.latency
     }
 
-    /// Whether the end of a message is reported only when what its handlers have written is in host memory.
+    /// Returns true if a message's completion is reported only once its handlers' writes are in host memory.
     pub fn news_waits_for_writes(&self) -> bool {
         match self.config.news {
             DmaNews::AfterWrites => true,
@@ -87,7 +88,7 @@ impl DmaEngine {
         }
     }
 
-    /// Reads `bytes` at the target of a message, for the card to work on. The request crosses first (sPIN App. C.3.2: "we
+    /// Reads `bytes` at the target of a message, for use on the card. The request crosses first (sPIN App. C.3.2: "we
     /// pay two DMA latencies to read the data").
     pub fn operands(&mut self, bytes: u64, packet: PacketId, ports: &mut impl Ports) -> Operands {
         self.bytes += bytes;
@@ -102,8 +103,8 @@ impl DmaEngine {
         }
     }
 
-    /// Reserves the engine for the bytes of a message that is sent, which are read back to back; `None` when the engine
-    /// is not needed.
+    /// Reserves the engine for the bytes of a sent message, which are read back to back; `None` if the engine is not
+    /// needed.
     pub fn fetch(&mut self, bytes: u64, ports: &mut impl Ports) -> Option<Fetching> {
         self.bytes += bytes;
         match self.config.messages {
@@ -120,7 +121,7 @@ impl DmaEngine {
         }
     }
 
-    /// How long a message is under way from host memory to the port, when that depends only on who sends it.
+    /// Returns the time of a message from host memory to the port, if it depends only on the initiator.
     pub fn way_to_port(&self, initiator: Initiator) -> Option<Time> {
         let crossings = match initiator {
             Initiator::Host => 1,
@@ -130,9 +131,9 @@ impl DmaEngine {
         (self.config.messages == DmaMessages::Latency).then(|| self.config.latency * crossings)
     }
 
-    /// Whether messages read and write host memory when they are matched. With `dma.messages = "latency"` a get is answered at
-    /// once, and what it reads must be what the message before it has written (Portals 4.3 §3.3); the program is told a
-    /// latency later. So handlers do not wait for deposits.
+    /// Returns true if messages access host memory at the time of their match. With `dma.messages = "latency"` a get is
+    /// answered immediately, and must read the data of the previous message (Portals 4.3 §3.3); the program is notified
+    /// a latency later. So handlers do not wait for deposits.
     pub fn writes_at_once(&self) -> bool {
         self.config.messages == DmaMessages::Latency
     }
@@ -152,7 +153,7 @@ impl DmaEngine {
         }
     }
 
-    /// Moves data from host memory to a handler. Returns when it is on the card; the request crosses first.
+    /// Moves data from host memory to a handler. Returns its arrival time on the card; the request crosses first.
     pub fn handler_read(&mut self, bytes: u64, name: &str, ports: &mut impl Ports) -> Time {
         self.bytes += bytes;
         let passed = match self.config.handlers {
@@ -167,7 +168,7 @@ impl DmaEngine {
         passed + self.config.latency * 2
     }
 
-    /// Reserves the engine for a write. Returns when it begins, and when its last byte has crossed.
+    /// Reserves the engine for a write. Returns its start, and the time at which its last byte has crossed.
     fn write(&mut self, bytes: u64, name: &str, packet: Option<PacketId>, ports: &mut impl Ports) -> (Time, Time) {
         let rate = next_rate(&self.pipe, self.config.gap_per_byte, bytes, ports);
         let span = self.pipe.reserve(ports.now(), bytes, rate, Time::ZERO);
@@ -175,8 +176,8 @@ impl DmaEngine {
         span
     }
 
-    /// Reserves the engine for a read. Returns when its data begins to cross, and when its last byte has; the latencies of
-    /// request and data are not counted.
+    /// Reserves the engine for a read. Returns the times at which its data starts and ends crossing, without the
+    /// latencies of request and data.
     fn read(&mut self, bytes: u64, name: &str, packet: Option<PacketId>, ports: &mut impl Ports) -> (Time, Time) {
         let (now, alone) = (ports.now(), self.config.gap_per_byte);
         let engine = self.reads(now);
@@ -186,7 +187,7 @@ impl DmaEngine {
         span
     }
 
-    /// The engine that serves a read. One of its own is not free before the request has set out.
+    /// Returns the engine for a read. A separate one is not free before the request leaves.
     fn reads(&mut self, now: Time) -> &mut SerialResource {
         match self.config.engines {
             DmaEngines::Shared => &mut self.pipe,
@@ -198,7 +199,7 @@ impl DmaEngine {
         }
     }
 
-    /// When a request for data reaches host memory, if reads have an engine of their own.
+    /// Returns the time at which a request for data reaches host memory, if reads have a separate engine.
     fn requested(&mut self, now: Time) -> Option<Time> {
         match self.config.engines {
             DmaEngines::Shared => None,
@@ -206,20 +207,20 @@ impl DmaEngine {
         }
     }
 
-    /// When what sets out now has left: behind all writes, so that a read sees what they write.
+    /// Returns the departure time of a request issued now: behind all writes, so that a read sees their data.
     fn writes_end(&mut self, now: Time) -> Time {
         self.pipe.reserve(now, 0, self.config.gap_per_byte, Time::ZERO).0
     }
 }
 
-/// How long each byte takes in the transfer of `bytes` bytes that an engine takes next, which is `alone` unless others use
-/// host memory as well.
+/// Returns the time per byte of the engine's next transfer, of `bytes` bytes: `alone`, unless others use host memory as
+/// well.
 fn next_rate(engine: &SerialResource, alone: TimePerByte, bytes: u64, ports: &mut impl Ports) -> TimePerByte {
     let now = ports.now();
     ports.memory_rate(alone, bytes, || engine.next_start(now))
 }
 
-/// Shows a transfer in the timeline.
+/// Adds a transfer to the timeline.
 fn show((start, end): (Time, Time), bytes: u64, name: &str, packet: Option<PacketId>, ports: &mut impl Ports) {
     if bytes > 0 && ports.tracing() {
         ports.slice(Slice { track: Track::Dma, start, end, name, packet, bytes: Some(bytes) });
@@ -236,7 +237,8 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, Recorder};
 
-    /// What `act` does with an idle engine at time 0, on sc17-int (L = 50 ns, 6.7 ps a byte) with these rules.
+    /// Returns the result of `act` on an idle engine at time 0, on sc17-int (L = 50 ns, 6.7 ps per byte) with these
+    /// rules.
     fn at_once<R>(
         rules: &[&str],
         act: impl Fn(&mut DmaEngine, &mut dyn FnMut(&mut DmaEngine, &str, u64) -> Time) -> R,
@@ -266,11 +268,11 @@ mod tests {
         let rules = ["dma.handlers=transfers", "dma.messages=transfers"];
         let ends =
             at_once(&rules, |engine, act| ["read", "read", "write", "deposit"].map(|what| act(engine, what, 4096)));
-        // Each takes 27,443.2 ps; reads have 2 L after that, a write lets its handler go on, a deposit has L.
+        // Each takes 27,443.2 ps; a read adds 2 L, a deposit L, and a write releases its handler immediately.
         assert_eq!(ends, [127_444, 154_887, 82_330, 159_773].map(Time::from_ps));
     }
 
-    /// LogGOPSim2: a read holds nothing up and a write (s - 1) G, 27,436.5 ps; both begin when the writes before are over.
+    /// LogGOPSim2: a read occupies no time and a write (s - 1) G, 27,436.5 ps; both start after the earlier writes.
     #[test]
     fn requests_of_handlers_wait_for_writes_only() {
         let rules = ["dma.handlers=requests", "dma.messages=transfers"];
@@ -279,7 +281,7 @@ mod tests {
         assert_eq!(ends, [127_437, 127_437, 0, 27_437, 54_873 + 127_437].map(Time::from_ps));
     }
 
-    /// The news of a message is behind the data that handlers have written, which is there 50 ns after its last byte has left.
+    /// The notification of a message follows its handlers' data, which arrives 50 ns after its last byte leaves.
     #[test]
     fn news_does_not_overtake_the_data() {
         for (handlers, there) in [("transfers", 77_444), ("requests", 77_437)] {
@@ -299,9 +301,9 @@ mod tests {
         let rules = ["dma.engines=per-direction"];
         let what = ["read", "read", "deposit", "written", "read", "operands"];
         let ends = at_once(&rules, |engine, act| what.map(|what| act(engine, what, 4096)));
-        // Writes end at 27,443.2 and 54,886.4 ps; requests set out at a whole picosecond, the last two at 54,887.
+        // Writes end at 27,443.2 and 54,886.4 ps; requests leave at a whole picosecond, the last two at 54,887.
         assert_eq!(ends, [127_444, 154_887, 77_444, 104_887, 182_331, 209_774].map(Time::from_ps));
-        // After two writes a read is requested when they have left, and host memory is read L later.
+        // A read behind two writes is requested when they have left, and host memory is read L later.
         at_once(&rules, |engine, act| {
             let written = ["deposit", "deposit"].map(|what| act(engine, what, 4096));
             assert_eq!(written, [77_444, 104_887].map(Time::from_ps));
@@ -310,7 +312,7 @@ mod tests {
         });
     }
 
-    /// LogGOPSim2: messages cross in latencies of 50 ns, whatever their size, and the engine stays free.
+    /// LogGOPSim2: messages cross in latencies of 50 ns, regardless of size, and the engine stays free.
     #[test]
     fn messages_may_need_latencies_only() {
         let rules = ["dma.handlers=transfers", "dma.messages=latency"];

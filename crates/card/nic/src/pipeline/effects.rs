@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Executes the effects of changed Portals objects.
+
 use super::rx::Completion;
 use super::state::Pipeline;
 use crate::message::OpToken;
@@ -5,10 +8,10 @@ use crate::portals::{Effect, InternalError, Notice};
 use crate::ports::Ports;
 
 impl Pipeline {
-    /// Does what a change of Portals objects has left to the card, in its order.
+    /// Executes the queued effects of changed Portals objects, in order.
     ///
     /// # Errors
-    /// When the change has met a state that cannot occur.
+    /// Returns an error if the change met an impossible state.
     pub fn apply(&mut self, ports: &mut impl Ports) -> Result<(), InternalError> {
         for effect in std::mem::take(&mut self.portals.effects) {
             match effect {
@@ -21,22 +24,22 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Leaves work to the CPU.
+    /// Queues work for the CPU.
     pub fn leave_to_cpu(&mut self, completion: Completion, ports: &mut impl Ports) {
         self.completions.push_back(completion);
         ports.notify(Notice::Completion);
     }
 
-    /// Flow control stops a portal table entry, and the program is told.
+    /// Stops a portal table entry by flow control, and notifies the program.
     ///
     /// # Errors
-    /// When the change has met a state that cannot occur.
+    /// Returns an error if the change met an impossible state.
     pub fn stop_portal(&mut self, interface: u8, pt_index: u32, ports: &mut impl Ports) -> Result<(), InternalError> {
         self.portals.disable_portal(interface, pt_index, true);
         self.apply(ports)
     }
 
-    /// Forgets what has been left to the CPU for an interface. The initiators of messages have been answered.
+    /// Discards the CPU's work for an interface. The initiators of its messages are already answered.
     pub fn drop_completions(&mut self, index: u8) {
         for completion in std::mem::take(&mut self.completions) {
             match completion {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages with outstanding packets.
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use sim::Time;
 
@@ -5,13 +8,13 @@ use super::rx::{RxMessage, Sink};
 use crate::message::{MessageId, OpToken, Packet, sender};
 use crate::portals::InternalError;
 
-/// What a card knows of the messages of which packets arrive.
+/// Messages with outstanding packets.
 #[derive(Default)]
 #[repr(C)] // see `Nic`
 pub struct Messages {
-    /// Messages that their senders have given up, if there are any. Packets of them that come late are ignored.
+    /// Messages abandoned by their senders, if any. Their late packets are ignored.
     pub(crate) abandoned: Option<Box<FxHashSet<MessageId>>>,
-    /// Number of packets that wait because they have overtaken their header packet.
+    /// Number of packets that wait for their header packet.
     early: u32,
     pub(crate) channels: FxHashMap<MessageId, Channel>,
 }
@@ -20,36 +23,36 @@ pub struct Messages {
 pub(crate) enum Channel {
     /// The header packet has not arrived.
     Early(Box<EarlyPackets>),
-    /// The header packet is being matched until then.
+    /// The header packet is being matched until this time.
     Matching(Time, Option<Box<EarlyPackets>>),
-    /// The header packet has been matched.
+    /// The header packet is matched.
     Open(Box<RxMessage>),
 }
 
-/// Packets of a message that have overtaken its header packet.
+/// Packets of a message that arrived before its header packet.
 #[derive(Debug, Default)]
 pub struct EarlyPackets {
-    /// The packets that wait, in the order of their arrival.
+    /// Waiting packets in the order of their arrival.
     pub waiting: Vec<Packet>,
-    /// Offset and bytes of the packets for which there was no room.
+    /// Offset and length in bytes of the packets that found no room.
     pub lost: Vec<(u64, u64)>,
 }
 
-/// The state of the message that a packet belongs to.
+/// State of a packet's message.
 pub enum Lookup<'a> {
     /// The header packet has not arrived.
     NoHeader,
-    /// The header packet is being matched until then.
+    /// The header packet is being matched until this time.
     Matching(Time),
-    /// The header packet has been matched.
+    /// The header packet is matched.
     Open(&'a mut RxMessage),
 }
 
 impl Messages {
-    /// The header packet of a message is matched until `until`.
+    /// Records that the header packet of a message is being matched until `until`.
     ///
     /// # Errors
-    /// When the message has got a header packet before.
+    /// Returns an error if the message already has a header packet.
     pub fn start_matching(&mut self, id: MessageId, until: Time) -> Result<(), InternalError> {
         let early = match self.channels.remove(&id) {
             None => None,
@@ -60,10 +63,10 @@ impl Messages {
         Ok(())
     }
 
-    /// The header packet of a message has been matched. Returns the packets that have overtaken it.
+    /// Records that the header packet of a message is matched. Returns the packets that arrived before it.
     ///
     /// # Errors
-    /// When the header packet was not being matched.
+    /// Returns an error if the header packet was not being matched.
     pub fn open(&mut self, rx: RxMessage) -> Result<EarlyPackets, InternalError> {
         let id = rx.header.id;
         match self.channels.insert(id, Channel::Open(Box::new(rx))) {
@@ -76,7 +79,7 @@ impl Messages {
         }
     }
 
-    /// What is known of the message of a packet.
+    /// Returns the state of a packet's message.
     pub fn lookup(&mut self, id: MessageId) -> Lookup<'_> {
         match self.channels.get_mut(&id) {
             None | Some(Channel::Early(_)) => Lookup::NoHeader,
@@ -85,10 +88,10 @@ impl Messages {
         }
     }
 
-    /// A message whose header packet has been matched.
+    /// Returns a message whose header packet is matched.
     ///
     /// # Errors
-    /// When the card does not know it, because it is over for example.
+    /// Returns an error if the message is unknown to the card, for example because it has ended.
     pub fn live(&mut self, id: MessageId) -> Result<&mut RxMessage, InternalError> {
         match self.lookup(id) {
             Lookup::Open(rx) => Ok(rx),
@@ -96,11 +99,11 @@ impl Messages {
         }
     }
 
-    /// Keeps a packet that has overtaken its header packet. Returns whether there was room: of all messages together, for at most
-    /// `limit` such packets.
+    /// Keeps a packet that arrived before its header packet. Returns false if `limit` packets of all messages already
+    /// wait.
     ///
     /// # Errors
-    /// When the header packet has arrived.
+    /// Returns an error if the header packet has arrived.
     pub fn keep_early(&mut self, packet: Packet, limit: u32) -> Result<bool, InternalError> {
         let (id, has_room) = (packet.header.id, self.early < limit);
         let channel = self.channels.entry(id).or_insert_with(|| Channel::Early(Box::default()));
@@ -114,7 +117,7 @@ impl Messages {
         Ok(has_room)
     }
 
-    /// Forgets a message that is over; `None` when it has been forgotten before.
+    /// Removes a message that has ended; `None` if it is already removed.
     pub fn close(&mut self, id: MessageId) -> Option<Box<RxMessage>> {
         match self.channels.remove(&id)? {
             Channel::Open(rx) => Some(rx),
@@ -122,8 +125,8 @@ impl Messages {
         }
     }
 
-    /// Notes that no more packets of a message are to be expected. Returns the message if its header packet has been
-    /// matched; else what has arrived of it is forgotten.
+    /// Records that no more packets of a message will arrive. Returns the message if its header packet is matched;
+    /// otherwise discards its packets.
     pub fn abandon(&mut self, id: MessageId) -> Option<&mut RxMessage> {
         self.abandoned.get_or_insert_default().insert(id);
         if let Some(Channel::Early(_) | Channel::Matching(..)) = self.channels.get(&id)
@@ -134,12 +137,12 @@ impl Messages {
         self.live(id).ok()
     }
 
-    /// Whether the sender of a message has given it up.
+    /// Returns true if the sender abandoned the message.
     pub fn is_abandoned(&self, id: MessageId) -> bool {
         self.abandoned.as_ref().is_some_and(|abandoned| abandoned.contains(&id))
     }
 
-    /// The messages from a node of which packets have not arrived, in the order of their numbers.
+    /// Returns the messages of a node with outstanding packets, in the order of their numbers.
     pub fn incomplete_from(&self, node: u32) -> Vec<MessageId> {
         let is_incomplete = |channel: &Channel| match channel {
             Channel::Open(rx) => rx.remaining > 0,
@@ -152,7 +155,7 @@ impl Messages {
         ids
     }
 
-    /// The operations of this node whose answers are arriving.
+    /// Returns the operations of this node whose answers are arriving.
     pub fn being_answered(&self) -> FxHashSet<OpToken> {
         let answered = |channel: &Channel| match channel {
             Channel::Open(rx) => match rx.sink {
@@ -164,7 +167,7 @@ impl Messages {
         self.channels.values().filter_map(answered).collect()
     }
 
-    /// The messages that entries of an interface are receiving, in the order of their numbers.
+    /// Returns the messages that entries of an interface are receiving, in the order of their numbers.
     pub fn received_by(&self, interface: u8) -> Vec<MessageId> {
         let receives = |rx: &RxMessage| rx.header.interface == interface && matches!(rx.sink, Sink::Entry(_));
         let channels = self.channels.iter();

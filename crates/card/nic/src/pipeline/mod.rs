@@ -1,10 +1,11 @@
-//! The pipelines of a card: packets out, packets in, and DMA between card and host memory. They carry out what the
-//! Portals objects ask for, and know nothing of handlers.
+// SPDX-License-Identifier: Apache-2.0
+//! The pipelines of a card: packets out, packets in, and DMA between card and host memory. They execute the effects of
+//! Portals objects, independent of handlers.
 //!
-//! * `state`: [`Pipeline`], with the Portals objects, counts, and work left to the CPU; `effects`: what a change of these
-//!   objects has it do
+//! * `state`: [`Pipeline`], with the Portals objects, statistics, and work for the CPU; `effects`: effects of these
+//!   objects
 //! * `transmit`: from a message to packets on the wire
-//! * `target`: what is done with the packets of a message at its target
+//! * `target`: processing of a message's packets at its target
 //! * `dma`: the DMA engine; `messages`, `rx`: the messages that are being received
 
 mod dma;

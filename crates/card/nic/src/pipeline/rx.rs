@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State of a message that is being received.
+
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -11,48 +14,48 @@ use crate::spin::SpinMessage;
 /// A message that is being received.
 #[derive(Debug)]
 pub struct RxMessage {
-    /// Its header.
+    /// Header.
     pub header: Rc<Header>,
     /// Bytes that have not arrived.
     pub remaining: u64,
-    /// Number of DMA writes and replies under way.
+    /// Number of DMA writes and replies in flight.
     pub moving: u32,
-    /// Number of deposits whose latency runs and for which handlers do not wait (`dma.messages = "latency"`): it is over when
-    /// the program is told, which takes as long.
+    /// Number of deposits in their latency, for which handlers do not wait (`dma.messages = "latency"`). They finish
+    /// before the program is notified, which takes the same latency.
     pub landing: u32,
-    /// Whether any data went to host memory.
+    /// True if any data went to host memory.
     pub deposited: bool,
-    /// The first thing that went wrong.
+    /// First failure.
     pub fail: NiFail,
-    /// Whether an answer with the data that was asked for, or without it, is on its way.
+    /// True if an answer is on its way, with or without the requested data.
     pub answered: bool,
-    /// Where its data goes.
+    /// Destination of the data.
     pub sink: Sink,
-    /// What the reply to a get, whose data is still in host memory, shares with the message.
+    /// Permission shared with the reply to a get whose data is still in host memory.
     pub reply: Option<Rc<ReplyRight>>,
 }
 
-/// Where the data of a message goes.
+/// Destination of a message's data.
 #[derive(Debug)]
 pub enum Sink {
-    /// The data is thrown away.
+    /// The data is discarded.
     Nowhere,
-    /// To the entry that has taken it.
+    /// The entry that took the message.
     Entry(Delivery),
-    /// The reply to an operation of this node.
+    /// The operation of this node to which it replies.
     Operation(OpToken, Response),
 }
 
-/// A request that an entry has taken.
+/// A request that an entry took.
 #[derive(Debug)]
 pub struct Delivery {
-    /// The entry, and where in it.
+    /// Entry and placement.
     pub taken: Taken,
-    /// The state of its handlers, if the entry has any.
+    /// State of its handlers, if the entry has any.
     pub spin: Option<Box<SpinMessage>>,
 }
 
-/// Whether a reply may still read the memory of the entry that serves it. The right ends when the interface is closed.
+/// Permission of a reply to read the memory of the entry that serves it, until the interface is closed.
 #[derive(Debug, Default)]
 pub struct ReplyRight {
     revoked: Cell<bool>,
@@ -61,32 +64,32 @@ pub struct ReplyRight {
 /// Work that an rdma card leaves to the CPU.
 #[derive(Debug)]
 pub enum Completion {
-    /// A message has arrived; the CPU matches it and acts.
+    /// A message has arrived; the CPU matches and processes it.
     Arrived(Box<ArrivedMessage>),
-    /// An operation of the CPU has progressed.
+    /// An operation of the CPU progressed.
     Operation(OpToken, Option<Response>),
     /// A triggered operation is due; the CPU starts it.
     Triggered(u8, TriggeredOp),
 }
 
-/// A message that is in host memory.
+/// A message in host memory.
 #[derive(Debug)]
 pub struct ArrivedMessage(pub(crate) RxMessage);
 
 impl ReplyRight {
-    /// Ends the right.
+    /// Revokes the permission.
     pub fn revoke(&self) {
         self.revoked.set(true);
     }
 
-    /// Whether the right has ended.
+    /// Returns true if the permission is revoked.
     pub fn is_revoked(&self) -> bool {
         self.revoked.get()
     }
 }
 
 impl Delivery {
-    /// Where the message went, and how much of it.
+    /// Returns offset and length of the message in its entry.
     pub fn outcome(&self) -> Placement {
         let placement = self.taken.placement;
         let mlength = self.spin.as_ref().map_or(placement.mlength, |spin| spin.moved(placement));
@@ -95,7 +98,7 @@ impl Delivery {
 }
 
 impl RxMessage {
-    /// A message of which nothing but the header is known, and which nobody takes.
+    /// Creates a message without a receiver, from its header.
     pub fn new(header: Rc<Header>) -> RxMessage {
         RxMessage {
             remaining: header.data_length(),
@@ -110,17 +113,17 @@ impl RxMessage {
         }
     }
 
-    /// The message fails for this reason, unless it has failed before.
+    /// Records a failure, unless one is already recorded.
     pub fn fails(&mut self, reason: NiFail) {
         if self.fail == NiFail::Ok {
             self.fail = reason;
         }
     }
 
-    /// The request, and the entry that has taken it.
+    /// Returns the request, and the entry that took it.
     ///
     /// # Errors
-    /// When the message is a response, or when no entry receives it.
+    /// Returns an error if the message is a response, or if no entry receives it.
     pub fn request(&self) -> Result<(Request, &Delivery), InternalError> {
         match (&self.header.body, &self.sink) {
             (Body::Request(request), Sink::Entry(delivery)) => Ok((*request, delivery)),
@@ -128,10 +131,10 @@ impl RxMessage {
         }
     }
 
-    /// The atomic operation that the message asks for, and its operand.
+    /// Returns the atomic operation of the message, and its operand.
     ///
     /// # Errors
-    /// When the message asks for anything else.
+    /// Returns an error if the message is not an atomic.
     pub fn atomic(&self) -> Result<(AtomicSpec, [u8; MAX_OPERAND]), InternalError> {
         match self.header.body {
             Body::Request(Request {
@@ -143,7 +146,7 @@ impl RxMessage {
         }
     }
 
-    /// The state of the message's handlers; `None` when it has none, or when its interface has been closed.
+    /// Returns the state of the message's handlers; `None` if it has none, or if its interface is closed.
     pub fn handlers(&mut self) -> Option<&mut SpinMessage> {
         match &mut self.sink {
             Sink::Entry(delivery) => delivery.spin.as_deref_mut(),
@@ -151,10 +154,10 @@ impl RxMessage {
         }
     }
 
-    /// The state of the message's handlers.
+    /// Returns the state of the message's handlers.
     ///
     /// # Errors
-    /// When the message has none.
+    /// Returns an error if the message has none.
     pub fn spin(&mut self) -> Result<&mut SpinMessage, InternalError> {
         let error = self.wrong_kind();
         self.handlers().ok_or(error)

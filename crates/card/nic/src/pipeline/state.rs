@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State of a card's pipelines.
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -14,45 +17,45 @@ use crate::portals::Portals;
 use crate::ports::Ports;
 use crate::stats::Counts;
 
-/// The pipelines of a card, and the Portals objects for which they work.
+/// Pipelines of a card, and the Portals objects that they serve.
 #[repr(C)] // see `Nic`
 pub struct Pipeline {
-    /// The machine.
+    /// Machine.
     pub machine: Rc<Machine>,
-    /// When the last packet of the host's send queue has its data: later ones may not overtake it.
+    /// Time at which the last packet of the host's send queue has its data: later packets may not overtake it.
     pub(super) send_ready: Time,
-    /// What the card has counted.
+    /// Statistics.
     pub stats: Counts,
-    /// The DMA engine.
+    /// DMA engine.
     pub dma: DmaEngine,
     messages: u64,
-    /// Whether there is a host, with memory; a switch has none.
+    /// True if the card has a host with memory; false for a switch.
     pub has_host: bool,
-    /// Whether the host's process has been killed, and its memory is gone with it.
+    /// True if the host's process was killed, which also removes its memory.
     pub process_is_dead: bool,
-    /// What there is to know where packets may be lost.
+    /// State for a lossy network.
     pub(crate) losses: Option<Box<Losses>>,
-    /// The Portals objects of the node's process.
+    /// Portals objects of the node's process.
     pub portals: Portals,
     /// Work for the CPU (rdma cards).
     pub completions: VecDeque<Completion>,
-    /// Packets whose departure is fixed and whose data has not been read, in the order in which they leave.
+    /// Packets with a fixed departure whose data is not yet read, in departure order.
     pub(super) unread: VecDeque<Unread>,
-    /// Packets for which the network has no room, in the order in which they will leave.
+    /// Packets blocked by the network, in departure order.
     pub(super) blocked: VecDeque<Leaving>,
 }
 
-/// What a card knows of its packets where some may be lost.
+/// State of a card in a lossy network.
 #[derive(Debug, Default)]
 pub struct Losses {
-    /// Messages of this card that it has given up, because their packets were lost again and again.
+    /// Messages of this card that it abandoned after repeated loss of packets.
     pub given_up: FxHashSet<MessageId>,
-    /// For each target, the place of the last packet to it ([`crate::message::Packet::place`]).
+    /// Latest sequence number for each target ([`crate::message::Packet::place`]).
     pub(super) places: FxHashMap<u32, u64>,
 }
 
 impl Pipeline {
-    /// The pipelines of a card that has done nothing.
+    /// Creates the pipelines of an idle card.
     pub fn new(machine: Rc<Machine>, portals: Portals) -> Pipeline {
         Pipeline {
             portals,
@@ -70,31 +73,31 @@ impl Pipeline {
         }
     }
 
-    /// The number that the next message of this card will have.
+    /// Returns the number of this card's next message.
     pub fn upcoming_message_id(&self) -> MessageId {
         u64::from(self.portals.node) << COUNT_BITS | (self.messages + 1)
     }
 
-    /// Numbers the next message that this card sends.
+    /// Allocates the number of this card's next message.
     pub fn next_message_id(&mut self) -> MessageId {
         let id = self.upcoming_message_id();
         self.messages += 1;
         id
     }
 
-    /// Whether the CPU, and not the card, tells the program of the ends of messages.
+    /// Returns true if the CPU, not the card, notifies the program of completed messages.
     pub fn host_completes(&self) -> bool {
         !self.machine.nic.matches_on_card()
     }
 
-    /// Counts a message as dropped as a whole.
+    /// Counts a whole message as dropped.
     pub fn count_dropped(&mut self, reason: DropReason, header: &Header, ports: &mut impl Ports) {
         let bytes = header.data_length();
         let packets = bytes.div_ceil(u64::from(self.machine.network.mtu)).max(1);
         self.count_part(reason, header, Part { is_first: true, packets, bytes }, ports);
     }
 
-    /// Counts a part of a message as dropped, and tells the user who wants to know.
+    /// Counts a part of a message as dropped, and notifies an interested user.
     pub fn count_part(&mut self, reason: DropReason, header: &Header, part: Part, ports: &mut impl Ports) {
         if let Some(dropped) = drops::count(&mut self.stats.drops, reason, header, part, ports.now()) {
             ports.dropped(reason, dropped);

@@ -1,4 +1,5 @@
-//! What a card does with the packets of a message at its target, and its answers.
+// SPDX-License-Identifier: Apache-2.0
+//! Processing of a message's packets at its target, and answers.
 
 use std::rc::Rc;
 
@@ -14,10 +15,10 @@ use crate::portals::{InternalError, Placement};
 use crate::ports::{PacketId, Ports};
 
 impl Pipeline {
-    /// Does with a packet what its message asks for (the "default action" of sPIN App. B.3).
+    /// Performs the operation of a message on a packet (the "default action" of sPIN App. B.3).
     ///
     /// # Errors
-    /// When the message is in a state that cannot occur.
+    /// Returns an error if the message is in an impossible state.
     pub fn act(
         &mut self,
         rx: &mut RxMessage,
@@ -26,7 +27,7 @@ impl Pipeline {
     ) -> Result<(), InternalError> {
         let kind = match rx.header.body {
             Body::Request(request) => request.kind,
-            Body::Response(_) => RequestKind::Put, // a response's data goes to memory as a put's does
+            Body::Response(_) => RequestKind::Put, // data of a response goes to memory like that of a put
         };
         match kind {
             RequestKind::Put => self.deposit(rx, packet, ports),
@@ -35,7 +36,7 @@ impl Pipeline {
         }
     }
 
-    /// Sends data of a message to the host memory that it was placed in, as far as it fits.
+    /// Sends data of a message to its placement in host memory, as far as it fits.
     fn deposit(
         &mut self,
         rx: &mut RxMessage,
@@ -47,7 +48,7 @@ impl Pipeline {
             Sink::Entry(delivery) => delivery.taken.placement.mlength,
             Sink::Operation(token, response) => match self.portals.operation(*token)? {
                 operation if operation.open => response.mlength,
-                _ => return Ok(()), // its interface has been closed
+                _ => return Ok(()), // its interface is closed
             },
         };
         packet.data.truncate(mlength.saturating_sub(packet.offset).try_into().unwrap_or(usize::MAX));
@@ -65,20 +66,20 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The count of a message's deposits under way.
+    /// Returns the count of a message's deposits in flight.
     fn deposits<'a>(&self, rx: &'a mut RxMessage) -> &'a mut u32 {
         if self.dma.writes_at_once() { &mut rx.landing } else { &mut rx.moving }
     }
 
-    /// The data of a packet reaches host memory.
+    /// Handles the arrival of a packet's data in host memory.
     pub fn written(&mut self, rx: &mut RxMessage, packet: &Packet, ports: &mut impl Ports) {
         *self.deposits(rx) -= 1;
         self.store(rx, packet, ports);
     }
 
-    /// Writes the data of a packet to the host memory in which its message was placed.
+    /// Writes a packet's data to the message's placement in host memory.
     fn store(&mut self, rx: &mut RxMessage, packet: &Packet, ports: &mut impl Ports) {
-        // The interface may have been closed since the data was sent to host memory.
+        // The interface may have been closed since the data left for host memory.
         let (region, start) = match &rx.sink {
             Sink::Nowhere => return,
             Sink::Entry(delivery) => (&delivery.taken.region, delivery.taken.placement.offset),
@@ -94,7 +95,7 @@ impl Pipeline {
         }
     }
 
-    /// Sends what a get asks for.
+    /// Sends the data that a get requests.
     fn serve_get(&mut self, rx: &mut RxMessage, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (request, delivery) = rx.request()?;
         let op = request.op.ok_or(InternalError::WrongKind(rx.header.id))?;
@@ -112,8 +113,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// An atomic and its data have arrived (they fit into one packet): the card reads the operands at the target, and
-    /// combines and writes them when they are there.
+    /// Starts an atomic whose data has arrived (it fits into one packet): the card reads the operands at the target,
+    /// and later combines and writes them.
     fn fetch_operands(
         &mut self,
         rx: &mut RxMessage,
@@ -130,10 +131,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The operands of an atomic are read, or on the card.
+    /// Handles the operands of an atomic, at their read or on their arrival at the card.
     ///
     /// # Errors
-    /// When the message is in a state that cannot occur.
+    /// Returns an error if the message is in an impossible state.
     pub fn atomic(
         &mut self,
         rx: &mut RxMessage,
@@ -141,14 +142,15 @@ impl Pipeline {
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
         if !matches!(rx.sink, Sink::Entry(_)) {
-            rx.moving -= 1; // its interface has been closed
+            rx.moving -= 1; // its interface is closed
             return Ok(());
         }
         if work.combined { self.combined(rx, work, ports) } else { self.combine(rx, work, ports) }
     }
 
-    /// The read has reached host memory. Reading, combining and writing is one step of simulated time, so that atomics
-    /// of a card never mix and later messages come later (Portals 4.3 §3.3); what the card has to do goes on.
+    /// Combines the operands when the read reaches host memory. Read, combination and write are one step of simulated
+    /// time, so that atomics of a card never mix and later messages come later (Portals 4.3 §3.3). The card's further
+    /// work takes time.
     fn combine(
         &mut self,
         rx: &mut RxMessage,
@@ -174,15 +176,15 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The operands are on the card: the result goes to host memory, and the old values to the initiator if it asked for
-    /// them.
+    /// Handles the arrival of the operands on the card: sends the result to host memory, and the old values to an
+    /// initiator that requested them.
     fn combined(&mut self, rx: &mut RxMessage, work: AtomicWork, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, old) = (work.message, work.data);
         let written = self.dma.deposit(old.len() as u64, "result", None, ports);
         let (request, delivery) = rx.request()?;
         let (Placement { offset: remote_offset, mlength }, list) = (delivery.taken.placement, delivery.taken.list);
         let reply = request.op.filter(|_| request.kind.replies());
-        // The reply's departure stands for the write too, but for a completion handler: it may read the result.
+        // The reply's departure also completes the write, except for a completion handler, which may read the result.
         let waits = reply.is_none() || delivery.spin.is_some();
         rx.moving = rx.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
         (rx.deposited, rx.answered) = (reply.is_none(), reply.is_some());
@@ -205,7 +207,7 @@ impl Pipeline {
         Rc::new(Header { id, source, target, interface, body: Body::Response(response) })
     }
 
-    /// Answers a request without data, if its initiator wants an answer.
+    /// Answers a request without data, if its initiator expects an answer.
     pub fn respond(
         &mut self,
         header: &Header,
@@ -226,11 +228,11 @@ impl Pipeline {
         self.inject(Box::new(Packet::new(header, 0, Vec::new())), Sent::Nothing, ports);
     }
 
-    /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for
-    /// data hears that none will come.
+    /// Drops a whole message: it fails, its room in the entry is freed, and an initiator that waits for data is
+    /// notified.
     ///
     /// # Errors
-    /// When no entry receives the message.
+    /// Returns an error if no entry receives the message.
     pub fn drop_message(
         &mut self,
         rx: &mut RxMessage,
@@ -252,7 +254,7 @@ impl Pipeline {
     /// Counts bytes of a message as dropped: for its handlers, for its event, and (with a reason) for reports.
     ///
     /// # Errors
-    /// When the message has no handlers.
+    /// Returns an error if the message has no handlers.
     pub fn drop_data(
         &mut self,
         rx: &mut RxMessage,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From a message to packets on the wire.
 
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use crate::message::{Body, Header, Packet, RequestKind};
 use crate::portals::{Initiated, InternalError, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
 
-/// This many packets of a message are fetched ahead of the one that leaves.
+/// Number of packets of a message that are fetched ahead of the leaving one.
 const FETCHES: u64 = 64;
 
 impl Pipeline {
@@ -28,7 +29,7 @@ impl Pipeline {
         let interface = transfer.interface;
         let Initiated { request, target, token, data: (md, offset), volatile } = self.portals.initiate(transfer)?;
         let id = self.next_message_id();
-        // A node that does not exist is found out by the network, which answers in the node's place.
+        // The network detects a nonexistent node, and answers in its place.
         let body = Body::Request(request);
         let header = Rc::new(Header { id, source: self.portals.node, target, interface, body });
         self.portals.operations.sent_as(token, &header);
@@ -45,10 +46,10 @@ impl Pipeline {
     }
 
     /// Cuts a message into packets. Those from host memory are fetched by DMA, back to back, and leave in the order of
-    /// the send queue; those on the card leave at once.
+    /// the send queue; those on the card leave immediately.
     pub fn send(&mut self, mut message: Rc<Sending>, ports: &mut impl Ports) {
         self.stats.messages_sent += 1;
-        let sending = Rc::make_mut(&mut message); // nobody else has it yet
+        let sending = Rc::make_mut(&mut message); // still the only reference
         match &mut sending.source {
             Source::Host(..) => {}
             Source::Card(data) => {
@@ -79,8 +80,8 @@ impl Pipeline {
         first.for_each(|offset| self.fetch(&message, offset, ports));
     }
 
-    /// When a message that is sent now reaches the port, but for its data: behind the one before it or, with
-    /// `dma.messages = "latency"`, after a time that depends on who sends it.
+    /// Returns the time at which a message sent now reaches the port, apart from its data: behind the previous one or,
+    /// with `dma.messages = "latency"`, after a time that depends on the initiator.
     fn reaches_port(&mut self, initiator: Initiator, now: Time) -> Time {
         match self.dma.way_to_port(initiator) {
             Some(way) => now + way,
@@ -101,7 +102,7 @@ impl Pipeline {
         }
     }
 
-    /// Has a packet fetched from host memory, if the message goes that far.
+    /// Fetches the packet at `offset` from host memory, if the message is that long.
     fn fetch_if_any(&self, message: &Rc<Sending>, offset: u64, ports: &mut impl Ports) {
         if offset < message.header.data_length() {
             self.fetch(message, offset, ports);
@@ -111,8 +112,8 @@ impl Pipeline {
     fn fetch(&self, message: &Rc<Sending>, offset: u64, ports: &mut impl Ports) {
         let (end, latency) = (offset + self.packet_bytes(message, offset), self.dma.latency());
         let at = if message.serves() {
-            // What a get reads is what its target's memory holds when the request reaches it: DMA keeps reads and writes
-            // in order, and a later message must not change it (Portals 4.3 §3.3: write after read).
+            // A get reads the target's memory as of the arrival of its request: DMA keeps reads and writes in order,
+            // and a later message must not change the data (Portals 4.3 §3.3: write after read).
             message.read(offset, end, latency)
         } else {
             message.ready(end, latency)
@@ -124,7 +125,7 @@ impl Pipeline {
         u64::from(self.machine.network.mtu).min(message.header.data_length() - offset)
     }
 
-    /// The data of the packet that starts at `offset` of a message has come from host memory.
+    /// Handles the arrival of the data of the packet at `offset` from host memory.
     pub fn fetched(&mut self, message: Rc<Sending>, offset: u64, ports: &mut impl Ports) {
         let bytes = self.packet_bytes(&message, offset);
         self.fetch_if_any(&message, offset + FETCHES * u64::from(self.machine.network.mtu), ports);
@@ -141,13 +142,13 @@ impl Pipeline {
         self.leave(Leaving { content: Content::Host(message, offset), sent, then: None }, ports);
     }
 
-    /// A packet of a message, whose data has been read, may leave.
+    /// Releases a packet with its data for departure.
     pub fn ready(&mut self, message: &Sending, packet: Box<Packet>, ports: &mut impl Ports) {
         let sent = message.completes(packet.offset + packet.data.len() as u64);
         self.inject(packet, sent, ports);
     }
 
-    /// Reads packets that leave soon, so that a long message is never on the card as a whole.
+    /// Reads the data of packets that leave soon, so that the card never holds all of a long message.
     pub fn refill(&mut self, ports: &mut impl Ports) {
         let soon = ports.now() + self.read_ahead() * 2;
         while self.unread.front().is_some_and(|next| next.departure.start <= soon)
@@ -161,19 +162,19 @@ impl Pipeline {
         }
     }
 
-    /// How long before a packet leaves its data is read at the latest.
+    /// Returns the minimum time from the read of a packet's data to its departure.
     fn read_ahead(&self) -> Time {
         let network = &self.machine.network;
         network.gap_per_byte.time(FETCHES * u64::from(network.mtu))
     }
 
-    /// A packet with its data from host memory.
+    /// Builds a packet with its data from host memory.
     fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Box<Packet> {
         let data = vec![0; self.packet_bytes(message, offset) as usize];
         let mut packet = Box::new(Packet::new(message.header.clone(), offset, data));
         let is_revoked = message.right.as_ref().is_some_and(|right| right.is_revoked());
         if is_revoked || self.process_is_dead {
-            // The interface that the data belongs to has been closed meanwhile, or the process has died.
+            // The interface of the data has been closed, or the process has died.
             self.local_fault(&mut packet, message.sent, NiFail::Dropped);
         } else if let Source::Host(region, start) = &message.source
             && let Err(fault) = region.read(ports, start.wrapping_add(offset), &mut packet.data)
@@ -185,7 +186,8 @@ impl Pipeline {
         packet
     }
 
-    /// A packet's data is not there any more, or never was: the operation fails, or the answer says so, and the packet.
+    /// Handles a packet whose data is inaccessible: the operation fails, or the answer reports it, and so does the
+    /// packet.
     fn local_fault(&mut self, packet: &mut Packet, sent: Sent, fail: NiFail) {
         match &mut Rc::make_mut(&mut packet.header).body {
             Body::Request(request) => {
@@ -207,8 +209,8 @@ impl Pipeline {
         self.leave(Leaving { content: Content::Packet(packet), sent, then: None }, ports);
     }
 
-    /// Sends a packet that is on the card. Returns when its last byte has left; `None` when the packet is blocked, and
-    /// `then` will happen when its last byte has left.
+    /// Sends a packet that is on the card. Returns the time at which its last byte has left, or `None` for a blocked
+    /// packet: `then` happens when its last byte leaves.
     pub fn inject_then(
         &mut self,
         packet: Box<Packet>,
@@ -219,8 +221,8 @@ impl Pipeline {
         self.leave(Leaving { content: Content::Packet(packet), sent, then: Some(then) }, ports)
     }
 
-    /// Asks the interconnect to take a packet. Returns when the packet's last byte has left; `None` when the interconnect
-    /// has no room for it, so that it is blocked. `leaving.then` happens for a blocked packet only.
+    /// Asks the interconnect to take a packet. Returns the time at which its last byte has left, or `None` if
+    /// back-pressure blocks it. `leaving.then` happens only for a blocked packet.
     fn leave(&mut self, leaving: Leaving, ports: &mut impl Ports) -> Option<Time> {
         let (header, offset, bytes) = self.extent(&leaving.content);
         let (target, gap) = (header.target, self.gap(header, offset, bytes));
@@ -236,12 +238,12 @@ impl Pipeline {
         }
     }
 
-    /// The minimum time between the departures of a packet and of the port's next one.
+    /// Returns the minimum time between the departures of a packet and of the port's next one.
     fn gap(&self, header: &Header, offset: u64, bytes: u64) -> Time {
         let network = &self.machine.network;
         match network.injection {
             Injection::Max if offset == 0 => network.gap,
-            // Each earlier packet has taken s G.
+            // Each earlier packet took s G.
             Injection::Sum if offset + bytes >= header.data_length() => {
                 network.gap + network.gap_per_byte.time(bytes.saturating_sub(1))
             }
@@ -249,17 +251,17 @@ impl Pipeline {
         }
     }
 
-    /// The interconnect takes the first of the blocked packets.
+    /// Handles the departure of the first blocked packet.
     ///
     /// # Errors
-    /// When no packet is blocked.
+    /// Returns an error if no packet is blocked.
     pub fn departs(&mut self, departure: Departure, ports: &mut impl Ports) -> Result<(), InternalError> {
         let leaving = self.blocked.pop_front().ok_or(InternalError::NothingBlocked)?;
         self.depart(leaving, departure, ports);
         Ok(())
     }
 
-    /// Sends a packet whose departure is fixed. Its data stays in host memory until shortly before.
+    /// Sends a packet with a fixed departure. Its data stays in host memory until shortly before.
     fn depart(&mut self, leaving: Leaving, departure: Departure, ports: &mut impl Ports) {
         let Departure { start, end, .. } = departure;
         let (header, offset, bytes) = self.extent(&leaving.content);
@@ -292,7 +294,8 @@ impl Pipeline {
         }
     }
 
-    /// The place of a packet that leaves among those of requests to its target; a packet that is sent again has one.
+    /// Returns the sequence number of a leaving packet among the requests to its target; a retransmitted packet keeps
+    /// its number.
     fn place(&mut self, content: &Content, ports: &impl Ports) -> u64 {
         let header = match content {
             Content::Packet(packet) if packet.place > 0 => return packet.place,
@@ -307,7 +310,7 @@ impl Pipeline {
         *last
     }
 
-    /// A packet's header, the offset of its data in the message, and its bytes.
+    /// Returns a packet's header, the offset of its data in the message, and its length in bytes.
     fn extent<'a>(&self, content: &'a Content) -> (&'a Header, u64, u64) {
         match content {
             Content::Packet(packet) => (&packet.header, packet.offset, packet.data.len() as u64),
@@ -322,18 +325,18 @@ fn transmit(mut packet: Box<Packet>, place: u64, departure: Departure, ports: &m
 }
 
 impl Sending {
-    /// Whether it answers a get.
+    /// Returns true if the message answers a get.
     fn serves(&self) -> bool {
         matches!(self.header.body, Body::Response(_))
     }
 
-    /// What the packet completes that ends with its first `bytes`.
+    /// Returns the completion by the packet that ends after the first `bytes` bytes.
     fn completes(&self, bytes: u64) -> Sent {
         if bytes >= self.header.data_length() { self.sent } else { Sent::Nothing }
     }
 
-    /// When its first `bytes` are on the card. The request for them crosses first (sPIN App. C.3.2: "we pay two DMA
-    /// latencies to read the data").
+    /// Returns the time at which the first `bytes` bytes are on the card. Their request crosses first (sPIN App. C.3.2:
+    /// "we pay two DMA latencies to read the data").
     fn fetched(&self, bytes: u64, latency: Time) -> Time {
         match &self.fetching {
             Some(Fetching { train, .. }) if bytes > 0 => train.passed(bytes) + latency * 2,
@@ -341,8 +344,8 @@ impl Sending {
         }
     }
 
-    /// When host memory is read for the packet with its bytes from `offset` to `end`. Only what fits into a packet is
-    /// ordered before later writes (`max_war_ordered_size`).
+    /// Returns the time at which host memory is read for the packet from `offset` to `end`. Only data that fits into
+    /// one packet is ordered before later writes (`max_war_ordered_size`).
     fn read(&self, offset: u64, end: u64, latency: Time) -> Time {
         match self.fetching {
             Some(Fetching { requested: Some(requested), .. }) if offset == 0 => requested,
@@ -350,7 +353,7 @@ impl Sending {
         }
     }
 
-    /// When the packet that ends with its first `bytes` may leave.
+    /// Returns the earliest departure of the packet that ends after the first `bytes` bytes.
     fn ready(&self, bytes: u64, latency: Time) -> Time {
         self.not_before.max(self.fetched(bytes, latency))
     }

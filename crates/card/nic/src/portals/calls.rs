@@ -1,5 +1,6 @@
-//! The host's library calls on Portals objects, with their arguments checked (Portals 4.3 §3). Each either does what it
-//! says or returns the documented code and changes nothing.
+// SPDX-License-Identifier: Apache-2.0
+//! Library calls of the host on Portals objects, with checked arguments (Portals 4.3 §3). A call either succeeds, or
+//! returns the documented code and changes nothing.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,12 +19,12 @@ use crate::region::Region;
 
 type Result<T> = std::result::Result<T, ReturnCode>;
 
-/// A new entry, as the program describes it.
+/// Description of a new entry by the program.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntry {
-    /// Its description; an LE fills only `me.le`.
+    /// Description; an LE fills only `me.le`.
     pub me: ptl::Me,
-    /// Whether it came as an ME.
+    /// True for an ME.
     pub matching: bool,
     /// Portal table index.
     pub pt_index: u32,
@@ -32,11 +33,11 @@ pub struct NewEntry {
 }
 
 impl Portals {
-    /// `PtlNIInit`. Returns the interface's handle and its limits, which are `desired` within what
-    /// the card offers. An interface that is open already gets another reference.
+    /// `PtlNIInit`. Returns the interface's handle and its limits: `desired`, clipped to those of the card. An open
+    /// interface gets another reference.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when options, interface or pid are out of range; [`ReturnCode::PidInUse`] when the
+    /// [`ReturnCode::ArgInvalid`] if options, interface or pid are out of range; [`ReturnCode::PidInUse`] if the
     /// process has another pid.
     pub fn ni_init(
         &mut self,
@@ -71,14 +72,14 @@ impl Portals {
         Ok((handle, in_force))
     }
 
-    /// `PtlNIFini`: drops a reference. Returns the index of the interface when that was the last one.
+    /// `PtlNIFini`: drops a reference. Returns the index of the interface if that was the last one.
     pub(crate) fn ni_release(&mut self, ni: Handle) -> Result<Option<u8>> {
         let interface = self.ni(ni)?;
         interface.references -= 1;
         Ok((interface.references == 0).then_some(interface.index))
     }
 
-    /// Closes an interface. Returns whether it was open.
+    /// Closes an interface. Returns true if it was open.
     pub(crate) fn close(&mut self, index: u8) -> bool {
         let Some(mut interface) = self.interfaces[usize::from(index)].take() else { return false };
         interface.clear();
@@ -90,19 +91,19 @@ impl Portals {
         true
     }
 
-    /// `PtlNIStatus`: the value of a status register.
+    /// `PtlNIStatus`: returns the value of a status register.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such interface or register.
+    /// [`ReturnCode::ArgInvalid`] if the interface or the register does not exist.
     pub fn ni_status(&mut self, ni: Handle, register: u64) -> Result<i32> {
         let register = ptl::StatusRegister::from_raw(register).ok_or(ReturnCode::ArgInvalid)?;
         Ok(self.ni(ni)?.status[register as usize])
     }
 
-    /// `PtlNIHandle`: the interface of any object but HPU memory.
+    /// `PtlNIHandle`: returns the interface of any object except HPU memory.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the handle names no object.
+    /// [`ReturnCode::ArgInvalid`] if the handle names no object.
     pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
         let index = slab::owner_of_any(object).ok_or(ReturnCode::ArgInvalid)?;
         let interface = self.interfaces[usize::from(index)].as_deref().ok_or(ReturnCode::ArgInvalid)?;
@@ -117,14 +118,14 @@ impl Portals {
         Ok(interface.handle())
     }
 
-    /// `PtlSetMap`: the processes by rank, this one among them.
+    /// `PtlSetMap`: sets the processes by rank; they include this one.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open or not logically addressed, or when this process is
-    /// not in the map; [`ReturnCode::Ignored`] when the interface has a map.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open or not logically addressed, or if this process is not in
+    /// the map; [`ReturnCode::Ignored`] if the interface already has a map.
     pub fn set_map(&mut self, ni: Handle, map: Rc<[Process]>) -> Result<()> {
         let own = Process { nid: self.node, pid: self.pid };
-        // Most maps give a node's only process the node's number.
+        // In most maps a node's only process has the node's number as its rank.
         let rank = match map.get(own.nid as usize) {
             Some(process) if *process == own => Some(own.nid as usize),
             _ => map.iter().position(|process| *process == own),
@@ -138,11 +139,11 @@ impl Portals {
         Ok(())
     }
 
-    /// `PtlGetMap`: the processes by rank.
+    /// `PtlGetMap`: returns the processes by rank.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open or not logically addressed; [`ReturnCode::NoSpace`]
-    /// when it has no map.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open or not logically addressed; [`ReturnCode::NoSpace`] if
+    /// it has no map.
     pub fn map(&mut self, ni: Handle) -> Result<Rc<[Process]>> {
         let interface = self.ni(ni)?;
         if !interface.logical() {
@@ -151,27 +152,27 @@ impl Portals {
         interface.map.clone().ok_or(ReturnCode::NoSpace)
     }
 
-    /// `PtlStartBundle` and `PtlEndBundle`: a hint that the card does without.
+    /// `PtlStartBundle` and `PtlEndBundle`: a hint that the card ignores.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open.
     pub fn bundle(&mut self, ni: Handle) -> Result<()> {
         self.ni(ni).map(|_| ())
     }
 
-    /// `PtlGetUid`: the user id of the process.
+    /// `PtlGetUid`: returns the user id of the process.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open.
     pub fn uid(&mut self, ni: Handle) -> Result<u32> {
         self.ni(ni)?;
         Ok(self.uid)
     }
 
-    /// `PtlGetId`: the process as its peers on this interface name it.
+    /// `PtlGetId`: returns the process as its peers on this interface name it.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open, or is logically addressed and has no map.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open, or is logically addressed without a map.
     pub fn id(&mut self, ni: Handle) -> Result<Process> {
         let index = usize::from(self.ni(ni)?.index);
         let interface = self.interfaces[index].as_deref().ok_or(ReturnCode::ArgInvalid)?;
@@ -179,10 +180,10 @@ impl Portals {
         if id.nid == ptl::ID_ANY { Err(ReturnCode::ArgInvalid) } else { Ok(id) }
     }
 
-    /// `PtlGetPhysId`: node and pid of the process.
+    /// `PtlGetPhysId`: returns node and pid of the process.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open.
     pub fn physical_id(&mut self, ni: Handle) -> Result<Process> {
         self.ni(ni)?;
         Ok(Process { nid: self.node, pid: self.pid })
@@ -191,9 +192,9 @@ impl Portals {
     /// `PtlPTAlloc`. Returns the index of the portal table entry.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when an argument is out of range; [`ReturnCode::PtEqNeeded`] when flow control is
-    /// asked for without an event queue; [`ReturnCode::PtFull`] and [`ReturnCode::PtInUse`] when there is no free
-    /// entry, or not this one.
+    /// [`ReturnCode::ArgInvalid`] if an argument is out of range; [`ReturnCode::PtEqNeeded`] if flow control is
+    /// requested without an event queue; [`ReturnCode::PtFull`] if no entry is free; [`ReturnCode::PtInUse`] if the
+    /// wanted entry is not free.
     pub fn pt_alloc(&mut self, ni: Handle, options: u32, eq: Handle, wanted: u32) -> Result<u32> {
         let interface = self.ni(ni)?;
         if options & !ptl::pt::MASK != 0 {
@@ -238,8 +239,8 @@ impl Portals {
     /// `PtlPTFree`.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such portal table entry; [`ReturnCode::PtInUse`] when entries are
-    /// linked to it or messages are under way to it.
+    /// [`ReturnCode::ArgInvalid`] if the portal table entry does not exist; [`ReturnCode::PtInUse`] if entries are
+    /// linked to it or messages to it are in flight.
     pub fn pt_free(&mut self, ni: Handle, index: u32) -> Result<()> {
         let interface = self.ni(ni)?;
         let portal = interface.portal(index)?;
@@ -247,7 +248,7 @@ impl Portals {
             return Err(ReturnCode::PtInUse);
         }
         let (eq, controlled) = (portal.eq, portal.flow_controlled());
-        // Overflow entries that are unlinked already live on only in unexpected headers, which go now.
+        // Only the unexpected headers, which go now, still refer to unlinked overflow entries.
         let held: Vec<Handle> = portal.unexpected.drain(..).map(|header| header.entry).collect();
         interface.unexpected_headers -= held.len();
         held.into_iter().for_each(|entry| drop(interface.entries.remove(entry)));
@@ -258,16 +259,16 @@ impl Portals {
         Ok(())
     }
 
-    /// `PtlPTDisable`, which returns to its caller once [`pt_idle`](Portals::pt_idle).
+    /// `PtlPTDisable`; the library call returns once [`pt_idle`](Portals::pt_idle) is true.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such portal table entry.
+    /// [`ReturnCode::ArgInvalid`] if the portal table entry does not exist.
     pub fn pt_disable(&mut self, ni: Handle, index: u32) -> Result<()> {
         self.ni(ni)?.portal(index)?.enabled = false;
         Ok(())
     }
 
-    /// Whether no message is under way to a portal table entry.
+    /// Returns true if no message to a portal table entry is in flight.
     pub fn pt_idle(&mut self, ni: Handle, index: u32) -> bool {
         self.ni(ni).and_then(|interface| interface.portal(index)).map_or(true, |portal| portal.in_flight == 0)
     }
@@ -275,13 +276,13 @@ impl Portals {
     /// `PtlPTEnable`.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such portal table entry.
+    /// [`ReturnCode::ArgInvalid`] if the portal table entry does not exist.
     pub fn pt_enable(&mut self, ni: Handle, index: u32) -> Result<()> {
         self.ni(ni)?.portal(index)?.enabled = true;
         Ok(())
     }
 
-    /// `PtlMDBind`; `region` is the memory that the description names.
+    /// `PtlMDBind`; `region` is the described memory.
     pub(crate) fn md_bind(&mut self, ni: Handle, description: ptl::Md, region: Region) -> Result<Handle> {
         let interface = self.ni(ni)?;
         if description.options & !md::MASK != 0 {
@@ -298,15 +299,15 @@ impl Portals {
         interface.mds.insert(interface.limits.max_mds, Rc::new(descriptor))
     }
 
-    /// `PtlMDRelease`. Operations under way keep what they need of the descriptor.
+    /// `PtlMDRelease`. Operations in flight keep their data of the descriptor.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such memory descriptor.
+    /// [`ReturnCode::ArgInvalid`] if the memory descriptor does not exist.
     pub fn md_release(&mut self, md: Handle) -> Result<()> {
         self.owner(Kind::Md, md)?.mds.remove(md).map(|_| ())
     }
 
-    /// `PtlLEAppend`, `PtlMEAppend` and `PtlMEAppendHandlers`; `region` is the memory that the description names.
+    /// `PtlLEAppend`, `PtlMEAppend` and `PtlMEAppendHandlers`; `region` is the described memory.
     pub(crate) fn append(
         &mut self,
         ni: Handle,
@@ -334,7 +335,7 @@ impl Portals {
         Ok(handle)
     }
 
-    /// `PtlTriggeredMEAppend`: makes the entry, which joins its list when the counter is there.
+    /// `PtlTriggeredMEAppend`: creates the entry, which joins its list once the counter reaches the threshold.
     pub(crate) fn append_triggered(
         &mut self,
         ni: Handle,
@@ -357,10 +358,10 @@ impl Portals {
         Ok(handle)
     }
 
-    /// The interface of a live list entry.
+    /// Returns the interface of a live list entry.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such entry.
+    /// [`ReturnCode::ArgInvalid`] if the entry does not exist.
     pub fn entry_interface(&mut self, entry: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Entry, entry)?;
         interface.entries.get(entry)?;
@@ -416,21 +417,21 @@ impl Portals {
         })
     }
 
-    /// The interface of a live counting event.
+    /// Returns the interface of a live counting event.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] if the counter does not exist.
     pub fn ct_interface(&mut self, ct: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Ct, ct)?;
         interface.counters.get(ct)?;
         Ok(interface.index)
     }
 
-    /// `PtlEQAlloc`: a queue for `count` events.
+    /// `PtlEQAlloc`: allocates a queue for `count` events.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open; [`ReturnCode::NoSpace`] when it may have no further
-    /// queue, or none of this size.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open; [`ReturnCode::NoSpace`] if it has its maximum of
+    /// queues, or if `count` is too large.
     pub fn eq_alloc(&mut self, ni: Handle, count: u64) -> Result<Handle> {
         let interface = self.ni(ni)?;
         let count = usize::try_from(count).ok().filter(|count| *count < 1 << 24).ok_or(ReturnCode::NoSpace)?;
@@ -440,31 +441,33 @@ impl Portals {
     /// `PtlEQFree`.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] if the queue does not exist.
     pub fn eq_free(&mut self, eq: Handle) -> Result<()> {
         self.owner(Kind::Eq, eq)?.queues.remove(eq).map(|_| ())
     }
 
-    /// `PtlEQGet`: the oldest event, and whether others were lost before it. `None` when the queue is empty.
+    /// `PtlEQGet`: takes the oldest event, and returns it with true if earlier events were lost. `None` if the queue is
+    /// empty.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] if the queue does not exist.
     pub fn eq_take(&mut self, eq: Handle) -> Result<Option<(Event, bool)>> {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
     }
 
-    /// The events that [`Portals::eq_take`] will take next, oldest first, unless the queue overflows or is freed. Not always all of them.
+    /// Returns events that [`Portals::eq_take`] takes next, oldest first, unless the queue overflows or is freed. May
+    /// omit later events.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] if the queue does not exist.
     pub fn eq_known(&mut self, eq: Handle) -> Result<impl Iterator<Item = &Event>> {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.known())
     }
 
-    /// The interface of a live event queue.
+    /// Returns the interface of a live event queue.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] if the queue does not exist.
     pub fn eq_interface(&mut self, eq: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Eq, eq)?;
         interface.queues.get(eq)?;
@@ -474,17 +477,17 @@ impl Portals {
     /// `PtlCTAlloc`.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when the interface is not open; [`ReturnCode::NoSpace`] when it may have no further
-    /// counter.
+    /// [`ReturnCode::ArgInvalid`] if the interface is not open; [`ReturnCode::NoSpace`] if it has its maximum of
+    /// counters.
     pub fn ct_alloc(&mut self, ni: Handle) -> Result<Handle> {
         let interface = self.ni(ni)?;
         interface.counters.insert(interface.limits.max_cts, Counter::default())
     }
 
-    /// `PtlCTFree`. Triggered operations that wait for the counter are forgotten.
+    /// `PtlCTFree`. Discards the triggered operations that wait for the counter.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] if the counter does not exist.
     pub fn ct_free(&mut self, ct: Handle) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let counter = interface.counters.remove(ct)?;
@@ -495,7 +498,7 @@ impl Portals {
     /// `PtlCTCancelTriggered`.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] if the counter does not exist.
     pub fn ct_cancel(&mut self, ct: Handle) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let cancelled = interface.counters.get_mut(ct)?.cancel();
@@ -506,7 +509,7 @@ impl Portals {
     /// `PtlCTGet`.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] if the counter does not exist.
     pub fn ct_value(&mut self, ct: Handle) -> Result<CtEvent> {
         Ok(self.owner(Kind::Ct, ct)?.counters.get(ct)?.value)
     }
@@ -527,10 +530,10 @@ impl Portals {
     }
 }
 
-/// Checks an increment, of which only one of the two fields may be set (Portals 4.3 §3.14.7).
+/// Checks an increment, in which only one field may be set (Portals 4.3 §3.14.7).
 ///
 /// # Errors
-/// [`ReturnCode::ArgInvalid`] when both are set.
+/// [`ReturnCode::ArgInvalid`] if both are set.
 pub fn check_increment(amount: CtEvent) -> Result<()> {
     if amount.success != 0 && amount.failure != 0 { Err(ReturnCode::ArgInvalid) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! The end of a message that an entry has taken, as the program sees it.
+// SPDX-License-Identifier: Apache-2.0
+//! Completion of a message that an entry took, as the program sees it.
 
 use abi::portals::{self as ptl, EventKind, List, NiFail, me};
 
@@ -9,25 +10,26 @@ use super::matching::Delivery;
 use super::state::{Portals, plain_event};
 use crate::message::{MessageId, Request};
 
-/// How a message ended.
+/// Result of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending {
-    /// Where the message went, and how much of it.
+    /// Offset and length of the message in its entry.
     pub placement: Placement,
-    /// What went wrong first.
+    /// First failure.
     pub fail: NiFail,
-    /// Whether a handler keeps the entry waiting for another message (App. B.1: `_PENDING`).
+    /// True if a handler keeps the entry waiting for another message (App. B.1: `_PENDING`).
     pub pending: bool,
-    /// Whether handlers have dropped the message as a whole.
+    /// True if handlers dropped the whole message.
     pub dropped: bool,
-    /// The first error of a handler, which becomes the message's event: its code, and its detail for `start`.
+    /// First error of a handler, for the message's event: its code, and its detail for `start`.
     pub error: Option<(NiFail, u64)>,
 }
 
 impl Portals {
-    /// Whether the program can notice the end of a message: a plain RDMA write or read costs the CPU nothing.
+    /// Returns true if the program can notice the completion of a message: a plain RDMA write or read costs the CPU
+    /// nothing.
     pub(crate) fn is_visible(&mut self, index: u8, delivery: &Delivery) -> bool {
-        // The interface may have been closed, and the entry with it, since the message was matched.
+        // The interface, and the entry with it, may have been closed since the match.
         let Some(interface) = self.interface(index) else { return false };
         let Ok(entry) = interface.entries.get(delivery.entry) else { return false };
         let counted = entry.ct != ptl::CT_NONE && entry.has(me::EVENT_CT_COMM);
@@ -36,7 +38,7 @@ impl Portals {
         counted || queued || delivery.unlinked || entry.list == List::Overflow
     }
 
-    /// Gives the room of a dropped message back to its entry.
+    /// Returns the room of a dropped message to its entry.
     pub(crate) fn give_back(&mut self, index: u8, delivery: &Delivery) {
         match self.used_entry(index, delivery.entry) {
             Ok(entry) => entry.give_back(delivery.placement),
@@ -44,9 +46,9 @@ impl Portals {
         }
     }
 
-    /// Tells the program about a message that an entry has taken (Portals 4.3 §3.13: events; §3.14: counters). Nothing
-    /// works for the message any more, so its memory is the program's. An error of a handler is told here, too, in place
-    /// of the message's own event.
+    /// Notifies the program of a message that an entry took (Portals 4.3 §3.13: events; §3.14: counters). All
+    /// processing of the message has ended, so its memory belongs to the program. A handler error replaces the
+    /// message's event.
     pub(crate) fn finish_delivery(
         &mut self,
         message: MessageId,
@@ -84,8 +86,8 @@ impl Portals {
         let counts = entry.has(me::EVENT_CT_COMM);
         let ct = entry.ct;
         let (pt_index, user_ptr) = (entry.pt_index, entry.user_ptr);
-        // App. B.1: a PENDING message does not complete the entry, which waits for another message. Nor does a message
-        // use it up that has given its room back.
+        // App. B.1: a PENDING message does not complete the entry, which waits for another message. A message that
+        // returned its room does not use up the entry either.
         let waits_on = delivery.unlinked && (pending || !entry.used_up());
         entry.linked |= waits_on;
         let tell_unlink = delivery.unlinked && !entry.has(me::EVENT_UNLINK_DISABLE) && !waits_on;

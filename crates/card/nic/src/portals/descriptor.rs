@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory descriptors.
+
 use abi::portals::{self as ptl, Handle};
 
 use crate::region::Region;
@@ -5,7 +8,7 @@ use crate::region::Region;
 /// A memory descriptor (Portals 4.3 §3.10).
 #[derive(Debug)]
 pub struct MemoryDescriptor {
-    /// Its memory.
+    /// Memory.
     pub region: Region,
     /// `PTL_MD_*`
     pub options: u32,
@@ -16,13 +19,13 @@ pub struct MemoryDescriptor {
 }
 
 impl MemoryDescriptor {
-    /// Whether an option is set.
+    /// Returns true if an option is set.
     pub fn has(&self, option: u32) -> bool {
         self.options & option != 0
     }
 
-    /// Whether the program can see a step of an operation: it counts when option `counted` is set, and posts a full event
-    /// unless option `disabled` is set.
+    /// Returns true if the program can see a step of an operation: it is counted if option `counted` is set, and posts
+    /// a full event unless option `disabled` is set.
     pub fn sees(&self, counted: u32, disabled: u32) -> bool {
         self.ct != ptl::CT_NONE && self.has(counted) || self.eq != ptl::EQ_NONE && !self.has(disabled)
     }

@@ -1,4 +1,5 @@
-//! List entries and match list entries, and the search for the entry of a message (Portals 4.3 §3.11–3.12).
+// SPDX-License-Identifier: Apache-2.0
+//! List entries and match list entries, and matching of requests (Portals 4.3 §3.11–3.12).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,9 +13,9 @@ use crate::region::Region;
 /// An entry of a portal table entry's priority or overflow list.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its portal table index.
+    /// Portal table index.
     pub pt_index: u32,
-    /// Its list.
+    /// Priority or overflow list.
     pub list: List,
     /// `user_ptr` of the append.
     pub user_ptr: u64,
@@ -22,9 +23,9 @@ pub struct Entry {
     pub options: u32,
     /// Counter, or `PTL_CT_NONE`.
     pub ct: Handle,
-    /// User that may access it, or `PTL_UID_ANY`.
+    /// User who may access it, or `PTL_UID_ANY`.
     pub uid: u32,
-    /// Initiator that matches, with wildcards.
+    /// Matching initiator, with wildcards.
     pub match_id: Process,
     /// `match_bits`
     pub match_bits: u64,
@@ -32,42 +33,42 @@ pub struct Entry {
     pub ignore_bits: u64,
     /// `min_free`, 0 unless the offset is managed locally.
     pub min_free: u64,
-    /// Its memory.
+    /// Memory.
     pub region: Region,
     /// Next offset with `PTL_ME_MANAGE_LOCAL`.
     pub local_offset: u64,
-    /// Room below `local_offset` that dropped messages have given back, which few entries have.
+    /// Room below `local_offset` returned by dropped messages; few entries have any.
     pub holes: Option<Box<Holes>>,
-    /// Whether it is in its list.
+    /// True if it is in its list.
     pub linked: bool,
-    /// Messages that matched it and have not completed.
+    /// Number of messages that matched it and are not complete.
     pub in_flight: u32,
-    /// Unexpected headers that refer to it.
+    /// Number of unexpected headers that refer to it.
     pub unexpected: u32,
     /// sPIN handlers.
     pub handlers: Option<Rc<Handlers>>,
 }
 
-/// Free pieces of an entry's memory: the end and the start of each.
+/// Free pieces of an entry's memory: end and start of each.
 #[derive(Clone, Debug, Default)]
 pub struct Holes(BTreeMap<u64, u64>);
 
-/// Where in an entry a message goes.
+/// Placement of a message in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Offset in the entry's memory.
     pub offset: u64,
-    /// Bytes that are moved.
+    /// Number of moved bytes.
     pub mlength: u64,
 }
 
 impl Entry {
-    /// Whether an option is set.
+    /// Returns true if an option is set.
     pub fn has(&self, option: u32) -> bool {
         self.options & option != 0
     }
 
-    /// Whether the entry takes `request`; `matching` and `logical` are properties of the interface.
+    /// Returns true if the entry matches `request`; `matching` and `logical` are properties of the interface.
     pub fn matches(&self, request: &Request, matching: bool, logical: bool) -> bool {
         if !matching {
             return true;
@@ -79,7 +80,7 @@ impl Entry {
             && (!self.has(me::NO_TRUNCATE) || self.room_at(self.offset_for(request)) >= request.length)
     }
 
-    /// Whether the entry permits what the request asks for.
+    /// Returns true if the entry permits the requested operation.
     pub fn permits_operation(&self, request: &Request) -> bool {
         match request.kind {
             RequestKind::Put | RequestKind::Atomic(_) => self.has(me::OP_PUT),
@@ -88,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// The communication event of a request placed here.
+    /// Returns the communication event of a request with this placement.
     pub fn event(&self, request: &Request, placement: Placement) -> ptl::Event {
         let (kind, atomic) = match request.kind {
             RequestKind::Put => (EventKind::Put, None),
@@ -123,7 +124,7 @@ impl Entry {
         self.region.length().saturating_sub(offset)
     }
 
-    /// Places a request that the entry has taken, and advances a locally managed offset.
+    /// Places a request that the entry took, and advances a locally managed offset.
     pub fn place(&mut self, request: &Request) -> Placement {
         let offset = self.offset_for(request);
         let mlength = request.length.min(self.room_at(offset));
@@ -133,8 +134,7 @@ impl Entry {
         Placement { offset, mlength }
     }
 
-    /// Takes back the room of a request that was dropped. The next request gets it, unless data of another request lies
-    /// behind it.
+    /// Frees the room of a dropped request. The next request gets it, unless another request's data follows it.
     pub fn give_back(&mut self, placement: Placement) {
         if !self.has(me::MANAGE_LOCAL) || placement.mlength == 0 {
             return;
@@ -146,13 +146,13 @@ impl Entry {
         }
     }
 
-    /// Whether a match has just used the entry up.
+    /// Returns true if the latest match used up the entry.
     pub fn used_up(&self) -> bool {
         self.has(me::USE_ONCE)
             || self.has(me::MANAGE_LOCAL) && self.min_free != 0 && self.room_at(self.local_offset) < self.min_free
     }
 
-    /// Whether nothing refers to it any more.
+    /// Returns true if nothing refers to the entry.
     pub fn is_free(&self) -> bool {
         !self.linked && self.in_flight == 0 && self.unexpected == 0
     }
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The number of pieces of an entry's memory that are free.
+    /// Returns the number of free pieces of an entry's memory.
     fn holes(entry: &Entry) -> usize {
         entry.holes.as_ref().map_or(0, |holes| holes.0.len())
     }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(e.place(&put(0, 0, 5)), Placement { offset: 10, mlength: 5 });
         e.give_back(first);
         assert_eq!(e.local_offset, 15);
-        // A message without data gives no room back, and nor does one whose initiator chose the offset.
+        // A message without data returns no room, nor does one whose initiator chose the offset.
         e.give_back(Placement { offset: 15, mlength: 0 });
         assert_eq!((e.local_offset, holes(&e)), (15, 1));
         let mut e = entry(me::OP_PUT, 100);

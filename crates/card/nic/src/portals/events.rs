@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Event queues and counting events.
 
 use std::collections::VecDeque;
@@ -7,20 +8,20 @@ use sim::memory::push_back_frugally;
 
 use super::triggered::TriggeredOp;
 
-/// A full event queue: a ring that loses the oldest event when it is full (Portals 4.3 §3.13).
+/// A full event queue: a ring that overwrites the oldest event when full (Portals 4.3 §3.13).
 #[derive(Debug)]
 pub struct EventRing {
     events: VecDeque<Event>,
     capacity: usize,
     lost: bool,
-    /// Slots promised to messages that are under way to flow-controlled portal table entries.
+    /// Slots promised to messages in flight to flow-controlled portal table entries.
     pub promised: usize,
     /// Extra slots, one for the `PTL_EVENT_PT_DISABLED` of each flow-controlled portal table entry.
     pub reserved: usize,
 }
 
 impl EventRing {
-    /// A queue with room for `capacity` events.
+    /// Creates a queue for `capacity` events.
     pub fn new(capacity: usize) -> EventRing {
         EventRing { events: VecDeque::new(), capacity: capacity.max(1), lost: false, promised: 0, reserved: 0 }
     }
@@ -28,7 +29,7 @@ impl EventRing {
     /// Adds an event.
     pub fn post(&mut self, event: Event) {
         if self.events.len() >= self.capacity + self.reserved {
-            // News of flow control is never lost: the oldest other event goes.
+            // Flow-control events are never lost: the oldest other event is overwritten.
             let oldest = self.events.iter().position(|event| event.kind != EventKind::PtDisabled as u8);
             self.events.remove(oldest.unwrap_or(0));
             self.lost = true;
@@ -36,31 +37,31 @@ impl EventRing {
         push_back_frugally(&mut self.events, event);
     }
 
-    /// Takes the oldest event, and whether others were lost before it.
+    /// Takes the oldest event, with true if earlier ones were lost.
     pub fn take(&mut self) -> Option<(Event, bool)> {
         let event = self.events.pop_front()?;
         Some((event, std::mem::take(&mut self.lost)))
     }
 
-    /// Returns the events that will be taken next, oldest first, if none was lost before them and it is unlikely that one will be: the
-    /// queue is at most half full.
+    /// Returns the events that are taken next, oldest first. Empty if one was lost before them, or if a loss is likely:
+    /// the queue is more than half full.
     pub fn known(&self) -> impl Iterator<Item = &Event> {
         let is_safe = !self.lost && self.events.len() <= self.capacity / 2;
         self.events.iter().take(if is_safe { self.events.len() } else { 0 })
     }
 
-    /// Whether there is room for this number of further events.
+    /// Returns true if `events` further events fit.
     pub fn has_room(&self, events: usize) -> bool {
         self.events.len() + self.promised + events <= self.capacity
     }
 }
 
-/// A counting event with the operations that wait for it.
+/// A counting event, and the operations that wait for it.
 #[derive(Debug, Default)]
 pub struct Counter {
-    /// Its value.
+    /// Value.
     pub value: CtEvent,
-    /// Number of messages that have ended on entries which name this counter, but have no option by which it counts them.
+    /// Number of messages that ended on entries that name this counter without the option to count them.
     pub uncounted: u64,
     /// Waiting operations by threshold, then by order of posting.
     waiting: Vec<(u64, TriggeredOp)>,
@@ -73,7 +74,7 @@ impl Counter {
         self.waiting.insert(place, (threshold, op));
     }
 
-    /// Takes the next operation that may fire now.
+    /// Takes the next operation that is due.
     pub fn take_due(&mut self) -> Option<TriggeredOp> {
         let reached = self.value.success.saturating_add(self.value.failure);
         match self.waiting.first() {
@@ -82,12 +83,12 @@ impl Counter {
         }
     }
 
-    /// Drops the waiting operations and tells how many there were.
+    /// Drops the waiting operations and returns their number.
     pub fn cancel(&mut self) -> usize {
         std::mem::take(&mut self.waiting).len()
     }
 
-    /// Number of waiting operations.
+    /// Returns the number of waiting operations.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

@@ -1,4 +1,5 @@
-//! Flow control (Portals 4.3 §3.6.1): a portal table entry stops, and its event follows the messages under way.
+// SPDX-License-Identifier: Apache-2.0
+//! Flow control (Portals 4.3 §3.6.1): a portal table entry stops, and its event follows the messages in flight.
 
 use abi::portals::{EventKind, NiFail};
 
@@ -7,9 +8,9 @@ use super::interface::Portal;
 use super::state::{Portals, plain_event};
 
 impl Portals {
-    /// Stops a portal table entry. The program is told unless `tell` is false.
+    /// Stops a portal table entry. Notifies the program unless `tell` is false.
     pub(crate) fn disable_portal(&mut self, index: u8, pt_index: u32, tell: bool) {
-        // The interface may have been closed, or the portal table entry freed, while packets of a message were under way.
+        // The interface may be closed, or the portal table entry freed, while packets of a message were in flight.
         let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(pt_index)) else { return };
         if !portal.enabled {
             return;
@@ -21,7 +22,7 @@ impl Portals {
         self.check(drained);
     }
 
-    /// The event queue of a portal table entry is full: stops it and all flow-controlled others with that queue.
+    /// Stops a portal table entry whose event queue is full, and all other flow-controlled ones with that queue.
     pub(super) fn disable_portals_of_queue(&mut self, index: u8, pt_index: u32, tell: bool) {
         match self.portals_of_queue(index, pt_index) {
             Ok(all) => all.into_iter().for_each(|other| self.disable_portal(index, other, tell || other != pt_index)),
@@ -29,7 +30,7 @@ impl Portals {
         }
     }
 
-    /// The flow-controlled portal table entries that have the same event queue as this one.
+    /// Returns the flow-controlled portal table entries with the same event queue as this one.
     fn portals_of_queue(&mut self, index: u8, pt_index: u32) -> Result<Vec<u32>, InternalError> {
         let eq = self.used_portal(index, pt_index)?.eq;
         let shares = |portal: &Portal| portal.flow_controlled() && portal.eq == eq;
@@ -37,7 +38,7 @@ impl Portals {
         Ok(portals.filter(|(p, _)| p.as_ref().is_some_and(shares)).map(|(_, index)| index).collect())
     }
 
-    /// Tells the host when no message is under way to a portal table entry any more.
+    /// Notifies the host once no message to a portal table entry is in flight.
     pub(super) fn portal_drained(&mut self, index: u8, pt_index: u32) -> Result<(), InternalError> {
         let ni = self.used_interface(index)?.handle();
         let portal = self.used_portal(index, pt_index)?;

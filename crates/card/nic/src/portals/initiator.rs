@@ -1,4 +1,5 @@
-//! Operations of this node: how they begin, and what the program is told of their ends (Portals 4.3 §3.13, §3.15).
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of this node: their start, and the program's notification of their ends (Portals 4.3 §3.13, §3.15).
 
 use std::rc::Rc;
 
@@ -13,23 +14,23 @@ use super::triggered::{Action, RmaOp};
 use crate::atomic::MAX_OPERAND;
 use crate::message::{OpToken, Request, RequestKind, Response};
 
-/// An operation that has begun.
+/// A started operation.
 #[derive(Debug)]
 pub struct Initiated {
-    /// What it asks of the target.
+    /// Request to the target.
     pub request: Request,
-    /// Node of the target. That of a process that does not exist is no node of the network.
+    /// Target node. For a nonexistent process, a node outside the network.
     pub target: u32,
-    /// Its token.
+    /// Token of the operation.
     pub token: OpToken,
-    /// The memory that its data comes from, and the offset there.
+    /// Source memory of its data, and the offset in it.
     pub data: (Rc<MemoryDescriptor>, u64),
-    /// Whether the descriptor that the CPU hands over brings the data.
+    /// True if the CPU hands over the data with the descriptor.
     pub volatile: bool,
 }
 
 impl Portals {
-    /// Begins an operation; `None` when its interface has been closed.
+    /// Starts an operation; `None` if its interface is closed.
     pub(crate) fn initiate(&mut self, transfer: RmaOp) -> Option<Initiated> {
         let RmaOp { action, interface: index, md, local_offset, length, target } = transfer;
         let (kind, ack, send_md, send_offset, operand) = match action {
@@ -82,12 +83,12 @@ impl Portals {
         Some(Initiated { request, target, token, data: (send_md, send_offset), volatile })
     }
 
-    /// An operation of this node.
+    /// Returns an operation of this node.
     pub(crate) fn operation(&mut self, token: OpToken) -> Result<&mut Operation, InternalError> {
         self.operations.get_mut(token).ok_or(InternalError::NoOperation(token))
     }
 
-    /// Notes that an operation has sent its last byte, or (`answered`) got its answer.
+    /// Records that an operation sent its last byte, or (`answered`) got its answer.
     pub(crate) fn note_operation(&mut self, token: OpToken, answered: bool) {
         match self.operation(token) {
             Ok(operation) if answered => operation.answered = true,
@@ -97,7 +98,7 @@ impl Portals {
         self.operations.remove_if_over(token);
     }
 
-    /// Tells the program about its own operation: that its last byte has left, or its answer.
+    /// Notifies the program that the last byte of its operation left, or of the answer.
     pub(crate) fn finish_operation(&mut self, token: OpToken, answer: Option<Response>) {
         let operation = match self.operation(token) {
             Ok(operation) => operation.clone(),
@@ -140,7 +141,7 @@ impl Portals {
         self.note_operation(token, answer.is_some());
     }
 
-    /// Ends an operation to a node that does not exist.
+    /// Ends an operation to a nonexistent node.
     pub(crate) fn answer_undeliverable(&mut self, token: OpToken) {
         let (answered, to) = match self.operation(token) {
             Ok(operation) => (operation.answered, operation.message),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Portals network interface: its objects and its limits.
 
 use std::collections::VecDeque;
@@ -11,19 +12,19 @@ use super::events::{Counter, EventRing};
 use super::slab::{self, Kind, Slab};
 use crate::message::MessageId;
 
-/// The largest message that a CPU hands to its card with the descriptor, in bytes (`max_volatile_size`).
+/// Maximum message that a CPU hands to its card with the descriptor, in bytes (`max_volatile_size`).
 pub const MAX_VOLATILE_SIZE: u64 = 64;
 
-/// A header on the unexpected list: a message that landed in an overflow entry.
+/// A header on the unexpected list, for a message in an overflow entry.
 #[derive(Clone, Debug)]
 pub struct Unexpected {
-    /// The message.
+    /// Message.
     pub message: MessageId,
-    /// The overflow entry that holds the data.
+    /// Overflow entry that holds the data.
     pub entry: Handle,
-    /// Its event, as it will be reported.
+    /// Event to report.
     pub event: ptl::Event,
-    /// Whether all its data has landed.
+    /// True if all its data has arrived.
     pub complete: bool,
 }
 
@@ -34,22 +35,22 @@ pub struct Portal {
     pub options: u32,
     /// Queue for full events, or `PTL_EQ_NONE`.
     pub eq: Handle,
-    /// Whether messages are accepted.
+    /// True if it accepts messages.
     pub enabled: bool,
-    /// Messages accepted and not yet completed.
+    /// Number of accepted messages that are not complete.
     pub in_flight: u32,
-    /// Whether a `PTL_EVENT_PT_DISABLED` is due once the messages under way have completed.
+    /// True if a `PTL_EVENT_PT_DISABLED` is due once the messages in flight complete.
     pub disable_event_due: bool,
-    /// Entries in order of search.
+    /// Priority list, in search order.
     pub priority: VecDeque<Handle>,
-    /// Entries in order of search, after the priority list.
+    /// Overflow list, in search order; searched after the priority list.
     pub overflow: VecDeque<Handle>,
     /// Headers of messages in overflow entries, oldest first.
     pub unexpected: VecDeque<Unexpected>,
 }
 
 impl Portal {
-    /// The list of entries.
+    /// Returns the list of entries.
     pub fn list_mut(&mut self, list: List) -> &mut VecDeque<Handle> {
         match list {
             List::Priority => &mut self.priority,
@@ -57,7 +58,7 @@ impl Portal {
         }
     }
 
-    /// Whether flow control was asked for.
+    /// Returns true if flow control is enabled.
     pub fn flow_controlled(&self) -> bool {
         self.options & ptl::pt::FLOWCTRL != 0
     }
@@ -66,26 +67,26 @@ impl Portal {
 /// A network interface: matching or not, logical or physical.
 #[derive(Debug)]
 pub struct Interface {
-    /// Its index, 0 to 3, which stands for its kind.
+    /// Index, 0 to 3, which encodes its kind.
     pub index: u8,
-    /// Number of interfaces of this kind that were closed before, which is part of the handle.
+    /// Number of earlier interfaces of this kind that were closed; part of the handle.
     pub generation: u16,
-    /// `PtlNIInit`s not yet matched by a `PtlNIFini`.
+    /// Number of `PtlNIInit`s without a matching `PtlNIFini`.
     pub references: u32,
-    /// Limits in force, which most interfaces have in common.
+    /// Limits in force, shared by most interfaces.
     pub limits: Rc<NiLimits>,
-    /// Rank to nid and pid.
+    /// Nid and pid of each rank.
     pub map: Option<Rc<[Process]>>,
-    /// This process in the map; `PTL_RANK_ANY` before there is one.
+    /// Rank of this process; `PTL_RANK_ANY` without a map.
     pub rank: u32,
-    /// The portal table up to the highest index that was ever allocated.
+    /// Portal table up to the highest index ever allocated.
     pub portals: Vec<Option<Portal>>,
-    /// Headers on all its unexpected lists.
+    /// Number of headers on all its unexpected lists.
     pub unexpected_headers: usize,
     /// Memory descriptors.
     pub mds: Slab<Rc<MemoryDescriptor>>,
-    /// List entries and match list entries. They are boxed, so that the slab grows without moving them, and keeps no memory for those
-    /// that are gone.
+    /// List entries and match list entries, boxed so that the slab grows without moving them and wastes no memory on
+    /// freed ones.
     pub entries: Slab<Box<Entry>>,
     /// Counting events.
     pub counters: Slab<Counter>,
@@ -93,11 +94,11 @@ pub struct Interface {
     pub queues: Slab<EventRing>,
     /// Status registers.
     pub status: [i32; 3],
-    /// Triggered operations that wait.
+    /// Number of waiting triggered operations.
     pub triggered: usize,
 }
 
-/// The index of the interface with these options, if they are a valid choice.
+/// Returns the index of the interface with these options, if they are valid.
 pub fn index_of_options(options: u32) -> Option<u8> {
     use ptl::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
     let matching = match options & (MATCHING | NO_MATCHING) {
@@ -114,7 +115,7 @@ pub fn index_of_options(options: u32) -> Option<u8> {
 }
 
 impl Interface {
-    /// A fresh interface; `before` is the one of that kind that was closed last.
+    /// Creates an interface; `before` is the latest closed one of that kind.
     pub fn new(index: u8, limits: Rc<NiLimits>, before: Option<Interface>) -> Interface {
         let fresh = Interface {
             index,
@@ -136,7 +137,7 @@ impl Interface {
         Interface { generation, mds, entries, counters, queues, ..fresh }
     }
 
-    /// Empties an interface that is closed. Its handles are invalid from now on, also on the next one of its kind.
+    /// Clears a closed interface. Its handles become invalid, also for the next interface of its kind.
     pub fn clear(&mut self) {
         self.generation = slab::next_generation(self.generation);
         self.portals.clear();
@@ -146,37 +147,37 @@ impl Interface {
         self.queues.clear();
     }
 
-    /// Its handle.
+    /// Returns its handle.
     pub fn handle(&self) -> Handle {
         slab::handle(Kind::Interface, self.index, self.generation, 0)
     }
 
-    /// Whether entries have match bits.
+    /// Returns true if entries have match bits.
     pub fn matching(&self) -> bool {
         self.index & 2 == 0
     }
 
-    /// Whether processes are named by rank.
+    /// Returns true if processes are addressed by rank.
     pub fn logical(&self) -> bool {
         self.index & 1 == 0
     }
 
-    /// The portal table entry, or `PTL_ARG_INVALID`.
+    /// Returns the portal table entry, or `PTL_ARG_INVALID`.
     pub fn portal(&mut self, index: u32) -> Result<&mut Portal, ReturnCode> {
         self.portals.get_mut(index as usize).and_then(Option::as_mut).ok_or(ReturnCode::ArgInvalid)
     }
 
-    /// Nothing to do for `PTL_EQ_NONE`; `PTL_ARG_INVALID` unless the queue lives here.
+    /// Accepts `PTL_EQ_NONE` and queues of this interface; returns `PTL_ARG_INVALID` for others.
     pub fn check_eq(&self, eq: Handle) -> Result<(), ReturnCode> {
         if eq == ptl::EQ_NONE { Ok(()) } else { self.queues.get(eq).map(|_| ()) }
     }
 
-    /// As [`check_eq`](Interface::check_eq), for counters.
+    /// Checks a counter as [`check_eq`](Interface::check_eq) does a queue.
     pub fn check_ct(&self, ct: Handle) -> Result<(), ReturnCode> {
         if ct == ptl::CT_NONE { Ok(()) } else { self.counters.get(ct).map(|_| ()) }
     }
 
-    /// The node and pid of a process as programs name it; `None` when there is no such process.
+    /// Returns node and pid of a process in the program's addressing; `None` if the process does not exist.
     pub fn locate(&self, process: Process) -> Option<Process> {
         match self.logical() {
             true => self.map.as_ref()?.get(process.nid as usize).copied(),
@@ -185,12 +186,12 @@ impl Interface {
     }
 }
 
-/// The last index of every portal table, unless the program asks for more.
+/// Minimum last index of a portal table.
 const MIN_PT_INDEX: i32 = 63;
-/// The last index of the largest portal table.
+/// Maximum last index of a portal table.
 const MAX_PT_INDEX: i32 = 511;
 
-/// The limits that a card offers, which are those of the reference implementation. A program may ask for less.
+/// Returns the limits of a card, which are those of the reference implementation. A program may request less.
 pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits {
     NiLimits {
         max_entries: 16 * 1024,
@@ -218,13 +219,13 @@ pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits 
         max_handler_mem: u64::from(crate::accelerator::most_memory(accelerator, 0)),
         max_initial_state: u64::from(accelerator.max_initial_state()),
         min_fragmentation_limit: u64::from(accel::FRAGMENT),
-        // The watchdog ends no handler that keeps to this, whatever the size of its packet.
+        // The watchdog ends no handler within this limit, regardless of its packet's size.
         max_cycles_per_byte: accelerator.watchdog_cycles() / u64::from(mtu),
     }
 }
 
-/// The limits in force for `desired`: what is offered, or less where the program asks for less. A value of zero or below
-/// asks for what is offered. The program cannot change limits of handlers and features.
+/// Returns the limits in force: `desired` clipped to `offered`. A value of zero or below requests the offered one. The
+/// program cannot change the limits of handlers and features.
 pub fn clip_limits(offered: &NiLimits, desired: &NiLimits) -> NiLimits {
     let mut limits = *offered;
     macro_rules! clip {

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interfaces with equal options, pid and map on several cards.
+
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ReturnCode};
 
 use super::state::Portals;
 
-/// What interfaces of several cards have in common that know the same processes.
+/// Options, pid and map of an interface, to open an equal one on another card.
 #[derive(Clone, Debug)]
 pub struct Likeness {
     options: u32,
@@ -13,10 +16,10 @@ pub struct Likeness {
 }
 
 impl Portals {
-    /// The kind of an interface, and the processes that it knows.
+    /// Returns the options, pid and map of an interface.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when it is not open, or when it is logically addressed and has no map.
+    /// [`ReturnCode::ArgInvalid`] if it is not open, or is logically addressed without a map.
     pub fn likeness(&mut self, ni: Handle) -> Result<Likeness, ReturnCode> {
         use ptl::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
         let pid = self.pid;
@@ -29,11 +32,11 @@ impl Portals {
         Ok(Likeness { options, pid, map: interface.map.clone() })
     }
 
-    /// Opens an interface like that of another card, unless it is open. Returns its handle.
+    /// Opens an interface with the properties `like`, unless it is open. Returns its handle.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when this node is not in the map; [`ReturnCode::PidInUse`] when other interfaces of this
-    /// card are like one with another pid.
+    /// [`ReturnCode::ArgInvalid`] if this node is not in the map; [`ReturnCode::PidInUse`] if this card uses another
+    /// pid.
     pub fn open_like(&mut self, like: &Likeness) -> Result<Handle, ReturnCode> {
         let (ni, _) = self.ni_init(ptl::IFACE_DEFAULT, like.options, like.pid, None)?;
         let Some(map) = &like.map else { return Ok(ni) };

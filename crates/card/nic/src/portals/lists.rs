@@ -1,7 +1,9 @@
-//! Lists of entries and unexpected headers (Portals 4.3 §3.11, §3.12.3), counters and what they trigger (§3.14, §3.17).
+// SPDX-License-Identifier: Apache-2.0
+//! Lists of entries and unexpected headers (Portals 4.3 §3.11, §3.12.3), counters and their triggered operations
+//! (§3.14, §3.17).
 //!
-//! All these are one module because each leads to the others: a counter that is reached appends an entry, which takes an
-//! unexpected header, which changes a counter.
+//! They form one module because they depend on each other: a counter that reaches a threshold appends an entry, which
+//! takes an unexpected header, which changes a counter.
 
 use std::collections::VecDeque;
 
@@ -25,7 +27,7 @@ impl Portals {
             if counts_up {
                 entry.local_offset = entry.local_offset.saturating_add(length);
             }
-            // Without LOCAL_INC_UH_RLENGTH a header takes no room: min_free is for what arrives later.
+            // Without LOCAL_INC_UH_RLENGTH a header takes no room: min_free applies to later messages.
             let used_up = entry.has(me::USE_ONCE) || counts_up && entry.used_up();
             self.claim(index, entry.pt_index, position, Claim::of(index, entry, used_up));
             if used_up {
@@ -79,7 +81,7 @@ impl Portals {
         }
     }
 
-    /// Position and requested length of the first unexpected header from `from` on that `entry` matches.
+    /// Returns position and requested length of the first unexpected header from index `from` that `entry` matches.
     pub(super) fn find_unexpected(&mut self, index: u8, entry: &Entry, from: usize) -> Option<(usize, u64)> {
         let interface = self.interface(index)?;
         let (matching, logical) = (interface.matching(), interface.logical());
@@ -89,7 +91,7 @@ impl Portals {
         })
     }
 
-    /// Takes a header off the list for an entry; the event waits until the data has landed.
+    /// Removes a header from the list for an entry; its event waits for all of the data.
     fn claim(&mut self, index: u8, pt_index: u32, position: usize, claim: Claim) {
         let found = self.interface(index).and_then(|interface| interface.portal(pt_index).ok());
         let Some(header) = found.and_then(|portal| portal.unexpected.remove(position)) else {
@@ -107,15 +109,15 @@ impl Portals {
         }
     }
 
-    /// A header that refers to an overflow entry is off the list.
+    /// Releases the overflow entry of a header that was removed from the list.
     fn drop_header(&mut self, index: u8, entry: Handle) -> Result<(), InternalError> {
         self.used_interface(index)?.unexpected_headers -= 1;
         self.used_entry(index, entry)?.unexpected -= 1;
         self.release_entry(index, entry)
     }
 
-    /// A message that landed on the overflow list, and that no entry has taken yet, is done. It stays on the list of
-    /// unexpected headers with what `event` says of it, unless handlers have dropped it.
+    /// Completes a message of the overflow list that no entry has taken. Its header stays on the unexpected list with
+    /// `event`, unless handlers dropped the message.
     pub(super) fn unexpected_complete(
         &mut self,
         index: u8,
@@ -124,7 +126,7 @@ impl Portals {
         dropped: bool,
     ) -> Result<(), InternalError> {
         let unexpected = &mut self.used_portal(index, event.pt_index)?.unexpected;
-        // Most messages land in a priority entry and have no header here.
+        // Most messages are in a priority entry and have no header here.
         let Some(position) = unexpected.iter().position(|header| header.message == message) else { return Ok(()) };
         if !dropped {
             (unexpected[position].event, unexpected[position].complete) = (event, true);
@@ -135,14 +137,14 @@ impl Portals {
         self.drop_header(index, entry)
     }
 
-    /// Tells of a header that an appended entry or a search has taken, when the message is done.
+    /// Reports a header that an appended entry or a search took, once its message is complete.
     pub(super) fn report_overflow(&mut self, index: u8, mut event: Event, claim: Claim) {
         let portal = match self.used_portal(index, event.pt_index) {
             Ok(portal) => portal,
             Err(error) => return self.check(Err(error)),
         };
         let eq = portal.eq;
-        event.kind += 1; // every communication event is followed by its overflow twin
+        event.kind += 1; // the overflow twin follows each communication event
         event.user_ptr = claim.user_ptr;
         if claim.options & me::EVENT_OVER_DISABLE == 0 {
             self.post(index, eq, event);
@@ -154,8 +156,8 @@ impl Portals {
         }
     }
 
-    /// Posts AUTO_UNLINK for an appended entry that a header has used up. It follows the AUTO_FREE of the overflow entry
-    /// that the header came from, as in the reference implementation.
+    /// Posts AUTO_UNLINK for an appended entry that a header used up. It follows the AUTO_FREE of the header's overflow
+    /// entry, as in the reference implementation.
     pub(super) fn report_claim_unlink(&mut self, index: u8, pt_index: u32, claim: Claim) {
         if claim.unlink && claim.options & me::EVENT_UNLINK_DISABLE == 0 {
             let eq = self.interface(index).and_then(|ni| ni.portal(pt_index).ok()).map_or(ptl::EQ_NONE, |pt| pt.eq);
@@ -163,7 +165,7 @@ impl Portals {
         }
     }
 
-    /// Frees an entry that nothing refers to any more. The program is told if it is an overflow entry (AUTO_FREE).
+    /// Frees an unreferenced entry. For an overflow entry, the program gets an AUTO_FREE.
     pub(super) fn release_entry(&mut self, index: u8, handle: Handle) -> Result<(), InternalError> {
         let entries = &mut self.used_interface(index)?.entries;
         // A triggered unlink may have removed the entry when its message counted.
@@ -178,7 +180,7 @@ impl Portals {
         Ok(())
     }
 
-    /// Puts an entry into its list, unless unexpected messages use it up: its handle is given even then.
+    /// Adds an entry to its list, unless unexpected messages use it up. The append returns a handle in either case.
     pub(crate) fn link(&mut self, index: u8, handle: Handle, list: List) {
         let Some(interface) = self.interface(index) else { return };
         // A triggered append may find its entry unlinked.
@@ -190,7 +192,7 @@ impl Portals {
         self.check(linked);
     }
 
-    /// Offers an entry that exists to the unexpected headers.
+    /// Offers an existing entry to the unexpected headers.
     fn offer_headers(&mut self, index: u8, handle: Handle) -> Offered {
         let found = self.interface(index).map(|interface| interface.entries.get(handle).cloned());
         let Some(Ok(mut entry)) = found else { return Offered::Link };
@@ -223,7 +225,7 @@ impl Portals {
     /// `PtlLEUnlink` and `PtlMEUnlink`.
     ///
     /// # Errors
-    /// `PTL_ARG_INVALID` for an entry that is in no list, `PTL_IN_USE` for one that messages or headers refer to.
+    /// `PTL_ARG_INVALID` for an unlinked entry, `PTL_IN_USE` for one that messages or headers refer to.
     pub fn unlink(&mut self, handle: Handle) -> Result<(), ReturnCode> {
         let interface = self.owner(Kind::Entry, handle)?;
         let entry = interface.entries.get_mut(handle)?;
@@ -238,20 +240,20 @@ impl Portals {
         interface.entries.remove(handle).map(drop)
     }
 
-    /// Adds to a counter and fires what has waited for it.
+    /// Adds to a counter and fires the operations that are due.
     pub(crate) fn count(&mut self, index: u8, ct: Handle, amount: CtEvent) {
         self.change_counters(index, VecDeque::from([(ct, Change::Add(amount))]));
     }
 
-    /// Sets a counter and fires what has waited for it.
+    /// Sets a counter and fires the operations that are due.
     pub(crate) fn set_counter(&mut self, index: u8, ct: Handle, value: CtEvent) {
         self.change_counters(index, VecDeque::from([(ct, Change::Set(value))]));
     }
 
-    /// Applies changes of counters, and those that they trigger, without recursion: chains may be long.
+    /// Applies changes of counters, and those that they trigger; iterative, because chains may be long.
     fn change_counters(&mut self, index: u8, mut changes: VecDeque<(Handle, Change)>) {
         while let Some((ct, change)) = changes.pop_front() {
-            // An operation may count on a counter that the program has freed meanwhile, on an interface that it has closed.
+            // An operation may count on a counter that was freed, or on an interface that was closed.
             let Some(interface) = self.interfaces[usize::from(index & 3)].as_deref_mut() else { return };
             let Ok(counter) = interface.counters.get_mut(ct) else { continue };
             match change {
@@ -278,14 +280,14 @@ impl Portals {
         }
     }
 
-    /// Carries out a triggered operation whose counter has been reached.
+    /// Executes a triggered operation whose counter reached its threshold.
     pub(crate) fn fire(&mut self, index: u8, op: TriggeredOp) {
         match op {
             TriggeredOp::Transfer(transfer) => self.effects.push(Effect::Start(Box::new(transfer))),
             TriggeredOp::CtInc(ct, amount) => self.count(index, ct, amount),
             TriggeredOp::CtSet(ct, value) => self.set_counter(index, ct, value),
             TriggeredOp::Append(entry, list) => self.link(index, entry, list),
-            // An entry in use stays: a triggered unlink has nobody to tell.
+            // An entry in use stays: a triggered unlink has no caller to notify.
             TriggeredOp::Unlink(entry) => drop(self.unlink(entry)),
         }
     }
@@ -297,18 +299,18 @@ enum Change {
     Set(CtEvent),
 }
 
-/// One failed event, which counts 1 even where successes count bytes (Portals 4.3 §3.14).
+/// One failed event, which counts 1 even if successes count bytes (Portals 4.3 §3.14).
 pub(super) const FAILURE: CtEvent = CtEvent { success: 0, failure: 1 };
 
-/// This number of successes or bytes.
+/// Returns an increment by `amount` successes or bytes.
 pub(super) fn success(amount: u64) -> CtEvent {
     CtEvent { success: amount, failure: 0 }
 }
 
-/// The request that an unexpected header's event tells of, as far as matching looks at it.
+/// Reconstructs the request of an unexpected header from its event, as far as matching needs it.
 fn request_of(event: &Event) -> Request {
     Request {
-        kind: RequestKind::Put, // every kind matches alike
+        kind: RequestKind::Put, // all kinds match alike
         pt_index: event.pt_index,
         match_bits: event.match_bits,
         remote_offset: event.remote_offset,

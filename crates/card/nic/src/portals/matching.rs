@@ -1,4 +1,5 @@
-//! The search for the entry of a message (Portals 4.3 §3.12.2).
+// SPDX-License-Identifier: Apache-2.0
+//! Matching of messages to entries (Portals 4.3 §3.12.2).
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -13,33 +14,33 @@ use crate::handlers::Handlers;
 use crate::message::{MessageId, Request};
 use crate::region::Region;
 
-/// Why a request is refused, for its initiator and for reports.
+/// Reason for a refused request: status for its initiator, and drop reason for reports.
 pub type Refusal = (NiFail, DropReason);
 
-/// A request that an entry has taken, until [`Portals::finish_delivery`].
+/// A request that an entry took, until [`Portals::finish_delivery`].
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The entry.
+    /// Entry.
     pub entry: Handle,
-    /// The entry's list.
+    /// List of the entry.
     pub list: List,
-    /// Where in the entry the data goes.
+    /// Placement of the data in the entry.
     pub placement: Placement,
-    /// The entry's memory.
+    /// Memory of the entry.
     pub region: Region,
-    /// The entry's handlers.
+    /// Handlers of the entry.
     pub handlers: Option<Rc<Handlers>>,
-    /// Whether the match used the entry up.
+    /// True if the match used up the entry.
     pub unlinked: bool,
-    /// Event queue slots that are promised to it.
+    /// Number of promised event queue slots.
     pub promised: usize,
 }
 
 impl Portals {
-    /// Searches the lists: portal table entry, priority list, overflow list.
+    /// Searches for a matching entry: portal table entry, priority list, overflow list.
     ///
     /// # Errors
-    /// When nobody takes the request.
+    /// Returns the reason if no entry takes the request.
     pub(crate) fn match_request(&mut self, id: MessageId, index: u8, request: &Request) -> Result<Delivery, Refusal> {
         let pid = self.pid;
         let Some(interface) = self.interface(index) else {
@@ -98,7 +99,7 @@ impl Portals {
         let before = entry.local_offset;
         let placement = entry.place(request);
         let unlinked = entry.used_up();
-        // A communication event, and perhaps an AUTO_UNLINK.
+        // A communication event, and possibly an AUTO_UNLINK.
         let comm = portal.eq != ptl::EQ_NONE && !entry.has(me::EVENT_COMM_DISABLE | me::EVENT_SUCCESS_DISABLE);
         let promised = usize::from(comm) + usize::from(unlinked && !entry.has(me::EVENT_UNLINK_DISABLE));
         let promised = if controlled { promised } else { 0 };

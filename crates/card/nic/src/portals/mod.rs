@@ -1,13 +1,14 @@
-//! The Portals state machine of a node: what library calls and messages do to Portals objects (Portals 4.3).
+// SPDX-License-Identifier: Apache-2.0
+//! Portals state machine of a node: effects of library calls and messages on Portals objects (Portals 4.3).
 //!
-//! Nothing here knows of packets, ports, DMA or time. What a change means for the card is left as a list of [`Effect`]s.
+//! It is independent of packets, ports, DMA and time. Effects on the card are queued as [`Effect`]s.
 //!
-//! * `state`: [`Portals`], all objects of a process; `effect`: what the card has to do
-//! * `calls`, `transfers`: the library's calls, with their arguments checked
+//! * `state`: [`Portals`], all objects of a process; `effect`: work for the card
+//! * `calls`, `transfers`: the library's calls, with checked arguments
 //! * `interface`, `descriptor`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
-//! * `matching`: which entry takes a message; `delivery`: what the program is told at its end
-//! * `lists`: lists of entries and unexpected headers, counters and what they trigger
-//! * `likeness`: interfaces of several cards that know the same processes
+//! * `matching`: matching of messages to entries; `delivery`: notification of the program on completion
+//! * `lists`: lists of entries and unexpected headers, counters and their triggered operations
+//! * `likeness`: opens interfaces with equal properties on several cards
 //! * `initiator`: operations of this node
 //! * `flow`: flow control
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pending operations of this node.
+
 use std::rc::Rc;
 
 use abi::portals::{AckReq, CT_NONE, EQ_NONE, NiFail};
@@ -6,49 +9,49 @@ use sim::memory::push_frugally;
 use super::descriptor::MemoryDescriptor;
 use crate::message::{Header, MessageId, OpToken};
 
-/// An operation of this node that is not over.
+/// A pending operation of this node.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// Interface of its memory descriptors.
     pub interface: u8,
-    /// Whether the interface is still open.
+    /// True if the interface is still open.
     pub open: bool,
     /// Memory, queue and counter for the answer.
     pub md: Rc<MemoryDescriptor>,
     /// Memory, queue and counter for the departure.
     pub send_md: Rc<MemoryDescriptor>,
-    /// Where on the card the answer's data goes, instead of to host memory.
+    /// Card memory for the answer's data, instead of host memory.
     pub card: Option<CardPlace>,
     /// Offset in `md`.
     pub local_offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
     /// `user_ptr`
     pub user_ptr: u64,
-    /// What it is.
+    /// Kind of the operation.
     pub kind: OperationKind,
-    /// Whether its last byte has left, as far as anybody wants to know.
+    /// True if its last byte has left, or if its departure is not observed.
     pub sent: bool,
-    /// Whether its answer has come, or none is asked for.
+    /// True if its answer has arrived, or none is requested.
     pub answered: bool,
-    /// What went wrong first.
+    /// First failure.
     pub fail: NiFail,
-    /// The number of its message, once that is known.
+    /// Number of its message, once known.
     pub message: MessageId,
-    /// The node that the message is for.
+    /// Target node of the message.
     pub peer: u32,
 }
 
-/// A place in a handler's memory, and the command of the handler that waits for it to be filled.
+/// Handler memory for an answer, and the handler's command that waits for it.
 #[derive(Clone, Copy, Debug)]
 pub struct CardPlace {
-    /// The command.
+    /// Command.
     pub command: accel::CommandId,
     /// Card address.
     pub start: u32,
 }
 
-/// What an operation is, as far as its events tell.
+/// Kind of an operation, as far as its events depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
     /// A put or an atomic, with this acknowledgement.
@@ -57,7 +60,7 @@ pub enum OperationKind {
     Get,
 }
 
-/// The operations of a node that are not over, by token.
+/// Pending operations of a node, by token.
 #[derive(Debug, Default)]
 pub struct Operations {
     slots: Vec<Option<Operation>>,
@@ -79,19 +82,19 @@ impl Operations {
         }
     }
 
-    /// The operation, unless it is over.
+    /// Returns the operation if it is still pending.
     pub fn get_mut(&mut self, token: OpToken) -> Option<&mut Operation> {
         self.slots.get_mut(token as usize)?.as_mut()
     }
 
-    /// Notes the message of an operation.
+    /// Records the message of an operation.
     pub fn sent_as(&mut self, token: OpToken, header: &Header) {
         if let Some(operation) = self.get_mut(token) {
             (operation.message, operation.peer) = (header.id, header.target);
         }
     }
 
-    /// The operations that wait for an answer of a node, and their messages.
+    /// Returns the operations that wait for an answer of a node, and their messages.
     pub fn unanswered_by(&self, node: u32) -> Vec<(OpToken, MessageId)> {
         let operations = self.slots.iter().enumerate().filter_map(|(token, slot)| Some((token, slot.as_ref()?)));
         let waits = |operation: &Operation| operation.message != 0 && operation.peer == node && !operation.answered;
@@ -99,7 +102,7 @@ impl Operations {
         waiting.map(|(token, operation)| (token as OpToken, operation.message)).collect()
     }
 
-    /// An interface is closed. Nobody is told of the end of its operations any more, and answers bring no data.
+    /// Closes an interface. The ends of its operations are no longer reported, and answers bring no data.
     pub fn close(&mut self, interface: u8) {
         for operation in self.slots.iter_mut().flatten().filter(|operation| operation.interface == interface) {
             (operation.open, operation.card) = (false, None);
@@ -111,12 +114,12 @@ impl Operations {
         }
     }
 
-    /// Whether the interface of an operation is still open.
+    /// Returns true if the interface of an operation is still open.
     pub fn is_open(&mut self, token: OpToken) -> bool {
         self.get_mut(token).is_some_and(|operation| operation.open)
     }
 
-    /// Forgets an operation that has left and been answered.
+    /// Removes an operation that has left and is answered.
     pub fn remove_if_over(&mut self, token: OpToken) {
         if self.get_mut(token).is_some_and(|operation| operation.sent && operation.answered) {
             self.slots[token as usize] = None;

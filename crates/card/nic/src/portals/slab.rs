@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handles, and tables of objects by handle.
+
 use abi::portals::{Handle, ReturnCode};
 use sim::memory::push_frugally;
 
-/// What a handle names.
+/// Kind of a handle's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -19,27 +22,27 @@ pub enum Kind {
     Hpu = 7,
 }
 
-/// The handle of object `index` (generation `generation`) of an interface.
+/// Returns the handle of object `index` (generation `generation`) of an interface.
 pub fn handle(kind: Kind, interface: u8, generation: u16, index: u16) -> Handle {
     (kind as u32) << 28 | u32::from(interface & 3) << 26 | u32::from(generation & 0x3ff) << 16 | u32::from(index)
 }
 
-/// The generation of a slot's next object.
+/// Returns the generation of a slot's next object.
 pub fn next_generation(generation: u16) -> u16 {
     (generation + 1) & 0x3ff
 }
 
-/// The interface that a handle of this kind belongs to.
+/// Returns the interface of a handle of this kind.
 pub fn interface_of(kind: Kind, handle: Handle) -> Option<u8> {
     (handle >> 28 == kind as u32).then_some((handle >> 26 & 3) as u8)
 }
 
-/// The kind and interface of any live-looking handle.
+/// Returns the interface of a handle of any object kind.
 pub fn owner_of_any(handle: Handle) -> Option<u8> {
     matches!(handle >> 28, 1 | 3..=7).then_some((handle >> 26 & 3) as u8)
 }
 
-/// Objects of one kind and interface, found by handle. A freed handle stays invalid until its generation comes round.
+/// Objects of one kind and interface, by handle. A freed handle stays invalid until its generation wraps around.
 #[derive(Debug)]
 pub struct Slab<T> {
     kind: Kind,
@@ -49,17 +52,17 @@ pub struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// An empty slab.
+    /// Creates an empty slab.
     pub fn new(kind: Kind, interface: u8) -> Slab<T> {
         Slab { kind, interface, slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds an object unless there are `limit` already (`PTL_NO_SPACE`).
+    /// Adds an object, or returns `PTL_NO_SPACE` if `limit` objects exist.
     pub fn insert(&mut self, limit: i32, value: T) -> Result<Handle, ReturnCode> {
         if self.len() >= usize::try_from(limit).unwrap_or(0) {
             return Err(ReturnCode::NoSpace);
@@ -77,7 +80,7 @@ impl<T> Slab<T> {
         Ok(handle(self.kind, self.interface, slot.0, index))
     }
 
-    /// Returns true if an object has had a handle with this index.
+    /// Returns true if a handle with this index was ever allocated.
     pub fn has_made(&self, handle: Handle) -> bool {
         ((handle & 0xffff) as usize) < self.slots.len()
     }
@@ -88,18 +91,18 @@ impl<T> Slab<T> {
         (handle == self::handle(self.kind, self.interface, *generation, index as u16)).then_some(index)
     }
 
-    /// The object, or `PTL_ARG_INVALID`.
+    /// Returns the object, or `PTL_ARG_INVALID`.
     pub fn get(&self, handle: Handle) -> Result<&T, ReturnCode> {
         self.index(handle).and_then(|index| self.slots[index].1.as_ref()).ok_or(ReturnCode::ArgInvalid)
     }
 
-    /// The object, or `PTL_ARG_INVALID`.
+    /// Returns the object, or `PTL_ARG_INVALID`.
     pub fn get_mut(&mut self, handle: Handle) -> Result<&mut T, ReturnCode> {
         let index = self.index(handle).ok_or(ReturnCode::ArgInvalid)?;
         self.slots[index].1.as_mut().ok_or(ReturnCode::ArgInvalid)
     }
 
-    /// Takes the object out.
+    /// Removes an object.
     pub fn remove(&mut self, handle: Handle) -> Result<T, ReturnCode> {
         let index = self.index(handle).ok_or(ReturnCode::ArgInvalid)?;
         let value = self.slots[index].1.take().ok_or(ReturnCode::ArgInvalid)?;
@@ -108,7 +111,7 @@ impl<T> Slab<T> {
         Ok(value)
     }
 
-    /// Takes all objects out. Their handles stay invalid as those of objects that were taken out one by one.
+    /// Removes all objects. Their handles become invalid, as after individual removals.
     pub fn clear(&mut self) {
         for (generation, value) in &mut self.slots {
             if value.take().is_some() {
@@ -118,7 +121,7 @@ impl<T> Slab<T> {
         self.free = (0..self.slots.len()).rev().map(|index| index as u16).collect();
     }
 
-    /// Every object with its handle, by index.
+    /// Returns all objects with their handles, by index.
     pub fn iter(&self) -> impl Iterator<Item = (Handle, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, (generation, value))| {
             value.as_ref().map(|value| (handle(self.kind, self.interface, *generation, index as u16), value))

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Portals objects of a process.
+
 use std::rc::Rc;
 
 use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode};
@@ -11,42 +14,42 @@ use super::slab::{self, Kind};
 use super::unexpected::Claim;
 use crate::message::MessageId;
 
-/// The pid of a process that did not ask for one. There is one process a node.
+/// Default pid, for a process that requests none. A node has one process.
 pub const DEFAULT_PID: u32 = 1;
 
-/// The Portals objects of a node's process.
+/// Portals objects of a node's process.
 ///
-/// Calls and messages change them; what the card has to do then is left in a list of [`Effect`]s, in its order.
+/// Calls and messages change them, and queue the resulting work for the card as [`Effect`]s.
 #[repr(C)] // see `Nic`
 pub struct Portals {
-    /// Most triggered operations that waited for their counters at once.
+    /// Peak number of waiting triggered operations.
     pub(crate) triggered_peak: u64,
     pub(crate) interfaces: [Option<Box<Interface>>; 4],
-    /// What the card has to do; it keeps no memory for them between events.
+    /// Effects for the card; the list holds no memory between events.
     pub(crate) effects: Vec<Effect>,
-    /// Entries that have taken the unexpected headers of messages that are still under way, if there are any.
+    /// Claims of entries on the unexpected headers of messages in flight, if any.
     pub(crate) claims: Option<Box<FxHashMap<MessageId, Claim>>>,
     pub(crate) operations: Operations,
-    /// What the card offers to interfaces, as most cards do.
+    /// Limits that the card offers, shared by most cards.
     pub(crate) offered: Rc<NiLimits>,
     /// Number of the node.
     pub node: u32,
     /// Number of nodes in the network.
     pub nodes: u32,
-    /// The process's pid.
+    /// Pid of the process.
     pub pid: u32,
-    /// The process's user id.
+    /// User id of the process.
     pub uid: u32,
-    /// Whether triggered operations that are due are left to the CPU.
+    /// True if due triggered operations are left to the CPU.
     pub(crate) leaves_to_cpu: bool,
-    /// Number of times that flow control has stopped a portal table entry.
+    /// Number of stops of portal table entries by flow control.
     pub(crate) flow_control: u64,
-    /// The interfaces that were closed last, if there are any: handles of new ones continue from theirs.
+    /// Latest closed interfaces, if any: handles of new ones continue from theirs.
     pub(crate) closed: Option<Box<[Option<Box<Interface>>; 4]>>,
 }
 
 impl Portals {
-    /// The objects of a process that has none yet. `leaves_to_cpu`: triggered operations that are due are left to the CPU.
+    /// Creates an empty set of objects for a process. `leaves_to_cpu`: due triggered operations are left to the CPU.
     pub fn new(node: u32, nodes: u32, uid: u32, offered: Rc<NiLimits>, leaves_to_cpu: bool) -> Portals {
         Portals {
             node,
@@ -65,24 +68,24 @@ impl Portals {
         }
     }
 
-    /// One of the four interfaces, if it is open.
+    /// Returns one of the four interfaces, if it is open.
     pub(crate) fn interface(&mut self, index: u8) -> Option<&mut Interface> {
         self.interfaces[usize::from(index & 3)].as_deref_mut()
     }
 
-    /// The interface with this handle.
+    /// Returns the interface with this handle.
     pub(crate) fn ni(&mut self, ni: Handle) -> Result<&mut Interface, ReturnCode> {
         let index = slab::interface_of(Kind::Interface, ni).ok_or(ReturnCode::ArgInvalid)?;
         self.interface(index).filter(|interface| interface.handle() == ni).ok_or(ReturnCode::ArgInvalid)
     }
 
-    /// The interface that an object of this kind belongs to.
+    /// Returns the interface of an object of this kind.
     pub(crate) fn owner(&mut self, kind: Kind, object: Handle) -> Result<&mut Interface, ReturnCode> {
         let index = slab::interface_of(kind, object).ok_or(ReturnCode::ArgInvalid)?;
         self.interface(index).ok_or(ReturnCode::ArgInvalid)
     }
 
-    /// This process as its peers on an interface name it.
+    /// Returns this process as its peers on an interface name it.
     pub(crate) fn identity(&self, interface: &Interface) -> Process {
         match interface.logical() {
             true => Process { nid: interface.rank, pid: 0 },
@@ -90,23 +93,23 @@ impl Portals {
         }
     }
 
-    /// An interface to which a message is under way.
+    /// Returns an interface with a message in flight to it.
     pub(super) fn used_interface(&mut self, index: u8) -> Result<&mut Interface, InternalError> {
         self.interface(index).ok_or(InternalError::NoInterface(index))
     }
 
-    /// An entry that something refers to.
+    /// Returns a referenced entry.
     pub(super) fn used_entry(&mut self, index: u8, handle: Handle) -> Result<&mut Entry, InternalError> {
         let entry = self.used_interface(index)?.entries.get_mut(handle);
         entry.map(Box::as_mut).map_err(|_| InternalError::NoEntry(handle))
     }
 
-    /// A portal table entry that something refers to.
+    /// Returns a referenced portal table entry.
     pub(super) fn used_portal(&mut self, index: u8, pt_index: u32) -> Result<&mut Portal, InternalError> {
         self.used_interface(index)?.portal(pt_index).map_err(|_| InternalError::NoPortal(pt_index))
     }
 
-    /// Adds an event to a queue. Without a queue, or when the program has freed it, the event vanishes.
+    /// Adds an event to a queue. The event is dropped if the queue is `PTL_EQ_NONE` or freed.
     pub(crate) fn post(&mut self, index: u8, eq: Handle, event: Event) {
         if let Some(Ok(queue)) = self.interface(index).map(|interface| interface.queues.get_mut(eq)) {
             queue.post(event);
@@ -114,7 +117,7 @@ impl Portals {
         }
     }
 
-    /// Has the card report an error of the simulator, if there is one.
+    /// Queues an error of the simulator, if there is one, for the card to report.
     pub(super) fn check(&mut self, result: Result<(), InternalError>) {
         if let Err(error) = result {
             self.effects.push(Effect::Internal(error));
@@ -122,7 +125,7 @@ impl Portals {
     }
 }
 
-/// An event that says no more than where it happened.
+/// Creates an event with only a kind, a portal table index and a user pointer.
 pub(super) fn plain_event(kind: EventKind, pt_index: u32, user_ptr: u64) -> Event {
     Event { kind: kind as u8, pt_index, user_ptr, ..Event::default() }
 }

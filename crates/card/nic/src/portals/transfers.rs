@@ -1,4 +1,5 @@
-//! Puts, gets and atomic operations, plain and triggered, with their arguments checked.
+// SPDX-License-Identifier: Apache-2.0
+//! Puts, gets and atomic operations, immediate and triggered, with checked arguments.
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, ReturnCode};
 
@@ -10,10 +11,10 @@ use crate::atomic::{AtomicSpec, MAX_OPERAND};
 type Result<T> = std::result::Result<T, ReturnCode>;
 
 impl Portals {
-    /// `PtlPut`: checks the arguments. The operation starts with [`Nic::start`](crate::Nic::start).
+    /// `PtlPut`: checks the arguments. [`Nic::start`](crate::Nic::start) starts the operation.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when an argument is out of range, or when the acknowledgement has nowhere to go.
+    /// [`ReturnCode::ArgInvalid`] if an argument is out of range, or if the acknowledgement has no destination.
     pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<RmaOp> {
         let ack = AckReq::from_raw(ack).ok_or(ReturnCode::ArgInvalid)?;
         let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
@@ -24,7 +25,7 @@ impl Portals {
     /// `PtlGet`: checks the arguments, as [`put`](Portals::put) does.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when an argument is out of range.
+    /// [`ReturnCode::ArgInvalid`] if an argument is out of range.
     pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<RmaOp> {
         self.transfer(Action::Get, md, local_offset, length, target)
     }
@@ -32,8 +33,8 @@ impl Portals {
     /// `PtlAtomic`: checks the arguments, as [`put`](Portals::put) does.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when an argument is out of range, when the acknowledgement has nowhere to go, or when
-    /// the operation is not defined for the type.
+    /// [`ReturnCode::ArgInvalid`] if an argument is out of range, if the acknowledgement has no destination, or if the
+    /// operation is not defined for the type.
     pub fn atomic(
         &mut self,
         md: Handle,
@@ -57,7 +58,7 @@ impl Portals {
     /// `put` are memory descriptors with offsets.
     ///
     /// # Errors
-    /// [`ReturnCode::ArgInvalid`] when an argument is out of range, or when the operation is not defined for the type.
+    /// [`ReturnCode::ArgInvalid`] if an argument is out of range, or if the operation is not defined for the type.
     pub fn fetch_atomic(
         &mut self,
         get: (Handle, u64),
@@ -103,12 +104,12 @@ impl Portals {
         Ok(RmaOp { action, interface: interface.index, md: descriptor, local_offset, length, target })
     }
 
-    /// Triggered operations that wait for their counters.
+    /// Returns the number of waiting triggered operations.
     pub fn triggered_left(&self) -> usize {
         self.interfaces.iter().flatten().map(|interface| interface.triggered).sum()
     }
 
-    /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire at once.
+    /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire immediately.
     pub(crate) fn trigger(&mut self, ni_index: u8, ct: Handle, threshold: u64, op: TriggeredOp) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let counter = interface.counters.get_mut(ct)?;
@@ -126,7 +127,7 @@ impl Portals {
     }
 }
 
-/// Whether an acknowledgement has somewhere to go.
+/// Checks that an acknowledgement has a destination.
 fn check_ack(transfer: &RmaOp, ack: AckReq) -> Result<()> {
     match ack {
         AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(ReturnCode::ArgInvalid),

@@ -1,4 +1,5 @@
-//! Operations as the program describes them, now or for later.
+// SPDX-License-Identifier: Apache-2.0
+//! Operations described by the program, for immediate or triggered execution.
 
 use std::rc::Rc;
 
@@ -7,7 +8,7 @@ use abi::portals::{AckReq, CtEvent, Handle, List, Process};
 use super::descriptor::MemoryDescriptor;
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 
-/// Where an operation goes and what it carries along.
+/// Target of an operation, and its header fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// `target_id`
@@ -24,7 +25,7 @@ pub struct Target {
     pub hdr_data: u64,
 }
 
-/// What a transfer does at the target.
+/// Operation of a transfer at the target.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// `PtlPut`
@@ -37,23 +38,23 @@ pub enum Action {
     Fetch(Box<FetchAction>),
 }
 
-/// The rest of a fetching atomic: where its data comes from.
+/// Additional parameters of a fetching atomic, with the source of its data.
 #[derive(Clone, Debug)]
 pub struct FetchAction {
-    /// Memory that the data is read from.
+    /// Source memory of the data.
     pub put_md: Rc<MemoryDescriptor>,
     /// Offset in it.
     pub put_offset: u64,
-    /// The operation.
+    /// Operation.
     pub spec: AtomicSpec,
     /// Operand of a conditional swap.
     pub operand: [u8; MAX_OPERAND],
 }
 
-/// An operation that moves data (RMA: remote memory access), with its arguments checked.
+/// A checked operation that moves data (RMA: remote memory access).
 #[derive(Clone, Debug)]
 pub struct RmaOp {
-    /// What it does.
+    /// Operation.
     pub action: Action,
     /// Interface of the MD.
     pub interface: u8,
@@ -61,22 +62,22 @@ pub struct RmaOp {
     pub md: Rc<MemoryDescriptor>,
     /// Offset in it.
     pub local_offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The other side.
+    /// Target of the operation.
     pub target: Target,
 }
 
 /// An operation that waits for a counter (Portals 4.3 §3.17).
 #[derive(Clone, Debug)]
 pub enum TriggeredOp {
-    /// `PtlTriggeredPut` and its kin
+    /// `PtlTriggeredPut` and the other triggered transfers.
     Transfer(RmaOp),
     /// `PtlTriggeredCTInc`
     CtInc(Handle, CtEvent),
     /// `PtlTriggeredCTSet`
     CtSet(Handle, CtEvent),
-    /// `PtlTriggeredMEAppend`: the entry, which exists but is in no list, and its list.
+    /// `PtlTriggeredMEAppend`: the entry, which is not yet linked, and its list.
     Append(Handle, List),
     /// `PtlTriggeredMEUnlink`
     Unlink(Handle),

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Claims of entries on unexpected headers.
+
 use abi::portals::Handle;
 
 use super::entry::Entry;
 
-/// What an entry that has taken an unexpected header wants to be told about it.
+/// Parameters for reporting an unexpected header to the entry that took it.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// Interface of the entry.
@@ -13,22 +16,22 @@ pub struct Claim {
     pub options: u32,
     /// Counter of the entry.
     pub ct: Handle,
-    /// Whether an AUTO_UNLINK follows.
+    /// True if an AUTO_UNLINK follows.
     pub unlink: bool,
 }
 
 impl Claim {
-    /// The claim of an entry; `unlink`: the header uses it up.
+    /// Creates the claim of an entry; `unlink` is true if the header uses up the entry.
     pub fn of(interface: u8, entry: &Entry, unlink: bool) -> Claim {
         Claim { interface, user_ptr: entry.user_ptr, options: entry.options, ct: entry.ct, unlink }
     }
 }
 
-/// What became of an entry that was offered to the unexpected headers.
+/// Result of offering an entry to the unexpected headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It is used up and never linked.
+    /// The entry is used up and never linked.
     UsedUp,
-    /// It is to be linked.
+    /// The entry must be linked.
     Link,
 }

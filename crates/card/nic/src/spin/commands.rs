@@ -1,8 +1,9 @@
-//! The commands that handlers issue (sPIN App. B.6), as the card executes them.
+// SPDX-License-Identifier: Apache-2.0
+//! Execution of handler commands on the card (sPIN App. B.6).
 //!
 //! * `messages`: puts, gets and atomics
 //! * `transfers`: DMA to and from host memory
-//! * `reply`: what handlers are told
+//! * `reply`: replies to handlers
 
 mod messages;
 mod reply;
@@ -19,10 +20,10 @@ use crate::portals::InternalError;
 use crate::ports::Ports;
 
 impl Spin {
-    /// Executes a command of a handler that works for a message, and replies to it.
+    /// Executes a command of a message's handler, and replies to it.
     ///
     /// # Errors
-    /// When the message or the accelerator is in a state that cannot occur.
+    /// Returns an error if the message or the accelerator is in an impossible state.
     pub fn execute(
         &mut self,
         issued: Issued,
@@ -58,7 +59,7 @@ impl Spin {
     }
 }
 
-/// Whether a command is about the host: its memory or its counters.
+/// Returns true if a command accesses the host: its memory or its counters.
 fn needs_host(command: &Command) -> bool {
     match command {
         Command::Put(message) | Command::Get(message) | Command::Atomic(message, ..) => {
@@ -82,7 +83,7 @@ fn count(rx: &RxMessage, counter: Counter, pipeline: &mut Pipeline, ports: &mut 
     Ok(Reply::Done(0))
 }
 
-/// The counter of an entry, and its value; `None` when the entry has no counter, or none that still exists.
+/// Returns the counter of an entry, and its value; `None` if the entry has no counter, or if it no longer exists.
 fn counter_of(pipeline: &mut Pipeline, index: u8, entry: Handle) -> Option<(Handle, CtEvent)> {
     let interface = pipeline.portals.interface(index)?;
     let ct = interface.entries.get(entry).ok()?.ct;

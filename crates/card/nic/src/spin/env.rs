@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The card as the accelerator's environment.
+
 use std::collections::VecDeque;
 
 use accel::{Env, Event, Finished, HandlerSlice, Issued, Printed};
@@ -7,20 +10,20 @@ use sim::memory::push_back_frugally;
 use crate::event::NicEvent;
 use crate::ports::{PacketId, Ports, Slice, Track};
 
-/// What an accelerator has left to its card.
+/// Work that an accelerator queues for its card.
 #[derive(Debug)]
 pub enum Work {
-    /// To execute a command of a handler.
+    /// Execute a command of a handler.
     Issued(Issued),
-    /// To act on the outcome of a handler.
+    /// Act on the outcome of a handler.
     Finished(Finished),
 }
 
-/// What an accelerator sees of its card.
+/// The card as its accelerator's environment.
 pub(super) struct CardEnv<'a, P> {
-    /// What the card sees of the world.
+    /// Environment of the card.
     pub ports: &'a mut P,
-    /// What the card does when the accelerator has returned.
+    /// Work for the card once the accelerator returns.
     pub work: &'a mut VecDeque<Work>,
 }
 

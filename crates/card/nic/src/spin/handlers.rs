@@ -1,4 +1,6 @@
-//! The handlers of a message: which packets they see, and what becomes of these (sPIN §3.2.1–3.2.3, App. B.3–B.5).
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers of a message: selection of their packets, and the effects of their outcomes (sPIN §3.2.1–3.2.3, App.
+//! B.3–B.5).
 
 use abi::portals::NiFail;
 use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
@@ -12,10 +14,10 @@ use crate::portals::InternalError;
 use crate::ports::Ports;
 
 impl Spin {
-    /// A packet of a message with handlers has arrived.
+    /// Handles an arrived packet of a message with handlers.
     ///
     /// # Errors
-    /// When the message or the accelerator is in a state that cannot occur.
+    /// Returns an error if the message or the accelerator is in an impossible state.
     pub fn packet(
         &mut self,
         rx: &mut RxMessage,
@@ -37,8 +39,8 @@ impl Spin {
         }
     }
 
-    /// Keeps a packet in the accelerator's packet memory. When that is full, flow control stops the portal table entry,
-    /// the message's completion handler will be told (sPIN §3.2), and the message fails.
+    /// Stores a packet in the accelerator's packet memory. If that is full, flow control stops the portal table entry,
+    /// the message's completion handler is notified (sPIN §3.2), and the message fails.
     fn store(
         &mut self,
         rx: &mut RxMessage,
@@ -93,7 +95,7 @@ impl Spin {
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
         if packet.payload_bytes() == 0 {
-            // Payload handlers see packets that carry a payload (sPIN §3.2.2).
+            // Payload handlers process only packets with payload (sPIN §3.2.2).
             self.accelerator.free(packet);
             return Ok(());
         }
@@ -122,10 +124,10 @@ impl Spin {
         self.call(ports, |accelerator, env| accelerator.offer(task, env))
     }
 
-    /// A handler of a message has ended.
+    /// Handles the end of a message's handler.
     ///
     /// # Errors
-    /// When the message or the accelerator is in a state that cannot occur.
+    /// Returns an error if the message or the accelerator is in an impossible state.
     pub fn ended(
         &mut self,
         rx: &mut RxMessage,
@@ -165,7 +167,8 @@ impl Spin {
         Ok(())
     }
 
-    /// A handler has failed: its data counts as dropped, and the first error of a message becomes its event (App. B.3).
+    /// Records the failure of a handler: its data counts as dropped, and the first error of a message becomes its event
+    /// (App. B.3).
     fn failed(
         &mut self,
         rx: &mut RxMessage,
@@ -206,7 +209,7 @@ impl Spin {
         }
     }
 
-    /// The header handler has decided: its packet and those that have arrived meanwhile go their way.
+    /// Processes the header packet, and those that arrived in the meantime, according to the header handler's verdict.
     fn release_waiting(
         &mut self,
         rx: &mut RxMessage,
@@ -245,12 +248,12 @@ impl Spin {
         }
     }
 
-    /// Called when all data of a message has arrived and been written. Returns whether its handlers are done too. Offers
-    /// the completion handler, which follows all payload handlers and deposits (sPIN §3.2.3). It runs after every
-    /// verdict: the listing in App. C.3.1 answers from it after PROCEED.
+    /// Returns true if the handlers of a message are done; called when all its data has arrived and been written.
+    /// Offers the completion handler, which follows all payload handlers and deposits (sPIN §3.2.3). It runs after
+    /// every verdict: the listing in App. C.3.1 answers from it after PROCEED.
     ///
     /// # Errors
-    /// When the message or the accelerator is in a state that cannot occur.
+    /// Returns an error if the message or the accelerator is in an impossible state.
     pub fn is_done(&mut self, rx: &mut RxMessage, ports: &mut impl Ports) -> Result<bool, InternalError> {
         let message = rx.spin()?;
         if message.verdict == MessageVerdict::Open || !message.waiting.is_empty() || message.running > 0 {
@@ -279,7 +282,7 @@ fn drop_packet(
     pipeline.drop_data(rx, Some(reason), packet.offset, packet.data.len() as u64, ports)
 }
 
-/// The payload that a handler was for is dropped.
+/// Drops the payload of a handler's packet.
 fn drop_payload(
     rx: &mut RxMessage,
     task: &Task,
@@ -291,7 +294,7 @@ fn drop_payload(
     pipeline.drop_data(rx, Some(reason), offset, task.payload_bytes(), ports)
 }
 
-/// A request's header as handlers see it, with its offset in the entry.
+/// Returns a request's header as handlers see it, with its offset in the entry.
 fn message_header(request: &Request, offset: u64) -> MessageHeader {
     MessageHeader {
         kind: match request.kind {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An accelerator that is created on first use.
+
 use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -5,24 +8,24 @@ use std::rc::Rc;
 use accel::Accelerator;
 use machine::Machine;
 
-/// The accelerator of a card. It is made when it is first used, as most cards of a large simulation may never run a handler.
+/// Accelerator of a card, created on first use: most cards of a large simulation may never run a handler.
 pub struct LazyAccelerator {
     machine: Rc<Machine>,
     made: OnceCell<Box<dyn Accelerator>>,
 }
 
 impl LazyAccelerator {
-    /// The accelerator of a machine, without a program.
+    /// Creates the accelerator of a machine, without a program.
     pub fn new(machine: Rc<Machine>) -> LazyAccelerator {
         LazyAccelerator { machine, made: OnceCell::new() }
     }
 
-    /// The accelerator, if it has been used.
+    /// Returns the accelerator, if it has been used.
     pub fn made(&self) -> Option<&dyn Accelerator> {
         self.made.get().map(|made| &**made)
     }
 
-    /// The accelerator, if it has been used.
+    /// Returns the accelerator, if it has been used.
     pub fn made_mut(&mut self) -> Option<&mut Box<dyn Accelerator>> {
         self.made.get_mut()
     }

@@ -1,4 +1,5 @@
-//! HPU memory of the program, and the initial state of handlers in it.
+// SPDX-License-Identifier: Apache-2.0
+//! HPU memory of the program, and the initial state of its handlers.
 
 use std::rc::Rc;
 
@@ -10,11 +11,11 @@ use crate::handlers::Handlers;
 use crate::portals::slab::{Kind, Slab, interface_of};
 use crate::region::Region;
 
-/// What an interface may have of HPU memory, in pieces.
+/// Maximum number of HPU memory pieces of an interface.
 const MAX_PIECES: i32 = u16::MAX as i32;
 
 impl Spin {
-    /// Forgets the device program and everything that runs or waits.
+    /// Discards the device program, and all running and waiting handlers.
     pub(crate) fn unload(&mut self) {
         if self.accelerator.made().is_some_and(|made| made.program().is_some()) {
             self.accelerator.unload();
@@ -33,38 +34,38 @@ impl Spin {
         self.hpu_memory[usize::from(interface & 3)].get_or_insert_with(fresh).insert(MAX_PIECES, memory)
     }
 
-    /// Takes a handle back; the bytes are free when nobody has them any more.
+    /// Releases a handle; the memory is freed once its last owner drops it.
     pub(crate) fn free(&mut self, memory: Handle) -> Result<(), ReturnCode> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
         let pieces = self.hpu_memory[usize::from(interface)].as_mut().ok_or(ReturnCode::ArgInvalid)?;
         pieces.remove(memory).map(|_| ())
     }
 
-    /// Takes all handles of an interface back.
+    /// Releases all handles of an interface.
     pub(crate) fn free_all(&mut self, interface: u8) {
         if let Some(pieces) = &mut self.hpu_memory[usize::from(interface & 3)] {
             pieces.clear();
         }
     }
 
-    /// The HPU memory that a handle names.
+    /// Returns the HPU memory of a handle.
     pub(crate) fn memory_range(&self, memory: Handle) -> Result<Rc<HpuMemory>, ReturnCode> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
         let pieces = self.hpu_memory[usize::from(interface)].as_ref().ok_or(ReturnCode::ArgInvalid)?;
         pieces.get(memory).cloned()
     }
 
-    /// Bytes of HPU memory that programs have allocated.
+    /// Returns the bytes of HPU memory that programs allocated.
     pub(crate) fn allocated(&self) -> u64 {
         let pieces = self.hpu_memory.iter().flatten().flat_map(|pieces| pieces.iter());
         pieces.map(|(_, memory)| u64::from(memory.length)).sum()
     }
 
-    /// Prepares the handlers of an entry, header, payload and completion, and writes the initial state of the memory
-    /// that they share.
+    /// Prepares header, payload and completion handler of an entry, and writes the initial state of their shared
+    /// memory.
     ///
     /// # Errors
-    /// When the handle names no memory, or when the state is larger than the memory or a limit.
+    /// Returns an error if the handle names no memory, or if the state exceeds the memory or a limit.
     pub(crate) fn install(
         &mut self,
         config: &machine::Accelerator,

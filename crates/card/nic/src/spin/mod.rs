@@ -1,11 +1,14 @@
-//! The card's side of sPIN (sPIN §3.2, App. B): what handlers decide about messages, and what they ask of the card.
+// SPDX-License-Identifier: Apache-2.0
+//! The card's side of sPIN (sPIN §3.2, App. B): effects of handlers' verdicts on messages, and execution of their
+//! commands.
 //!
-//! The handlers themselves run on an [`accel::Accelerator`]. It leaves work to the card in a queue, which the card
-//! empties after each event; so the card may offer new tasks while it acts on the end of a handler.
+//! The handlers run on an [`accel::Accelerator`]. It queues work for the card, which empties the queue after each
+//! event; so the card may offer new tasks while it acts on the end of a handler.
 //!
-//! * `unit`: what a card has for handlers; `lazy`: the accelerator, made when it is first used; `verdict`, `transfer`: what it knows of a message and of a DMA transfer
-//! * `env`: what the accelerator sees of the card, and what it leaves to it
-//! * `handlers`: the handlers of a message, and what they decide about its packets
+//! * `unit`: a card's handler state; `lazy`: the accelerator, created on first use; `verdict`, `transfer`: handler
+//!   state of a message and of a DMA transfer
+//! * `env`: the card as the accelerator's environment, with the work queue
+//! * `handlers`: the handlers of a message, and their verdicts on its packets
 //! * `commands`: the commands of handlers
 //! * `memory`: HPU memory, its handles, and the initial state of handlers
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! DMA transfers between handlers and host memory.
+
 use std::rc::Rc;
 
 use abi::portals::Datatype;
@@ -6,53 +9,53 @@ use accel::{CommandId, HandlerSet};
 use crate::message::MessageId;
 use crate::region::Region;
 
-/// A DMA transfer between a handler and host memory that is under way.
+/// A DMA transfer in flight between a handler and host memory.
 #[derive(Debug)]
 pub struct HostTransfer {
-    /// The message that the handler works for.
+    /// Message of the handler.
     pub message: MessageId,
-    /// The command that the end of the transfer completes; a posted write has completed already.
+    /// Command that the transfer completes; `None` for a posted write, which is already complete.
     pub(super) command: Option<CommandId>,
-    /// Whether the end of the message waits for it. That of a posted write may be reported behind it instead.
+    /// True if the end of the message waits for the transfer. The end may be reported behind a posted write instead.
     pub is_awaited: bool,
-    /// Keeps the HPU memory of the handler reserved.
+    /// Keeps the handler's HPU memory allocated.
     pub(super) _handlers: Rc<HandlerSet>,
-    /// The host memory.
+    /// Host memory range.
     pub(super) region: Region,
-    /// Offset in the host memory.
+    /// Offset in the host memory in bytes.
     pub(super) offset: u64,
-    /// What is done there.
+    /// Operation on host memory.
     pub(super) action: Action,
 }
 
-/// What a transfer does in host memory when it gets there.
+/// Operation of a transfer on host memory.
 #[derive(Debug)]
 pub(super) enum Action {
     /// Writes data.
     Write(Vec<u8>),
     /// Reads data to a card address.
     Read {
-        /// The card address.
+        /// Card address.
         address: u32,
-        /// Bytes.
+        /// Length in bytes.
         length: u32,
     },
-    /// Compares and swaps; the value before goes to a card address when that fails.
+    /// Compares and swaps; on failure the previous value goes to a card address.
     CompareAndSwap {
-        /// The value to compare with.
+        /// Value to compare with.
         compare: u64,
-        /// The value to store.
+        /// Value to store.
         swap: u64,
-        /// The card address.
+        /// Card address of the previous value.
         result: u32,
     },
-    /// Adds; the value before goes to a card address.
+    /// Adds; the previous value goes to a card address.
     FetchAndAdd {
-        /// The type of the word.
+        /// Type of the word.
         datatype: Datatype,
-        /// What is added.
+        /// Summand.
         increment: u64,
-        /// The card address.
+        /// Card address of the previous value.
         result: u32,
     },
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A card's handler state: accelerator, HPU memory and statistics.
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -14,21 +17,21 @@ use crate::portals::slab::Slab;
 use crate::ports::Ports;
 use crate::stats::HandlerStats;
 
-/// What a card has for handlers.
+/// Handler state of a card.
 #[repr(C)] // see `Nic`
 pub struct Spin {
-    /// The HPU memory that the program has allocated, by interface; none as long as it has not allocated any there.
+    /// HPU memory that the program allocated, by interface; `None` before the first allocation.
     pub(super) hpu_memory: [Option<Box<Slab<Rc<HpuMemory>>>>; 4],
-    /// Counts of each handler. There are few, and they are found by comparing pointers.
+    /// Statistics of each handler. The list is short, and searched by pointer comparison.
     stats: Vec<(Rc<str>, HandlerStats)>,
-    /// What runs handlers.
+    /// Accelerator that runs the handlers.
     pub accelerator: LazyAccelerator,
-    /// What the accelerator has left to the card.
+    /// Work that the accelerator queued for the card.
     pub(crate) work: VecDeque<Work>,
 }
 
 impl Spin {
-    /// The accelerator of a machine, without a program.
+    /// Creates the handler state of a card without a program.
     pub fn new(machine: Rc<Machine>) -> Spin {
         Spin {
             accelerator: LazyAccelerator::new(machine),
@@ -38,12 +41,12 @@ impl Spin {
         }
     }
 
-    /// The next piece of work that the accelerator has left to the card. The card does all of it after each event.
+    /// Returns the next work item that the accelerator queued. The card empties the queue after each event.
     pub fn next_work(&mut self) -> Option<Work> {
         self.work.pop_front()
     }
 
-    /// Gives memory back that is not needed while no handler runs.
+    /// Releases memory that an idle card does not need.
     pub fn trim(&mut self) {
         if let Some(accelerator) = self.accelerator.made_mut() {
             accelerator.trim();
@@ -51,10 +54,10 @@ impl Spin {
         }
     }
 
-    /// The time of an event of the accelerator has come.
+    /// Handles a due event of the accelerator.
     ///
     /// # Errors
-    /// When the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     pub fn handle(&mut self, event: Event, ports: &mut impl Ports) -> Result<(), InternalError> {
         self.call(ports, |accelerator, env| accelerator.handle(event, env))
     }
@@ -62,32 +65,32 @@ impl Spin {
     /// Replies to a command of a handler.
     ///
     /// # Errors
-    /// When the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     pub fn reply(&mut self, id: CommandId, reply: Reply, ports: &mut impl Ports) -> Result<(), InternalError> {
         self.call(ports, |accelerator, env| accelerator.complete(id, reply, env))
     }
 
-    /// The card has acted on the outcome of a handler, whose place is free for the next one.
+    /// Frees the context of a handler after the card acted on its outcome.
     ///
     /// # Errors
-    /// When the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     pub fn resume(&mut self, ports: &mut impl Ports) -> Result<(), InternalError> {
         self.call(ports, |accelerator, env| accelerator.resume(env))
     }
 
-    /// The handlers of a message have ended, and none will follow.
+    /// Notifies the accelerator that a message has no further handlers.
     ///
     /// # Errors
-    /// When the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     pub fn message_ended(&mut self, message: MessageId, ports: &mut impl Ports) -> Result<(), InternalError> {
         self.call(ports, |accelerator, env| accelerator.message_ended(message, env))
     }
 
-    /// Ends the handlers of these messages, sorted by number, which nobody receives any more, wherever they are. Their
-    /// packet buffers and contexts are free then; their DMA transfers change nothing when they are done.
+    /// Ends the handlers of `messages`, sorted by number, which no longer have a receiver. Their packet buffers and
+    /// contexts are freed; completions of their DMA transfers have no effect.
     ///
     /// # Errors
-    /// When the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     pub fn end_handlers(&mut self, messages: &[MessageId], ports: &mut impl Ports) -> Result<(), InternalError> {
         if self.accelerator.made().is_none() {
             return Ok(());
@@ -104,7 +107,7 @@ impl Spin {
         message.waiting.into_iter().for_each(|packet| self.accelerator.free(packet));
     }
 
-    /// The counts of a handler.
+    /// Returns the statistics of a handler.
     pub(super) fn stats_of(&mut self, handler: &Rc<str>) -> &mut HandlerStats {
         let known = self.stats.iter().position(|(other, _)| Rc::ptr_eq(other, handler));
         let index = known.unwrap_or_else(|| {
@@ -114,12 +117,12 @@ impl Spin {
         &mut self.stats[index].1
     }
 
-    /// The counts of all handlers.
+    /// Returns the statistics of all handlers.
     pub fn stats(&self) -> impl Iterator<Item = (&str, &HandlerStats)> {
         self.stats.iter().map(|(name, stats)| (&**name, stats))
     }
 
-    /// Calls the accelerator, which may leave work to the card.
+    /// Calls the accelerator, which may queue work for the card.
     pub(super) fn call<R>(
         &mut self,
         ports: &mut impl Ports,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handler state of a message.
+
 use std::rc::Rc;
 
 use abi::portals::NiFail;
@@ -8,73 +11,73 @@ use crate::handlers::Handlers;
 use crate::message::RequestKind;
 use crate::portals::Placement;
 
-/// What a card knows of a message whose entry has handlers.
+/// Handler state of a message.
 #[derive(Debug)]
 pub struct SpinMessage {
-    /// Whether a handler's return code keeps the entry waiting for another message (`_PENDING`).
+    /// True if a handler's return code keeps the entry waiting for another message (`_PENDING`).
     pub pending: bool,
-    /// The first error of a handler, of which the program is told when the message is done.
+    /// First error of a handler, reported to the program when the message completes.
     pub error: Option<FirstError>,
-    /// The handlers of the entry.
+    /// Handlers of the entry.
     pub(super) handlers: Rc<Handlers>,
-    /// Whether payload handlers run: for puts only. Data of gets passes no handler (sPIN §5.4), and atomics are the
-    /// card's own work.
+    /// True if payload handlers run: only for puts. Data of gets passes no handler (sPIN §5.4), and the card executes
+    /// atomics.
     pub(super) has_payload_handler: bool,
-    /// What the header handler decided.
+    /// Verdict of the header handler.
     pub(super) verdict: MessageVerdict,
     /// Packets that wait for the header handler.
     pub(super) waiting: Vec<Packet>,
-    /// Number of payload handlers that have been offered and have not ended.
+    /// Number of offered payload handlers that have not ended.
     pub(super) running: u32,
-    /// Number of DMA transfers of handlers that are not done, and for which the end of the message waits.
+    /// Number of outstanding DMA transfers of handlers for which the end of the message waits.
     pub(super) transfers: u32,
-    /// Bytes that were dropped, as the completion handler is told.
+    /// Number of dropped bytes, for the completion handler.
     pub(super) dropped: u64,
-    /// Bytes of these that would have been moved, as the event and the acknowledgement are told.
+    /// Number of dropped bytes that would have been moved, for the event and the acknowledgement.
     pub(super) not_moved: u64,
-    /// A bit for each reason for which something was dropped.
+    /// Bit set of the reasons for drops.
     pub(super) reasons: u32,
-    /// Whether a packet found all buffers full.
+    /// True if a packet found all buffers full.
     pub(super) flow_control: bool,
-    /// The completion handler.
+    /// State of the completion handler.
     pub(super) completion: Completion,
 }
 
-/// What is to be done with the packets of a message.
+/// Processing of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageVerdict {
-    /// They wait: the header handler has not returned.
+    /// They wait for the header handler.
     Open,
-    /// Payload handlers process them; where there are none, the default action is done.
+    /// Payload handlers process them; without a payload handler, the default action applies.
     Process,
-    /// The default action is done.
+    /// The default action applies.
     Proceed,
     /// They are dropped for this reason.
     Drop(DropReason),
 }
 
-/// How far a message's completion handler is.
+/// State of a message's completion handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completion {
-    /// It has not been offered.
+    /// Not yet offered.
     NotYet,
-    /// It has been offered and has not ended.
+    /// Offered, and not yet ended.
     Running,
-    /// It has ended.
+    /// Ended.
     Done,
 }
 
-/// The first error of a message's handlers, as the program is told.
+/// First error of a message's handlers, as reported to the program.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstError {
-    /// The error code of the event.
+    /// Error code of the event.
     pub fail: NiFail,
-    /// The card address that the handler touched, its return code, or the cycles after which it was killed.
+    /// Card address of the access, return code, or watchdog limit in cycles.
     pub detail: u64,
 }
 
 impl SpinMessage {
-    /// The state of a message that has just been matched.
+    /// Creates the state of a message that was just matched.
     pub fn new(handlers: Rc<Handlers>, kind: RequestKind) -> Box<SpinMessage> {
         let has = |role| handlers.set.get(role).is_some();
         Box::new(SpinMessage {
@@ -94,8 +97,8 @@ impl SpinMessage {
         })
     }
 
-    /// Counts bytes as dropped, of which those before `mlength` would have been moved. Returns whether they are the first
-    /// that are dropped for this reason.
+    /// Counts bytes as dropped; those before `mlength` would have been moved. Returns true if they are the first drop
+    /// for this reason.
     pub fn note_dropped(&mut self, reason: Option<DropReason>, offset: u64, bytes: u64, mlength: u64) -> bool {
         self.dropped += bytes;
         self.not_moved += (offset + bytes).min(mlength) - offset.min(mlength);
@@ -105,18 +108,18 @@ impl SpinMessage {
         is_first
     }
 
-    /// Whether the message was dropped as a whole.
+    /// Returns true if the whole message was dropped.
     pub fn is_dropped(&self) -> bool {
         matches!(self.verdict, MessageVerdict::Drop(_))
     }
 
-    /// How many of the bytes that the match has placed are moved, as far as that is known.
+    /// Returns the number of moved bytes of the placement, as far as known.
     pub fn moved(&self, placement: Placement) -> u64 {
         if self.is_dropped() { 0 } else { placement.mlength - self.not_moved }
     }
 }
 
-/// The error code by which a program is told of a handler's failure (sPIN App. B.3).
+/// Returns the event's error code for a handler's failure (sPIN App. B.3).
 pub(super) fn fail_code(failure: Failure) -> NiFail {
     match failure {
         Failure::Segv => NiFail::Segv,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bench of cards with one event queue.
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -12,54 +15,55 @@ use crate::message::{Header, Packet};
 use crate::portals::InternalError;
 use crate::ports::{Departure, MemoryFault, Notice, Ports, Slice};
 
-/// What lies around the cards of a [`Bench`]: host memories, the wire, and whoever watches.
+/// Environment of the cards of a [`Bench`]: host memories, the wire, and observers.
 pub trait Surroundings {
     /// Reads the memory of a node's host.
     ///
     /// # Errors
-    /// When some of the bytes cannot be read.
+    /// Returns an error if some of the bytes are unreadable.
     fn read(&mut self, node: usize, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
 
     /// Writes the memory of a node's host.
     ///
     /// # Errors
-    /// When some of the bytes cannot be written.
+    /// Returns an error if some of the bytes are not writable.
     fn write(&mut self, now: Time, node: usize, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
 
-    /// Time from the departure of a packet's first byte to its arrival; `None` when the packet reaches nobody.
+    /// Returns the time from the departure of a packet's first byte to its arrival; `None` if the packet has no
+    /// receiver.
     fn latency(&self, from: usize, to: usize) -> Option<Time>;
 
-    /// A card has put a packet on the wire; its first byte leaves at `depart`.
+    /// Observes a packet that a card put on the wire; its first byte leaves at `depart`.
     fn transmitted(&mut self, now: Time, depart: Time, packet: &Packet);
 
-    /// A card has told its host about something.
+    /// Observes a card's notification of its host.
     fn notified(&mut self, now: Time, node: usize, notice: Notice);
 
-    /// A card has warned the user.
+    /// Observes a warning of a card to the user.
     fn warned(&mut self, now: Time, node: usize, message: String);
 
-    /// A card has added a slice to its timeline.
+    /// Observes a slice of a card's timeline.
     fn sliced(&mut self, node: usize, slice: Slice<'_>);
 }
 
 /// Cards with one event queue.
 pub struct Bench<S> {
-    /// The cards, by node.
+    /// Cards, by node.
     pub cards: Vec<Nic>,
-    /// What lies around them.
+    /// Environment of the cards.
     pub around: S,
-    /// The current time.
+    /// Current time.
     pub now: Time,
-    /// The greatest number of events that have waited at one time.
+    /// Peak number of pending events.
     pub most_events: usize,
-    /// Whether the network has no room: packets are blocked until [`Bench::admit`] lets them go.
+    /// True if the network is full: packets are blocked until [`Bench::admit`].
     pub is_full: bool,
     senders: Vec<Sender>,
     gap_per_byte: TimePerByte,
     queue: EventQueue<(usize, NicEvent)>,
 }
 
-/// The sending port of a card.
+/// Sending port of a card.
 #[derive(Clone, Debug, Default)]
 struct Sender {
     port: SerialResource,
@@ -74,7 +78,7 @@ impl Sender {
     }
 }
 
-/// What the card of one node sees.
+/// Ports of one node's card.
 pub struct BenchPorts<'a, S> {
     now: Time,
     node: usize,
@@ -87,7 +91,7 @@ pub struct BenchPorts<'a, S> {
 }
 
 impl<S: Surroundings> Bench<S> {
-    /// Cards of one machine for `nodes` nodes, whose processes have this user id.
+    /// Creates cards of one machine for `nodes` nodes, whose processes have this user id.
     pub fn new(machine: &Rc<Machine>, nodes: u32, uid: u32, around: S) -> Bench<S> {
         let cards = (0..nodes).map(|node| Nic::new(machine.clone(), node, nodes, uid)).collect();
         Bench {
@@ -102,7 +106,7 @@ impl<S: Surroundings> Bench<S> {
         }
     }
 
-    /// Lets a card act at the current time.
+    /// Runs `act` on a card at the current time.
     pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Nic, &mut BenchPorts<'_, S>) -> R) -> R {
         let Bench { cards, around, now, most_events, is_full, senders, gap_per_byte, queue } = self;
         let (is_full, gap_per_byte, sender) = (*is_full, *gap_per_byte, &mut senders[node]);
@@ -110,7 +114,7 @@ impl<S: Surroundings> Bench<S> {
         act(&mut cards[node], &mut ports)
     }
 
-    /// Lets the first blocked packet of a card go at the current time; whether there was one.
+    /// Admits the first blocked packet of a card at the current time; returns false if none is blocked.
     pub fn admit(&mut self, node: usize) -> bool {
         let Some((bytes, gap)) = self.senders[node].blocked.pop_front() else { return false };
         let departure = self.senders[node].depart(self.now, bytes, self.gap_per_byte, gap);
@@ -118,16 +122,16 @@ impl<S: Surroundings> Bench<S> {
         true
     }
 
-    /// Puts the first byte of a packet before the card that it is for, at `at`.
+    /// Schedules the arrival of a packet's first byte at its target card at `at`.
     pub fn arrive(&mut self, at: Time, packet: Packet) {
         let node = packet.header.target as usize;
         self.act(node, |_, ports| ports.schedule(at, NicEvent::Arrive(Box::new(packet))));
     }
 
-    /// Handles the next event; whether there was one.
+    /// Handles the next event; returns false if there is none.
     ///
     /// # Panics
-    /// When time would go backwards.
+    /// Panics if time would go backwards.
     pub fn step(&mut self) -> bool {
         let Some((at, (node, event))) = self.queue.pop() else { return false };
         assert!(at >= self.now, "an event of {at} is handled at {}", self.now);
@@ -136,7 +140,7 @@ impl<S: Surroundings> Bench<S> {
         true
     }
 
-    /// Handles all events up to `end`, which is the current time then.
+    /// Handles all events up to `end`, the new current time.
     pub fn run_until(&mut self, end: Time) {
         while self.queue.peek_time().is_some_and(|at| at <= end) {
             self.step();
@@ -144,20 +148,20 @@ impl<S: Surroundings> Bench<S> {
         self.now = self.now.max(end);
     }
 
-    /// Handles all events; returns the time of the last.
+    /// Handles all events; returns the time of the last one.
     pub fn run(&mut self) -> Time {
         while self.step() {}
         self.now
     }
 
-    /// Lets the CPU of a node do the next piece of work that its card has left to it; whether there was one.
+    /// Executes the next work item of a node's CPU; returns false if there is none.
     pub fn complete(&mut self, node: usize) -> bool {
         let due = self.cards[node].next_completion().is_some();
         self.act(node, |card, ports| card.process_completion(ports));
         due
     }
 
-    /// Handles all events, and lets the CPUs do at once all work that their cards leave to them.
+    /// Handles all events, and executes the CPUs' work items immediately.
     pub fn settle(&mut self) -> Time {
         loop {
             self.run();

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shortcuts for library calls of tests.
+
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Le, List, Md, Me, Process, ReturnCode, me, ni};
@@ -7,7 +10,7 @@ use crate::api::{DEFAULT_PID, NewEntry};
 use crate::portals::{RmaOp, Target};
 use crate::ports::Ports;
 
-/// An entry of portal table entry 0 that takes puts and gets from everybody, with match bits 0.
+/// Creates an entry of portal table entry 0 that accepts puts and gets from every process, with match bits 0.
 pub fn any_entry(start: u64, length: u64, options: u32) -> NewEntry {
     let options = me::OP_PUT | me::OP_GET | options;
     let le = Le { start, length, ct_handle: ptl::CT_NONE, uid: ptl::ID_ANY, options, pad: 0 };
@@ -22,10 +25,10 @@ pub fn any_entry(start: u64, length: u64, options: u32) -> NewEntry {
 
 /// Library calls that must succeed.
 impl<S: Surroundings> Bench<S> {
-    /// Opens the logical interface with matching of a node, which knows all nodes as ranks.
+    /// Opens the logical matching interface of a node, with all nodes as ranks.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn open(&mut self, node: usize) -> Handle {
         let map: Rc<[Process]> = (0..self.cards.len() as u32).map(|nid| Process { nid, pid: DEFAULT_PID }).collect();
         let card = &mut self.cards[node];
@@ -38,15 +41,15 @@ impl<S: Surroundings> Bench<S> {
     /// Allocates portal table entry `index`.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn portal(&mut self, node: usize, ni: Handle, index: u32, options: u32, eq: Handle) {
         assert_eq!(self.cards[node].pt_alloc(ni, options, eq, index), Ok(index), "a portal table entry");
     }
 
-    /// Appends an entry, with the handlers that its description names.
+    /// Appends an entry with the handlers of its description.
     ///
     /// # Errors
-    /// As `PtlMEAppend`.
+    /// Returns the error codes of `PtlMEAppend`.
     pub fn try_append(&mut self, node: usize, ni: Handle, list: List, new: NewEntry) -> Result<Handle, ReturnCode> {
         self.act(node, |card, ports| {
             let handlers = card.handlers(ni, &new.me, ports)?;
@@ -54,10 +57,10 @@ impl<S: Surroundings> Bench<S> {
         })
     }
 
-    /// As [`try_append`](Bench::try_append) when nothing can be wrong.
+    /// Calls [`try_append`](Bench::try_append), which must succeed.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn append(&mut self, node: usize, ni: Handle, list: List, new: NewEntry) -> Handle {
         self.try_append(node, ni, list, new).expect("an entry")
     }
@@ -65,24 +68,24 @@ impl<S: Surroundings> Bench<S> {
     /// Binds a memory descriptor.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn bind(&mut self, node: usize, ni: Handle, md: Md) -> Handle {
         self.act(node, |card, ports| card.md_bind(ni, md, ports)).expect("a memory descriptor")
     }
 
-    /// A put of the first bytes of a memory descriptor.
+    /// Puts the first `length` bytes of a memory descriptor.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn put(&mut self, node: usize, md: Handle, length: u64, ack: AckReq, target: Target) {
         let transfer = self.cards[node].put(md, 0, length, ack as u64, target).expect("a put");
         self.start(node, transfer);
     }
 
-    /// A get to the start of a memory descriptor.
+    /// Gets to the start of a memory descriptor.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn get(&mut self, node: usize, md: Handle, length: u64, target: Target) {
         let transfer = self.cards[node].get(md, 0, length, target).expect("a get");
         self.start(node, transfer);
@@ -93,10 +96,10 @@ impl<S: Surroundings> Bench<S> {
         self.act(node, |card, ports| card.start(transfer, ports.now(), ports));
     }
 
-    /// Takes all events out of a queue.
+    /// Takes all events of a queue.
     ///
     /// # Panics
-    /// When there is no such queue, or events have been lost.
+    /// Panics if the queue does not exist, or if events were lost.
     pub fn events(&mut self, node: usize, eq: Handle) -> Vec<Event> {
         let take = || self.cards[node].eq_take(eq).expect("an event queue");
         let keep = |(event, lost): (Event, bool)| {
@@ -109,15 +112,15 @@ impl<S: Surroundings> Bench<S> {
     /// Allocates a counter.
     ///
     /// # Panics
-    /// When the card refuses.
+    /// Panics if the card refuses.
     pub fn counter(&mut self, node: usize, ni: Handle) -> Handle {
         self.cards[node].ct_alloc(ni).expect("a counter")
     }
 
-    /// Successes and failures of a counter.
+    /// Returns successes and failures of a counter.
     ///
     /// # Panics
-    /// When there is no such counter.
+    /// Panics if the counter does not exist.
     pub fn count(&mut self, node: usize, ct: Handle) -> (u64, u64) {
         let CtEvent { success, failure } = self.cards[node].ct_value(ct).expect("a counter");
         (success, failure)

@@ -1,15 +1,16 @@
-//! A test bench: cards in a world of their own, without processes, compilers or files.
+// SPDX-License-Identifier: Apache-2.0
+//! A test bench: cards in an artificial environment, without processes, compilers or files.
 //!
-//! A test puts packets before a card by hand, makes library calls, and sees what the card does: events, counters, host
-//! memory, the packets that leave, and the slices of the timeline, each with its simulated time.
+//! A test delivers packets to a card, makes library calls, and observes the card's actions with their simulated times:
+//! events, counters, host memory, departing packets, and timeline slices.
 //!
 //! * [`Bench`]: cards, their event queue and the current time; everything else is a [`Surroundings`]
-//! * [`Recorder`]: surroundings that keep what they are told and have sparse host memories
+//! * [`Recorder`]: surroundings with records of all actions and sparse host memories
 //! * `calls`: shortcuts for library calls, the methods of `Bench<Recorder>`
-//! * [`packets`]: requests and packets written by hand
+//! * [`packets`]: hand-written requests and packets
 //! * [`code`]: handlers assembled from RISC-V instructions
 //!
-//! Nothing outside tests and fuzzers uses this module.
+//! Only tests and fuzzers use this module.
 
 mod bench;
 mod calls;

@@ -1,4 +1,5 @@
-//! Messages written by hand.
+// SPDX-License-Identifier: Apache-2.0
+//! Hand-written messages.
 
 use std::rc::Rc;
 
@@ -7,7 +8,8 @@ use abi::portals::{AckReq, NiFail, Process};
 use crate::atomic::MAX_OPERAND;
 use crate::message::{Body, Header, MessageId, Packet, Request, RequestKind};
 
-/// A put of `length` bytes from rank 1 to portal table entry 0 of rank 0, with match bits 0 and no acknowledgement.
+/// Returns a put of `length` bytes from rank 1 to portal table entry 0 of rank 0, with match bits 0 and no
+/// acknowledgement.
 pub fn put(length: u64) -> Request {
     Request {
         kind: RequestKind::Put,
@@ -27,17 +29,17 @@ pub fn put(length: u64) -> Request {
     }
 }
 
-/// The header of a request from node 1 to node 0, on the logical interface with matching.
+/// Returns the header of a request from node 1 to node 0, on the logical matching interface.
 pub fn header(id: MessageId, request: Request) -> Rc<Header> {
     Rc::new(Header { id, source: 1, target: 0, interface: 0, body: Body::Request(request) })
 }
 
-/// The data of a message: each byte says at which offset it is, and is not 0.
+/// Returns the data of a message: each byte is nonzero and depends on its offset.
 pub fn data(offset: u64, length: u64) -> Vec<u8> {
     (offset..offset + length).map(|at| (at % 255) as u8 + 1).collect()
 }
 
-/// The packets of a message, in their order.
+/// Returns the packets of a message in order.
 pub fn packets(header: &Rc<Header>, mtu: u32) -> Vec<Packet> {
     let (length, mtu) = (header.data_length(), u64::from(mtu));
     let offsets = (0..length.max(1)).step_by(mtu as usize);

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Surroundings that record the actions of cards.
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -7,46 +10,46 @@ use super::bench::Surroundings;
 use crate::message::Packet;
 use crate::ports::{MemoryFault, Notice, PacketId, Slice, Track};
 
-/// Bytes of host memory that are kept together.
+/// Page size of the sparse host memory in bytes.
 const PAGE: usize = 4096;
 
-/// Surroundings that keep what the cards tell them. Every byte of host memory is there, and 0 until it is written.
+/// Surroundings that record the actions of cards. Every byte of host memory exists, and is 0 until written.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    /// Latency between any two nodes. `None`: packets that leave are recorded and reach nobody.
+    /// Latency between any two nodes. `None`: departing packets are recorded and dropped.
     pub latency: Option<Time>,
     memory: HashMap<(usize, u64), Box<[u8; PAGE]>>,
-    /// What cards have written to host memory, in the order of the writes.
+    /// Writes of cards to host memory, in order.
     pub writes: Vec<HostStore>,
-    /// First address that cannot be accessed.
+    /// First inaccessible address.
     pub missing: Option<u64>,
-    /// Packets in the order in which cards put them on the wire.
+    /// Packets in the order of their transmission.
     pub departures: Vec<Departure>,
-    /// What hosts were told, with time and node.
+    /// Notifications of hosts, with time and node.
     pub notices: Vec<(Time, usize, Notice)>,
-    /// Warnings, in their order.
+    /// Warnings, in order.
     pub warnings: Vec<String>,
-    /// Slices of the timeline, in the order in which they were told.
+    /// Slices of the timeline, in recording order.
     pub slices: Vec<Seen>,
 }
 
 /// A write of a card to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostStore {
-    /// When the bytes were in host memory.
+    /// Time at which the bytes were in host memory.
     pub at: Time,
     /// Node whose memory was written.
     pub node: usize,
     /// Address of the first byte.
     pub start: u64,
-    /// Number of bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// A packet that has left a card.
+/// A packet that left a card.
 #[derive(Clone, Debug)]
 pub struct Departure {
-    /// When its first byte left.
+    /// Departure time of its first byte.
     pub at: Time,
     /// The packet.
     pub packet: Packet,
@@ -55,27 +58,27 @@ pub struct Departure {
 /// A slice of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Node that it belongs to.
+    /// Node of the slice.
     pub node: usize,
     /// Row.
     pub track: Track,
-    /// First instant.
+    /// Start.
     pub start: Time,
-    /// Last instant.
+    /// End.
     pub end: Time,
-    /// What happened.
+    /// Activity.
     pub name: String,
-    /// Packet that it belongs to.
+    /// Packet of the slice.
     pub packet: Option<PacketId>,
 }
 
 impl Recorder {
-    /// Surroundings in which packets travel for `latency`.
+    /// Creates surroundings with this latency of packets.
     pub fn connected(latency: Time) -> Recorder {
         Recorder { latency: Some(latency), ..Recorder::default() }
     }
 
-    /// Sets bytes of host memory, as its process would.
+    /// Sets bytes of host memory, as the host's process would.
     pub fn store(&mut self, node: usize, start: u64, bytes: &[u8]) {
         for_pages(start, bytes.len(), |page, places, part| {
             let page = self.memory.entry((node, page)).or_insert_with(|| Box::new([0; PAGE]));
@@ -83,13 +86,13 @@ impl Recorder {
         });
     }
 
-    /// Fills host memory with bytes that depend on their addresses and are not 0.
+    /// Fills host memory with nonzero bytes that depend on their addresses.
     pub fn fill(&mut self, node: usize, start: u64, bytes: u64) {
         let pattern: Vec<u8> = (start..start + bytes).map(|at| at as u8 | 1).collect();
         self.store(node, start, &pattern);
     }
 
-    /// Bytes of host memory.
+    /// Returns bytes of host memory.
     pub fn load(&self, node: usize, start: u64, bytes: u64) -> Vec<u8> {
         let mut out = vec![0; bytes as usize];
         for_pages(start, out.len(), |page, places, part| {
@@ -100,18 +103,18 @@ impl Recorder {
         out
     }
 
-    /// Number of bytes that cards have written to the memory of a node's host.
+    /// Returns the number of bytes that cards wrote to the memory of a node's host.
     pub fn written(&self, node: usize) -> u64 {
         self.writes.iter().filter(|write| write.node == node).map(|write| write.bytes).sum()
     }
 
-    /// Start and end of the slices of a node's row, in the order in which they were told.
+    /// Returns start and end of the slices of a node's row, in recording order.
     pub fn row(&self, node: usize, track: Track) -> Vec<(Time, Time)> {
         let of_row = self.slices.iter().filter(|slice| slice.node == node && slice.track == track);
         of_row.map(|slice| (slice.start, slice.end)).collect()
     }
 
-    /// The slices with this name: row, start and end, in the order in which they were told.
+    /// Returns row, start and end of the slices with this name, in recording order.
     pub fn named(&self, name: &str) -> Vec<(Track, Time, Time)> {
         let of_name = self.slices.iter().filter(|slice| slice.name == name);
         of_name.map(|slice| (slice.track, slice.start, slice.end)).collect()
@@ -160,7 +163,8 @@ impl Surroundings for Recorder {
     }
 }
 
-/// Calls `act` for each page of a range: its number, the places in it, and their places in the range.
+/// Calls `act` for each page of a range, with the page number, the byte range in the page, and the byte range in the
+/// whole range.
 fn for_pages(start: u64, len: usize, mut act: impl FnMut(u64, Range<usize>, Range<usize>)) {
     let mut done = 0;
     while done < len {

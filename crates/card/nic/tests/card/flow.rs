@@ -1,4 +1,5 @@
-//! Flow control: when a portal table entry stops, and what is told (Portals 4.3 §3.6.1).
+// SPDX-License-Identifier: Apache-2.0
+//! Flow control: stops of portal table entries, and their notifications (Portals 4.3 §3.6.1).
 
 use abi::portals::{self as ptl, AckReq, EventKind, Handle, List, NiFail, NiLimits, Process, me, ni, pt};
 use nic::testing::packets::{header, packets, put};
@@ -10,7 +11,7 @@ use crate::rig::{NI, Rig, cards};
 
 const TO: u64 = 0x10_0000;
 
-/// A card with a flow-controlled portal table entry 0, whose queue has room for so many events.
+/// Returns a card with a flow-controlled portal table entry 0, whose queue holds `events` events.
 fn controlled(events: u64) -> (Rig, Handle) {
     let mut rig = cards(1, &[], Recorder::default());
     let eq = rig.cards[0].eq_alloc(NI, events).unwrap();
@@ -22,7 +23,7 @@ fn entry(options: u32) -> NewEntry {
     any_entry(TO, 8192, me::EVENT_LINK_DISABLE | options)
 }
 
-/// A message arrives whose packets follow each other from now on.
+/// Delivers a message with back-to-back packets, starting now.
 fn arrive(rig: &mut Rig, id: u32, length: u64) {
     let request = Request { ack: AckReq::Ack, op: Some(id), ..put(length) };
     packets(&header(id.into(), request), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));
@@ -32,7 +33,7 @@ fn kinds(rig: &mut Rig, eq: Handle) -> Vec<u8> {
     rig.events(0, eq).iter().map(|event| event.kind).collect()
 }
 
-/// The outcomes that initiators have been told.
+/// Returns the outcomes that initiators received.
 fn outcomes(rig: &Rig) -> Vec<(u32, NiFail)> {
     let answers = rig.around.departures.iter().map(|left| match left.packet.header.body {
         Body::Response(response) => (response.op, response.fail),
@@ -73,7 +74,8 @@ fn without_flow_control_a_full_queue_loses_the_oldest_event() {
     assert_eq!((event.mlength, lost), (2, true));
 }
 
-/// The next events are known while none was lost, and the queue is at most half full, so that it takes as many again until one is lost.
+/// The next events are known while none was lost and the queue is at most half full, so that a loss needs as many
+/// further events.
 #[test]
 fn events_are_known_while_their_loss_is_far() {
     let mut rig = cards(1, &[], Recorder::default());
@@ -94,8 +96,8 @@ fn events_are_known_while_their_loss_is_far() {
     assert!(rig.cards[0].eq_known(ptl::INVALID_HANDLE).is_err());
 }
 
-/// Room for events is promised when a message is matched: the second message is refused although the first has not told
-/// anything yet, and the news of that comes behind the first message.
+/// Room for events is promised at the match: the second message is refused before the first posts an event, and the
+/// flow-control event follows the first message.
 #[test]
 fn a_full_event_queue_stops_the_portal_and_no_event_is_lost() {
     let (mut rig, eq) = controlled(1);
@@ -108,7 +110,7 @@ fn a_full_event_queue_stops_the_portal_and_no_event_is_lost() {
     assert_eq!(rig.cards[0].ni_status(NI, ptl::StatusRegister::DropCount as u64), Ok(1));
 }
 
-/// The overflow list takes no more headers than the interface has room for.
+/// The overflow list accepts no more headers than the interface's limit.
 #[test]
 fn unexpected_headers_are_limited() {
     let mut rig = cards(1, &[], Recorder::default());
@@ -133,7 +135,7 @@ fn unexpected_headers_are_limited() {
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8, EventKind::PtDisabled as u8]);
 }
 
-/// `PtlPTDisable` returns when the message that was under way is done: its packets take 2 · 81.92 ns at the port.
+/// `PtlPTDisable` returns once the message in flight is complete: its packets take 2 · 81.92 ns at the port.
 #[test]
 fn disabling_waits_for_messages_under_way() {
     let (mut rig, eq) = controlled(8);
@@ -142,7 +144,7 @@ fn disabling_waits_for_messages_under_way() {
     rig.run_until(Time::from_ns(150));
     rig.cards[0].pt_disable(NI, 0).unwrap();
     assert!(!rig.cards[0].pt_idle(NI, 0));
-    // 163.84 ns, 2 ns to look the packet up, 4096 · 6.7 ps = 27.4432 ns and 50 ns to the host.
+    // 163.84 ns, 2 ns to look up the packet, 4096 · 6.7 ps = 27.4432 ns and 50 ns to the host.
     let end = Time::from_ps(163_840 + 2_000 + 27_444 + 50_000);
     rig.run_until(end - Time::from_ps(1));
     assert!(!rig.cards[0].pt_idle(NI, 0));

@@ -1,8 +1,9 @@
-//! Handlers: when and where they run, and what becomes of their message (sPIN §3.2, App. B).
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers: their scheduling, and the effects on their message (sPIN §3.2, App. B).
 //!
-//! The handlers are a few instructions each; how many cycles they take is asked of the card's statistics, and everything
-//! else follows: a cycle takes 0.4 ns, a packet of 4096 bytes 81.92 ns at the port, a header 30 ns to match and another
-//! packet 2 ns.
+//! The handlers have a few instructions. Their cycles come from the card's statistics, and all other times follow: a
+//! cycle takes 0.4 ns, a packet of 4096 bytes 81.92 ns at the port, the match of a header 30 ns and the lookup of
+//! another packet 2 ns.
 
 use abi::device::{DmaCmd, PutCmd, cmd, map, ret};
 use abi::portals::{AckReq, Event, EventKind, Handle, List, NiFail, Process, me};
@@ -16,24 +17,24 @@ use sim::Time;
 use crate::rig::{NI, Rig, cards, machine};
 
 const TO: u64 = 0x10_0000;
-/// Where the initial state of the HPU memory lies in host memory.
+/// Address of the initial HPU memory state in host memory.
 const STATE: u64 = 0x90_0000;
-/// When the header packet of the first message has been matched, and when the packets behind it have been found, in ps.
+/// Times at which the header packet of the first message is matched and the later packets are looked up, in ps.
 const FOUND: [u64; 5] = [111_920, 165_840, 247_760, 329_680, 411_600];
-/// Time of a cycle, in ps.
+/// Duration of a cycle in ps.
 const CYCLE: u64 = 400;
 
-/// A handler that counts down from `rounds` and returns `code`.
+/// Assembles a handler that counts down from `rounds` and returns `code`.
 fn works(rounds: i32, code: u32) -> Vec<u32> {
     vec![addi(T0, ZERO, rounds), addi(T0, T0, -1), bnez(T0, -1), addi(A0, ZERO, code as i32), RET]
 }
 
-/// A card with an entry that has these handlers: "header", "payload" and "completion".
+/// Creates a card with an entry that has these handlers: "header", "payload" and "completion".
 fn card(settings: &[&str], handlers: [Option<Vec<u32>>; 3]) -> (Rig, Handle) {
     with_state(settings, handlers, &[], 0)
 }
 
-/// As [`card`], with HPU memory that starts with `state`, and more options of the entry.
+/// Creates a [`card`] with HPU memory that starts with `state`, and additional options of the entry.
 fn with_state(settings: &[&str], handlers: [Option<Vec<u32>>; 3], state: &[u8], options: u32) -> (Rig, Handle) {
     let settings = [&["hpu.timing=inorder", "hpu.kind=rv32imac"][..], settings].concat();
     let mut rig = cards(1, &settings, Recorder::default());
@@ -55,14 +56,14 @@ fn with_state(settings: &[&str], handlers: [Option<Vec<u32>>; 3], state: &[u8], 
     (rig, eq)
 }
 
-/// The packets of a message arrive one behind the other, from the start.
+/// Delivers the back-to-back packets of a message, from time 0.
 fn receive(rig: &mut Rig, bytes: u64) {
     let request = Request { ack: AckReq::Ack, op: Some(5), ..put(bytes) };
     packets(&header(1, request), 4096).into_iter().for_each(|packet| rig.arrive(Time::ZERO, packet));
     rig.run();
 }
 
-/// Outcome and length of the acknowledgement.
+/// Returns outcome and length of the acknowledgement.
 fn acknowledgement(rig: &Rig) -> (NiFail, u64) {
     let [.., last] = &rig.around.departures[..] else { panic!("nothing has left") };
     match last.packet.header.body {
@@ -71,14 +72,14 @@ fn acknowledgement(rig: &Rig) -> (NiFail, u64) {
     }
 }
 
-/// How long each call of a handler takes, in ps; all take the same.
+/// Returns the duration of each call of a handler in ps; all calls take equally long.
 fn duration(rig: &Rig, name: &str) -> u64 {
     let stats = rig.cards[0].stats().handlers[name];
     assert_eq!(stats.min_cycles, stats.max_cycles, "{name}");
     stats.min_cycles * CYCLE
 }
 
-/// HPU, start and end in ps of each time that a handler was on an HPU.
+/// Returns HPU, start and end in ps of each time that a handler occupied an HPU.
 fn stays(rig: &Rig, name: &str) -> Vec<(u32, u64, u64)> {
     let stay = |(track, start, end): (Track, Time, Time)| match track {
         Track::Hpu(hpu) => (hpu, start.as_ps(), end.as_ps()),
@@ -91,7 +92,7 @@ fn kinds(rig: &mut Rig, eq: Handle) -> Vec<u8> {
     rig.events(0, eq).iter().map(|event| event.kind).collect()
 }
 
-/// The only event, that of an error, and the only warning.
+/// Returns the only event, an error, and the only warning.
 fn error(rig: &mut Rig, eq: Handle) -> (Event, String) {
     let events = rig.events(0, eq);
     let [warning] = &rig.around.warnings[..] else { panic!("warnings: {:?}", rig.around.warnings) };
@@ -99,8 +100,8 @@ fn error(rig: &mut Rig, eq: Handle) -> (Event, String) {
     (events[0], warning.clone())
 }
 
-/// The header handler runs alone although all packets are there; then the payload handlers run at the same time, each on an
-/// HPU of its own; the completion handler follows the last of them.
+/// The header handler runs alone although all packets have arrived; then the payload handlers run concurrently on
+/// different HPUs; the completion handler follows the last of them.
 #[test]
 fn header_handler_then_payload_handlers_in_parallel_then_completion_handler() {
     let handlers = [works(1000, ret::PROCESS_DATA), works(500, ret::SUCCESS), works(10, ret::SUCCESS)];
@@ -116,7 +117,7 @@ fn header_handler_then_payload_handlers_in_parallel_then_completion_handler() {
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8]);
     assert_eq!(rig.around.written(0), 0, "payload handlers take the place of the deposit");
     assert_eq!(acknowledgement(&rig), (NiFail::Ok, 3 * 4096));
-    // The news of the completion crosses to the host for 50 ns.
+    // The notification of the completion takes 50 ns to the host.
     assert_eq!(rig.around.departures[0].at.as_ps(), done + completion + 50_000);
 }
 
@@ -131,7 +132,7 @@ fn a_packet_waits_until_an_hpu_is_free() {
     assert_eq!(stays(&rig, "payload"), expected);
 }
 
-/// A handler that waits for its DMA read leaves its HPU to another that has a context there.
+/// A handler that waits for its DMA read yields its HPU to another handler with a context there.
 #[test]
 fn a_waiting_handler_leaves_its_hpu_to_one_with_another_context() {
     let dma = DmaCmd { offset: 0, local: map::HPU_MEMORY + 64, len: 32, ..DmaCmd::default() };
@@ -145,7 +146,7 @@ fn a_waiting_handler_leaves_its_hpu_to_one_with_another_context() {
         receive(&mut rig, 2 * 4096);
         let stays = stays(&rig, "payload");
         let first_read = rig.around.named("from host")[0].1.as_ps();
-        // There and back over the host's interconnect, and 32 bytes of 6.7 ps.
+        // Round trip over the host's interconnect, and 32 bytes at 6.7 ps each.
         let back = first_read + 100_000 + 215;
         match contexts {
             1 => {
@@ -155,7 +156,7 @@ fn a_waiting_handler_leaves_its_hpu_to_one_with_another_context() {
             }
             _ => {
                 assert!(stays.len() > 2, "{stays:?}");
-                // The second packet comes while the first handler waits, and takes the HPU at once.
+                // The second packet arrives while the first handler waits, and gets the HPU immediately.
                 assert_eq!((stays[0].2, stays[1].1), (FOUND[1], FOUND[1]));
                 assert!(FOUND[1] < back);
             }
@@ -163,7 +164,7 @@ fn a_waiting_handler_leaves_its_hpu_to_one_with_another_context() {
     }
 }
 
-/// With two contexts of one HPU a handler that yields makes room for the other, and gets its turn when that yields.
+/// With two contexts of one HPU, a handler that yields runs again when the other yields.
 #[test]
 fn handlers_that_yield_take_turns() {
     let mut code = Vec::new();
@@ -193,13 +194,14 @@ fn the_watchdog_kills_a_handler_that_does_not_end() {
     let (event, warning) = error(&mut rig, eq);
     assert_eq!((event.ni_fail_type, event.start), (NiFail::HandlerTimeout as u8, 1000));
     assert_eq!(warning, "node 0: payload handler 'payload' was killed after 1000 cycles (accelerator.watchdog_cycles)");
-    // 8 bytes keep the port for 160 ps; the loop is a jump of three cycles, of which the 334th crosses the limit.
+    // 8 bytes occupy the port for 160 ps; the loop is a jump of three cycles, and its 334th iteration exceeds the
+    // limit.
     let started = 30_160;
     assert_eq!(stays(&rig, "payload"), [(0, started, started + 3 * 334 * CYCLE)]);
     assert_eq!(acknowledgement(&rig).0, NiFail::HandlerTimeout);
 }
 
-/// The portal table entry stops with the handler (sPIN §7), and takes messages again when the program enables it.
+/// The portal table entry stops with the handler (sPIN §7), and accepts messages again once the program enables it.
 #[test]
 fn the_watchdog_may_stop_the_portal() {
     let settings = ["accelerator.watchdog_cycles=1000", "accelerator.watchdog_flow_control=true"];
@@ -250,7 +252,7 @@ fn return_codes_that_a_handler_does_not_have_are_errors() {
     }
 }
 
-/// What the header handler decides, and whether the payload handler runs, data is written, and the message succeeds.
+/// Verdicts of the header handler: execution of the payload handler, written data, and success of the message.
 #[test]
 fn verdicts_of_header_handlers() {
     for (code, payload_runs, written, told) in [
@@ -274,7 +276,7 @@ fn verdicts_of_header_handlers() {
     }
 }
 
-/// A header handler that returns PENDING keeps an entry that is to be used once.
+/// A header handler that returns PENDING keeps a use-once entry linked.
 #[test]
 fn a_pending_message_does_not_use_its_entry_up() {
     let (mut rig, eq) = with_state(&[], [Some(returns(ret::PROCEED_PENDING)), None, None], &[], me::USE_ONCE);
@@ -286,13 +288,13 @@ fn a_pending_message_does_not_use_its_entry_up() {
     assert_eq!(rig.around.written(0), 16);
 }
 
-/// Two packet buffers and handlers that never give theirs back in time: the third packet is lost, the portal table entry
-/// stops, the message fails, and the completion handler is told.
+/// Two packet buffers, and handlers that never release theirs in time: the third packet is lost, the portal table entry
+/// stops, the message fails, and the completion handler is notified.
 #[test]
 fn packets_without_a_buffer_are_lost_and_stop_the_portal() {
     let code = [works(2000, ret::SUCCESS), returns(ret::SUCCESS)];
     let [payload, _] = code;
-    // The completion handler stores its first two arguments: bytes lost, and whether flow control was triggered.
+    // The completion handler stores its first two arguments: lost bytes, and the flow-control flag.
     let completion =
         [vec![lui(T0, map::HPU_MEMORY), sw(A0, T0, 0), sw(nic::testing::code::A1, T0, 4)], commands_to_host()];
     let (mut rig, eq) = with_state(
@@ -309,7 +311,7 @@ fn packets_without_a_buffer_are_lost_and_stop_the_portal() {
     assert_eq!(rig.around.load(0, TO, 8), [4096u32.to_le_bytes(), 1u32.to_le_bytes()].concat());
 }
 
-/// A DMA command, 64 bytes into the state, that writes the state's first 8 bytes to the start of the entry.
+/// Returns a DMA command, 64 bytes into the state, that writes the state's first 8 bytes to the start of the entry.
 fn dma_to_host() -> Vec<u8> {
     let dma = DmaCmd { offset: 0, local: map::HPU_MEMORY, len: 8, ..DmaCmd::default() };
     [&[0; 64], bytes_of(&dma)].concat()
@@ -319,8 +321,9 @@ fn commands_to_host() -> Vec<u32> {
     commands(cmd::DMA_TO_HOST, map::HPU_MEMORY + 64, ret::SUCCESS)
 }
 
-/// What a handler writes to host memory, 2048 bytes of 6.7 ps, is there before anybody hears of the message's end, although
-/// the handler has not waited for it. The news crosses in 50 ns: when the card knows that the data is there, or right behind it.
+/// A handler's write to host memory, 2048 bytes at 6.7 ps each, is complete before the message's end is reported,
+/// although the handler did not wait for it. The notification takes 50 ns: after the card learns of the write's
+/// completion, or directly behind the data.
 #[test]
 fn a_message_ends_when_its_handlers_writes_are_in_host_memory() {
     let written = data(7, 2048);
@@ -351,7 +354,7 @@ fn a_message_ends_when_its_handlers_writes_are_in_host_memory() {
     }
 }
 
-/// A put from HPU memory holds the handler until the packet has left, unless the card is told otherwise.
+/// A put from HPU memory blocks the handler until the packet leaves, unless the machine disables that.
 #[test]
 fn a_put_from_the_card_blocks_its_handler_until_it_has_left() {
     let put = PutCmd {
@@ -378,7 +381,7 @@ fn a_put_from_the_card_blocks_its_handler_until_it_has_left() {
     assert_eq!(blocked - free, 64 * 20, "64 bytes of 20 ps");
 }
 
-/// Closing the interface ends the handlers, frees their HPUs, and the initiator hears of it.
+/// Closing the interface ends the handlers, frees their HPUs, and notifies the initiator.
 #[test]
 fn an_interface_closed_while_handlers_run() {
     let (mut rig, _) = card(&[], [None, Some(works(1500, ret::SUCCESS)), None]);
@@ -395,7 +398,7 @@ fn an_interface_closed_while_handlers_run() {
     assert_eq!(rig.cards[0].stats().drops[&DropReason::Closed].messages, 1);
 }
 
-/// Packets that precede their header wait on the card, and no handler sees them before the header handler has run.
+/// Packets that precede their header wait on the card, and no handler processes them before the header handler has run.
 #[test]
 fn the_header_handler_is_first_although_its_packet_is_last() {
     let handlers = [returns(ret::PROCESS_DATA), returns(ret::SUCCESS)].map(Some);
@@ -412,7 +415,7 @@ fn the_header_handler_is_first_although_its_packet_is_last() {
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8]);
 }
 
-/// A switch runs handlers, and puts of theirs leave it; what needs a host is refused, and the user is told once for each.
+/// A switch runs handlers and sends their puts; commands that need a host are refused, with one warning for each.
 #[test]
 fn handlers_on_a_switch_have_no_host() {
     let dma = DmaCmd { offset: 0, local: map::HPU_MEMORY, len: 8, ..DmaCmd::default() };

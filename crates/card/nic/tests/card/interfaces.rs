@@ -1,4 +1,5 @@
-//! Interfaces that are closed, and opened again, while messages are under way.
+// SPDX-License-Identifier: Apache-2.0
+//! Interfaces that are closed and reopened while messages are in flight.
 
 use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, EQ_NONE, Handle, ReturnCode, me};
 use nic::{AtomicSpec, DropReason};
@@ -11,22 +12,22 @@ const BYTES: u64 = 1 << 18;
 const FROM: u64 = 0x10_0000;
 const TO: u64 = 0x80_0000;
 
-/// Opens the interface of a node again, with portal table entry 0.
+/// Reopens the interface of a node, with portal table entry 0.
 fn open_again(rig: &mut Rig, node: usize) -> Handle {
     let ni = rig.open(node);
     rig.portal(node, ni, 0, 0, EQ_NONE);
     ni
 }
 
-/// Lets the CPU of a node do what an rdma card has left to it.
+/// Executes the CPU work of a node's rdma card.
 fn complete(rig: &mut Rig, node: usize) {
     while rig.complete(node) {
         rig.run();
     }
 }
 
-/// Node 0 works with node 1, whose interface is closed after `closed` and opened again at once; the new one has the same
-/// objects. What node 0's counter shows in the end, and what was written at node 1 later.
+/// Runs an operation of node 0 on node 1, whose interface is closed after `closed` and immediately reopened with the
+/// same objects. Returns node 0's final counter, and the number of bytes written at node 1 afterwards.
 fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u64), u64) {
     let mut rig = network(2, &[nic]);
     let (near, far) = (rig.counter(0, NI), rig.counter(1, NI));
@@ -59,7 +60,7 @@ fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u6
 #[test]
 fn a_message_under_way_is_dropped_with_its_interface() {
     for nic in NICS {
-        // 64 packets take 82 ns each; some have come.
+        // 64 packets take 82 ns each; some have arrived.
         let outcome = reopened(nic, Time::from_ns(3000), |rig, near| {
             let md = bind(rig, 0, FROM, BYTES, near);
             rig.put(0, md, BYTES, AckReq::Ct, target(1, 0));
@@ -80,7 +81,7 @@ fn a_get_under_way_fails_when_its_target_closes() {
     }
 }
 
-/// At every instant of an atomic operation: it is done or it is not, and its initiator hears of it once.
+/// At any instant of the close, an atomic operation is either done or not, and its initiator is notified once.
 #[test]
 fn an_atomic_under_way_is_answered_once() {
     for nic in NICS {
@@ -116,7 +117,7 @@ fn an_atomic_under_way_is_answered_once() {
     }
 }
 
-/// The initiator's side: the data of a reply is not written, and nobody is told.
+/// Initiator side: the data of a reply is not written, and no event is posted.
 #[test]
 fn replies_to_a_closed_interface_change_nothing() {
     for nic in NICS {
@@ -140,7 +141,7 @@ fn replies_to_a_closed_interface_change_nothing() {
     }
 }
 
-/// Operations that wait for a counter go with it, and what an rdma card has left to the CPU.
+/// Closing an interface discards its waiting triggered operations, and the work that an rdma card left to the CPU.
 #[test]
 fn triggered_operations_end_with_their_interface() {
     for nic in NICS {
@@ -162,7 +163,7 @@ fn triggered_operations_end_with_their_interface() {
         rig.act(0, |card, ports| card.ct_inc(counter, CtEvent { success: 9, failure: 0 }, ports)).unwrap();
         rig.run();
         (0..2).for_each(|node| complete(&mut rig, node));
-        // A card has sent the first by then; an rdma card has left it to the CPU.
+        // A card has sent the first message before that; an rdma card has left it to the CPU.
         assert_eq!(rig.count(1, far), (u64::from(!nic.ends_with("rdma")), 0), "{nic}");
         assert_eq!(rig.cards[0].triggered_left(), 0, "{nic}");
     }

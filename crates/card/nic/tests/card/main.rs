@@ -1,4 +1,5 @@
-//! A card's rules, on the test bench: cards and packets in one process. Expected times are computed by hand from the
+// SPDX-License-Identifier: Apache-2.0
+//! Rules of a card, on the test bench: cards and packets in one process. Expected times are computed by hand from the
 //! parameters of the machine `sc17-int`.
 
 mod flow;

@@ -1,4 +1,5 @@
-//! Which entry takes a message, and what the program and the initiator hear of it (Portals 4.3 §3.12).
+// SPDX-License-Identifier: Apache-2.0
+//! Matching of messages to entries, and the notifications of program and initiator (Portals 4.3 §3.12).
 
 use abi::portals::{self as ptl, AckReq, EventKind, Handle, List, NiFail, Process, me, ni};
 use nic::testing::packets::{data, header, packets, put};
@@ -12,7 +13,7 @@ const FIRST: u64 = 0x10_0000;
 const SECOND: u64 = 0x20_0000;
 const THIRD: u64 = 0x30_0000;
 
-/// One card whose packets leave into nothing, and the queue of its portal table entry 0.
+/// Creates one card without peers, and the queue of its portal table entry 0.
 fn alone(options: u32) -> (Rig, Handle) {
     let mut rig = cards(1, &[], Recorder::default());
     let eq = rig.cards[0].eq_alloc(NI, 32).unwrap();
@@ -20,14 +21,14 @@ fn alone(options: u32) -> (Rig, Handle) {
     (rig, eq)
 }
 
-/// An entry with these match bits, which the program recognises by its start.
+/// Creates an entry with these match bits; its start identifies it to the program.
 fn entry(start: u64, match_bits: u64, options: u32) -> NewEntry {
     let mut new = any_entry(start, 4096, me::EVENT_LINK_DISABLE | options);
     (new.me.match_bits, new.user_ptr) = (match_bits, start);
     new
 }
 
-/// Messages, one after the other; what the program hears of each.
+/// Delivers messages one after the other; returns the program's events.
 fn deliver(rig: &mut Rig, eq: Handle, requests: &[Request]) -> Vec<(EventKind, u64, NiFail)> {
     for (request, id) in requests.iter().zip(1..) {
         for packet in packets(&header(id, *request), 4096) {
@@ -38,7 +39,7 @@ fn deliver(rig: &mut Rig, eq: Handle, requests: &[Request]) -> Vec<(EventKind, u
     told(rig, eq)
 }
 
-/// What the program has been told: kinds of events, the `user_ptr`s of their entries, and how it went.
+/// Returns the program's events: kind, `user_ptr` of the entry, and outcome.
 fn told(rig: &mut Rig, eq: Handle) -> Vec<(EventKind, u64, NiFail)> {
     let events = rig.events(0, eq).into_iter();
     events.map(|event| (kind(event.kind), event.user_ptr, fail(event.ni_fail_type))).collect()
@@ -52,7 +53,7 @@ fn fail(raw: u8) -> NiFail {
     *NiFail::ALL.iter().map(|(fail, _)| fail).find(|fail| **fail as u8 == raw).unwrap()
 }
 
-/// The answers that the card has sent.
+/// Returns the answers that the card sent.
 fn answers(rig: &Rig) -> Vec<Response> {
     let response = |body: &Body| match body {
         Body::Response(response) => *response,
@@ -114,7 +115,7 @@ fn a_locally_managed_offset_advances_until_too_little_room_is_left() {
     (managed.me.le.length, managed.me.min_free) = (100, 30);
     rig.append(0, NI, List::Priority, managed);
     rig.append(0, NI, List::Priority, entry(SECOND, 0, 0));
-    // 100 - 40 = 60 ≥ 30; 60 - 35 = 25 < 30. Offsets of the initiator's choice do not count for the first entry.
+    // 100 - 40 = 60 ≥ 30; 60 - 35 = 25 < 30. Initiator-chosen offsets do not count for the first entry.
     let told = deliver(&mut rig, eq, &[Request { remote_offset: 9, ..put(40) }, put(35), put(8)]);
     let takers: Vec<(EventKind, u64)> = told.iter().map(|(kind, user_ptr, _)| (*kind, *user_ptr)).collect();
     let first = [(EventKind::Put, FIRST), (EventKind::Put, FIRST), (EventKind::AutoUnlink, FIRST)];
@@ -141,7 +142,7 @@ fn a_message_is_cut_at_the_end_of_its_entry_unless_that_refuses() {
     assert_eq!((answer.mlength, answer.remote_offset, answer.fail), (5, 15, NiFail::Ok));
 }
 
-/// The whole life of an unexpected message: an entry that is appended later takes its header.
+/// Life of an unexpected message: an entry appended later takes its header.
 #[test]
 fn an_appended_entry_takes_the_oldest_unexpected_header_that_it_matches() {
     let (mut rig, eq) = alone(0);
@@ -158,7 +159,7 @@ fn an_appended_entry_takes_the_oldest_unexpected_header_that_it_matches() {
     assert_eq!(events[0].start, THIRD + 8, "where the second message lies");
 }
 
-/// Every way in which a request is refused: what the initiator hears, and the status register that counts it.
+/// All refusals of a request: the initiator's status, and the status register that counts it.
 #[test]
 fn refusals_reach_the_initiator_and_the_status_registers() {
     use ptl::StatusRegister::{DropCount, OperationViolations, PermissionViolations};
@@ -194,7 +195,7 @@ fn refusals_reach_the_initiator_and_the_status_registers() {
     }
 }
 
-/// Messages that find no interface, or on a physical interface no process.
+/// Messages without a target interface or, on a physical interface, without a target process.
 #[test]
 fn nobody_there() {
     let mut rig = cards(1, &[], Recorder::default());
@@ -216,8 +217,8 @@ fn nobody_there() {
     assert_eq!(fails, [NiFail::Dropped, NiFail::Dropped, NiFail::Undeliverable]);
 }
 
-/// A message of 100 bytes whose first byte is at the port at 1 µs, by hand: 100 · 20 ps = 2 ns at the port, 30 ns to match,
-/// 100 · 6.7 ps = 0.67 ns and 50 ns over the host's interconnect. The acknowledgement leaves at once.
+/// A message of 100 bytes whose first byte is at the port at 1 µs, by hand: 100 · 20 ps = 2 ns at the port, 30 ns to
+/// match, 100 · 6.7 ps = 0.67 ns and 50 ns over the host's interconnect. The acknowledgement leaves immediately.
 #[test]
 fn a_deposit_takes_its_time() {
     let (mut rig, eq) = alone(0);
@@ -231,7 +232,7 @@ fn a_deposit_takes_its_time() {
     assert!(rig.around.notices.contains(&(written, 0, nic::Notice::Queue(eq))));
 }
 
-/// On an rdma card the CPU finishes a message later. An entry that takes the header meanwhile is told all the same.
+/// On an rdma card the CPU finishes a message later. An entry that takes the header before that still gets its event.
 #[test]
 fn a_header_is_taken_before_the_cpu_has_seen_its_message() {
     let mut rig = cards(1, &["nic.kind=rdma"], Recorder::default());

@@ -1,4 +1,5 @@
-//! Operations of a card's own process: triggered ones, their events and failures, and the DMA engine that all share.
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of a card's own process: triggered operations, events and failures, and the shared DMA engine.
 
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ const FROM: u64 = 0x10_0000;
 const TO: u64 = 0x80_0000;
 const ONE: CtEvent = CtEvent { success: 1, failure: 0 };
 
-/// Operations start when successes and failures reach their threshold, and one counter leads to the next.
+/// Operations start when successes and failures reach their threshold, and one counter triggers the next.
 #[test]
 fn counters_start_what_waits_for_them_in_the_order_of_thresholds() {
     let mut rig = network(2, &[]);
@@ -40,7 +41,7 @@ fn counters_start_what_waits_for_them_in_the_order_of_thresholds() {
     assert_eq!((rig.cards[0].stats().triggered_peak, rig.cards[1].stats().triggered_peak), (3, 0));
 }
 
-/// Whatever a card fetches and deposits goes through one DMA engine, one after the other.
+/// All fetches and deposits of a card pass one DMA engine, one after the other.
 #[test]
 fn the_dma_engine_does_one_thing_at_a_time() {
     let mut rig = network(2, &[]);
@@ -54,17 +55,17 @@ fn the_dma_engine_does_one_thing_at_a_time() {
     rig.run();
     for node in 0..2 {
         let mut row = rig.around.row(node, Track::Dma);
-        // Five packets fetched and five deposited, and three of either for the gets.
+        // Five packets fetched and five deposited, and three of each for the gets.
         assert_eq!(row.len(), 16);
         row.sort();
         assert!(row.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{row:?}");
         let busy: Time = row.iter().map(|(start, end)| *end - *start).sum();
-        // 29 000 bytes either way, 6.7 ps each; ends are rounded to a picosecond.
+        // 29 000 bytes in each direction, 6.7 ps each; ends are rounded to a picosecond.
         assert!(busy.as_ps().abs_diff(58_000 * 67 / 10) < 32, "{busy}");
     }
 }
 
-/// What the answer to a put says is what the program is told.
+/// The program's event has the status of the answer to a put.
 #[test]
 fn every_failure_of_an_answer_reaches_the_program() {
     for fail in NiFail::ALL.iter().map(|(fail, _)| *fail) {
@@ -90,7 +91,7 @@ fn every_failure_of_an_answer_reaches_the_program() {
     }
 }
 
-/// A node that the network does not have: SEND says so, and no answer is waited for.
+/// A nonexistent node: SEND reports it, and no answer is awaited.
 #[test]
 fn an_operation_to_no_node_is_undeliverable() {
     let mut rig = cards(2, &[], Recorder::connected(Time::from_ns(100)));
@@ -108,7 +109,7 @@ fn an_operation_to_no_node_is_undeliverable() {
     assert_eq!((rig.around.departures.len(), rig.cards[0].stats().undeliverable), (0, 1));
 }
 
-/// A triggered append joins its list when the counter is there, and a triggered unlink takes it out again.
+/// A triggered append links its entry once the counter reaches the threshold, and a triggered unlink removes it again.
 #[test]
 fn entries_come_and_go_with_counters() {
     let mut rig = cards(1, &[], Recorder::default());

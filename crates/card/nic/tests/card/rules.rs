@@ -1,6 +1,7 @@
-//! Messages by the rules of LogGOPSim2, with times worked out by hand: L = 50 ns to and from host memory, 20 ps a byte on the
-//! wire, and a header matched in 30 ns, a later packet in 2 ns. The way from port to port takes 198.7 ns: 116.8 ns of wires
-//! and switch, and 4095 bytes for the network, which takes whole packets.
+// SPDX-License-Identifier: Apache-2.0
+//! Messages by the rules of LogGOPSim2, with hand-computed times: L = 50 ns to and from host memory, 20 ps per byte on
+//! the wire, a header matched in 30 ns, a later packet in 2 ns. From port to port a packet takes 198.7 ns: 116.8 ns of
+//! wires and switch, and 4095 bytes for the network, which takes whole packets.
 
 use abi::portals::{AckReq, CT_NONE, EQ_NONE, me};
 use nic::testing::Recorder;
@@ -18,7 +19,7 @@ const RULES: [&str; 5] = [
     "dma.handlers=requests",
 ];
 
-/// Two cards by these rules, and a counter of the messages at the second.
+/// Creates two cards with these rules, and a counter of the messages at the second.
 fn network(more: &[&str]) -> (Rig, u32) {
     let mut rig = cards(2, &[&RULES, more].concat(), Recorder::connected(Time::from_ps(198_700)));
     (0..2).for_each(|node| rig.portal(node, NI, 0, 0, EQ_NONE));
@@ -27,7 +28,7 @@ fn network(more: &[&str]) -> (Rig, u32) {
     (rig, far)
 }
 
-/// Runs until a counter of a node has this value; returns when that is.
+/// Runs until a counter of a node reaches `count`; returns that time.
 fn counted(rig: &mut Rig, node: usize, ct: u32, count: u64) -> u64 {
     while rig.count(node, ct).0 < count {
         assert!(rig.step(), "{:?} of {count}", rig.count(node, ct));
@@ -35,7 +36,7 @@ fn counted(rig: &mut Rig, node: usize, ct: u32, count: u64) -> u64 {
     rig.now.as_ps()
 }
 
-/// LogGOPSim2's M(s), from the start of the port to the match of the last packet, between two latencies.
+/// LogGOPSim2's M(s), from the start at the port to the match of the last packet, between two latencies.
 #[test]
 fn a_put_takes_two_latencies_and_the_reception_and_match_of_each_packet() {
     let messages = [
@@ -43,7 +44,7 @@ fn a_put_takes_two_latencies_and_the_reception_and_match_of_each_packet() {
         (8, 198_700 + 7 * 20 + 30_000),
         (4096, 198_700 + 4095 * 20 + 30_000),
         (65_536, 198_700 + (81_900 + 30_000) + 15 * (81_900 + 2_000)),
-        // The last packet waits for the match of the one before, then takes its own 99 bytes.
+        // The last packet waits for the match of the previous one, then takes its own 99 bytes.
         (4196, 198_700 + (81_900 + 30_000) + 99 * 20 + 2_000),
     ];
     for (bytes, on_the_way) in messages {
@@ -56,7 +57,7 @@ fn a_put_takes_two_latencies_and_the_reception_and_match_of_each_packet() {
     }
 }
 
-/// The port is busy for g + (s - 1) G a message, and whole messages leave in the order in which they were posted.
+/// The port is busy for g + (s - 1) G per message, and whole messages leave in posting order.
 #[test]
 fn messages_leave_a_gap_and_their_bytes_apart() {
     let (mut rig, _) = network(&[]);
@@ -79,7 +80,7 @@ fn messages_leave_a_gap_and_their_bytes_apart() {
     assert_eq!(left, expected);
 }
 
-/// The reply of a get needs no time at the target, and is matched like any message.
+/// The reply of a get takes no time at the target, and is matched like any message.
 #[test]
 fn a_get_takes_a_latency_on_either_end() {
     let (mut rig, _) = network(&[]);
@@ -92,7 +93,7 @@ fn a_get_takes_a_latency_on_either_end() {
     assert_eq!(rig.around.load(0, FROM, 4096), rig.around.load(1, TO, 4096));
 }
 
-/// What the gap between messages exceeds their matching by keeps the port of the target busy.
+/// The part of the gap between messages that exceeds their matching keeps the target's port busy.
 #[test]
 fn the_gap_runs_beside_the_match() {
     for (header_ns, apart) in [("30", 30_140), ("2", 6_840), ("0", 6_840)] {
@@ -107,7 +108,7 @@ fn the_gap_runs_beside_the_match() {
     }
 }
 
-/// A get behind a put reads what the put has written, although its reply leaves at once.
+/// A get behind a put reads the put's data, although its reply leaves immediately.
 #[test]
 fn a_get_reads_what_the_put_before_it_has_written() {
     let (mut rig, _) = network(&[]);

@@ -1,4 +1,5 @@
-//! Long messages: when their packets leave, and how much of them is on the card at a time.
+// SPDX-License-Identifier: Apache-2.0
+//! Long messages: departures of their packets, and the amount of data on the card.
 
 use abi::portals::{AckReq, CT_NONE, EQ_NONE, Md, md, me};
 use sim::Time;
@@ -8,8 +9,9 @@ use crate::rig::{NI, Rig, append, bind, network, target};
 const FROM: u64 = 0x10_0000;
 const TO: u64 = 0x80_0000;
 
-/// Departures of a put of `bytes`, behind one of 100 bytes, by hand: the data of both comes through the DMA engine back to
-/// back, 6.7 ps a byte and two latencies of 50 ns; the port takes 20 ps a byte, and 6.7 ns at least for a first packet.
+/// Returns the departures of a put of `bytes` behind one of 100 bytes, by hand: the data of both passes the DMA engine
+/// back to back at 6.7 ps per byte, with two latencies of 50 ns; the port takes 20 ps per byte, and at least 6.7 ns for
+/// a first packet.
 fn departures(bytes: u64) -> Vec<(Time, usize, u64)> {
     let up = |fs: u64| Time::from_ps(fs.div_ceil(1000));
     let (mut free, mut fetched, mut out) = (0, 0, Vec::new());
@@ -27,7 +29,7 @@ fn departures(bytes: u64) -> Vec<(Time, usize, u64)> {
     out
 }
 
-/// Time, bytes and offset of each packet that has left.
+/// Returns departure time, bytes and offset of each packet.
 fn left(rig: &Rig) -> Vec<(Time, usize, u64)> {
     rig.around.departures.iter().map(|left| (left.at, left.packet.data.len(), left.packet.offset)).collect()
 }
@@ -48,8 +50,8 @@ fn packets_leave_when_data_and_port_are_there() {
     }
 }
 
-/// The data of a packet is read before it leaves, though not long before: a byte in the middle of a message that changes
-/// after the last packets could have been read arrives as it was, and one that changes well before as it is then.
+/// A packet's data is read before it leaves, but not long before. A byte in the middle of a message that changes after
+/// its last possible read arrives with its old value; one that changes well before arrives with its new value.
 #[test]
 fn a_long_message_is_read_as_it_leaves() {
     let bytes = 1 << 22;
@@ -65,12 +67,12 @@ fn a_long_message_is_read_as_it_leaves() {
         rig.around.store(0, last, &[2]);
         rig.run();
         assert_eq!(rig.around.load(1, TO + bytes - 1, 1), [seen], "{early}");
-        // Of 1024 packets at most 64 are being fetched, and 192 have been read; each may be an event of both cards.
+        // At most 64 of the 1024 packets are being fetched, and 192 are read; each may be an event of both cards.
         assert!(rig.most_events < 600, "{}", rig.most_events);
     }
 }
 
-/// Memory that is not there is found out when it is read, and said in every packet from then on.
+/// Missing memory is detected when it is read, and reported in every packet from then on.
 #[test]
 fn memory_that_is_missing_in_the_middle_fails_the_operation() {
     let mut rig = network(2, &[]);
@@ -84,7 +86,7 @@ fn memory_that_is_missing_in_the_middle_fails_the_operation() {
     assert!(rig.around.warnings[0].ends_with("is not accessible"), "{:?}", rig.around.warnings);
 }
 
-/// An entry or a descriptor that reaches to the end of memory and beyond ends there: nothing comes before its start.
+/// An entry or descriptor that extends beyond the end of memory ends there, without wrapping to the start.
 #[test]
 fn memory_does_not_begin_again_at_its_end() {
     let mut rig = network(2, &[]);
@@ -105,8 +107,8 @@ fn memory_does_not_begin_again_at_its_end() {
     assert!(rig.cards[0].put(all, FROM, 16, AckReq::None as u64, target(1, 0)).is_ok());
 }
 
-/// Packets for which the network has no room wait in the card, and their data in host memory: each leaves with what is there
-/// when it is let go, and SEND follows the last of them.
+/// Blocked packets wait in the card, and their data in host memory: each leaves with the data at its admission, and
+/// SEND follows the last of them.
 #[test]
 fn blocked_packets_wait_with_their_data_in_host_memory() {
     let mut rig = network(2, &[]);
@@ -126,7 +128,7 @@ fn blocked_packets_wait_with_their_data_in_host_memory() {
     }
     assert!(!rig.admit(0), "three packets");
     assert_eq!(left(&rig), [(times[0], 4096, 0), (times[1], 4096, 4096), (times[2], 1808, 8192)]);
-    // 20 ps a byte until the last has left, and 50 ns until the host knows.
+    // 20 ps per byte until the last has left, and 50 ns until the host is notified.
     let sent = times[2] + Time::from_ps(1808 * 20) + Time::from_ns(50);
     rig.run_until(sent - Time::from_ps(1));
     assert_eq!(rig.count(0, near), (0, 0));
@@ -137,7 +139,7 @@ fn blocked_packets_wait_with_their_data_in_host_memory() {
     assert_eq!(arrived, [1, 1, 2, 2, 3, 3]);
 }
 
-/// Packets behind a blocked one are blocked too, on the card's own account or the host's, and leave in their order.
+/// Packets of the card or of the host behind a blocked one are blocked too, and leave in order.
 #[test]
 fn packets_behind_a_blocked_one_keep_their_order() {
     let mut rig = network(2, &[]);
@@ -149,7 +151,7 @@ fn packets_behind_a_blocked_one_keep_their_order() {
     rig.put(0, mine, 100, AckReq::None, target(1, 0));
     rig.run();
     rig.is_full = false;
-    // The acknowledgement of a message that arrives, and a later put.
+    // The acknowledgement of an arriving message, and a later put.
     rig.put(1, theirs, 10, AckReq::Ct, target(0, 0));
     rig.run();
     rig.put(0, mine, 50, AckReq::None, target(1, 0));
@@ -157,12 +159,12 @@ fn packets_behind_a_blocked_one_keep_their_order() {
     assert_eq!(left(&rig).iter().map(|packet| packet.1).collect::<Vec<_>>(), [10]);
     let at = rig.now;
     while rig.admit(0) {}
-    // 100 bytes and nothing take less than g, 6.7 ns.
+    // 100 bytes, or none, take less than g, 6.7 ns.
     let gap = Time::from_ps(6_700);
     assert_eq!(left(&rig)[1..], [(at, 100, 0), (at + gap, 0, 0), (at + gap * 2, 50, 0)]);
 }
 
-/// A descriptor of host memory that tells nobody.
+/// Returns a descriptor of host memory without event queue and counter.
 fn plain(start: u64, length: u64) -> Md {
     Md { start, length, options: 0, eq_handle: EQ_NONE, ct_handle: CT_NONE, pad: 0 }
 }

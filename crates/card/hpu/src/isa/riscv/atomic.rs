@@ -1,14 +1,16 @@
-//! A (RISC-V Unpriv. 13). The engine runs these one at a time, in the order of simulated time, so each is atomic.
+// SPDX-License-Identifier: Apache-2.0
+//! A (RISC-V Unpriv. 13). The engine runs these instructions one at a time, in the order of simulated time, so each is
+//! atomic.
 
 use super::fields::Fields;
 use crate::memory::View;
 use crate::op::{Flow, Op};
 use crate::state::State;
 
-/// Address and value of the word to which `rs1` points.
+/// Reads the word at `rs1`. Returns its address and value.
 ///
 /// # Errors
-/// The end of the instruction when the access fails or is misaligned.
+/// Returns the flow of the instruction if the access fails or is misaligned.
 fn read(s: &mut State, m: &mut View<'_>, op: &Op) -> Result<(u32, u32), Flow> {
     let address = s.word(op.rs1());
     if !address.is_multiple_of(4) {
@@ -42,9 +44,8 @@ pub fn lr(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-/// Succeeds when the word still has the value that the thread's last LR read there. Unlike a true reservation, this
-/// does not notice a word that was changed and changed back in between (ABA); neither does the compare-and-swap that
-/// compilers make from LR and SC.
+/// Succeeds if the word still has the value of the thread's latest LR. Unlike a true reservation, this misses a word
+/// that changes and changes back (ABA); so does the compare-and-swap that compilers build from LR and SC.
 pub fn sc(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let word = match read(s, m, op) {
         Ok(word) => word,

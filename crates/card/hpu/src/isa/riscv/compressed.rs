@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 //! C, with the loads and stores of F and D (RISC-V Unpriv. 27): every 16-bit instruction expands to a 32-bit one.
 
-/// A 16-bit encoding. Where two rows match the same half-word, the first one, which is more specific, applies.
+/// A 16-bit encoding. If two rows match a half-word, the first, more specific one applies.
 struct Row {
     #[cfg_attr(not(test), expect(dead_code, reason = "names the row in the tests of the table"))]
     name: &'static str,
     mask: u16,
     bits: u16,
-    /// The 32-bit equivalent; `None` for reserved operands.
+    /// Expands to the 32-bit equivalent; `None` for reserved operands.
     expand: fn(Half) -> Option<u32>,
 }
 
@@ -72,7 +73,7 @@ const ROWS: &[Row] = &[
     row("c.fswsp", F3, 0xe002, |h| Some(s(STORE_FP, 2, 2, h.rs2(), h.imm_word_store_sp()))),
 ];
 
-/// The 32-bit instruction to which `half` expands.
+/// Expands `half` to a 32-bit instruction.
 pub(super) fn expand(half: u16) -> Option<u32> {
     let row = ROWS.iter().find(|row| half & row.mask == row.bits)?;
     (row.expand)(Half(half))
@@ -87,12 +88,12 @@ fn nonzero(value: u32) -> Option<u32> {
 struct Half(u16);
 
 impl Half {
-    /// `bits` bits from `low` on, moved to `to`.
+    /// Returns `bits` bits from bit `low`, moved to bit `to`.
     fn field(self, low: u32, bits: u32, to: u32) -> u32 {
         (u32::from(self.0) >> low & ((1 << bits) - 1)) << to
     }
 
-    /// The upper bits of an immediate whose sign is bit 12, from bit `from` on.
+    /// Returns the upper bits of an immediate, from bit `from`, that repeat its sign, bit 12.
     fn sign(self, from: u32) -> u32 {
         self.field(12, 1, 0).wrapping_neg() << from
     }
@@ -105,12 +106,12 @@ impl Half {
         self.field(2, 5, 0)
     }
 
-    /// One of x8–x15 at bit 2: rd' or rs2'.
+    /// Returns one of x8–x15 from bit 2: rd' or rs2'.
     fn low(self) -> u32 {
         8 + self.field(2, 3, 0)
     }
 
-    /// One of x8–x15 at bit 7: rs1' or rd'.
+    /// Returns one of x8–x15 from bit 7: rs1' or rd'.
     fn high(self) -> u32 {
         8 + self.field(7, 3, 0)
     }
@@ -119,7 +120,7 @@ impl Half {
         self.sign(5) | self.field(2, 5, 0)
     }
 
-    /// Shift amount of RV32, whose bit 5 is 0.
+    /// Returns the shift amount of RV32, with bit 5 equal to 0.
     fn low_shift(self) -> u32 {
         self.field(2, 5, 0)
     }
@@ -224,7 +225,7 @@ mod tests {
         assert!(count > 30_000);
     }
 
-    /// 16-bit instructions and the equivalent 32-bit ones, both as LLVM's assembler encodes them.
+    /// 16-bit instructions and their 32-bit equivalents, both as encoded by LLVM's assembler.
     #[rustfmt::skip]
     const ASSEMBLED: &[(u16, u32)] = &[
         (0x1fe8, 0x3fc1_0513),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! RV32I control transfer, fences and environment instructions (RISC-V Unpriv. 2.5, 2.7, 2.8).
 
 use super::fields::Fields;
@@ -52,7 +53,7 @@ pub fn bgeu(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     branch(s, op, |a, b| a >= b)
 }
 
-/// Other threads see the accesses of a thread in program order, so a fence need not wait; the accesses next to it
+/// No operation: other threads see a thread's accesses in program order, and the accesses next to the fence
 /// synchronise.
 pub fn fence(_: &mut State, _: &mut View<'_>, _: &Op) -> Flow {
     Flow::Next

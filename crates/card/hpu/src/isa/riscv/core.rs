@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! RISC-V cores, by name.
+
 use std::sync::Arc;
 
 use object::elf::EM_RISCV;
@@ -8,23 +11,22 @@ use super::{corev, decode, elf};
 use crate::isa::interface::{Convention, DeviceElf, Isa};
 use crate::op::{Decoded, Op};
 
-/// The names of RISC-V cores, for messages.
+/// Names of RISC-V cores, for messages.
 pub const NAMES: &str = "RISC-V: rv32i, then those of m, a, f, d (with f) and c that the core has, in this order (\"rv32imac\"), and with \
      CORE-V \"-corev\"";
 
-/// A core for RV32 with these extensions.
+/// An RV32 core with these extensions.
 #[derive(Debug)]
 struct RiscV {
     extensions: Extensions,
 }
 
-/// The core with this name; `None` when it is not one of [`NAMES`].
+/// Returns the core with this name; `None` if it is not one of [`NAMES`].
 pub fn by_name(name: &str) -> Option<Arc<dyn Isa>> {
     Some(Arc::new(RiscV { extensions: Extensions::of_name(name)? }))
 }
 
-/// The convention of the RISC-V ELF psABI, "Integer Calling Convention", with command numbers in `a7` as for system
-/// calls.
+/// Convention of the RISC-V ELF psABI, "Integer Calling Convention", with command numbers in `a7` as for system calls.
 const CONVENTION: Convention = Convention {
     arguments: &[10, 11, 12, 13, 14, 15, 16, 17],
     result: 10,

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Zicsr (RISC-V Unpriv. 7): the counters of Zicntr without `time` (8), and `frm` and `fflags` of floating point (21.2)
-//! as far as they are modelled: rounding is always to nearest, and exception flags are not recorded, so programs can
-//! clear them but not read them.
+//! as far as modelled. Rounding is always to nearest, and exception flags are not recorded, so programs can clear but
+//! not read them.
 
 use super::corev;
 use super::fields::{Fields, SINK};
@@ -16,17 +17,17 @@ const INSTRET: u32 = 0xc02;
 const CYCLEH: u32 = 0xc80;
 const INSTRETH: u32 = 0xc82;
 
-/// Whether a control register belongs to floating point.
+/// Returns true if the control register belongs to floating point.
 pub fn is_float(number: u32) -> bool {
     matches!(number, FFLAGS | FRM | FCSR)
 }
 
-/// Whether a control register belongs to the hardware loops of CORE-V.
+/// Returns true if the control register belongs to the hardware loops of CORE-V.
 pub fn is_loop(number: u32) -> bool {
     matches!(number, 0xcc0..=0xcc2 | 0xcc4..=0xcc6)
 }
 
-/// Reads control register `op.imm` into `rd`, and with `write` writes the value that `new` computes from the old one.
+/// Reads control register `op.imm` into `rd`. With `write`, writes the value that `new` computes from the old one.
 fn access(s: &mut State, op: &Op, write: bool, new: impl FnOnce(u32) -> u32) -> Flow {
     let number = op.imm & 0xfff;
     let old = match number {

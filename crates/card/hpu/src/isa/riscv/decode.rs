@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Decoder of RISC-V instructions.
+
 use super::compressed;
 use super::control::illegal;
 use super::corev;
@@ -7,7 +10,7 @@ use super::row::{Format, Row};
 use super::table::EXTENSIONS;
 use crate::op::{Access, Class, Decoded, Fence, LoopEnd, Offset, Op, RegisterSet, Run};
 
-/// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.
+/// Bits of a fence (RISC-V Unpriv. 2.7): its predecessor set contains stores, or its successor set loads.
 const AFTER_STORES: u32 = 1 << 24;
 const BEFORE_LOADS: u32 = 1 << 21;
 
@@ -38,9 +41,9 @@ pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> 
     }))
 }
 
-/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3) at the start of `bytes`. Returns `None` when it names a
-/// rounding mode or a control register that the core does not have, writes a control register that is read-only (as
-/// `unimp` does), or sets up a hardware loop that may not be one.
+/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3) at the start of `bytes`. Returns `None` if it names a
+/// rounding mode or control register that the core lacks, writes a read-only control register (as `unimp` does), or
+/// sets up an invalid hardware loop.
 fn operands(row: &Row, word: u32, pc: u32, bytes: &[u8], extensions: Extensions) -> Option<Decoded> {
     let field = |low: u32, bits: u32| word >> low & ((1 << bits) - 1);
     let signed = word as i32;
@@ -50,14 +53,14 @@ fn operands(row: &Row, word: u32, pc: u32, bytes: &[u8], extensions: Extensions)
     let imm_b = (signed >> 31 << 12) as u32 | field(7, 1) << 11 | field(25, 6) << 5 | field(8, 4) << 1;
     let imm_j = (signed >> 31 << 20) as u32 | field(12, 8) << 12 | field(20, 1) << 11 | field(21, 10) << 1;
     let rounding = field(12, 3);
-    // CORE-V: the third register of a store, an immediate of six bits whose lowest is bit 25, and the fields of hardware
-    // loops: number, and immediates of twelve and five bits.
+    // CORE-V: third register of a store, 6-bit immediate with its lowest bit at bit 25, and the hardware-loop fields:
+    // number, 12-bit and 5-bit immediates.
     let offset = rd;
     let imm6 = field(20, 5) << 1 | field(25, 1);
     let (number, long, short) = (field(7, 1) as u8, field(20, 12), field(15, 5));
 
     let none = RegisterSet::NONE;
-    // The timing models know the integer registers as 1 to 31 (`x0` is always there) and the others as 32 to 63.
+    // The timing models number the integer registers 1 to 31 (`x0` is always ready) and the others 32 to 63.
     let int = |r: u8| if r == 0 { none } else { RegisterSet::of(r) };
     let float = |r: u8| RegisterSet::of(r | 32);
     use Format::*;
@@ -102,7 +105,7 @@ fn operands(row: &Row, word: u32, pc: u32, bytes: &[u8], extensions: Extensions)
         StoreStep | StoreStepRegister => int(rs1),
         _ => none,
     };
-    // An access with post-increment is at the base.
+    // A post-increment access is at the base address.
     let offset = match row.format {
         LoadStep | LoadStepRegister | StoreStep | StoreStepRegister => Offset::Immediate(0),
         LoadOffset => Offset::Register(rs2),
@@ -142,7 +145,7 @@ fn operands(row: &Row, word: u32, pc: u32, bytes: &[u8], extensions: Extensions)
         Class::JumpIndirect if rd == 0 && [1, 5].contains(&rs1) => Class::Return,
         class => class,
     };
-    // The binary logarithm of the size are the two low bits of funct3, and for CORE-V with three registers those of
+    // The low two bits of funct3 are the binary logarithm of the size; for three-register CORE-V accesses, those of
     // funct7.
     let size = match row.format {
         LoadStepRegister | LoadOffset | StoreStepRegister | StoreOffset => field(25, 2),

@@ -1,4 +1,5 @@
-//! The extensions for which a program was compiled: the flags of the ELF header and the attributes section (RISC-V ELF
+// SPDX-License-Identifier: Apache-2.0
+//! Extensions for which a program was compiled, from the flags of the ELF header and the attributes section (RISC-V ELF
 //! psABI, "File Header" and "Attributes").
 
 use object::elf::{EF_RISCV_FLOAT_ABI_DOUBLE, EF_RISCV_FLOAT_ABI_SINGLE, EF_RISCV_FLOAT_ABI_SOFT, EF_RISCV_RVC};
@@ -8,7 +9,7 @@ use object::{LittleEndian, Object, ObjectSection};
 use super::extensions::{C, D, Extensions, F, I};
 use crate::isa::interface::DeviceElf;
 
-/// The section of attributes.
+/// Name of the attributes section.
 const ATTRIBUTES: &str = ".riscv.attributes";
 /// Vendor of the attributes that the psABI defines.
 const VENDOR: &[u8] = b"riscv";
@@ -18,7 +19,7 @@ const TAG_ARCH: u64 = 5;
 /// Checks a program against the extensions of a core.
 ///
 /// # Errors
-/// The missing extension, as a clause about the program.
+/// Returns the missing extension as a clause about the program.
 pub fn check(elf: &DeviceElf<'_>, core: Extensions) -> Result<(), String> {
     let flags = elf.elf_header().e_flags(LittleEndian);
     let (needed, convention) = match flags.riscv_float_abi() {
@@ -43,14 +44,14 @@ pub fn check(elf: &DeviceElf<'_>, core: Extensions) -> Result<(), String> {
 /// Checks an architecture string such as "rv32i2p1_m2p0_zicsr2p0": base and extensions, each with a version.
 ///
 /// # Errors
-/// The first part that the core lacks.
+/// Returns the first part that the core lacks.
 fn check_architecture(text: &str, core: Extensions) -> Result<(), String> {
     let mut parts = text.split('_').map(without_version);
     let first = parts.next().unwrap_or_default();
     let Some(letters) = first.strip_prefix("rv32i") else {
         return Err(first.to_owned());
     };
-    // Without versions the letters follow each other: "rv32imac".
+    // Without versions the letters are adjacent: "rv32imac".
     let letters = letters.char_indices().map(|(at, letter)| &letters[at..at + letter.len_utf8()]);
     for part in letters.chain(parts).filter(|part| !part.is_empty()) {
         if !Extensions::of_part(part).is_some_and(|extension| core.contain(extension)) {
@@ -60,7 +61,7 @@ fn check_architecture(text: &str, core: Extensions) -> Result<(), String> {
     Ok(())
 }
 
-/// "zicsr" of "zicsr2p0".
+/// Returns "zicsr" for "zicsr2p0".
 fn without_version(part: &str) -> &str {
     let Some((name, minor)) = part.rsplit_once('p') else { return part };
     let major = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -70,7 +71,7 @@ fn without_version(part: &str) -> &str {
     major
 }
 
-/// The architecture string in the file's attributes.
+/// Returns the architecture string of the file's attributes.
 fn architecture(elf: &DeviceElf<'_>) -> object::Result<Option<String>> {
     let Some(section) = elf.section_by_name(ATTRIBUTES) else { return Ok(None) };
     let attributes = AttributesSection::<object::elf::FileHeader32<LittleEndian>>::new(LittleEndian, section.data()?)?;

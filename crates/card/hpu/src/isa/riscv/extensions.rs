@@ -1,11 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sets of RISC-V extensions and their names.
+
 use std::fmt;
 use std::ops::BitOr;
 
-/// A set of the extensions that the simulator knows.
+/// A set of RISC-V extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extensions(u16);
 
-/// The base instruction set alone; Zicsr, Zifencei and Zicntr are always included.
+/// Base instruction set only; Zicsr, Zifencei and Zicntr are always included.
 pub const I: Extensions = Extensions(0);
 /// Multiplication and division.
 pub const M: Extensions = Extensions(1);
@@ -32,15 +35,15 @@ pub const XCV_BITMANIP: Extensions = Extensions(512);
 pub const XCV_SIMD: Extensions = Extensions(1024);
 /// CORE-V: hardware loops.
 pub const XCV_HWLP: Extensions = Extensions(2048);
-/// All of CORE-V.
+/// All CORE-V extensions.
 const COREV: Extensions = Extensions(32 + 64 + 128 + 256 + 512 + 1024 + 2048);
-/// The part of a kind's name that stands for all of CORE-V.
+/// Suffix of a kind's name that stands for all CORE-V extensions.
 const COREV_NAME: &str = "corev";
 
-/// The extensions with one letter, in the order in which a name has them.
+/// Single-letter extensions, in the order of names.
 const LETTERS: [(char, Extensions); 5] = [('m', M), ('a', A), ('f', F), ('d', D), ('c', C)];
 
-/// Extensions with long names that an extension above contains, as compilers write them into attributes.
+/// Long-named extensions that one of the above contains, as compilers write them into attributes.
 const PARTS: [(&str, Extensions); 17] = [
     ("zicsr", I),
     ("zifencei", I),
@@ -51,7 +54,7 @@ const PARTS: [(&str, Extensions); 17] = [
     ("zca", C),
     ("zcf", Extensions(C.0 | F.0)),
     ("zcd", Extensions(C.0 | D.0)),
-    // Permission to make instructions shorter at link time; no instructions of its own.
+    // Permits linker relaxation; adds no instructions.
     ("relax", I),
     ("xcvalu", XCV_ALU),
     ("xcvmem", XCV_MEM),
@@ -63,8 +66,8 @@ const PARTS: [(&str, Extensions); 17] = [
 ];
 
 impl Extensions {
-    /// The extensions of a name like "rv32imac" or "rv32imac-corev"; `None` when it is not one. Other words behind a
-    /// hyphen mean no extension.
+    /// Returns the extensions of a name like "rv32imac" or "rv32imac-corev"; `None` if the name is invalid. Other
+    /// suffixes add no extensions.
     pub fn of_name(name: &str) -> Option<Extensions> {
         let mut words = name.split('-');
         let mut rest = words.next()?.strip_prefix("rv32i")?;
@@ -77,15 +80,15 @@ impl Extensions {
         (rest.is_empty() && (!all.contain(D) || all.contain(F))).then_some(all)
     }
 
-    /// The extension that a part of an architecture string names: "m" or "zmmul". `None` when the simulator does not
-    /// have it.
+    /// Returns the extension that a part of an architecture string names, such as "m" or "zmmul"; `None` if it is not
+    /// supported.
     pub fn of_part(part: &str) -> Option<Extensions> {
         let letter = LETTERS.iter().find(|(letter, _)| part.strip_prefix(*letter) == Some(""));
         let named = || PARTS.iter().find(|(name, _)| *name == part).map(|(_, extensions)| *extensions);
         letter.map(|(_, extension)| *extension).or_else(named)
     }
 
-    /// Whether all of `other` are in this set.
+    /// Returns true if all of `other` are in this set.
     pub const fn contain(self, other: Extensions) -> bool {
         self.0 & other.0 == other.0
     }

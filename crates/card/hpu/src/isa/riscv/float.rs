@@ -1,4 +1,5 @@
-//! F and D (RISC-V Unpriv. 21, 22). The host's IEEE 754 arithmetic rounds to nearest, as `frm` always says here.
+// SPDX-License-Identifier: Apache-2.0
+//! F and D (RISC-V Unpriv. 21, 22). The host's IEEE 754 arithmetic rounds to nearest, the only value of `frm` here.
 
 use super::fields::Fields;
 use super::integer;
@@ -9,12 +10,12 @@ use crate::state::State;
 /// A floating-point format.
 pub(super) trait Float: Copy + PartialOrd {
     const NAN: Self;
-    /// Bits of the fraction without the leading one.
+    /// Fraction bits, without the leading one.
     const FRACTION: u32;
     const SIGN: u64;
-    /// The value in a register; a single that is not boxed is NaN (21.2).
+    /// Returns the value of a register; a single that is not boxed is NaN (21.2).
     fn unbox(register: u64) -> Self;
-    /// The bits of this value in a register.
+    /// Returns the register bits of this value.
     fn boxed(self) -> u64;
     fn bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;
@@ -29,8 +30,8 @@ pub(super) trait Float: Copy + PartialOrd {
     /// Converts without loss.
     fn widen(self) -> f64;
 
-    /// The bits that a register holds for a computed value: every NaN becomes the canonical one (21.3). The choice is
-    /// made between integers, because the compiler may exchange one NaN for another.
+    /// Returns the register bits of a computed value, with NaN made canonical (21.3). The selection is between integers
+    /// because the compiler may exchange one NaN for another.
     fn canonical(self) -> u64 {
         if self.is_nan() { Self::NAN.boxed() } else { self.boxed() }
     }
@@ -146,7 +147,7 @@ pub fn fnmadd<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     fused(s, op, |a: F, b, c| a.neg().fused(b, c.neg()))
 }
 
-/// Sign injection moves bits; a NaN keeps its payload.
+/// Injects a sign bit; a NaN keeps its payload.
 #[inline(always)]
 fn inject<F: Float>(s: &mut State, op: &Op, sign: impl FnOnce(u64, u64) -> u64) -> Flow {
     let (a, b) = (F::unbox(s.wide(op.rs1())).bits(), F::unbox(s.wide(op.rs2())).bits());
@@ -167,7 +168,7 @@ pub fn fsgnjx<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     inject::<F>(s, op, |a, b| a ^ b)
 }
 
-/// Returns the operand for which `first` holds. A number is preferred to a NaN, and -0 is less than +0 (21.6).
+/// Returns the operand for which `first` holds. A number takes precedence over a NaN, and -0 is less than +0 (21.6).
 #[inline(always)]
 fn select<F: Float>(s: &mut State, op: &Op, first: impl FnOnce(F, F) -> bool, negative: bool) -> Flow {
     compute(s, op, |a: F, b: F| {
@@ -209,7 +210,7 @@ pub fn fle<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     to_x(s, op, |a: F, b| u32::from(a <= b))
 }
 
-/// Sets one bit for the class of the operand (21.9, table 26).
+/// Sets the bit of the operand's class (21.9, table 26).
 pub fn fclass<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     to_x(s, op, |a: F, _| {
         let magnitude = a.bits() & !F::SIGN;
@@ -217,7 +218,7 @@ pub fn fclass<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
         let exponent = magnitude >> F::FRACTION;
         let largest = (F::SIGN - 1) >> F::FRACTION;
         let quiet = fraction >> (F::FRACTION - 1) != 0;
-        // Infinite, normal, subnormal and zero count up from 0 when negative and down from 7 when positive.
+        // Infinite, normal, subnormal and zero count up from 0 if negative, and down from 7 if positive.
         let class = match (exponent == largest, exponent == 0, fraction == 0) {
             (true, _, false) => return if quiet { 1 << 9 } else { 1 << 8 },
             (true, _, true) => 0,
@@ -229,7 +230,7 @@ pub fn fclass<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     })
 }
 
-/// `value` rounded to an integer by rounding mode `mode` (table 25).
+/// Rounds `value` to an integer in rounding mode `mode` (table 25).
 fn round(value: f64, mode: u32) -> f64 {
     match mode {
         1 => value.trunc(),
@@ -240,7 +241,7 @@ fn round(value: f64, mode: u32) -> f64 {
     }
 }
 
-/// Values out of range saturate, and NaN becomes the largest integer (table 28).
+/// Converts to an integer. Out-of-range values saturate, and NaN becomes the largest integer (table 28).
 pub fn fcvt_w<F: Float>(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     let mode = op.imm;
     to_x(s, op, |a: F, _| if a.is_nan() { i32::MAX as u32 } else { round(a.widen(), mode) as i32 as u32 })
@@ -286,7 +287,7 @@ pub fn fcvt_d_s(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-/// A move takes the low bits, whether the register is boxed or not (21.2).
+/// Moves the low bits, whether the register is boxed or not (21.2).
 pub fn fmv_x_w(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     let bits = s.wide(op.rs1()) as u32;
     s.set_word(op.rd(), bits);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! RV32I computation, loads and stores (RISC-V Unpriv. 2.4, 2.6) and M (12).
 
 use super::fields::Fields;
@@ -140,9 +141,9 @@ pub fn remu(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     divide(s, op, false, |a, b| a.checked_rem(b).unwrap_or(a))
 }
 
-// Loads and stores are there twice: for memory at hand, and for all (`Run::of_access`).
+// Loads and stores exist twice: for memory at hand, and for all memory (`Run::of_access`).
 
-/// The bytes that a load reads.
+/// Loads the bytes of an instruction.
 #[inline(always)]
 pub(super) fn load<const AT_HAND: bool, const N: usize>(s: &mut State, m: &mut View<'_>, op: &Op) -> Option<[u8; N]> {
     let address = s.word(op.rs1()).wrapping_add(op.imm);

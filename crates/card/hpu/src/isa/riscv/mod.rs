@@ -1,5 +1,6 @@
-//! RV32 with the extensions M, A, F, D and C, Zicsr, Zifencei and Zicntr, and those of CORE-V: tables of encodings, and
-//! one semantic function for each instruction.
+// SPDX-License-Identifier: Apache-2.0
+//! RV32 with the extensions M, A, F, D and C, Zicsr, Zifencei and Zicntr, and CORE-V: tables of encodings, and one
+//! semantic function for each instruction.
 
 mod atomic;
 mod compressed;

@@ -1,10 +1,11 @@
-//! A row of the tables of instructions: an encoding and its meaning.
+// SPDX-License-Identifier: Apache-2.0
+//! Rows of the instruction tables: an encoding and its meaning.
 
 use Rounding::Absent;
 
 use crate::op::{Class, Run, Semantics};
 
-/// The fields of an instruction, and the register files that they name.
+/// Fields of an instruction, and the register files that they name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     None,
@@ -14,7 +15,7 @@ pub(crate) enum Format {
     S,
     B,
     U,
-    /// `U`, relative to the pc.
+    /// `U`, pc-relative.
     Auipc,
     J,
     Csr,
@@ -27,45 +28,45 @@ pub(crate) enum Format {
     FloatCompare,
     FloatToInt,
     IntToFloat,
-    /// Load of `rd` from `rs1`, which is then incremented by an immediate.
+    /// Load of `rd` from `rs1`, post-incremented by an immediate.
     LoadStep,
-    /// Load of `rd` from `rs1`, which is then incremented by `rs2`.
+    /// Load of `rd` from `rs1`, post-incremented by `rs2`.
     LoadStepRegister,
     /// Load of `rd` from `rs1 + rs2`.
     LoadOffset,
-    /// Store of `rs2` to `rs1`, which is then incremented by an immediate.
+    /// Store of `rs2` to `rs1`, post-incremented by an immediate.
     StoreStep,
-    /// Store of `rs2` to `rs1`, which is then incremented by the register in the place of `rd`.
+    /// Store of `rs2` to `rs1`, post-incremented by the register in the `rd` field.
     StoreStepRegister,
-    /// Store of `rs2` to `rs1` plus the register in the place of `rd`.
+    /// Store of `rs2` to `rs1` plus the register in the `rd` field.
     StoreOffset,
-    /// Branch that compares `rs1` with an immediate in the place of `rs2`.
+    /// Branch that compares `rs1` with an immediate in the `rs2` field.
     BranchImmediate,
-    /// Position and size of a field of bits.
+    /// Position and size of a bit field.
     Field,
     /// `R` with an immediate between function and `rs2`.
     Normalized,
-    /// SIMD with an immediate that has a sign.
+    /// SIMD with a signed immediate.
     PackedSigned,
     PackedUnsigned,
-    /// Hardware loops: an address relative to the pc.
+    /// Hardware loop: pc-relative start address.
     LoopAddress,
-    /// An end relative to the pc.
+    /// Hardware loop: pc-relative end address.
     LoopEndAddress,
-    /// An end in `rs1`.
+    /// Hardware loop: end address in `rs1`.
     LoopEndRegister,
     LoopCount,
     LoopRegister,
-    /// Everything from `rs1` and an immediate.
+    /// Hardware loop: count in `rs1`, end from an immediate.
     LoopSetup,
-    /// Everything from immediates.
+    /// Hardware loop: count and end from immediates.
     LoopSetupImmediate,
 }
 
-/// The values of the rounding-mode field (RISC-V Unpriv. 21.2) for which an instruction is modelled.
+/// Values of the rounding-mode field (RISC-V Unpriv. 21.2) that an instruction supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// The instruction has no such field.
+    /// No rounding-mode field.
     Absent,
     /// Rounding to nearest, ties to even; also through `frm`, which always has that value.
     Nearest,
@@ -92,7 +93,7 @@ pub(crate) struct Row {
     pub format: Format,
     pub class: Class,
     pub rounding: Rounding,
-    /// The instruction also reads the register of its result.
+    /// True if the instruction also reads its result register.
     pub accumulates: bool,
     pub run: Run,
 }
@@ -114,7 +115,7 @@ pub(super) const fn row<F: Semantics>(
     Row { name, mask, bits, format, class, rounding: Absent, accumulates: false, run: Run::new(semantics) }
 }
 
-/// A load or store, whose meaning is there for memory at hand and for all memory.
+/// Builds the row of a load or store, with one function for memory at hand and one for all memory.
 pub(super) const fn access<F: Semantics, G: Semantics>(
     name: &'static str,
     mask: u32,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One row for each instruction, by extension. No two rows match the same word.
 
 use super::corev;
@@ -20,7 +21,7 @@ const AM: u32 = 0xf800_707f;
 const LR: u32 = 0xf9f0_707f;
 const ALL: u32 = 0xffff_ffff;
 
-/// The instructions of each extension.
+/// Instructions of each extension.
 pub(crate) const EXTENSIONS: [(Extensions, &[Row]); 15] = [
     (extensions::I, BASE),
     (extensions::M, MULTIPLICATION),
@@ -81,7 +82,7 @@ const BASE: &[Row] = &[
     row("fence", F3, 0x0000_000f, None, Fence, fence),
     row("ecall", ALL, 0x0000_0073, None, Command, ecall),
     row("ebreak", ALL, 0x0010_0073, None, Trap, ebreak),
-    // It has no effect: code cannot be written.
+    // No effect: code is read-only.
     row("fence.i", F3, 0x0000_100f, None, Fence, fence),
     row("csrrw", F3, 0x1073, Format::Csr, System, csrrw),
     row("csrrs", F3, 0x2073, Format::Csr, System, csrrs),
@@ -118,7 +119,7 @@ const ATOMIC: &[Row] = &[
     row("amomaxu.w", AM, 0xe000_202f, R, Atomic, amomaxu),
 ];
 
-/// The instructions that F and D have in common. The field `fmt` tells them apart.
+/// Instructions common to F and D, distinguished by the `fmt` field.
 macro_rules! arithmetic {
     ($s:literal, $t:ty, $fmt:expr, $divide:ident, $root:ident) => {
         &[
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(counts[7..], [24, 2, 8, 16, 31, 18, 180, 40]);
     }
 
-    /// One word for each instruction as LLVM's assembler encodes it, with operands whose bits are mostly ones.
+    /// One word for each instruction, as encoded by LLVM's assembler, with operands of mostly one bits.
     #[rustfmt::skip]
     const ASSEMBLED: &[(u32, &str)] = &[
         (0xffff_f537, "lui"),

@@ -1,4 +1,5 @@
-/* Each function of <corev.h> once: compiled with and without CORE-V, both must compute the same. intrinsics.rs says how. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each function of <corev.h> once. Builds with and without CORE-V must agree; intrinsics.rs has the build commands. */
 #include <corev.h>
 
 #define HANDLER(name) __attribute__((used)) uint32_t name(uint32_t a, uint32_t b, uint32_t d)
@@ -41,7 +42,7 @@ HANDLER(fields) {
            5 * (uint32_t)cv_clip((int32_t)d, 1);
 }
 
-/* What the compiler selects by itself. */
+/* Instructions that the compiler selects by itself. */
 HANDLER(selected) {
     int32_t x = (int32_t)a, y = (int32_t)b;
     uint32_t bits = (uint32_t)__builtin_popcount(a ^ b);

@@ -1,7 +1,8 @@
-//! `<corev.h>`: each function compiled with CORE-V and without it. Both files are made from `intrinsics.c` by
-//! `zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c+zicsr -O2 -g0 -nostdlib -Wl,-T,intrinsics.ld -Wl,-e,0
-//! -Wl,--no-gc-sections -Wl,--discard-all -I sdk/pspin/rt/runtime/include`, the first with
-//! `+xcvalu+xcvmem+xcvmac+xcvbi+xcvbitmanip+xcvsimd` in addition.
+// SPDX-License-Identifier: Apache-2.0
+//! `<corev.h>`: each function compiled with and without CORE-V. Both ELF files are built from `intrinsics.c` by `zig cc
+//! -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c+zicsr -O2 -g0 -nostdlib -Wl,-T,intrinsics.ld -Wl,-e,0
+//! -Wl,--no-gc-sections -Wl,--discard-all -I sdk/pspin/rt/runtime/include`, the first with additional
+//! `+xcvalu+xcvmem+xcvmac+xcvbi+xcvbitmanip+xcvsimd`.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ impl Compiled {
         Compiled { engine: Engine::new(program.clone(), TimingKind::InOrder, 1), program }
     }
 
-    /// Result and instructions of a handler; the words at the data address are 0, 3, 6 …
+    /// Returns result and number of instructions of a handler; the words at the data address are 0, 3, 6 …
     fn run(&mut self, handler: &str, args: [u32; 3]) -> (u32, u64) {
         let mut arena: Vec<u8> = (0..256_u32).flat_map(|word| (3 * word).to_le_bytes()).collect();
         arena.resize(2048, 0);
@@ -65,7 +66,7 @@ fn a_loop_in_c_repeats_for_nothing() {
         let [with, without] = [&mut corev, &mut plain].map(|compiled| compiled.run("sum", [map::DATA, count, 5]));
         assert_eq!((with.0, without.0), (expected, expected));
         if count == 200 {
-            // Three instructions a word, and ten or so besides.
+            // Three instructions per word, and about ten others.
             assert!((600..620).contains(&with.1), "{}", with.1);
         }
     }

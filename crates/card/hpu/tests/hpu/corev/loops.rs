@@ -1,4 +1,5 @@
-//! Hardware loops, which the assembler does not know: words written from the user manual.
+// SPDX-License-Identifier: Apache-2.0
+//! Hardware loops, which the assembler does not support: words written from the user manual.
 
 use abi::device::map;
 use hpu::{Fault, Stop};
@@ -8,7 +9,8 @@ use super::{KIND, card};
 use crate::asm::*;
 use crate::card::Card;
 
-/// `cv.…` of hardware loops: function (0 starti, 1 start, 2 endi, 3 end, 4 counti, 5 count, 6 setupi, 7 setup).
+/// Encodes a hardware-loop instruction; `function`: 0 starti, 1 start, 2 endi, 3 end, 4 counti, 5 count, 6 setupi, 7
+/// setup.
 fn hwloop(function: u32, number: u32, rs1: u32, immediate: u32) -> u32 {
     immediate << 20 | rs1 << 15 | 4 << 12 | function << 8 | number << 7 | 0x2b
 }
@@ -23,7 +25,7 @@ fn setup(number: u32, rs1: u32, words: u32) -> u32 {
     hwloop(7, number, rs1, words)
 }
 
-/// Result and cycles of a handler, without the return.
+/// Returns result, cycles and instructions of a handler, without the return.
 fn run(words: &[u32], args: [u32; 3]) -> (u32, u64, u64) {
     let (stop, thread) = card(&[words, &[RET]].concat()).run(args);
     match stop {
@@ -34,7 +36,7 @@ fn run(words: &[u32], args: [u32; 3]) -> (u32, u64, u64) {
 
 #[test]
 fn a_body_runs_as_often_as_the_count_says_and_jumps_for_nothing() {
-    // a0 += 1 three times in each round
+    // a0 += 1 three times in each iteration
     let body = [addi(A0, A0, 1); 3];
     for count in [1, 2, 3, 100, 4095] {
         let (value, cycles, instructions) = run(&[&[setupi(0, count, 4)][..], &body].concat(), [0; 3]);
@@ -42,13 +44,13 @@ fn a_body_runs_as_often_as_the_count_says_and_jumps_for_nothing() {
         let (value, cycles, _) = run(&[&[setup(1, A1, 4)][..], &body].concat(), [0, count, 0]);
         assert_eq!((value, cycles), (3 * count, 1 + 3 * u64::from(count)));
     }
-    // A count of 0: the loop does not run, its body is ordinary code.
+    // A count of 0: the loop is inactive, and its body is ordinary code.
     assert_eq!(run(&[&[setup(0, A1, 4)][..], &body].concat(), [0; 3]), (3, 4, 4));
 }
 
 #[test]
 fn a_body_may_end_with_an_access() {
-    // Sum of ten words: cv.lw a2, (a5), 4; nop; add a0; and the same with a load at the end
+    // Sum of ten words: cv.lw a2, (a5), 4; nop; add a0; and the same with the load at the end
     let load = 0x0047_a60b;
     for body in [[load, NOP, add(A0, A0, A2)], [NOP, add(A0, A0, A2), load]] {
         let mut card =
@@ -57,7 +59,7 @@ fn a_body_may_end_with_an_access() {
         let (stop, thread) = card.run([0; 3]);
         let sum: u32 = if body[0] == load { (1..=10).sum() } else { (1..=9).sum() };
         assert_eq!(stop, Stop::Return(sum));
-        // The load is followed by an instruction that does not use it.
+        // The instruction after the load does not use its result.
         assert_eq!(thread.cycles(), 4 + 30 + 2);
     }
 }
@@ -95,7 +97,7 @@ fn loops_nest() {
     // Outer: 5 times { inner: 4 times { a0 += 1 three times }, a1 += 1, a1 += 1 }
     let inner = [setupi(0, 4, 4), addi(A0, A0, 1), addi(A0, A0, 1), addi(A0, A0, 1)];
     let words = [&[setupi(1, 5, 7)][..], &inner, &[addi(A1, A1, 1), addi(A1, A1, 1), add(A0, A0, A1)]].concat();
-    // Each inner loop adds 12; a0 = 60 + 10 at the end, where the last addition is behind the loop.
+    // Each inner loop adds 12; a0 = 60 + 10 at the end, where the last addition is after the loop.
     assert_eq!(run(&words, [0; 3]), (70, 1 + 5 * (1 + 12 + 2) + 1, 1 + 5 * 15 + 1));
 }
 
@@ -127,7 +129,7 @@ fn control_registers_show_the_loops() {
     let value = |csr| run(&words(csr), [0; 3]).0;
     assert_eq!(value(0xcc0), map::PROGRAM + 16 + 400);
     assert_eq!([value(0xcc1), value(0xcc2)], [0, 0]);
-    // The count of the loop that has ended is 0.
+    // The count of the finished loop is 0.
     assert_eq!([value(0xcc4), value(0xcc5), value(0xcc6)], [map::PROGRAM + 4, map::PROGRAM + 16, 0]);
 }
 
@@ -145,9 +147,9 @@ fn what_may_not_be_a_loop_is_illegal() {
         illegal(&[NOP, setupi(0, 2, 4), NOP, word, NOP], 1);
         illegal(&[NOP, setup(0, A1, 4), NOP, word, NOP], 1);
     }
-    // The body ends behind the program.
+    // The body ends after the program.
     illegal(&[setupi(0, 2, 31), NOP, NOP, NOP], 0);
-    // The addresses of a loop that runs
+    // Addresses of an active loop
     illegal(&[hwloop(4, 0, 0, 3), hwloop(0, 0, 0, 4), NOP], 1);
     illegal(&[hwloop(4, 0, 0, 3), setupi(0, 2, 4), NOP, NOP, NOP], 1);
     // Control registers are read-only: csrrw x0, 0xcc0, a0

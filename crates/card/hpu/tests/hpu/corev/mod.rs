@@ -1,4 +1,5 @@
-//! The CORE-V extensions: every instruction against the words of the user manual, as the assembler encodes it.
+// SPDX-License-Identifier: Apache-2.0
+//! CORE-V extensions: every instruction, as the assembler encodes it, against the user manual.
 
 mod intrinsics;
 mod loops;
@@ -16,7 +17,7 @@ use crate::asm::*;
 use crate::card::Card;
 
 pub const KIND: &str = "rv32imac-corev";
-/// The registers of [`ASSEMBLED`]: destination, first and second source.
+/// Registers of [`ASSEMBLED`]: destination, first and second source.
 const D: u8 = 31;
 const A: u8 = 30;
 const B: u8 = 29;
@@ -26,7 +27,7 @@ pub fn card(words: &[u32]) -> Card {
     Card::of_kind(&code, KIND, TimingKind::InOrder, 1)
 }
 
-/// Numbers from a generator with a fixed seed (xorshift), with those at the edges.
+/// Generates edge values and numbers with a fixed seed (xorshift).
 fn numbers() -> impl Iterator<Item = u32> {
     let edges =
         [0, 1, 2, 31, 32, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x8000_0000, 0x7fff_ffff, u32::MAX, 0x8000_8000];
@@ -48,7 +49,7 @@ fn is_branch(assembly: &str) -> bool {
     assembly.starts_with("cv.beq") || assembly.starts_with("cv.bne")
 }
 
-/// All immediates that the encoding has room for, as words and texts.
+/// Returns all immediates of the encoding, as words and texts.
 fn with_immediates(encoded: u32, assembly: &str) -> Vec<(u32, Text)> {
     let text = |immediates: Vec<i64>| Text { immediates, ..Text::of(assembly) };
     let (opcode, count) = (encoded & 0x7f, Text::of(assembly).immediates.len());
@@ -84,7 +85,7 @@ fn every_computation_is_what_the_manual_says() {
     let mut count = 0;
     for (encoded, assembly) in ASSEMBLED.iter().filter(|(_, text)| !is_memory(text) && !is_branch(text)) {
         let variants = with_immediates(*encoded, assembly);
-        // Fewer numbers for more immediates.
+        // Fewer values for more immediates.
         let values: Vec<u32> = numbers().take(if variants.len() > 64 { 12 } else { 60 }).collect();
         for (word, text) in variants {
             let mut card = card(&[word, RET]);
@@ -98,7 +99,7 @@ fn every_computation_is_what_the_manual_says() {
                 assert_eq!(card.resume(&mut thread, 100), Stop::Return(0), "{assembly}");
                 let expected = result(&text, *a, b, d);
                 assert_eq!(thread.register(D), expected, "{assembly} {:?}: {a:#x} {b:#x} {d:#x}", text.immediates);
-                // The sources stay, and everything takes a cycle.
+                // The sources are unchanged, and every instruction takes one cycle.
                 assert_eq!((thread.register(A), thread.register(B), thread.cycles()), (*a, b, 3));
             }
         }
@@ -107,7 +108,7 @@ fn every_computation_is_what_the_manual_says() {
     assert_eq!(count, ASSEMBLED.len() - 24 - 2);
 }
 
-/// All pairs of bytes, for the operations on bytes with two registers.
+/// Tests all pairs of bytes, for the byte operations on two registers.
 #[test]
 fn operations_on_bytes_are_exhaustive() {
     let on_bytes = |text: &str| text.starts_with("cv.") && text.contains(".b t6, t5, t4") && !text.contains(".sc.");
@@ -164,7 +165,7 @@ fn loads_and_stores_with_increment_or_offset() {
                 _ => (0xcafe_f00d, Some(0xcafe_f00d)),
             };
             assert_eq!((thread.register(D), card.word(0x800)), (loaded, stored.unwrap_or(0xb4a3_9281)), "{assembly}");
-            // A cycle, and two of the return; the new address is ready at once.
+            // One cycle, and two for the return; the new address is ready immediately.
             assert_eq!(thread.cycles(), 3);
         }
     }
@@ -186,7 +187,8 @@ fn accesses_with_increment_take_their_time() {
         assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
         thread.cycles() - 1 - 2
     };
-    // cv.lw a1, (a5), 4; the value is there a cycle later, the address at once; words across a boundary take two.
+    // cv.lw a1, (a5), 4: the value is ready a cycle later, the address immediately; an access across words takes two
+    // cycles.
     let load = 0x0047_a58b;
     assert_eq!(cycles(&[load, addi(A2, A1, 1)]), 3);
     assert_eq!(cycles(&[load, addi(A2, A5, 1)]), 2);
@@ -215,7 +217,7 @@ fn branches_compare_with_an_immediate() {
         assert_eq!(thread.cycles(), if taken { 3 } else { 1 } + 1 + 2);
     }
     for (word, assembly) in ASSEMBLED.iter().filter(|(_, text)| is_branch(text)) {
-        // As the assembler encodes it: t5, -1, 2046 bytes ahead.
+        // As encoded by the assembler: t5, -1, 2046 bytes ahead.
         let decoded = instruction_set(KIND).unwrap().decode(&word.to_le_bytes(), 0x1d00_0000).unwrap();
         assert_eq!((decoded.target, decoded.length), (Some(0x1d00_07fe), 4), "{assembly}");
     }

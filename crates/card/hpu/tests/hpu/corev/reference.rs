@@ -1,6 +1,7 @@
-//! What the user manual of CV32E40P says about each instruction, computed bit by bit or with wide numbers.
+// SPDX-License-Identifier: Apache-2.0
+//! Reference semantics of CV32E40P's user manual, computed bit by bit or with wide numbers.
 
-/// An instruction in words: mnemonic without "cv.", and its immediates.
+/// Text of an instruction: mnemonic without "cv.", and its immediates.
 pub struct Text {
     pub name: String,
     pub immediates: Vec<i64>,
@@ -18,7 +19,7 @@ fn bits(value: u32, low: u32, count: u32) -> i64 {
     (0..count).filter(|bit| low + bit < 32 && value >> (low + bit) & 1 == 1).map(|bit| 1_i64 << bit).sum()
 }
 
-/// The number of `count` bits with a sign.
+/// Returns the low `count` bits as a signed number.
 fn signed(value: i64, count: u32) -> i64 {
     let value = value & ((1 << count) - 1);
     if value >> (count - 1) & 1 == 1 { value - (1 << count) } else { value }
@@ -28,13 +29,14 @@ fn word(value: i64) -> i64 {
     signed(value, 32)
 }
 
-/// A shift to the right of a number of 32 bits, with its sign or without.
+/// Shifts a 32-bit number right, signed or unsigned.
 fn right(value: i64, shift: i64, with_sign: bool) -> i64 {
     let value = if with_sign { word(value) } else { value & 0xffff_ffff };
     value.div_euclid(1 << shift)
 }
 
-/// What the instruction writes to its result, whose old value is `d`; `a` and `b` are the first and the second register.
+/// Returns the instruction's result; `d` is the old value of the result register, and `a` and `b` are the first and
+/// second source.
 pub fn result(text: &Text, a: u32, b: u32, d: u32) -> u32 {
     let name = text.name.as_str();
     let (sa, sb, sd) = (i64::from(a as i32), i64::from(b as i32), i64::from(d as i32));
@@ -126,7 +128,7 @@ pub fn result(text: &Text, a: u32, b: u32, d: u32) -> u32 {
     value as u32
 }
 
-/// Sums, differences and products that are shifted to the right.
+/// Computes sums, differences and products with a right shift.
 fn normalized(text: &Text, a: u32, b: u32, d: u32) -> Option<u32> {
     let name = text.name.as_str();
     let (sa, sb, sd) = (i64::from(a as i32), i64::from(b as i32), i64::from(d as i32));
@@ -183,7 +185,7 @@ fn lanes(text: &Text, a: u32, b: u32, d: u32) -> Option<u32> {
     let sum = |start: u32, f: &dyn Fn(u32) -> i64| {
         Some((i64::from(start) + (0..count).map(f).sum::<i64>()).rem_euclid(1 << 32) as u32)
     };
-    // Where the third operand of an immediate shuffle is: `width`/8 bits for each lane.
+    // Selector bits of an immediate shuffle: `width`/8 bits for each lane.
     let chosen = |index: u32| immediate.unwrap() >> (index * if width == 16 { 1 } else { 2 }) & (count as i64 - 1);
     match operation {
         "add" => all(&|i| x(i) + y(i)),
@@ -233,7 +235,7 @@ fn lanes(text: &Text, a: u32, b: u32, d: u32) -> Option<u32> {
     }
 }
 
-/// Complex numbers: the real part is the lower half-word.
+/// Computes complex products; the real part is the lower half-word.
 fn complex(text: &Text, a: u32, b: u32, d: u32) -> Option<u32> {
     let name = text.name.as_str();
     let (stem, shift) = match name.split_once(".div") {

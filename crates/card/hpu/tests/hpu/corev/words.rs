@@ -1,5 +1,6 @@
-//! Every CORE-V instruction that the pinned assembler (zig in `requirements.txt`) knows, as it encodes it. `cv.elw` belongs to
-//! an event unit that the cores do not have.
+// SPDX-License-Identifier: Apache-2.0
+//! Every CORE-V instruction of the pinned assembler (zig in `requirements.txt`), in its encoding. `cv.elw` is missing:
+//! it belongs to an event unit that the cores lack.
 
 #[rustfmt::skip]
 pub const ASSEMBLED: &[(u32, &str)] = &[

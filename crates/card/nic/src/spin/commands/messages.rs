@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that handlers send.
 
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use crate::ports::Ports;
 use crate::region::Region;
 use crate::spin::unit::Spin;
 
-/// A message of a handler, ready to go.
+/// A handler's message that is ready to send.
 struct Ready {
     header: Rc<Header>,
     sent: Sent,
@@ -23,7 +24,7 @@ struct Ready {
     region: Region,
 }
 
-/// The name of a command that sends a message.
+/// Returns the name of a command that sends a message.
 fn name(kind: RequestKind, place: Place) -> &'static str {
     match (kind, place) {
         (RequestKind::Atomic(_), Place::Device(_)) => "atomic message from the card",
@@ -35,7 +36,7 @@ fn name(kind: RequestKind, place: Place) -> &'static str {
     }
 }
 
-/// Refuses a message of the card's memory that does not fit into a packet.
+/// Refuses a message from card memory that does not fit into a packet.
 fn fits(length: u64, command: &str, pipeline: &Pipeline) -> Result<(), Refusal> {
     let most = pipeline.machine.network.mtu;
     if length > u64::from(most) {
@@ -44,7 +45,7 @@ fn fits(length: u64, command: &str, pipeline: &Pipeline) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Refuses a message to a process that does not exist.
+/// Refuses a message to a nonexistent process.
 fn nobody(command: &str, target: Process, is_logical: bool, map: Option<&[Process]>, nodes: u32) -> Refusal {
     let why = match map {
         Some(map) if is_logical => format!("rank {} of {}", target.nid, map.len()),
@@ -55,7 +56,7 @@ fn nobody(command: &str, target: Process, is_logical: bool, map: Option<&[Proces
 }
 
 impl Spin {
-    /// A put: a single packet from device memory, or from the ME's host memory as if the host had posted it.
+    /// Executes a put: a single packet from device memory, or from the ME's host memory as if posted by the host.
     pub(super) fn put(
         &mut self,
         issuer: &Issuer,
@@ -67,7 +68,7 @@ impl Spin {
         self.send(issuer, rx, message, RequestKind::Put, pipeline, ports)
     }
 
-    /// An atomic, from the same places as a put.
+    /// Executes an atomic, with the same sources as a put.
     pub(super) fn atomic(
         &mut self,
         issuer: &Issuer,
@@ -84,7 +85,8 @@ impl Spin {
         self.send(issuer, rx, message, RequestKind::Atomic(spec), pipeline, ports)
     }
 
-    /// A get into the ME's host memory, or into device memory: that one is a single packet, and its handler waits for it.
+    /// Executes a get into the ME's host memory or into device memory. The latter is a single packet that its handler
+    /// waits for.
     pub(super) fn get(
         &mut self,
         issuer: &Issuer,
@@ -139,8 +141,8 @@ impl Spin {
         Ok(leaves.map_or(Reply::Queued, Reply::Leaves))
     }
 
-    /// The header of a handler's message; what the call does not say is inherited from the ME (App. B.6). `card` is where
-    /// the answer goes if it stays on the card.
+    /// Builds the header of a handler's message; parameters that the call does not set come from the ME (App. B.6).
+    /// `card` is the destination of an answer that stays on the card.
     fn message(
         &mut self,
         issuer: &Issuer,

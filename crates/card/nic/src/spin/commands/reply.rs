@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replies to handler commands.
+
 use std::rc::Rc;
 
 use accel::{CommandId, HostMemory, Reply};
@@ -5,32 +8,32 @@ use accel::{CommandId, HostMemory, Reply};
 use crate::portals::InternalError;
 use crate::region::Region;
 
-/// The handler that has issued a command.
+/// Handler that issued a command.
 #[derive(Debug)]
 pub struct Issuer {
-    /// The command.
+    /// Command.
     pub id: CommandId,
-    /// The handler's name.
+    /// Name of the handler.
     pub handler: Rc<str>,
 }
 
-/// The reply to a command, or why it is not carried out.
+/// Reply to a command, or the reason for its refusal.
 pub type Executed = Result<Reply, Refusal>;
 
-/// Why a command is not carried out.
+/// Reason for refusing a command.
 pub enum Refusal {
-    /// The handler is told so.
+    /// Reply that reports the refusal to the handler.
     Reply(Reply),
-    /// The simulator is in a state that cannot occur.
+    /// The simulator is in an impossible state.
     Internal(InternalError),
 }
 
-/// A command of which an argument is out of range: why.
+/// Refuses a command with an argument out of range.
 pub fn refused(why: String) -> Refusal {
     Refusal::Reply(Reply::Refused(why))
 }
 
-/// A command on bytes that are not in the host memory that it means: why.
+/// Refuses a command on bytes outside its host memory.
 pub fn outside(command: &str, offset: u64, length: u64, host: HostMemory, region: &Region) -> Refusal {
     let (name, bytes) = (host_name(host), region.length());
     refused(format!("{command}: {offset} + {length} B exceeds {name} {bytes} B"))
@@ -49,12 +52,12 @@ impl<E: Into<InternalError>> From<E> for Refusal {
     }
 }
 
-/// The handler gave memory that is not its own: `what` it did, and where.
+/// Refuses an access to memory outside the handler's own; `what` describes the access.
 pub fn fault(what: String, address: u32) -> Refusal {
     Refusal::Reply(Reply::Fault { what, address })
 }
 
-/// Whether these bytes lie in the host memory that a command means.
+/// Returns true if the bytes are inside the host memory of a command.
 pub fn inside(region: &Region, offset: u64, len: u64) -> bool {
     offset.checked_add(len).is_some_and(|end| end <= region.length())
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! DMA between handlers and host memory.
 
 use abi::device::err;
@@ -15,7 +16,7 @@ use crate::region::Region;
 use crate::spin::transfer::{Action, HostTransfer};
 use crate::spin::unit::Spin;
 
-/// A transfer that begins.
+/// A new transfer.
 struct NewTransfer {
     region: Region,
     offset: u64,
@@ -64,7 +65,7 @@ impl Spin {
         self.begin_transfer(issuer, rx, NewTransfer { region, offset, action, transfer, done, is_awaited }, ports)
     }
 
-    /// An atomic on host memory: carried out there, one round trip over the host's interconnect.
+    /// Starts an atomic on host memory, which executes there: one round trip over the host's interconnect.
     pub(super) fn start_host_atomic(
         &mut self,
         issuer: &Issuer,
@@ -121,11 +122,11 @@ impl Spin {
         Ok(Reply::Started(transfer))
     }
 
-    /// A handler's transfer reaches host memory, or comes back from there. Without the message (`None`) its interface has
-    /// been closed meanwhile, and its handler has ended.
+    /// Completes a handler's transfer to or from host memory. `None` as message means that its interface is closed, and
+    /// its handler has ended.
     ///
     /// # Errors
-    /// When the accelerator is in a state that cannot occur.
+    /// Returns an error if the accelerator is in an impossible state.
     pub fn transfer_done(
         &mut self,
         rx: Option<&mut RxMessage>,
@@ -159,7 +160,7 @@ impl Spin {
     }
 }
 
-/// The host memory that a handler of a message means.
+/// Returns the host memory that a message's handler selected.
 fn host_memory(rx: &mut RxMessage, host: HostMemory) -> Result<Region, InternalError> {
     match host {
         HostMemory::Handlers => Ok(rx.spin()?.handlers.host_memory.clone()),
@@ -167,7 +168,7 @@ fn host_memory(rx: &mut RxMessage, host: HostMemory) -> Result<Region, InternalE
     }
 }
 
-/// Does in host memory what a transfer is for. Returns what it brings to the card, and the card address.
+/// Executes the host-memory part of a transfer. Returns the data for the card, and its card address.
 fn carry_out(
     HostTransfer { region, offset, action, .. }: &HostTransfer,
     ports: &mut impl Ports,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! General ALU operations and branches on immediates (xcvalu, xcvbi).
 
 use super::super::fields::Fields;
@@ -63,7 +64,7 @@ pub fn maxu(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     binary(s, op, u32::max)
 }
 
-/// Limits `a` to `least` to `most`; the lower limit is compared first.
+/// Limits `a` to the range `least` to `most`; the lower limit is compared first.
 #[inline(always)]
 fn limit(a: u32, least: i32, most: i32) -> u32 {
     match a as i32 {
@@ -73,7 +74,7 @@ fn limit(a: u32, least: i32, most: i32) -> u32 {
     }
 }
 
-/// The greatest number with `bits` bits, one of which is the sign; 0 for no bits.
+/// Returns the greatest signed number of `bits` bits; 0 for no bits.
 #[inline(always)]
 fn greatest(bits: u32) -> i32 {
     if bits == 0 { 0 } else { ((1_u32 << (bits - 1)) - 1) as i32 }
@@ -95,7 +96,7 @@ pub fn clipur(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     binary(s, op, |a, b| limit(a, 0, b as i32))
 }
 
-/// `value`, rounded when asked for, shifted to the right by `shift` bits. Everything has 32 bits.
+/// Shifts `value` right by `shift` bits, with optional rounding, in 32-bit arithmetic.
 #[inline(always)]
 pub fn normalize<const ROUND: bool, const SIGNED: bool>(value: u32, shift: u32) -> u32 {
     let half = if ROUND && shift > 0 { 1 << (shift - 1) } else { 0 };
@@ -128,7 +129,7 @@ pub fn normalized_by_register<const SUBTRACT: bool, const ROUND: bool, const SIG
     })
 }
 
-/// The immediate with which a branch compares is the second register field, a number of five bits with a sign.
+/// Returns the immediate that a branch compares with: the second register field as a signed 5-bit number.
 #[inline(always)]
 fn immediate(op: &Op) -> u32 {
     ((i32::from(op.rs2()) << 27) >> 27) as u32

@@ -1,4 +1,5 @@
-//! Bit manipulation (xcvbitmanip). A field of bits has a size, less one, and a position; it ends at the most significant
+// SPDX-License-Identifier: Apache-2.0
+//! Bit manipulation (xcvbitmanip). A bit field has a size, less one, and a position; it ends at the most significant
 //! bit at the latest.
 
 use super::super::fields::Fields;
@@ -6,8 +7,8 @@ use crate::memory::View;
 use crate::op::{Flow, Op};
 use crate::state::State;
 
-/// Size less one, and position of a field: of an immediate form, in `op.imm`; of a register form, in `rs2`. The bits are
-/// the same.
+/// Returns size less one and position of a bit field: from `op.imm` in the immediate form, from `rs2` in the register
+/// form. The encodings are the same.
 #[inline(always)]
 fn field<const REGISTER: bool>(s: &State, op: &Op) -> (u32, u32) {
     let place = if REGISTER { s.word(op.rs2()) } else { op.imm };
@@ -15,7 +16,7 @@ fn field<const REGISTER: bool>(s: &State, op: &Op) -> (u32, u32) {
     ((place >> 5 & 31).min(31 - position), position)
 }
 
-/// As many ones as a field has bits.
+/// Returns a mask of the size of a bit field.
 #[inline(always)]
 fn ones(size: u32) -> u32 {
     u32::MAX >> (31 - size)
@@ -86,8 +87,8 @@ pub fn ror(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-/// The field has the number of bits to drop as its position, and the number of bits of a group, less one, as its size;
-/// 3 is the same as 0.
+/// The position of the bit field is the number of bits to drop; its size is the number of bits of a group, less one; 3
+/// is equivalent to 0.
 pub fn bitrev(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     let bits = match op.imm >> 5 & 3 {
         1 => 2,

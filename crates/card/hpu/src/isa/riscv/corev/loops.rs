@@ -1,18 +1,19 @@
-//! Hardware loops (xcvhwlp). A body is repeated without instructions for it: at its end, the counter is decremented and
-//! the next instruction is the first one of the body.
+// SPDX-License-Identifier: Apache-2.0
+//! Hardware loops (xcvhwlp). A body repeats without loop instructions: at its end, the counter is decremented and
+//! execution continues at the first instruction of the body.
 
 use super::super::fields::{Fields, SINK};
 use crate::memory::View;
 use crate::op::{Flow, Op, Run};
 use crate::state::State;
 
-/// Number of the loop: the first register field.
+/// Returns the number of the loop: the first register field.
 #[inline(always)]
 fn number(op: &Op) -> usize {
     usize::from(op.registers[0] & 1)
 }
 
-/// Addresses must not be changed while the loop runs (user manual, "Hardware Loop constraints").
+/// Sets the addresses of a loop, which must not change while the loop runs (user manual, "Hardware Loop constraints").
 #[inline(always)]
 fn set_addresses(s: &mut State, op: &Op, start: Option<u32>, end: Option<u32>) -> Flow {
     let hardware = &mut s.loops[number(op)];
@@ -56,7 +57,7 @@ pub fn count(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     set_count(s, op, s.word(op.rs1()))
 }
 
-/// The end is `op.imm`; the last two register fields are the distance from the instruction to the end, in words.
+/// Sets up a loop that ends at `op.imm`; the last two register fields are the distance to the end in words.
 #[inline(always)]
 fn set_up(s: &mut State, op: &Op, words: u32, count: u32) -> Flow {
     let start = op.imm.wrapping_sub(4 * words).wrapping_add(4);
@@ -66,17 +67,17 @@ fn set_up(s: &mut State, op: &Op, words: u32, count: u32) -> Flow {
     }
 }
 
-/// The distance is the second register field, the count the last two.
+/// Takes the distance from the second register field, and the count from the last two.
 pub fn setupi(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     set_up(s, op, op.rs1().into(), u32::from(op.rs2()) | u32::from(op.rs3()) << 8)
 }
 
-/// The count is in the register of the second field, the distance is in the last two.
+/// Takes the count from the register of the second field, and the distance from the last two fields.
 pub fn setup(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     set_up(s, op, u32::from(op.rs2()) | u32::from(op.rs3()) << 8, s.word(op.rs1()))
 }
 
-/// What happens at an address that may be the end of a loop's body: `op.imm`. Loop 0 is the inner one.
+/// Executes the possible loop end at `op.imm`. Loop 0 is the inner loop.
 pub fn loop_end(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     for hardware in &mut s.loops {
         if hardware.end == op.imm && hardware.count > 0 {
@@ -90,16 +91,16 @@ pub fn loop_end(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-/// Number of the loop's register that a control register shows: start, end and count of loop 0 from 0xcc0 on, those of
-/// loop 1 from 0xcc4 on.
+/// Returns the loop register behind a control register: start, end and count of loop 0 from 0xcc0, of loop 1 from
+/// 0xcc4.
 pub fn control_register(s: &State, number: u32) -> Option<u32> {
     let hardware = s.loops.get((number.checked_sub(0xcc0)? / 4) as usize)?;
     [Some(hardware.start), Some(hardware.end), Some(hardware.count), None][number as usize % 4]
 }
 
-/// Whether the body of a short form may be a loop: `bytes` begin with the instruction at `pc`, and the body's end is
-/// `words` words behind it. The body has at least three instructions, all of 32 bits and in whole words, and none that
-/// jumps or orders memory ("Hardware Loop constraints").
+/// Returns true if the body of a short form may be a loop: `bytes` start with the instruction at `pc`, and the body
+/// ends `words` words after it. The body has at least three instructions, all word-aligned and 32 bits long, without
+/// jumps and fences ("Hardware Loop constraints").
 pub fn well_formed(bytes: &[u8], pc: u32, words: u32) -> bool {
     const FENCE: u32 = 0x0f;
     const BRANCHES: [u32; 3] = [0x63, 0x67, 0x6f];
@@ -113,7 +114,7 @@ pub fn well_formed(bytes: &[u8], pc: u32, words: u32) -> bool {
     pc.is_multiple_of(4) && words >= 4 && body.is_some_and(|body| body.chunks_exact(4).all(allowed))
 }
 
-/// The operation at the end of a body.
+/// Returns the operation at the end of a body.
 pub fn at_end(end: u32) -> Op {
     Op { run: Run::new(loop_end), imm: end, registers: [SINK, 0, 0, 0] }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multiplication and multiply-accumulate (xcvmac).
 
 use super::super::fields::Fields;
@@ -18,7 +19,7 @@ pub fn msu(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-/// The product of the low or of the high half-words, with `rd` added or not, rounded or not, shifted to the right.
+/// Computes the product of the low or high half-words, optionally adds `rd` and rounds, and shifts right.
 pub fn halves<const ADD: bool, const HIGH: bool, const ROUND: bool, const SIGNED: bool>(
     s: &mut State,
     _: &mut View<'_>,

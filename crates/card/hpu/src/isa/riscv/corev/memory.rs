@@ -1,23 +1,24 @@
-//! Loads and stores with post-increment, or with an offset in a register (xcvmem). A load whose destination is also its
-//! address register keeps the loaded value.
+// SPDX-License-Identifier: Apache-2.0
+//! Loads and stores with post-increment or with a register offset (xcvmem). A load into its own address register keeps
+//! the loaded value.
 
 use super::super::fields::Fields;
 use crate::memory::View;
 use crate::op::{Flow, Op};
 use crate::state::State;
 
-/// What is added to the base: before the access, or to the base register after it.
+/// Addend of the base, applied before the access or, as post-increment, after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The immediate, afterwards.
+    /// Immediate, post-increment.
     Immediate,
-    /// The second register, afterwards.
+    /// Second register, post-increment.
     Register,
-    /// The second register, before.
+    /// Second register, added before the access.
     Offset,
 }
 
-/// The steps as parameters of the functions below.
+/// Steps as const parameters of the functions below.
 pub const IMMEDIATE: u8 = 0;
 pub const REGISTER: u8 = 1;
 pub const OFFSET: u8 = 2;
@@ -31,7 +32,7 @@ fn step<const STEP: u8>() -> Step {
     }
 }
 
-/// Address of an access, and the new value of its base register.
+/// Returns the address of an access, and the new value of its base register.
 #[inline(always)]
 fn addresses<const STEP: u8>(s: &State, op: &Op, register: u8) -> (u32, u32) {
     let base = s.word(op.rs1());

@@ -1,7 +1,8 @@
-//! The CORE-V extensions of CV32E40P (its user manual, "CORE-V Instruction Set Custom Extensions", version 1.0.0): loads
+// SPDX-License-Identifier: Apache-2.0
+//! CORE-V extensions of CV32E40P (its user manual, "CORE-V Instruction Set Custom Extensions", version 1.0.0): loads
 //! and stores with post-increment, hardware loops, bit manipulation, general ALU operations, branches on immediates,
-//! multiply-accumulate, and SIMD on half-words and bytes. `cv.elw` is not among them: it belongs to the event unit of
-//! another cluster.
+//! multiply-accumulate, and SIMD on half-words and bytes. `cv.elw` is missing: it belongs to the event unit of another
+//! cluster.
 
 mod alu;
 mod bits;

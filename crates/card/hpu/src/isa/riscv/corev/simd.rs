@@ -1,10 +1,11 @@
-//! SIMD on half-words and bytes (xcvsimd): what the operations compute from both operands and the old value of the result.
+// SPDX-License-Identifier: Apache-2.0
+//! SIMD on half-words and bytes (xcvsimd): functions of both operands and the old value of the result.
 
 use super::super::fields::Fields;
 use crate::op::{Flow, Op};
 use crate::state::State;
 
-/// Both operands from registers.
+/// Executes an operation on two registers.
 #[inline(always)]
 pub fn vector(s: &mut State, op: &Op, f: impl FnOnce(u32, u32, u32) -> u32) -> Flow {
     let value = f(s.word(op.rs1()), s.word(op.rs2()), s.word(op.rd()));
@@ -12,7 +13,7 @@ pub fn vector(s: &mut State, op: &Op, f: impl FnOnce(u32, u32, u32) -> u32) -> F
     Flow::Next
 }
 
-/// The second operand is the lowest lane of its register in all lanes.
+/// Executes an operation whose second operand is the lowest lane of its register, replicated to all lanes.
 #[inline(always)]
 pub fn scalar<const BITS: u32>(s: &mut State, op: &Op, f: impl FnOnce(u32, u32, u32) -> u32) -> Flow {
     let value = f(s.word(op.rs1()), replicate::<BITS>(s.word(op.rs2())), s.word(op.rd()));
@@ -20,7 +21,7 @@ pub fn scalar<const BITS: u32>(s: &mut State, op: &Op, f: impl FnOnce(u32, u32, 
     Flow::Next
 }
 
-/// The second operand is the immediate in all lanes.
+/// Executes an operation whose second operand is the immediate, replicated to all lanes.
 #[inline(always)]
 pub fn immediate<const BITS: u32>(s: &mut State, op: &Op, f: impl FnOnce(u32, u32, u32) -> u32) -> Flow {
     let value = f(s.word(op.rs1()), replicate::<BITS>(op.imm), s.word(op.rd()));
@@ -28,7 +29,7 @@ pub fn immediate<const BITS: u32>(s: &mut State, op: &Op, f: impl FnOnce(u32, u3
     Flow::Next
 }
 
-/// The second operand is the immediate.
+/// Executes an operation whose second operand is the immediate.
 #[inline(always)]
 pub fn plain_immediate(s: &mut State, op: &Op, f: impl FnOnce(u32, u32, u32) -> u32) -> Flow {
     let value = f(s.word(op.rs1()), op.imm, s.word(op.rd()));
@@ -40,12 +41,12 @@ const fn mask<const BITS: u32>() -> u32 {
     (1 << BITS) - 1
 }
 
-/// The lowest lane in all lanes.
+/// Replicates the lowest lane to all lanes.
 pub fn replicate<const BITS: u32>(value: u32) -> u32 {
     (value & mask::<BITS>()).wrapping_mul(u32::MAX / mask::<BITS>())
 }
 
-/// Lane `index`, with its sign.
+/// Returns lane `index`, sign-extended.
 #[inline(always)]
 fn signed<const BITS: u32>(value: u32, index: u32) -> i32 {
     ((value >> (index * BITS)) << (32 - BITS)) as i32 >> (32 - BITS)
@@ -56,7 +57,7 @@ fn unsigned<const BITS: u32>(value: u32, index: u32) -> u32 {
     value >> (index * BITS) & mask::<BITS>()
 }
 
-/// The low bits of each result in its lane.
+/// Places the low bits of each result in its lane.
 #[inline(always)]
 fn lanes<const BITS: u32>(f: impl Fn(u32) -> u32) -> u32 {
     (0..32 / BITS).fold(0, |value, index| value | (f(index) & mask::<BITS>()) << (index * BITS))
@@ -72,7 +73,7 @@ fn on_unsigned<const BITS: u32>(a: u32, b: u32, f: impl Fn(u32, u32) -> u32) -> 
     lanes::<BITS>(|index| f(unsigned::<BITS>(a, index), unsigned::<BITS>(b, index)))
 }
 
-/// All bits of a lane, or none.
+/// Returns all ones for true, or 0.
 #[inline(always)]
 fn truth(is: bool) -> i32 {
     -i32::from(is)
@@ -146,7 +147,7 @@ pub fn sdotsp<const BITS: u32>(a: u32, b: u32, d: u32) -> u32 {
     d.wrapping_add(dotsp::<BITS>(a, b, d))
 }
 
-/// The immediate is the number of a lane.
+/// Extracts the lane selected by the immediate.
 pub fn extract<const BITS: u32>(a: u32, lane: u32, _: u32) -> u32 {
     signed::<BITS>(a, lane % (32 / BITS)) as u32
 }
@@ -160,12 +161,12 @@ pub fn insert<const BITS: u32>(a: u32, lane: u32, d: u32) -> u32 {
     d & !(mask::<BITS>() << at) | (a & mask::<BITS>()) << at
 }
 
-/// Each lane of the second operand is the number of a lane of the first.
+/// Each lane of the second operand selects a lane of the first.
 pub fn shuffle<const BITS: u32>(a: u32, b: u32, _: u32) -> u32 {
     lanes::<BITS>(|index| unsigned::<BITS>(a, unsigned::<BITS>(b, index) % (32 / BITS)))
 }
 
-/// The immediate has the number of a lane for each lane but the fourth byte, which is byte `LAST`.
+/// The immediate selects a lane for each lane except the fourth byte, which is byte `LAST`.
 pub fn shuffle_immediate<const BITS: u32, const LAST: u32>(a: u32, b: u32, _: u32) -> u32 {
     let width = if BITS == 16 { 1 } else { 2 };
     lanes::<BITS>(|index| {
@@ -174,7 +175,7 @@ pub fn shuffle_immediate<const BITS: u32, const LAST: u32>(a: u32, b: u32, _: u3
     })
 }
 
-/// The bit above the number of a lane says whether it is one of the first operand or of the old result.
+/// The bit above the lane number selects the first operand or the old result as source.
 pub fn shuffle2<const BITS: u32>(a: u32, b: u32, d: u32) -> u32 {
     let count = 32 / BITS;
     lanes::<BITS>(|index| {
@@ -199,7 +200,7 @@ pub fn packlo(a: u32, b: u32, d: u32) -> u32 {
     d & 0xffff_0000 | (a & 0xff) << 8 | b & 0xff
 }
 
-/// Real part of a product of complex numbers, whose real part is the low half-word; both parts are fractions.
+/// Computes the real part of a product of complex fractions, whose real part is the low half-word.
 pub fn cplxmul_real<const SHIFT: u32>(a: u32, b: u32, d: u32) -> u32 {
     let part = |x: u32, y: u32| i64::from(signed::<16>(a, x)) * i64::from(signed::<16>(b, y));
     d & 0xffff_0000 | ((part(0, 0) - part(1, 1)) as i32 >> (15 + SHIFT)) as u32 & 0xffff
@@ -214,7 +215,7 @@ pub fn cplxconj(a: u32, _: u32, _: u32) -> u32 {
     (a >> 16).wrapping_neg() << 16 | a & 0xffff
 }
 
-/// A half-word, shifted to the right with its sign.
+/// Shifts a half-word right, sign-extended.
 #[inline(always)]
 fn shifted<const SHIFT: u32>(value: i32) -> u32 {
     (value as i16 >> SHIFT) as u32 & 0xffff

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The encodings of the CORE-V extensions, by extension.
 
 use super::super::row::Format::{self, *};
@@ -7,15 +8,15 @@ use super::{alu, bits, loops, mac, memory, simd};
 use crate::op::Class::{self, *};
 use crate::op::Semantics;
 
-/// One operand: the second register field is 0.
+/// Single operand: the second register field is 0.
 const F7_RS2: u32 = F7 | 0x01f0_0000;
-/// Two bits of function at the top, then an immediate of five bits.
+/// Two function bits at the top, then a 5-bit immediate.
 const F2: u32 = 0xc000_707f;
 /// Bit reversal: the upper bits of the first immediate are 0.
 const REVERSAL: u32 = 0xf800_707f;
 /// Function of SIMD instructions with an immediate.
 const F6: u32 = 0xfc00_707f;
-/// Hardware loops: the number of the loop is free.
+/// Hardware loops: the loop number is free.
 const LOOP: u32 = 0x0000_7f7f;
 const LOOP_RS1: u32 = LOOP | 0x000f_8000;
 const LOOP_IMM: u32 = LOOP | 0xfff0_0000;
@@ -24,7 +25,7 @@ const REGISTERS: u32 = 0x302b;
 const IMMEDIATES: u32 = 0x5b;
 const PACKED: u32 = 0x7b;
 
-/// An instruction with a function of seven bits.
+/// Builds the row of an instruction with a 7-bit function.
 const fn f7<F: Semantics>(name: &'static str, f7: u32, format: Format, class: Class, semantics: F) -> Row {
     row(name, F7, f7 << 25 | REGISTERS, format, class, semantics)
 }
@@ -33,7 +34,7 @@ const fn one<F: Semantics>(name: &'static str, f7: u32, semantics: F) -> Row {
     row(name, F7_RS2, f7 << 25 | REGISTERS, R, Alu, semantics)
 }
 
-/// An instruction with a function of two bits and an immediate.
+/// Builds the row of an instruction with a 2-bit function and an immediate.
 const fn f2<F: Semantics>(name: &'static str, f2: u32, f3: u32, format: Format, class: Class, semantics: F) -> Row {
     row(name, F2, f2 << 30 | f3 << 12 | IMMEDIATES, format, class, semantics)
 }
@@ -161,7 +162,7 @@ pub const MAC: &[Row] = &[
     accumulates(f2("cv.machhurn", 3, 7, Normalized, Multiply, mac::halves::<true, true, true, false>)),
 ];
 
-/// A SIMD instruction: `function` is funct5 with F below it.
+/// Builds the row of a SIMD instruction: `function` is funct5 with F below it.
 const fn packed<F: Semantics>(
     name: &'static str,
     function: u32,
@@ -173,7 +174,7 @@ const fn packed<F: Semantics>(
     row(name, mask, function << 26 | f3 << 12 | PACKED, format, Alu, semantics)
 }
 
-/// The six forms of an operation: on half-words and on bytes, with both operands from registers, with a scalar, and with an
+/// Six forms of an operation: on half-words and on bytes, each with register operands, with a scalar, and with an
 /// immediate.
 macro_rules! forms {
     ($name:literal, $function:expr, $immediate:expr, $f:ident $(, $wrap:ident)?) => {
@@ -200,7 +201,7 @@ macro_rules! forms {
     };
 }
 
-/// The operations of xcvsimd that have all forms.
+/// Operations of xcvsimd that have all six forms.
 const LANES: [[Row; 6]; 30] = [
     forms!("cv.add", 0, PackedSigned, add),
     forms!("cv.sub", 2, PackedSigned, sub),
@@ -303,7 +304,7 @@ pub const SIMD: &[Row] = &[
     packed("cv.sub.div8", 29, 6, F7, R, |s, _, op| simd::vector(s, op, simd::sub_shifted::<3>)),
 ];
 
-/// The row with bit 25 set.
+/// Returns the row with bit 25 set.
 const fn high(row: Row) -> Row {
     Row { bits: row.bits | 1 << 25, ..row }
 }
