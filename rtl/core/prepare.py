@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the sources of the HPU's core from its package: the files of CV32E40P, but for a few places.
 
 The package stays as it is. Its files are copied to a build folder, and these places are changed: the core decodes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No task of a cluster is lost, and none is told twice: each place that is taken is in the queue, on its way to an HPU, run by one, or has
 // ended there, and is at one of them only; so each task that comes gives exactly one feedback, its own. One task, whichever it is, is
 // watched. The HPUs run tasks for any time, and keep one that has ended while they run the next.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way back of tasks with two clusters: each end is told to the queue engine exactly once, to the NIC exactly once if it is the end
 // of a packet, and to the status unit exactly once if it is a failure, at any pace of both; and what is offered stays.
 module prove_feedback

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The FIFO never holds more than its depth, and says truly whether it is full or empty.
 module prove_fifo #(
   parameter int unsigned Depth = 3

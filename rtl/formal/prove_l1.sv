@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No HPU waits for a bank for ever: while no beat comes, each has its word after four cycles for each HPU of the cluster at most, whatever
 // the other HPUs and those of other clusters ask for. An HPU that waits goes on to wait for the same word, unless it is killed.
 module prove_l1

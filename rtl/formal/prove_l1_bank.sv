@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on a bank of L1 are atomic: a word has the value that all stores and operations give it one after the other, in the order
 // in which they are taken, and each load and operation finds the value before it. One word is watched.
 module prove_l1_bank

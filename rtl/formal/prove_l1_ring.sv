@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of the packet buffer never overlap, and a piece stays what was asked for until it is freed. One piece, whichever it is, is
 // watched; the others come and go.
 module prove_l1_ring #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The queue engine keeps the order of handlers: no payload handler before the end of the header handler, the completion handler
 // after all others and once, and each packet fed back once. Around it is a unit that may do anything that the real one may.
 module prove_mpq

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arbiter grants whoever asks, and each requester after one grant of each other requester at most.
 module prove_rr_arbiter #(
   parameter int unsigned N = 4,

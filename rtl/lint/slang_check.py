@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elaborates the sources with slang, a second reader of the language, and fails for any warning in a file of ours."""
 
 import sys

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens in the scheduler of a cluster, for reports and for comparison with the model: bound, simulation only. The numbers of
 // events are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_csched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens in an HPU driver: bound, simulation only. The numbers of events are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_driver
   import pspin_pkg::*;

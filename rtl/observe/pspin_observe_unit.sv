@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the unit takes from its HPUs, and what it tells the driver on the host: bound, simulation only. The numbers of events are
 // those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_unit

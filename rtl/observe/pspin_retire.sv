@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the core completes, for comparison with the instruction-set simulator: bound into the core, simulation only. An instruction
 // is told when it leaves the decode stage, which it does in program order; one whose access is denied, or which is being executed
 // when the core is reset, is told too. Registers are told when they are written, in order for each of the two ports: results of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types that units share. What depends on a machine file is a parameter, not here.
 package pspin_pkg;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of an AXI4 port of 512 bits (AMBA AXI, A3): what is offered stays until it is taken, bursts do not cross 4 KiB, the last beat
 // of each is marked, and nothing is answered that was not asked.
 module pspin_axi_rules #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the command unit: a command is taken by an engine that has a credit, each one is answered once, by the place from
 // which it came, and what is offered to NIC and host stays.
 module pspin_command_unit_sva

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the scheduler of a cluster, and what its tests should reach: each way of a place from state to state, and what
 // can happen in one cycle.
 module pspin_csched_sva

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the interconnect of the DMA engines: a cluster has one grant, for a beat that it has; nobody gets a word of a bank
 // in use; and each channel of each memory moves one beat in a cycle.
 module pspin_dma_xbar_sva

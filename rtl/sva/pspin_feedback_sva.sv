@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the NIC and the status unit may rely on: what is offered stays until it is taken; and cases that tests are to reach.
 module pspin_feedback_sva
   import pspin_pkg::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the host-direct unit: it writes and reads a beat at most, offers one of both, what is offered stays, and each
 // command ends once; one of the unit itself has no end, and only one of those can be lost.
 module pspin_host_direct_sva

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the driver of an HPU, and what its tests should reach: each register, each wait and how it ends, each way in
 // which a task ends.
 module pspin_hpu_driver_sva

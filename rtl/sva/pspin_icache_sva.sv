@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A line is in the instruction cache once, and is asked for once.
 module pspin_icache_sva
   import pspin_pkg::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of the packet buffer never overlap, and only what was given is freed.
 module pspin_l1_ring_sva #(
   parameter int unsigned Units = 512,

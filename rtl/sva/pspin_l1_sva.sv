@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bank of L1 is used by one at a time, and each kind of access meets each other one in the tests.
 module pspin_l1_sva #(
   parameter int unsigned Hpus  = 8,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What holds in an L2 memory: each group of banks has one user in a cycle, and DMA engines read none that is busy.
 module pspin_l2_sva #(
   parameter int unsigned Groups = 4

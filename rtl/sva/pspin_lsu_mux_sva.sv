@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds for the accesses of an HPU: each goes to one place, and only where the handler may; answers come one by one, to an
 // access that was granted; and nothing that a memory has been asked for is taken back.
 module pspin_lsu_mux_sva

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the queue engine, and what its tests should reach: each state, each transition, and each pair of things that
 // can happen to one queue in one cycle.
 module pspin_mpq_sva

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the interconnect of NIC and host: NIC and host take turns at a port for writing, a beat goes to one memory, one
 // reader has its turn, and each beat that was asked for comes once.
 module pspin_nhi_sva #(

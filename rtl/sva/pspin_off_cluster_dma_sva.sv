@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the off-cluster DMA engine: what is offered to the host stays, data of a write is whole, an event goes with the end
 // of its command, and each command of both directions ends once and gives its credit back once.
 module pspin_off_cluster_dma_sva

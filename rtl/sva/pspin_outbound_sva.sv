@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds at the engine that sends packets: a packet is its beats from the first to the last, of which only the last one may be
 // less than a beat; and each command ends once, and gives its credit back once.
 module pspin_outbound_sva

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds at the port by which the HPUs of a cluster reach other memories: what is asked stays, each access is asked for and
 // answered once, and answers go to their HPUs in the order of the accesses.
 module pspin_pe_port_sva

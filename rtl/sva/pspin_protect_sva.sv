@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What protection never lets pass, said with the ends of ranges: bytes that no window has, code that is written, and a range that goes
 // around the end of the addresses.
 module pspin_protect_sva

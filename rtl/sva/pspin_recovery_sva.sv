@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What always holds in the recovery of an HPU: a task ends once for each failure, only when it can, and with one outcome; and a core that
 // is in reset does nothing.
 module pspin_recovery_sva

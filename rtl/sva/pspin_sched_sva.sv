@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the scheduler needs of the NIC, what the clusters may rely on, and cases that tests are to reach.
 module pspin_sched_sva
   import pspin_pkg::*;

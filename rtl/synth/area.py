@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Area and longest path of each unit of all machines: area.py FILE MACHINE...
 
 Each unit is synthesized alone, with the parameters that it has in the machine, and without the units in it that have

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each unit of a machine needs in an FPGA of the family UltraScale+: fpga.py FILE MACHINE.
 
 Memories become block RAM and UltraRAM of the unit that they are in. The counts are an estimate: tools of the vendor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A library of gates for synthesis. The unit of area is that of a NAND2, so results fit no process in particular.
 
 Areas are those of the Nangate 45 nm Open Cell Library over its NAND2_X1 (0.798 um2), rounded to thirds as its cells

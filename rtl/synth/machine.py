@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units of a machine, and what yosys makes of each: results are kept by the content of sources and commands."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gates of a netlist, and its longest path by logical effort: a gate of effort g and drive s has inputs of g s.
 
 So a load takes load / s, whatever the gate. Wires and the access times of memories are not counted.

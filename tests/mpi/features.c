@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What MPI programs do besides plain messages of one thread: probes, windows, threads, files, aborting, and spawning. The first argument
 // says what; every rank checks all data, and rank 0 tells what the ranks have counted.
 #include <mpi.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions of PMIx of `libsimpmix.so`, beside those for values of the library of PMIx that the argument names."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Atomic operations: each type, operation and form against the same computation in C. */
 #include "transfers.h"
 

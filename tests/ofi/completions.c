@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Completion queues and counters: formats, selective completion, when an operation completes, waiting for a limited time. */
 #include "transfers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations with a rank that has ended, or whose card has stopped. Rank 1 is it. */
 #include "transfers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More messages than there is room for, to a rank that computes, or that sends as many: none is lost, and they stay in order. */
 #include "transfers.h"
 

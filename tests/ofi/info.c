@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What fi_getinfo tells, and which hints it refuses. */
 #include "ofi.h"
 

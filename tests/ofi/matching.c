@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which message goes to which receive: order, tags, sources, cancelled receives, searches, several endpoints. */
 #include "transfers.h"
 

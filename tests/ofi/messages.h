@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of one kind: all calls, sizes, truncation, order. Included by messages.c and tagged.c. */
 #include "transfers.h"
 

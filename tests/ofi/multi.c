@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Receives whose memory takes several messages (FI_MULTI_RECV). */
 #include "transfers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's objects, and waiting for completions. */
 #include "ofi.h"
 

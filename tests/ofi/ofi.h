@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the libfabric provider share: one rank's objects, exchange of names, calls, and waiting for completions.
  *
  * `operations --group NAME` runs one group. The source of a group has all its checks, so that their numbers are its own. */

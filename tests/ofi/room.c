@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More than there is room for: messages without a receive, receives, sends. */
 #include "transfers.h"
 

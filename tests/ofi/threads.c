@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several threads use one endpoint at the same time (FI_THREAD_SAFE). */
 #include "transfers.h"
 

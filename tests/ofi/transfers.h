@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sends and receives in all their forms, with data that is checked. */
 #ifndef OFI_TRANSFERS_H
 #define OFI_TRANSFERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlAtomic: every operation on every datatype, events, lengths, several initiators at once. */
 #include "operations.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Flow control: each cause, what is refused, the event, enabling again, queues that are shared. */
 #include "ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all C tests share: checks, parts of programs that are run by name, and what most Portals programs need.
  *
  * A check of `judge` and of the macros EQUAL, TRUE, SAME_BYTES and CODE has a name: a failing one prints file, line, what was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2
  * Limits: wishes are clipped, smaller ones honoured exactly, and each is kept. */
 #include "ring.h"

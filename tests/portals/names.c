@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1
  * What a program sees of the header: values that it relies on, layouts, names of older and of the reference's programs. */
 #include "ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every atomic operation on every datatype, computed by the host's own arithmetic. */
 #ifndef OPERATIONS_H
 #define OPERATIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * The portal table: allocating, freeing, disabling and enabling, hints. */
 #include "ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the conformance programs share beyond the harness.
  *
  * A program is one feature group. Its ranks form a ring: each sends to `next` and receives from `prev`, so that the same

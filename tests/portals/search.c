@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlMESearch and PtlLESearch: look or delete, once or persistent, events and counting. */
 #include "ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Descriptors and entries over the whole address space, where an offset is an address; memory that is not there. */
 #include "ring.h"

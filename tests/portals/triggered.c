@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Triggered operations: every kind, thresholds, order, chains, buffers, cancelling, limits. */
 #include "ring.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Unlinking: by the program, in use, after automatic unlinking, at once after the last event. */
 #include "ring.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A home folder with the real machines and an experiment (ping-pong.toml), run by fake tools that print fixed times."""
 
 from __future__ import annotations

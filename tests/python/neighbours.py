@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two ordinary users on one machine, as whom root runs commands."""
 
 from __future__ import annotations

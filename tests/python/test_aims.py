@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The aims of `spinkit bench` beside what was measured."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python interface: runs, timelines, sweeps; docs/python.md and the notebook of examples/."""
 
 from __future__ import annotations

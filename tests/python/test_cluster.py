@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps on clusters: without ports, on Dask's with workers here, one of which is killed, and on one of SLURM.
 
 Scripts stand for the commands of SLURM.

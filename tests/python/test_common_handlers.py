@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts that use cases share (sdk/handlers/common), used by many handlers at once in tests/programs/common.c."""
 
 from __future__ import annotations

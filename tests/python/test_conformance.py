@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Portals 4 tests pass, report failures, and cover every public name as docs/portals4.md says."""
 
 from __future__ import annotations

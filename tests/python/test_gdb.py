@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinrun --gdb`: sessions at the handlers of a card in gdb's remote protocol, without a gdb that knows RISC-V."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of tests/soak/looking.py: programs run the same, whoever looks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments that run schedules instead of programs, tested with that of the paper's Table 5c."""
 
 from __future__ import annotations

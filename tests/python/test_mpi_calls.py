@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/mpi-calls.md against the tracer, and against all functions of two MPIs."""
 
 from __future__ import annotations

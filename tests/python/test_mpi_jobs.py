@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MPI programs under spinrun: MPICH and Open MPI run, and what cannot use the card is refused before it hangs."""
 
 from __future__ import annotations

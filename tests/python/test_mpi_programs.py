@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """measure.py of the experiment mpi-programs: what it takes from LAMMPS and HPCC, and what it refuses.
 
 Both are stood in for by scripts that print what they print, since neither is part of spinkit.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit mpi-tests` runs suites of others: which programs it finds, and which outcomes it takes for what."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit mpi-tests` judges runs by the rules of MPICH's `runtests`; programs and launchers are shell scripts."""
 
 from __future__ import annotations

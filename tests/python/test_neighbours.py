@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What another user of the same machine can do to one who runs spinkit: nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The libfabric provider (sdk/ofi): its interface is that of libfabric, and operations do what plain code does."""
 
 from __future__ import annotations

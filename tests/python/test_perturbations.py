@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The claims can fail: each experiment notices slower HPUs, a longer DMA latency, and the lack of streaming.
 
 An experiment that cannot notice a perturbation says why: `run.insensitive` in its `experiment.toml`.

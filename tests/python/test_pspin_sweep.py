@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit pspin sweep`: points, table, JSON, plot, and what is refused."""
 
 from __future__ import annotations

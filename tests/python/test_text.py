@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text that goes to a pipe is as wide as what is in it."""
 
 from __future__ import annotations

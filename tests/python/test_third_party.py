@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The software of others: its licences are listed, and what is installed is known by its hashes."""
 
 from __future__ import annotations

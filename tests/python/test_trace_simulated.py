@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MPI programs traced under spinrun: their calls in its timeline, and schedules that take the time of the run."""
 
 from __future__ import annotations

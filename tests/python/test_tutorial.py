@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tutorial is correct: its files compile as they stand, and its commands print what it says."""
 
 from __future__ import annotations

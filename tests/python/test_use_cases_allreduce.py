@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-reduce and barrier in the cards: sums, orders of additions, failures, and the times of the pages by hand."""
 
 from __future__ import annotations

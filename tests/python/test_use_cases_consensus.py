@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consensus: its time is that of the page, and no schedule of failures makes clients or hosts see different things."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each program of the use cases, each way of it, on all machines: it ends when packets are lost, and when a rank dies.
 
 With 1 % of all packets lost it does its work. When the process or the card of a rank dies, be it the one that serves

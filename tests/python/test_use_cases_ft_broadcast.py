@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fault-tolerant broadcast: its time is the sum of the page, and survivors get every message once whatever dies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The key-value store: histories are linearizable, broken ones are found, failures told; the page has sums of runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs/use-cases: their commands run, and the change that each proposes has the effect that it says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of docs/validation.md are those of results files; nothing else passes the check."""
 
 from __future__ import annotations

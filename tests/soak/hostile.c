@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that writes any bytes into the memory that it shares with spinrun: `hostile SEED`. Whatever becomes of the run, it
  * must end, and spinrun must not crash. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking does not change a run: every program with handlers has the same output and report on every execution path.
 
 `make soak` runs it. It compiles each program at -O0, -O1, -O2, -O3 and -Os, and compares a plain run with runs under

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thousands of short spinrun runs on a busy machine: none hangs, none leaves anything behind, and all runs of one
 command line give the same bytes.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Common part of the generated programs that wait (waiting_loops.py): `program THREADS`.
  *
  * Rank 0 has THREADS threads that wait, each by `await`; rank 1 brings what they wait for, or talks with the main thread of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs whose threads wait in different ways: a table of loops, and the C source of each with each library.
 
 The common part of the programs is `waiting.h`, which says when and for what they wait.

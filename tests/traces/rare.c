@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rarer calls, which must leave traces whose schedules finish; see tests/python/test_trace.py. 4 ranks. */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program that starts a process later, and sends it something if it has an argument. 4 ranks.
 
    The child stays until all parents are connected to it: MPICH over UCX aborts a parent that connects to a process

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an atomic operation writes, from the word that is there and its operand.
 module pspin_amo_alu
   import pspin_pkg::*;

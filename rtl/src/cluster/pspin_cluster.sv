@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A processing cluster (PsPIN III-B2): the scheduler, the HPUs, their L1 memory and instruction cache, and the DMA engine. Like an
 // HPU, it has no parameters, so that a simulator can compile one for all.
 module pspin_cluster

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The DMA engine of a cluster (PsPIN III-C), and the wide side of its L1. The engine has a queue for packets and one for the copies
 // of handlers, and moves a beat a cycle, from both in turn.
 //

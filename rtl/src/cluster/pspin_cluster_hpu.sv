@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HPU with the sizes of the machine. All of them are the same module without parameters, so that a simulator can compile one for
 // all; pspin_hpu says what the ports are.
 module pspin_cluster_hpu

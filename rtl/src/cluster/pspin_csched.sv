@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scheduler of a cluster (CSCHED, PsPIN III-B2). It gives each task a place and room in the packet buffer, has the packet copied
 // there, and assigns tasks to idle HPUs: in the order in which they came, each when its packet has landed. When an HPU is done, its
 // task leaves the cluster, and place and room are free again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The instruction cache that the HPUs of a cluster share (PsPIN III-C): set associative, with a port for each HPU. A fetch that hits is
 // granted at once and answered in the next cycle. One that misses waits for its line, which takes the place of the line of its set that
 // has been there for longest. A line that is on its way is asked for once, whoever waits for it.

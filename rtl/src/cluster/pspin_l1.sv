@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The L1 memory of a cluster (PsPIN III-B2, III-C): banks of one word that are interleaved by words, and the interconnect by which the
 // HPUs of the cluster reach them in a single cycle, a word each.
 //

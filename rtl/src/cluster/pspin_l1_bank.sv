@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bank of L1 with atomic operations (PsPIN III-C). A load or store takes the bank for a cycle and is answered in the next. An
 // atomic operation takes it for two: it reads, and writes the result in the cycle after. It is answered in the third.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The packet buffer of a cluster (PsPIN III-B2): a ring that is allocated in order and freed in any order. No piece wraps around its
 // end; the rest there is skipped. All sizes are in units of the ring.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command unit (PsPIN III-B1): it takes one command of the HPUs in each cycle, gives it to the engine that executes it, and sends
 // the responses back. A command that is taken in cycle T is at its engine in T + PathCycles.
 module pspin_command_unit

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host-direct commands (PsPIN III-B1): small writes to host memory whose data is in the command, and small reads whose data goes to the
 // HPU driver. The status of a failed handler is such a write too, by the unit itself.
 module pspin_host_direct

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The off-cluster DMA engine (PsPIN III-C, Flow 4): copies of L1 and L2 to host memory, and of host memory to L1 and L2. The two
 // directions do not wait for each other; the commands of each are done in order.
 module pspin_off_cluster_dma

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that send packets (PsPIN III-C, Flow 3): their data is read from L1 or L2 and given to the outbound engine of the NIC,
 // packet after packet. A command is done when all of its data has been read.
 module pspin_outbound

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads ranges of memory beat by beat, for the outbound engine and the off-cluster DMA engine (PsPIN III-C, Flows 3 and 4). What is
 // read comes out as a stream of full beats that begin with the first byte of the range.
 //

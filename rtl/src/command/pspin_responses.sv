@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Responses to commands (PsPIN III-B1): the ends of commands wait by kind, take turns, and go to all HPUs, one in each cycle. An end that
 // comes in cycle T is at the HPUs in T + ResponseCycles.
 module pspin_responses

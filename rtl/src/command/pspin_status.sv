@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The status of failures (PsPIN III-B2, B3): when a handler has failed, or a message was given up because no packet came, the driver on
 // the host gets an event, and the descriptor of the context in host memory gets a status by a host-direct command of the unit itself
 // (crates/card/pspin-unit/src/status.rs). A failure of cycle T is a command in T + 1. Whoever has failed waits while there are four.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a stream of bytes from the host to ranges of memory, beat by beat as they come, for the off-cluster DMA engine (PsPIN III-C,
 // Flow 4). The stream of a range begins with its first byte, and its last beat says so.
 module pspin_write_engine

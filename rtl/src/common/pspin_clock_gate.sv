@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clock gate of the core, by the name under which the core's package knows it. Simulations and FPGAs have none: the core of
 // PsPIN waits at loads instead of sleeping, so the gate is always open while it is enabled. An ASIC puts its cell here.
 module cv32e40p_clock_gate (

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number of credits, which are taken and given back. A credit that is given back in a cycle is there in the next.
 module pspin_credit #(
   parameter int unsigned Credits = 8,

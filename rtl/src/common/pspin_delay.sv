@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pipe in which everything takes the same number of cycles. The receiver always takes what comes.
 module pspin_delay #(
   parameter int unsigned Width  = 8,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A queue of Depth entries that is passed in the cycle in which something comes: each entry stays at least Cycles cycles, which may
 // be none. Ready does not depend on the other side.
 module pspin_fallthrough #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A queue of Depth entries of Width bits. What goes in comes out in the next cycle at the earliest; ready does not depend on the
 // other side.
 module pspin_fifo #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number of the lowest bit that is set. Groups of bits find theirs at the same time as the first group with a bit is found, so
 // that the depth grows with the logarithm of the width.
 module pspin_first #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several streams of packets become one: they take turns, packet by packet. What is offered stays until it is taken.
 module pspin_join #(
   parameter int unsigned Width = 8,

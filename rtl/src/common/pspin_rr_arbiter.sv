@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses one of N requesters: the first at or behind the one that follows the latest grant. The choice is there in the cycle of the
 // requests; it counts as a grant when take_i is set.
 module pspin_rr_arbiter #(

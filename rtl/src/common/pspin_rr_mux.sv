@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts N streams into one, in turn (pspin_rr_arbiter). What is offered may change until something is taken.
 module pspin_rr_mux #(
   parameter int unsigned N     = 8,

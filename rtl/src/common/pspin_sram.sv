@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A memory with one port: a row is read or written in a cycle. Synthesis replaces it by a macro of the technology.
 module pspin_sram #(
   parameter int unsigned Rows  = 256,

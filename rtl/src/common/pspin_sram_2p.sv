@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A memory with a port for reading and one for writing. A read in the cycle in which its row is written gives no defined content,
 // because macros differ in that: whoever reads then must not use what comes. Synthesis replaces it by a macro of the technology.
 module pspin_sram_2p #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A queue of Depth entries of Width bits in a memory, for entries that would be too many flip-flops. What goes into an empty queue comes
 // out two cycles later; the next entry is there in the cycle after one is taken. Ready does not depend on the other side.
 module pspin_sram_fifo #(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads of the unit from host memory as AXI4 bursts (PsPIN III-C), none of which crosses a 4 KiB boundary. Bytes come back as beats
 // that begin with the first byte of the read. The host may mix beats of different identifiers; those of each are in order.
 module pspin_axi_host_read

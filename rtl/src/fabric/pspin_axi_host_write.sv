@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes of the unit to host memory as AXI4 bursts (PsPIN III-C), none of which crosses a 4 KiB boundary. Bytes are moved to the place
 // in a beat that their address in host memory gives them. The answer to a write comes with the response to its last burst.
 module pspin_axi_host_write

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The AXI4 port by which NIC and host reach the memories of the unit (PsPIN III-C): bursts become beats of the NIC-host interconnect.
 // Writes and reads do not wait for each other; the bursts of each are done in order. The response to a write comes when all of its
 // beats are in their memories, for everybody who comes later.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies that one DMA engine has to make, in order, as beats (PsPIN III-C). A beat reads a word of the source, and writes the word
 // of the destination for which the realigner then has all bytes: if bytes move towards the start of a word, that is the word before.
 // So a copy takes as many beats as it touches words of the destination, and one more in that case.

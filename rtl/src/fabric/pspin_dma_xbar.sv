@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interconnect of the clusters' DMA engines (PsPIN III-C). Each direction of each L2 memory and of each L1 gives all engines
 // together one beat a cycle. The clusters come in turn; each moves a beat from the queue that it has not used last, or from the
 // other one if a channel of that is taken. A cluster whose word is in a bank that somebody else uses is passed over.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A memory of the second level: the packet buffer or the handler memory (PsPIN III-C). It has two ports that read and write at the
 // same time: port A for NIC and host, and port B for the DMA engines and the HPUs. Banks that a beat uses together are one group.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interconnect of NIC and host (PsPIN III-C): a port for beats that are written to each of L1, L2 handler memory, L2 packet buffer and
 // program memory, and a channel for beats that are read.
 //

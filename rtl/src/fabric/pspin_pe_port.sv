@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The accesses of the HPUs of one cluster to memories that are not its own L1, a word each (PsPIN III-C): up to InFlight, which start
 // and end in order. An access that is taken in cycle c reaches its memory in c plus half of the latency, or when the memory takes it;
 // its answer comes after the other half, or when the memory has it.

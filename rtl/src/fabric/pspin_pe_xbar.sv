@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interconnect by which HPUs reach what is not in their own L1, a word at a time (PsPIN III-C). Each memory takes the accesses of
 // the clusters in turn, one a cycle.
 module pspin_pe_xbar

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program memory (PsPIN III-C): one port, half duplex, which refills the instruction caches of the clusters in turn, a line at a
 // time. In the cycles that are left HPUs read words, then NIC and host write and read beats, a word of the port a cycle.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The instructions with which an HPU starts after reset: they give it its stack and its two numbers (sdk/pspin/rt/runtime/src/
 // start.S), and jump to the entry, which is that of the program or that of its loop after a handler was given up.
 module pspin_boot_rom (

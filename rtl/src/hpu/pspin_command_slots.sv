@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands of an HPU that are in flight (PsPIN III-B2): each has a place, from its issue until its response. One more waits for
 // the command unit. A handler knows its command by the place, in the low 8 bits, and how often that was used before.
 module pspin_command_slots

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The core of an HPU: CV32E40P with CORE-V extensions and RV32A, without floating point, interrupts and debug.
 module pspin_core
   import pspin_pkg::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A handler processing unit (PsPIN III-B2): core, protection of memory, and the driver by which the scheduler of the cluster gives it
 // tasks. All HPUs are the same module; who it is comes by ports.
 module pspin_hpu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HPU driver (PsPIN III-B2): the device from which an HPU learns its task, to which it gives commands and transfers, and to which
 // it reports the end. Its registers are those of the published interface (sdk/pspin/rt/runtime/include/hwsched.h).
 //

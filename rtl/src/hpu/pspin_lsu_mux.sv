@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way of an HPU's accesses: to the L1 of its cluster, to other memories, or to its driver. Answers come in the order of the
 // accesses, because the next one waits while a late answer is out. An access that is not allowed is never granted.
 module pspin_lsu_mux

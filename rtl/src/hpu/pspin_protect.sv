@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Protection of memory, to the byte (PsPIN III-B2): whether an HPU may use a range of addresses, and where that is. A range is
 // allowed when one window holds all of it, and one memory.
 module pspin_protect

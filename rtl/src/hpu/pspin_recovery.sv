@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens when a handler fails or is killed (PsPIN III-B2, B3): the core is reset, and its boot ROM leads it back to the loop of
 // the runtime, which begins TrapCycles after the failure, together with the end of the task. Nothing of that is code that a handler
 // could change.

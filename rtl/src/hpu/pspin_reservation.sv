@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an HPU has read by its latest load-reserved, until its next store-conditional (RISC-V Unpriv. "A" extension). A
 // store-conditional takes place when the word still has this value.
 module pspin_reservation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which packets the unit processes, and to which message each belongs (PsPIN III-A). A few rules, of which the first that fits
 // counts, look at the first beat of an Ethernet frame: IPv4 without options, no fragment, protocol, destination address and port.
 // The packets of a rule form messages of a fixed number of packets.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inbound engine of a NIC (PsPIN III-A, Flow 1): it writes packets of the network into the packet buffer, asks the unit to process
 // them, and frees them when the unit is done. Packets that no rule wants go on to the host.
 //

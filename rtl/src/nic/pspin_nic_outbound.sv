@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The outbound engine of a NIC (PsPIN III-C, Flow 3): packets of handlers and packets of the host leave for the network, packet by
 // packet in turn. A packet of a handler is a frame as it is to be sent; one without bytes is no packet.
 module pspin_nic_outbound

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives out the numbers 0 to Count - 1, in turn, and takes them back: for places of packets in memory, and for numbers of messages.
 module pspin_nic_pool #(
   parameter int unsigned Count = 64,

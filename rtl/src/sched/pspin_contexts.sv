@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of execution contexts (PsPIN III-A), of which each cluster has a copy. A row has the context and its scratchpad in the L1
 // of each cluster. Its owner writes a row only while no message has that context.
 module pspin_contexts

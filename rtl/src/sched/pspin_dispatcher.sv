@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the cluster of a task (PsPIN III-B1): the home cluster of its message if that has room, else the cluster with the fewest
 // tasks among those with room, and of several the one with the lowest number. A task that has nowhere to go waits, and with it all
 // behind it. Two other policies leave out one half of this rule.

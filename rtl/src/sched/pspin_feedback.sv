@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way back of tasks (PsPIN III-B1): ends of tasks from the clusters, and packets for which no handler ran, take turns. Each of
 // them tells the queue engine once, and the NIC when it is the end of its packet. A failure goes to the status unit too.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine of the message processing queues (PsPIN III-B1): it keeps the order of handlers within a message.
 //
 // A request is accepted in cycle T. Its queue knows it in T + 1, may be ready in T + 2 and is selected then; the dispatcher sees the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the queue engine needs of the execution contexts: which handlers there are, where they are pinned, and how long a message may
 // be idle. Another copy, with all the rest, is in each cluster (pspin_contexts).
 module pspin_mpq_contexts

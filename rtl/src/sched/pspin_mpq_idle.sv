@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The idle time-out of messages (PsPIN III-B3): it gives up a message when no request has come for it in as many cycles as its
 // execution context allows. The message queue that may have been idle for longest, as a pseudo-LRU tree says, is compared in each
 // cycle.

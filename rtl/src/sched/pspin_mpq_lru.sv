@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds message queues that may have been idle for long (PsPIN III-B3): a tree with a bit at each node, which points away from the
 // half that was accessed last. The way from the root to the victim never goes into a half without active queues. A victim that was
 // compared counts as accessed, so that each active queue has its turn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scheduler of the unit (PsPIN III-B1): the queue engine, the dispatcher, and the way back of tasks.
 //
 // A request that is accepted in cycle T comes to a cluster in T + 3; an end of a task that a cluster offers in T goes to the NIC in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The AXI4-Lite port of the driver on the host: accesses to the registers, one at a time. A write needs all bytes of its word; one with
 // fewer is answered with SLVERR, and nothing is written. When both wait, writes and reads take turns.
 module pspin_axi_lite (

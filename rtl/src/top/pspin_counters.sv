@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counters of the unit, for the registers. A freeze copies all of them in one cycle, so that the driver reads values of one time.
 module pspin_counters #(
   parameter int unsigned N     = 8,

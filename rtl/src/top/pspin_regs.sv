@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Control registers of the unit, for the driver on the host (docs/pspin-integration.md): settings of all HPUs, the table of contexts, the
 // event queue, the console, and the counters. The addresses come from crates/base/abi/src/pspin.rs.
 module pspin_regs

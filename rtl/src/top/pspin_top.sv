@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The PsPIN unit with AXI at its edges, as a network card uses it (docs/pspin-integration.md): AXI4 for the memories and for the host,
 // AXI4-Lite for the registers, AXI-Stream for packets of handlers, and plain streams for requests and feedback.
 module pspin_top

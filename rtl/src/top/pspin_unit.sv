@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The PsPIN unit (PsPIN III): scheduler, clusters, memories and interconnects, command unit, registers. Its ports are streams of its own;
 // pspin_top puts AXI around them.
 module pspin_unit

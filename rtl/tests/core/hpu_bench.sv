@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HPU with memories that answer at once, and what is around it as ports: the bench plays CSCHED, command unit and DMA engine.
 module hpu_bench
   import pspin_pkg::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Boots an HPU, gives it handlers, compares what they leave in memory and what its driver says, and counts cycles.
 #include <elf.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers that leave what they have computed in L1, where the bench compares it. */
 #include <corev.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The core from its package, with RV32A: it runs a program of our compiler behind the runtime that PsPIN has."""
 
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What an HPU is tested for. Numbers of cycles are those of the model (crates/card/pspin-unit/src/core).
 #pragma once
 

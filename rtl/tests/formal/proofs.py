@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How properties of units are proven: in every reachable state, by induction, with yosys."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties of units that hold in every reachable state. The defects that make them fail are in tests/mutations."""
 
 from pathlib import Path

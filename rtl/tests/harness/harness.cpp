@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface of a simulated design: its ports and memories by name, its clock, and what its observers tell. Nothing here
 // knows which design it is; crates/card/pspin-rtl does.
 #include "Vdesign.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clock gate of src/common for a simulator, in which inputs have settled when the clock falls: the enable is a register of the
 // falling edge. What decides about a latch would be evaluated before it is known which clocks have an edge, once more.
 module pspin_gate (

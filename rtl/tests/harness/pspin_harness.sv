@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unit with the fields of its structures as ports of their own, for crates/card/pspin-rtl.
 module pspin_harness
   import pspin_pkg::*;

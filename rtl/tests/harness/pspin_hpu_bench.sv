@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One HPU with memories that answer at once, and a task for it: the harness compares the instructions that it executes with those of
 // the instruction-set simulator.
 module pspin_hpu_bench

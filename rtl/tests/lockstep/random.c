@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers that do what the bytes of their packet say, for the lockstep of hardware and model: random packets make random handlers.
  *
  * The first word of a packet decides how long a handler runs, what it uses, and whether it fails; the second one is the number of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each defect of these lists is found: by a test of its unit, by a proof, or by both, as the list says.
 
 A defect is one change of one file. Its text must be there exactly once, so that a list that is out of date fails;

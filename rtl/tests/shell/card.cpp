@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plays the network, the host's memory and the driver of nic_shell, line by line as standard input says:
 //
 //   set ADDRESS VALUE       writes a register            get NAME ADDRESS    reads one

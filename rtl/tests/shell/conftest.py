@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the tests of the shell find its parts, and those of the units' tests."""
 
 import sys

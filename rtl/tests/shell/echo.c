@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Handlers of a card that answers pings and UDP packets: a frame goes back to where it came from. One that is malformed, or whose sum is
 // wrong, is counted and not answered. Messages of several packets are reported to the host.
 #include "pspin.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames of Ethernet with IPv4 and their answers, by the rules of RFC 768, 791, 792 and 1071."""
 
 import struct

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small network card around the unit of a machine, which it uses by AXI as any card does: packets of the network that a rule wants go
 // to the unit, all others to the host's network stack; packets of handlers and of the host go to the network.
 module nic_shell

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures in the format of libpcap: frames of Ethernet, each with its time in nanoseconds."""
 
 import struct

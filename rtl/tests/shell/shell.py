@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays a capture to a card with the unit of pspin-tiny, and writes what it answers.
 
     make -C rtl shell PCAP=in.pcap TO=out.pcap

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A card with the unit of pspin-tiny between a network and a host; all edges of the unit are AXI."""
 
 import random

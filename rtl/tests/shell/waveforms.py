@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws the waveforms of docs/pspin-integration.md from what happens in the shell: `make -C rtl guide`.
 
 Each has its place in the guide behind a comment with its name. With `--check` the guide is compared, and not written.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Areas and longest paths of small netlists, against values that were computed by hand."""
 
 import json

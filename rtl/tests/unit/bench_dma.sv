@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DMA engines, their interconnect, the L2 memories and the NIC-host interconnect, with a test in the places of CSCHED, HPUs, NIC and
 // host. L1 is nothing but memories with one port for the banks of a beat.
 module bench_dma

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads from host memory: bytes, bursts within pages, beats of the engines mixed by the host."""
 
 from collections import deque

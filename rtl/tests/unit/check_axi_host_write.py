@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes to host memory: bytes, bursts within pages, answers in the order of each engine."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The AXI4-Lite port of the registers: every access comes to them once and is answered, whoever waits."""
 
 from collections import deque

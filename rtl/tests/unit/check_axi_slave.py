@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The AXI port for NIC and host: bursts of any length and size, in order, with the right bytes and responses."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster of pspin-tiny boots the runtime and runs handlers. Dispatcher, memories and feedback arbiter are played."""
 
 import tempfile

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command unit: what commands move, what they bring back, and when."""
 
 import struct as bytes_of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of execution contexts: rows are written and read, and scratchpads one by one."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credits are taken and come back; none is made or lost."""
 
 import cocotb

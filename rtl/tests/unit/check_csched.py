@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scheduler of a cluster against the rules of crates/card/pspin-unit/src/cluster/scheduler.rs, in every cycle.
 
 DMA engine and drivers are played: packets land in any order, HPUs run for any time and keep an ended task for as long

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that goes into a pipe comes out after the same number of cycles."""
 
 import cocotb

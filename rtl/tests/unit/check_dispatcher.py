@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dispatcher's choice, as crates/card/pspin-unit/src/schedule/dispatch.rs makes it."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DMA engines, their interconnect, and the memories: where bytes go and in which cycle they are there."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An entry comes out in the cycle in which it comes, or some cycles later; order is kept and nothing is lost."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way back of tasks: turns, cycles, and each end told once, with any pace of the NIC and of the status unit."""
 
 from collections import deque

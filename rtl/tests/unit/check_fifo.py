@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The FIFO keeps order, says when it is full and empty, and loses nothing."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HPU driver against the rules of crates/card/pspin-unit/src/{core/published.rs, cluster/driver.rs}, in every cycle.
 
 The core, protection, recovery, scheduler, command unit and DMA engine are played: the core makes any access to a

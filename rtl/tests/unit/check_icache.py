@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The instruction cache against the rules of crates/card/pspin-unit/src/core/cache.rs, in every cycle.
 
 HPUs fetch from a few places of the program, and withdraw fetches as they do when they are reset. The program memory

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams that become one: packets stay whole and in order, nothing is lost, and nobody waits for ever."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The L1 of a cluster against the rules of crates/card/pspin-unit/src/memory/banks.rs and core/hpus.rs, in every cycle."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bank against a list of words: bytes, atomic operations, cycles."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packet buffer against the rules of crates/card/pspin-unit/src/memory/ring.rs, and against a map of units."""
 
 import random

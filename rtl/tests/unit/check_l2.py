@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An L2 memory: who uses a group of banks in which cycle, and what is read."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way of an HPU's accesses: each goes to one place, and its answer comes from there."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queue engine against the rules of crates/card/pspin-unit/src/schedule/mpq.rs: the same task in the same cycle."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The idle time-out: only a message that was idle for long enough is given up, and each of those soon."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The NIC-host interconnect: who writes, who reads, and when the data comes."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of the NIC: the first that fits a frame counts, and packets of a rule form messages."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inbound engine between a network, a host and a unit: bytes, requests, cycles, and nothing is lost."""
 
 from collections import deque

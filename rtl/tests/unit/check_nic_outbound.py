@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The outbound engine: packets of handlers and of the host leave whole, in the order of each."""
 
 from collections import deque

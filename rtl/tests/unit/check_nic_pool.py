@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers are given out once until they come back, in turn."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The PE interconnect: each access reaches its memory and has its answer in the cycle that the rules say, in order."""
 
 from collections import deque

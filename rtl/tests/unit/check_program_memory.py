@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program memory: lines in turn and in their cycles, words and beats in the cycles that are left."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection against sets of bytes: a range is allowed when all of its bytes are in one window, and in one memory."""
 
 import random

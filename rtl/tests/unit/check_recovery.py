@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recovery against its rules: which failure counts, from which cycle on, and when the task ends and the HPU goes on."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control registers: what the driver writes comes to all units, and what happens there comes to the driver."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arbiter grants the first requester at or behind the one that follows the latest grant."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams that are put into one lose nothing, and take turns."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scheduler between a NIC and clusters: each cycle is as the rules say, and every packet comes back once."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queue in a memory keeps order, says when it is full, shows its first entry in time, and loses nothing."""
 
 from collections import deque

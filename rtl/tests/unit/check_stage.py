@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stage holds one piece, and moves one in each cycle when the receiver takes them."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everybody around the command unit: clusters with commands, the NIC-host interconnect, NIC, host, and registers."""
 
 from collections import deque

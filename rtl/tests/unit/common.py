@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of cocotb tests: clock and reset, streams with random pauses, comparison of what comes with what should come.
 
 A cycle begins at the falling edge of the clock: inputs change there, and everything is read at the rising edge, as it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of units have reached of the coverage points in rtl/sva, all parameter sets together."""
 
 import re

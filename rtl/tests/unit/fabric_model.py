@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of DMA engines and their interconnect (crates/card/pspin-unit/src/fabric/dma.rs), and the bytes of memories."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of the way back of tasks, as crates/card/pspin-unit/src/unit.rs has them in send_feedback."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of the queue engine, as crates/card/pspin-unit/src/schedule/mpq.rs has them."""
 
 from collections import deque

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames of Ethernet with IPv4, and the rules by which a NIC sorts them."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs for HPUs: handlers behind the runtime that PsPIN has, by the compiler of the repository."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs before the tests of a unit that says RESETS: it is reset that often, in the middle of what they do."""
 
 import os

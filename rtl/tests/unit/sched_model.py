@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of queue engine, dispatcher and way back together, in the order of crates/card/pspin-unit/src/unit.rs."""
 
 from collections.abc import Sequence

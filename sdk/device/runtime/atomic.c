@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* C11's atomic operations on 64 bits (C11 7.17), under the names that compilers call. They are commands to the card, so
  * they are also atomic with respect to PtlHandlerCAS and PtlHandlerFAdd, happen at their exact time, and leave no lock
  * behind when a handler is killed. Each is sequentially consistent, whatever memory order the program asks for. Compilers

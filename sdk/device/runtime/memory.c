@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory functions that compilers expect everywhere (C11 7.24). They access words where possible, because HPU memory
  * takes the same time for a word as for a byte. They are compiled without builtins, so that the loops do not become calls
  * to themselves. Words are little-endian on every HPU kind. */

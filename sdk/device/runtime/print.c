@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spin_printf() gives the card the format and the place of the arguments, which the simulator formats. */
 #include <spin.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Simulated instructions per second with timing: a long compute loop, and short handlers that are each started anew.
 
 use std::hint::black_box;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How fast the PsPIN unit is simulated: cycles a second of CPU time, with cores that take a fixed number of cycles for a handler,
 //! and with HPUs that execute instructions.
 

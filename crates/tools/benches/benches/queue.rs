@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events a second: the hold model, in which every event that is taken out puts another one in, as a simulation does.
 
 use std::hint::black_box;

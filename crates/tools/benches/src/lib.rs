@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Benchmarks of the other crates, which `cargo bench -p spinkit-benches` runs. In a crate of their own they cost no build and no test the time to
 //! compile Criterion.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--card` of `spinrun` and `spinkit goal run`.
 
 use clap::ValueEnum;

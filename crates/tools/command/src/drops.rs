@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that were not delivered, for warnings and for reports.
 
 use std::collections::BTreeMap;

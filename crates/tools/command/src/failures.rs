@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--fail`, `--kill-card` and `--drop` of `spinrun`
 
 use cluster::{Death, Failures, Loss, LossyPlace, Victim};

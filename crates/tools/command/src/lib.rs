@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parts that the commands share.
 //!
 //! * [`process`]: the main function of every command: signals, panics and exit codes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Folders for programs that do not take every name: the loader splits `LD_PRELOAD` at blanks and colons and replaces words with a
 //! dollar sign, libfabric splits `FI_PROVIDER_PATH` at colons, and zig splits options at commas and
 //! cannot read its own lists of files with colons, quotes or backslashes.

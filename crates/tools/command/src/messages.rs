@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The messages of simulated cards on the terminal.
 
 use std::cell::Cell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--noise` of `spinrun` and `spinkit goal run`
 
 use std::fs;

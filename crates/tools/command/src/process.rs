@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process of a command: its stack, the end by a panic, and the signals of writing.
 
 use std::panic;

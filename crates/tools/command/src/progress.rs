@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Progress of long tasks on standard error: a line that is updated on a terminal, otherwise a new line now and then.
 
 mod display;

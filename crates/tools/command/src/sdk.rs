@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Finds the files that the commands need: headers, device code, machine files, `libportals.so`, and zig.
 
 use std::env;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acknowledgements, pause frames, marks and trimmed packets in reports.
 
 use net::fabric::Counts;

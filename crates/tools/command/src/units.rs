@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of options: exact decimal times, and grids.
 
 use sim::{Time, TimePerByte};

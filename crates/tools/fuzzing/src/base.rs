@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Machine files that inherit from those of the project.
 
 use machine::Machine;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Device programs and the images that hold them.
 
 use abi::device::map;

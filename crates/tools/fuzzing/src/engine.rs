@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs any code on the HPU engine.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The targets of the fuzzers. A target is a function that takes any bytes and panics if an invariant is violated.
 //! `fuzz/` drives the targets with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus`
 //! through the same functions in every test run.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Machine files and topologies.
 
 use std::rc::Rc;

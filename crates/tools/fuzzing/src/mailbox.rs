@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fuzzes the memory that ranks share with the simulator, with any contents.
 //!
 //! The simulator must read what a plain reading of the file gives, and may change only the words of its answers. A copy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Captures of packets, their headers, and match-action rules.
 
 use packets::capture::{self, Format, Writer};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs any code on every execution path of the HPU engine and compares them step by step.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that speak PMI-1 with the simulator and send anything.
 //!
 //! An input has a line for each thing that a client sends. Its first byte chooses the client, and a capital or small

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A small PsPIN unit with its NIC: any handlers, any packets.
 
 use std::rc::Rc;

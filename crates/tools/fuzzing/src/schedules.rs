@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! GOAL schedules.
 
 use goal::loggops::{LogGops, Options, run};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traces of MPI programs. An input holds the files of all ranks, one after the other, with [`BETWEEN`] between two.
 
 use std::fs;

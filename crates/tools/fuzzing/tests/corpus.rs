@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs every input of `fuzz/corpus` through its target: those that the fuzzers have kept because they reach code that
 //! no other reaches, and those that once caused an error.
 

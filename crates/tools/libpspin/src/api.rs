@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every function of `pspinsim.h` and `spin.h`. Each returns `SPIN_SUCCESS`, or `SPIN_ERR` after a message that names it. A defect
 //! of the simulator ends the process with a message: nothing unwinds into the driver.
 //!

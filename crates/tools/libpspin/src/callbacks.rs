@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the driver wants to be told, and the simulated time.
 
 use std::cell::Cell;

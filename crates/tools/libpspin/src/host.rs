@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The host's memory, as the card sees it: what it writes stays there, and the driver is told.
 
 use pspin_nic::host::{Host, HostMemory};

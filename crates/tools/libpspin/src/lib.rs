@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `libpspin.so`: the host side of the interface that the PsPIN artefact published. A driver is linked with it, and simulates one
 //! card in its own process.
 //!

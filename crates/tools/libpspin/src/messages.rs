@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What people are told: on the standard error output, and what handlers print on that of the C library.
 
 use std::ffi::c_int;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets of the driver, one by one or from the files of a trace.
 
 use std::cell::Cell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program of the card, as `make deploy` has built it.
 
 use std::fs;

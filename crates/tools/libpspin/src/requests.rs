@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the driver has asked for and the simulation has not taken.
 
 use std::cell::{Cell, RefCell};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the driver has set up, and the card when its program is known.
 
 use std::cell::RefCell;

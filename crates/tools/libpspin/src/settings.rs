@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The machine, by the environment and the configuration that the driver passes.
 
 use std::env;

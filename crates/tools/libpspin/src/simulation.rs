@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The card, and what the driver wants of it, in one loop.
 
 use std::collections::VecDeque;

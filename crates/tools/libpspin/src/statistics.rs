@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is counted, and the text at the end in the form of the published simulation, whose lines scripts read.
 
 use pspin_nic::report::DonePackets;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The structures of `pspinsim.h` and `spin.h`, and sizes of `spin_hw_conf.h`.
 
 use std::ffi::c_char;

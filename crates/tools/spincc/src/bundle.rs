@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data that `spincc -c` adds to a host object: its device objects (`.spin_device.KIND`) and the layouts of its
 //! structures on the host (`.spin_layouts`). The sections are marked as excluded from programs, so every linker drops
 //! them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiling one source: first for the host, whose compiler's messages are the user's, then for each HPU kind.
 
 use std::io::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The device link: links the objects of all sources for one HPU kind with the device runtime, and checks that the
 //! card's memories can hold the result.
 

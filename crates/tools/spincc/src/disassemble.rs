@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--disassemble`: prints the instructions of handlers, with source lines if the program has debug information.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads DWARF from objects, whose sections need relocation, and from programs.
 
 use std::borrow::Cow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What editors need: the flags with which the host compiler finds the SDK's headers, and `compile_commands.json` for clangd.
 
 use std::io::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that the functions of a device program end: otherwise execution would continue in what lies behind them.
 
 use std::collections::BTreeMap;

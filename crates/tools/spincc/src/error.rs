@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why `spincc` fails.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The image of device programs in a host program: `abi::device::image`.
 
 use abi::device::image::{self, HANDLERS_SECTION, MAGIC, Preamble, SECTION};

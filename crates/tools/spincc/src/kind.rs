@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HPU kinds: each is a folder of `sdk/device` with a `kind.toml`. All are linked with `sdk/device/layout.ld`.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layouts of structures, read from DWARF: for the host from the object of each source, and for the card from the
 //! device program, where only structures that handlers use count. The image contains the latter. If the two differ,
 //! host and card disagree about shared memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spincc` is to sPIN what nvcc is to CUDA: it compiles each source for the host with the system's compiler and with
 //! zig for every HPU kind, links the host part with `libportals`, and embeds the handlers' device program.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Links sources, objects and archives to a program.
 
 use std::io::Write;

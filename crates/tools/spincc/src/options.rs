@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line. A compiler driver passes options on that it does not know, which parsers of declared options do
 //! not support. So this parser is written by hand. It knows `spincc`'s own options and those options of GCC and Clang
 //! that matter here, and passes all others on.

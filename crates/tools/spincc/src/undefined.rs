@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Explains undefined symbols of handlers in the user's terms. lld names the symbol and the line and function that
 //! refer to it; the relocations of the objects lead from there back to a handler.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `docs/architecture.md` is correct: its tables name the folders, the crates with the crates that they use, and the
 //! third-party libraries, exactly as in the sources.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `crates/base/abi` and `spin.h` define the same layouts: assertions made from the former are compiled against the latter,
 //! for the host and for every HPU kind.
 

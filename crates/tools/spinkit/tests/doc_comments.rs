@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Doc comments are sentences with a subject, or name the thing that they describe. This test finds those that begin
 //! with words after which neither can follow. And none has code to run: `make test` runs no documentation tests, for
 //! each of which `rustdoc` would read the whole crate again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The progress messages of `spinkit goal run`.
 
 use std::fs::File;

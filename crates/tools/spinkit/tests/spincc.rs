@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spincc` on the sources of `tests/spincc`, linked with a stub of libportals.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the Makefiles of these folders share: options of a build, and the same handlers for this computer.
 #
 #   DEFINITIONS   -D… for handlers and driver, which the handlers' pages tell

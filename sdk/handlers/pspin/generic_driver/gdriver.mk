@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How the host side of a program is built with the generic driver. The program's Makefile includes this file after
 # $(PSPIN_RT)/rules/spin-handlers.mk; its own part is driver/driver.c.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How the card side of a program is built. The program's Makefile sets SPIN_APP_NAME, SPIN_APP_SRCS, SPIN_CFLAGS and SPIN_LDFLAGS
 # before it includes this file. A Makefile whose driver has another name than its handlers sets SPIN_KERNEL_NAME and
 # SPIN_KERNEL_SRCS for these, and SPIN_APP_NAME for the driver. Rules with two colons may be added to.

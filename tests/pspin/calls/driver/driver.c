@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every call of the host side: what it does and what it refuses. The names, types and sizes of the headers are those of the published
  * interface. */
 #define _GNU_SOURCE

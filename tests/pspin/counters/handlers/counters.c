@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counts packets in handler memory and in all scratchpads, with atomics, locks and copies. */
 #include <handler.h>
 

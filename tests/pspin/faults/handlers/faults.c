@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a handler must not do, by the number of its message. */
 #include <handler.h>
 

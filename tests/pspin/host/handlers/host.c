@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each packet names a place in host memory and a length. What is there comes to the card, is changed, and goes to another place. */
 #include <handler.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The line on the terminal, or lines elsewhere, that show progress.
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Describes in words how far a task is, and how fast it runs.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tasks whose progress can be shown.
 
 use sim::Time;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Three cards in one process: arbitrary library calls in any order, arbitrary handlers, and packets that no card has
 //! sent.
 //!

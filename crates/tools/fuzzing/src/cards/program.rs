@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A device program that executes a script in its initial state, and may be followed by arbitrary code.
 
 use std::rc::Rc;

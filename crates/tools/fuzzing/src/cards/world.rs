@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The surroundings of the cards: a network, and hosts whose memory may be accessed only where the program has named
 //! it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The uses between the modules of a crate, and the circles among them.
 
 use std::collections::{BTreeMap, VecDeque};

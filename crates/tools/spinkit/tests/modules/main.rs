@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The modules of a crate have no circles: of two modules at most one uses the other, directly or through others.
 //! A circle is named with a line for each of its uses.
 //!

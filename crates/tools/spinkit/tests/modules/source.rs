@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the modules of a crate from its source files: what each one defines, imports and mentions.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit pspin`: folders in the layout of the published artefact (`tests/pspin`) build with their own Makefiles, and their
 //! drivers run on `libpspin.so`.
 

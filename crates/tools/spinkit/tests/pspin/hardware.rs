@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit pspin run --engine rtl`: what is told when no simulator can be made, which these tests try with tools that only pretend;
 //! and that the hardware does what the model does. The latter builds a simulator: `make -C rtl test-engine`.
 

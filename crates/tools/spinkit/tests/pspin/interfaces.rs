@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names and rules of public programs: locks, copies in the older form, FPsPIN's card interface, priorities of message queues, and
 //! what a run prints where.
 

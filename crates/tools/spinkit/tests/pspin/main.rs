@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit pspin`: handlers for PsPIN's own interface.
 //!
 //! * `hardware`: the same on the hardware of `rtl`, and what is told when that cannot be simulated

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit pspin run` with sources and programs: what handlers do to packets, what the report says, and what is refused.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The use cases of `sdk/handlers/pspin`: their drivers accept what the card computes, and notice when it is wrong.
 
 use std::process::{Command, Output};

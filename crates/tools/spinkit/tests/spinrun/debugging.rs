@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What helps to find mistakes of handlers: texts that they print, assertions, and the stops of a debugger.
 
 use crate::harness::{Run, program, source, spinrun};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Equal inputs give equal bytes: standard output, report and timeline. So do runs that hand over between processes in different ways.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that are not delivered: how they are reported to the program, to the user and in the report.
 
 use serde_json::{Value, json};

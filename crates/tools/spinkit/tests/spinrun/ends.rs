@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How runs end: every end has its exit status and message, and leaves no process and no file behind.
 
 use std::fs::Permissions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers with errors: the host is notified, nothing else is affected, and the run continues (sPIN App. B.3–B.5).
 
 use crate::harness::{Run, home, program, source, spinrun};

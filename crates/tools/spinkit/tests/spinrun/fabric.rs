@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that share links. The times are sums of the parameters of machines/sc17-int.toml, in picoseconds.
 
 use crate::harness::{plain, reported};

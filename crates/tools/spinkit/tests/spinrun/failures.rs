@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks and cards that die, and packets that are lost (`--fail`, `--kill-card`, `--drop`): what programs are told, and when.
 
 use crate::harness::{Run, ping_pong, program, reported, spinrun};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When handlers run, the effects of their return codes, and their commands (sPIN App. B.3–B.6). The programs check the
 //! values themselves; see their comments.
 

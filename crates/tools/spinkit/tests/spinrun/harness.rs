@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Builds the programs of `tests/programs` and runs them under `spinrun`.
 
 use std::collections::BTreeMap;

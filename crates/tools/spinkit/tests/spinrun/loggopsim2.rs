@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Broadcast and accumulate by the rules of LogGOPSim2 (docs/validation.md, "Two sets of rules"), as sums of the parameters of
 //! the integrated card in picoseconds. `times` has the sums of ping-pong.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spincc` and `spinrun` together, on the programs of `tests/programs`: the results and times that programs see.
 
 mod debugging;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Noise delays the CPU, and never the card (sPIN §4.4.1).
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal run nic`: the same operations take as long as in the programs of the experiments, to the
 //! picosecond, and handlers are found by name.
 

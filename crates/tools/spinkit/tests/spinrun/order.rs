@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Concurrent handlers, and C11's atomic operations: causes come before effects, on every kind of HPU.
 
 use crate::harness::{program, reported, spinrun};

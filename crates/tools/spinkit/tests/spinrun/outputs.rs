@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files that commands write: only regular files are replaced, and errors are reported before the work.
 
 use std::fs::{self, Permissions};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every call for handlers (sPIN App. B.6): its effect and its errors. The programs compare with plain computations;
 //! see their comments.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The limits of sPIN App. B.2.1: programs can query them, and the card enforces them. The programs try both sides of
 //! each limit themselves.
 

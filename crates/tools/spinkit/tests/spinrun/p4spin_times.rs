@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When the calls for handlers take effect, and for how long they hold the HPU, as sums of the machine's parameters
 //! (docs/handler-guide.md, "Commands and what they cost").
 

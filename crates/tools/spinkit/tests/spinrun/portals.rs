@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Portals 4 programs on every kind of card, compiled like any C program. The programs check the values themselves; see
 //! their comments.
 

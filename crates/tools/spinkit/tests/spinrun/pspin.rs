@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every program of `tests/programs` on PsPIN cards, unchanged: they check their data themselves. What PsPIN has not is
 //! refused, and the refusal says what to do.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Refused calls: which argument is wrong, and why.
 
 use crate::harness::{plain, program, spinrun};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How ranks start, and the limits of the system.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls about switches with handlers: `spin_switches`, `spin_distance`, `spin_switch_alloc` and `spin_switch_attach`.
 
 use crate::harness::{Run, program, spinrun};

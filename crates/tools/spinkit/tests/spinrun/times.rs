@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The half round trips of the ping-pong experiment (sPIN §4.4.1), as sums of the machine's parameters.
 //! docs/validation.md gives the same sums in words.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulation of a card, for drivers: one in a process. All calls are made by one thread, also within callbacks. They return
  * SPIN_SUCCESS, or SPIN_ERR after a message on the standard error output. Times are picoseconds of simulated time. */
 #ifndef PSPINSIM_H

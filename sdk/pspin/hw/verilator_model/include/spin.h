@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Execution contexts, and the program and the memory of the card, for drivers. All calls are made by the thread that runs the
  * simulation, also within its callbacks. They return SPIN_SUCCESS, or SPIN_ERR after a message on the standard error output. */
 #ifndef SPIN_DRIVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes and addresses of the unit that drivers see at compile time. */
 #ifndef SPIN_HW_CONF_H
 #define SPIN_HW_CONF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CORE-V extensions of CV32E40P in C.
  *
  * The pinned compiler (zig in requirements.txt) selects by itself, with -O2 and for the kind rv32imac-corev: loads and stores

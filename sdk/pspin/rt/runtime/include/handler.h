@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All that handlers use of PsPIN's interface. */
 #ifndef HANDLER_H
 #define HANDLER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Registers of the HPU driver, through which the runtime gets its tasks and handlers give commands. Each HPU has its own at the
  * same addresses; all are words. A load may wait for what it returns. */
 #ifndef HWSCHED_H

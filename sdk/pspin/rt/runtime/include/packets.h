@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Headers of the packets that programs for PsPIN's interface exchange. Both the card and the host include this file.
  *
  * Published programs exchange IPv4 and UDP without Ethernet, in host byte order and with the version in the low bits of the first

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a handler gets, and what the program of a card defines. */
 #ifndef PSPIN_H
 #define PSPIN_H

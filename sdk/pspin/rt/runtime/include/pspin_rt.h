@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the runtime knows about the HPU that runs. */
 #ifndef PSPIN_RT_H
 #define PSPIN_RT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between L1 and L2 by the DMA engine of the cluster. */
 #ifndef SPIN_DMA_H
 #define SPIN_DMA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Additions of FPsPIN, the network card, to PsPIN's interface: counters, and requests of handlers to their host. For requests, each HPU
  * has a page of host memory. It begins with a flag, by which the host learns that there is a request, and the data of the request
  * begins DMA_ALIGN bytes behind it. The host answers by writing the flag of the HPU in __host_data. */

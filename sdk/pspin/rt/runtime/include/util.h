@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Atomic operations, locks, and macros. */
 #ifndef UTIL_H
 #define UTIL_H

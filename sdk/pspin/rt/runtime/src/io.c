@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output: characters go to the simulation, which prints whole lines of each HPU. */
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What C programs expect besides memcpy and its like (sdk/device/runtime/memory.c): strings, and the ends of programs. */
 #include <stddef.h>
 #include <stdint.h>
