@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of Depth entries of Width bits. What goes in comes out in the next cycle at the earliest; ready does not depend on the
+// Queue of Depth entries of Width bits. An entry leaves in the next cycle at the earliest; ready does not depend on the
 // other side.
 module pspin_fifo #(
   parameter int unsigned Width = 8,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interconnect of NIC and host (PsPIN III-C): a port for beats that are written to each of L1, L2 handler memory, L2 packet buffer and
-// program memory, and a channel for beats that are read.
+// Interconnect of NIC and host (PsPIN III-C): a write port for beats to each of L1, L2 handler memory, L2 packet buffer
+// and program memory, and a read channel.
 //
-// At each port for writing, what the NIC writes and the data that comes from the host for handlers take turns. A beat that is taken is in
-// its memory for everybody who comes later. The engines of commands and the outside read in turn, a beat each. A read that is taken in
-// cycle c uses its memory in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all that come behind are as
-// late.
+// At each write port, writes of the NIC and host data for handlers alternate. An accepted beat is visible to all later
+// accesses. The command engines and the outside read round robin, a beat each. A read accepted in cycle c uses its
+// memory in c + 1, and its data arrives in c + 4; if the bank of an L2 memory is busy then, all later reads are delayed
+// equally.
 module pspin_nhi
   import pspin_pkg::*;
 #(
@@ -18,8 +18,8 @@ module pspin_nhi
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // NIC and host: beats to write. Ready depends on the address, and on the off-cluster DMA engine if it writes to the same port.
-  // Missing: what is taken in this cycle goes nowhere.
+  // NIC and host: beats to write. Ready depends on the address, and on the off-cluster DMA engine if it writes to the
+  // same port. Missing: the beat accepted in this cycle is unmapped.
   input  logic                write_valid_i,
   output logic                write_ready_o,
   input  beat_request_t       write_i,
@@ -30,8 +30,8 @@ module pspin_nhi
   output logic                host_ready_o,
   input  beat_request_t       host_i,
 
-  // Outbound engine, off-cluster DMA engine, and NIC and host: beats to read, for which they have room. Ready depends on the address,
-  // and on the others. Missing: there is no memory, and the data is 0.
+  // Outbound engine, off-cluster DMA engine, and NIC and host: beats to read, for which they have buffers. Ready
+  // depends on the address, and on the others. Missing: the address is unmapped, and the data is 0.
   input  logic [2:0]          read_valid_i,
   output logic [2:0]          read_ready_o,
   input  logic [31:0]         read_address_i [3],
@@ -39,7 +39,7 @@ module pspin_nhi
   output logic [511:0]        read_data_o,
   output logic                read_missing_o,
 
-  // The L1 of each cluster. Data comes three cycles after its read.
+  // L1 of each cluster. Data arrives three cycles after its read.
   output logic [Clusters-1:0] l1_write_valid_o,
   input  logic [Clusters-1:0] l1_write_ready_i,
   output beat_request_t       l1_write_o,
@@ -48,7 +48,7 @@ module pspin_nhi
   output logic [31:0]         l1_read_address_o,
   input  logic [511:0]        l1_read_data_i [Clusters],
 
-  // L2 handler memory, L2 packet buffer, program memory. Data comes three cycles after its read.
+  // L2 handler memory, L2 packet buffer, program memory. Data arrives three cycles after its read.
   output logic [2:0]          memory_write_valid_o,
   input  logic [2:0]          memory_write_ready_i,
   output beat_request_t       memory_write_o [3],
@@ -62,7 +62,7 @@ module pspin_nhi
 
   typedef logic [Memories-1:0] memories_t;
 
-  // The memory of a beat; none when the address is behind its end.
+  // Memory of a beat; none when the address is beyond its end.
   function automatic memories_t memory_of(logic [31:0] address);
     logic [31:0] offset;
     memory_of = '0;
@@ -80,13 +80,13 @@ module pspin_nhi
     endcase
   endfunction
 
-  // ---- The ports for writes: [0..2] as the memories, [3] all L1.
+  // ---- Write ports: [0..2] as the memories, [3] all L1.
   localparam int unsigned Ports = 4;
 
   memories_t        nic_target, host_target, write_ready;
   logic [Ports-1:0] nic_port, host_port, nic_taken, host_taken;
 
-  // The port of a memory.
+  // Port of a memory.
   function automatic logic [Ports-1:0] port_of(memories_t memory);
     return {memory[Memories-1:3] != '0, memory[2:0]};
   endfunction
@@ -132,7 +132,8 @@ module pspin_nhi
   assign write_missing_o = nic_target == '0;
   assign host_ready_o    = host_target == '0 || host_taken != '0;
 
-  // ---- The channel for reads. A cycle after its choice a beat is read from L2; L1 gets the request at once, and uses its banks then.
+  // ---- Read channel. L2 reads a beat in the cycle after its choice; L1 gets the request at once, and uses its banks
+  // in that cycle, too.
   typedef struct packed {
     logic [1:0]  reader;
     memories_t   memory;
@@ -174,7 +175,7 @@ module pspin_nhi
 
   always_ff @(posedge clk_i) if (takes) read_q <= '{reader: reader, memory: source, address: address};
 
-  // ---- The data of a beat that was read three cycles before.
+  // ---- Data of a beat that was read three cycles before.
   typedef struct packed {
     logic [1:0] reader;
     memories_t  memory;
@@ -197,7 +198,7 @@ module pspin_nhi
     .empty_o(unused_empty)
   );
 
-  // L1 was asked a cycle earlier.
+  // L1 was requested a cycle earlier.
   memories_t from_q [3];
 
   always_ff @(posedge clk_i) begin
