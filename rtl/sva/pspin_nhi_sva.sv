@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What always holds in the interconnect of NIC and host: NIC and host take turns at a port for writing, a beat goes to one memory, one
-// reader has its turn, and each beat that was asked for comes once.
+// Invariants of the interconnect of NIC and host: both alternate at a write port, a beat goes to one memory, one reader
+// is served at a time, and each requested beat arrives once.
 module pspin_nhi_sva #(
   parameter int unsigned Clusters = 4
 ) (
@@ -30,7 +30,7 @@ module pspin_nhi_sva #(
   endclocking
   default disable iff (!rst_ni);
 
-  // Beats that each reader waits for.
+  // Outstanding beats of each reader.
   int unsigned owed[3];
   logic        is_owed;
 
@@ -44,7 +44,7 @@ module pspin_nhi_sva #(
     for (int unsigned i = 0; i < 3; i++) if (read_rvalid_o[i] && owed[i] == 0) is_owed = 1'b0;
   end
 
-  // The ports at which the NIC, or the host, was the last to write.
+  // Ports at which the NIC, or the host, wrote last.
   logic [3:0] nic_last, host_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -10,8 +10,7 @@ module pspin_first #(
   output logic [IndexWidth-1:0] index_o   // 0 if no bit is set
 );
 
-  localparam int unsigned Inner  = IndexWidth > 4 ? (IndexWidth + 1) / 2 : IndexWidth;  // bits of an index within a
-                                                                                        // group
+  localparam int unsigned Inner  = IndexWidth > 4 ? (IndexWidth + 1) / 2 : IndexWidth;  // bits of a number in a group
   localparam int unsigned Size   = 2 ** Inner;
   localparam int unsigned Groups = (N + Size - 1) / Size;
 

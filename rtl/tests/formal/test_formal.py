@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Properties of units that hold in every reachable state. The defects that make them fail are in tests/mutations."""
+"""Properties of units that hold in every reachable state. tests/mutations has the defects that violate them."""
 
 from pathlib import Path
 

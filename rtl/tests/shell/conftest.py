@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tests of the shell find its parts, and those of the units' tests."""
+"""Import paths of the shell's tests: its parts, and those of the units' tests."""
 
 import sys
 from pathlib import Path

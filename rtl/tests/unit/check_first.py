@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of the lowest bit that is set."""
+"""The index of the lowest set bit."""
 
 import random
 

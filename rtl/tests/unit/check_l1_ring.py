@@ -19,7 +19,7 @@ class Piece:
 
 
 class Ring:
-    """The rules. What is freed in a cycle is room in the next."""
+    """Rules. Freed units are available in the next cycle."""
 
     def __init__(self, units: int) -> None:
         self.units, self.tail, self.pieces = units, 0, []

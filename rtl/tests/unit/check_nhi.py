@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC-host interconnect: who writes, who reads, and when the data comes."""
+"""The NIC-host interconnect: writers, readers, and times of data."""
 
 from collections import deque
 from typing import Any
@@ -25,7 +25,7 @@ def memory_of(address: int, clusters: int) -> int | None:
 
 @cocotb.test()
 async def random_beats(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     bench = await start(dut)
     rng = bench.rng
     clusters = int(dut.Clusters.value)
@@ -40,8 +40,9 @@ async def random_beats(dut) -> None:
     writers: list[dict[str, int] | None] = [None, None]
     readers: list[int | None] = [None] * READERS
     turn = 0
-    turns = [0] * 4  # whose turn it is at each port for writing
-    at_memory: tuple[int, int | None, int] | None = None  # reader, memory, address: asked for in the cycle before
+    turns = [0] * 4  # next side at each write port
+    at_memory: tuple[int, int | None, int] | None = None  # reader, memory, address of the read requested in the cycle
+                                                          # before
     data: dict[tuple[int, int], int] = {}  # by cycle and memory
     coming: deque[tuple[int, int, int | None]] = deque()  # cycle, reader, data
     counts = {"written": 0, "missing": 0, "read": 0, "late": 0, "lost": 0, "turns": 0, "together": 0}
@@ -72,7 +73,7 @@ async def random_beats(dut) -> None:
             port.value = data.pop((cycle, memory), None) or rng.getrandbits(512)
         await bench.read()
 
-        # Writes: each port takes a beat of NIC or host, in turn.
+        # Writes: each port alternates between NIC and host.
         targets = [memory_of(writer["address"], clusters) if writer else None for writer in writers]
         ports = [min(target, 3) if target is not None else None for target in targets]
         valid = int(dut.memory_write_valid_o.value) | int(dut.l1_write_valid_o.value) << 3
@@ -103,7 +104,7 @@ async def random_beats(dut) -> None:
                 counts["missing"] += targets[i] is None
                 writers[i] = None
 
-        # The read that was asked for in the cycle before.
+        # Read requested in the cycle before.
         valid = int(dut.memory_read_valid_o.value)
         moves = True
         if at_memory:
@@ -124,7 +125,7 @@ async def random_beats(dut) -> None:
         else:
             assert not valid
 
-        # The next one.
+        # Next read.
         waiting = [i for i, reader in enumerate(readers) if reader is not None]
         taken = 0
         if waiting and moves:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everybody around the command unit: clusters with commands, the NIC-host interconnect, NIC, host, and registers."""
+"""Surroundings of the command unit: clusters with commands, NIC-host interconnect, NIC, host, and registers."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ BEAT, SLOTS, READ_CYCLES, RESPONSE_CYCLES, NHI_CYCLES = 64, 4, 4, 2, 4
 
 
 def content(address: int, size: int) -> bytes:
-    """Return what is in a memory before anybody writes."""
+    """Return the initial contents of a memory."""
     return bytes((byte * 89 + (byte >> 8) * 3 + 7) & 255 for byte in range(address, address + size))
 
 
@@ -32,7 +32,7 @@ def beats(address: int, size: int) -> int:
 
 @dataclass
 class Command:
-    """A command, and what the host does with it."""
+    """A command, and the host's reaction to it."""
 
     kind: int
     cluster: int
@@ -48,7 +48,7 @@ class Command:
 
     @property
     def bits(self) -> int:
-        """What the HPU sends."""
+        """Bits sent by the HPU."""
         data = {"address": self.address, "size": self.size}
         hpu = {"cluster": self.cluster, "hpu": self.hpu}
         return COMMAND.pack(kind=self.kind, hpu=hpu, slot=self.slot, data=data, **self.others)
@@ -56,7 +56,7 @@ class Command:
 
 @dataclass
 class Pace:
-    """How likely everybody does something in a cycle."""
+    """Probability of each action in a cycle."""
 
     command: float = 0.7
     nhi: float = 0.8
@@ -66,20 +66,20 @@ class Pace:
 
 
 class World:
-    """Everybody around the command unit; a step is a cycle of all of them."""
+    """Surroundings of the command unit; a step is a cycle of all of them."""
 
     def __init__(self, bench: Bench, pace: Pace, is_exact: bool = False) -> None:
-        """With `is_exact` the host answers without chance, and refuses nothing."""
+        """With `is_exact` the host responds deterministically, and refuses nothing."""
         self.bench, self.dut, self.pace, self.is_exact = bench, bench.dut, pace, is_exact
         self.clusters, self.hpus = int(self.dut.Clusters.value), int(self.dut.Hpus.value)
         self.room = int(self.dut.OutboundQueue.value)
         self.waiting: list[deque[Command]] = [deque() for _ in range(self.clusters)]
         self.flying: dict[tuple[int, int, int], Command] = {}  # by cluster, HPU and place
         self.accepted: dict[int, deque[Command]] = {kind: deque() for kind in KIND}
-        self.reading: deque[Command] = deque()  # sends that are being read
+        self.reading: deque[Command] = deque()  # sends being read
         self.left = 0  # beats of the first one
-        self.outside = 0  # sends without a response, as far as credits go
-        self.returns: deque[int] = deque()  # when their credits come back
+        self.outside = 0  # sends without a response, for the count of credits
+        self.returns: deque[int] = deque()  # cycles at which their credits return
         self.reads: deque[tuple[int, int, int]] = deque()  # cycle, reader, address
         self.turn = 0
         self.packet = self.burst = b""
@@ -91,21 +91,21 @@ class World:
         self.failures: deque[tuple[str, int]] = deque()
         self.told: list[dict] = []
         self.statuses: list[tuple[int, bytes]] = []  # address and bytes, in the order of failures
-        self.log: list[tuple[str, int]] = []  # what has happened, and when
+        self.log: list[tuple[str, int]] = []  # events and their cycles
         self.responses: list[tuple[int, Command]] = []
         self.compared = 0
 
     def say(self, what: str) -> None:
-        """Note that something happens in this cycle."""
+        """Record an event in this cycle."""
         self.log.append((what, self.bench.cycle))
 
     def when(self, what: str) -> list[int]:
-        """Return the cycles in which something has happened."""
+        """Return the cycles of an event."""
         return [cycle for name, cycle in self.log if name == what]
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return true if nothing is left to do."""
         return not any(self.waiting) and not self.flying and not self.failures and not self.statuses
 
     async def step(self) -> None:
@@ -126,7 +126,7 @@ class World:
         asks = int(dut.read_valid_o.value)
         reader = next((i % 2 for i in (self.turn, self.turn + 1) if asks >> i % 2 & 1), None)
         if reader is not None and not bench.happens(pace.nhi):
-            self.turn, reader = 1 - reader, None  # the bank is in use
+            self.turn, reader = 1 - reader, None  # the bank is busy
         dut.read_ready_i.value = 1 << reader if reader is not None else 0
         self.bring_beat(now)
         dut.write_ready_i.value = writes = bench.happens(pace.nhi)
@@ -166,7 +166,7 @@ class World:
         await bench.next()
 
     def offer(self, cluster: int, credit: int) -> Command | None:
-        """Return the command that a cluster offers: the engine has a credit, and the HPU a place."""
+        """Return the command offered by a cluster: the engine has a credit, and the HPU a slot."""
         if not self.waiting[cluster] or not self.bench.happens(self.pace.command):
             return None
         command = self.waiting[cluster][0]
@@ -177,7 +177,7 @@ class World:
         return command
 
     def take_command(self, taken: int) -> None:
-        """The unit takes a command."""
+        """Let the unit accept a command."""
         cluster = taken.bit_length() - 1
         assert taken == 1 << cluster
         command = self.waiting[cluster].popleft()
@@ -190,7 +190,7 @@ class World:
             self.outside += 1
 
     def bring_beat(self, now: int) -> None:
-        """The interconnect brings what it took before."""
+        """Return the beat that the interconnect accepted before."""
         self.dut.read_rvalid_i.value, self.dut.read_data_i.value = 0, self.bench.rng.getrandbits(512)
         if self.reads and self.reads[0][0] == now:
             _, reader, address = self.reads.popleft()
@@ -198,7 +198,7 @@ class World:
             self.dut.read_data_i.value = int.from_bytes(content(address, BEAT), "little")
 
     def take_read(self, now: int, reader: int) -> None:
-        """A beat is read. The credit of a send comes back when its last beat has had its time."""
+        """Read a beat. The credit of a send returns after its last beat's latency."""
         address = int(self.dut.read_address_o.value) >> 32 * reader & 0xFFFF_FFFF
         assert address % BEAT == 0
         self.reads.append((now + NHI_CYCLES, reader, address))
@@ -211,7 +211,7 @@ class World:
                 self.returns.append(now + 1 + READ_CYCLES)
 
     def take_send(self) -> None:
-        """A beat of a packet."""
+        """Take a beat of a packet."""
         dut, command = self.dut, self.accepted[KIND.CommandSend][0]
         assert int(dut.send_command_o.value) == command.bits
         assert bool(dut.send_first_o.value) == (self.packet == b"")
@@ -226,7 +226,7 @@ class World:
         self.say("sent")
 
     def take_host_write(self, now: int) -> None:
-        """A beat of a write to the host."""
+        """Take a beat of a write to the host."""
         dut, rng = self.dut, self.bench.rng
         number, address = int(dut.host_write_id_o.value), int(dut.host_write_address_o.value)
         data = int(dut.host_write_data_o.value).to_bytes(BEAT, "little")[: int(dut.host_write_bytes_o.value)]
@@ -256,7 +256,7 @@ class World:
         self.answers[number].append((now + (2 if self.is_exact else rng.randrange(1, 20)), is_refused))
 
     def answer(self, now: int) -> None:
-        """The host answers writes, and brings what it was asked for."""
+        """Respond to writes of the host, and return requested data."""
         dut, rng = self.dut, self.bench.rng
         ready = [number for number, answers in self.answers.items() if answers and answers[0][0] <= now]
         dut.host_written_valid_i.value = bool(ready)
@@ -276,7 +276,7 @@ class World:
             dut.host_data_i.value = int.from_bytes(data.ljust(BEAT, b"?"), "little")
 
     def take_host_read(self, now: int) -> None:
-        """The host is asked for data. If it refuses, it may do so after some of it."""
+        """Take a read of host memory. A refusal may follow some of its data."""
         dut, rng = self.dut, self.bench.rng
         number = int(dut.host_read_id_o.value)
         command = self.accepted[KIND.CommandFromHost if number == 0 else KIND.CommandHostDirectRead].popleft()
@@ -295,7 +295,7 @@ class World:
             self.bring[number].append((at + i, part, i == len(parts) - 1, is_refused))
 
     def take_write(self) -> None:
-        """Data of the host is written to a memory of the unit."""
+        """Write host data to a memory of the unit."""
         write = WRITE.unpack(self.dut.write_o.value)
         assert write["address"] % BEAT == 0
         for i in range(BEAT):
@@ -305,7 +305,7 @@ class World:
         self.say("write")
 
     def take_event(self, event: dict) -> None:
-        """The driver is told something."""
+        """Take an event for the driver."""
         if event["kind"] == NOTICE.NoticeCommand:
             self.expected_events.append(event["user"])
         else:
@@ -313,7 +313,7 @@ class World:
         self.compared += 1
 
     def take_response(self, now: int, response: dict) -> None:
-        """A command is done."""
+        """Take the end of a command."""
         hpu = response["hpu"]
         command = self.flying.pop((hpu["cluster"], hpu["hpu"], response["slot"]))
         assert bool(response["is_refused"]) == command.is_refused

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of units have reached of the coverage points in rtl/sva, all parameter sets together."""
+"""Coverage points of rtl/sva reached by the tests of units, all parameter sets together."""
 
 import re
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All units, each with the parameters that make a difference."""
+"""All units, each with the relevant parameter sets."""
 
 import pytest
 from units import QUICK, Case, cases, run
