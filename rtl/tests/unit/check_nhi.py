@@ -41,8 +41,7 @@ async def random_beats(dut) -> None:
     readers: list[int | None] = [None] * READERS
     turn = 0
     turns = [0] * 4  # next side at each write port
-    at_memory: tuple[int, int | None, int] | None = None  # reader, memory, address of the read requested in the cycle
-                                                          # before
+    at_memory: tuple[int, int | None, int] | None = None  # reader, memory, address of the read requested before
     data: dict[tuple[int, int], int] = {}  # by cycle and memory
     coming: deque[tuple[int, int, int | None]] = deque()  # cycle, reader, data
     counts = {"written": 0, "missing": 0, "read": 0, "late": 0, "lost": 0, "turns": 0, "together": 0}

@@ -47,8 +47,8 @@ word __atomic_fetch_sub_8(word *at, word value, int order) {
     return added(at, -value);
 }
 
-/* The other operations repeat a compare-and-swap until no other handler has changed the value in between; the first guess
- * of the value may be wrong. */
+/* The other operations repeat a compare-and-swap until no other handler changes the value in between; the first guess
+ * may be wrong. */
 #define UPDATE(name, result)                                                                                           \
     word __atomic_##name##_8(word *at, word value, int order);                                                         \
     word __atomic_##name##_8(word *at, word value, int order) {                                                        \

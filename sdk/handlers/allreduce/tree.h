@@ -9,10 +9,10 @@
 
 #include <handlers/allreduce/allreduce.h>
 
-enum { ALLREDUCE_DOWN = 0xff }; /* the step of a packet with the sum; those that go up have the place of their sender */
+enum { ALLREDUCE_DOWN = 0xff }; /* step of a packet with the total; packets going up have the place of their sender */
 enum { ALLREDUCE_ARITY = 31 };  /* children at most */
 
-/* The number of children of this rank; the first one; the rank above. */
+/* Number of children of this rank; the first child; the parent. */
 static inline uint32_t allreduce_child(const struct allreduce *a) { return a->rank * a->arity + 1; }
 static inline uint32_t allreduce_children(const struct allreduce *a) {
     uint32_t first = allreduce_child(a);
@@ -47,7 +47,7 @@ static inline bool allreduce_contribute(struct allreduce *a, struct allreduce_pa
     return is_last;
 }
 
-/* Sends the sum of all to the children and writes it to the host. */
+/* Sends the total to the children and writes it to the host. */
 static inline int allreduce_deliver(struct allreduce *a, struct allreduce_packet *sum) {
     uint32_t first = allreduce_child(a), children = allreduce_children(a);
     ptl_dma_h written;
@@ -59,14 +59,14 @@ static inline int allreduce_deliver(struct allreduce *a, struct allreduce_packet
     return allreduce_tell(a, written);
 }
 
-/* Sends what has become the sum of this part of the tree up; the root delivers it. */
+/* Sends the sum of this subtree up; the root delivers it. */
 static inline int allreduce_up(struct allreduce *a, struct allreduce_packet *sum) {
     if (a->rank == 0)
         return allreduce_deliver(a, sum);
     return allreduce_send(a, sum, 1 + (a->rank - 1) % a->arity, allreduce_parent(a));
 }
 
-/* Contributes this rank's own segment, and at the root those whose turn comes by it. */
+/* Contributes this rank's own segment, and at the root the segments unblocked by it. */
 static inline int allreduce_tree_own(struct allreduce *a, uint32_t operation, uint32_t segment) {
     bool is_delivered = true;
     for (; segment < a->segments && is_delivered; segment += a->window) {
@@ -85,7 +85,7 @@ static inline int allreduce_tree_own(struct allreduce *a, uint32_t operation, ui
     return 0;
 }
 
-/* Payload handler: adds a child's packet to the sum that goes up, or passes the sum of all on to the children and the host. */
+/* Payload handler: adds a child's packet to the partial sum, or passes the total on to the children and the host. */
 __handler int allreduce_tree_packet(const ptl_payload_t p, void *state) {
     struct allreduce *a = state;
     struct allreduce_packet *packet = (void *)p.base;
@@ -103,7 +103,7 @@ __handler int allreduce_tree_packet(const ptl_payload_t p, void *state) {
     return allreduce_tree_own(a, operation, segment + a->window) == 0 ? SUCCESS : FAIL;
 }
 
-/* For which rank this one waits: a child whose packet is missing, or the rank above. */
+/* Rank for which this one waits: a child whose packet is missing, or the parent. */
 static inline uint32_t allreduce_tree_missing(struct allreduce *a) {
     for (uint32_t i = 0; i < a->slots; i++) {
         uint32_t arrived = allreduce_slot_number(a, i)->arrived;
@@ -126,8 +126,8 @@ __handler int allreduce_tree_start(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Fills in the state, from bits, rank, ranks, type, bytes, arity (at most ALLREDUCE_ARITY) and in_order, for packets of at most `packet`
- * bytes. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type, bytes, arity (at most ALLREDUCE_ARITY) and in_order, for packets of
+ * at most `packet` bytes. Returns the bytes of HPU memory. */
 static inline uint32_t allreduce_plan_tree(struct allreduce *a, uint32_t packet) {
     return allreduce_divide(a, allreduce_piece(a->bytes, ALLREDUCE_PARTS, packet), a->in_order ? a->arity + 1 : 1, 1);
 }

@@ -12,20 +12,20 @@
 #include <spin.h>
 #include <string.h>
 
-/* In HPU memory. */
+/* Queue state in HPU memory. */
 struct host_queue {
-    ptl_size_t offset; /* of the ring in the host memory of its handlers (`options`) */
+    ptl_size_t offset; /* offset of the ring in the host memory of its handlers (`options`) */
     uint32_t options;  /* PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM */
-    uint32_t bytes;    /* of a record, its number included: a multiple of 8 */
+    uint32_t bytes;    /* bytes of a record, its number included: a multiple of 8 */
     uint32_t capacity; /* number of records, a power of two */
     uint32_t appended; /* counts records; wraps around */
-    uint32_t taken;    /* that the CPU has taken, as far as the card knows */
-    uint32_t refused;  /* records that found the queue full */
+    uint32_t taken;    /* records taken by the CPU, as far as the card knows */
+    uint32_t refused;  /* records refused because the queue was full */
 };
 
-/* In host memory: this, then the records. */
+/* Ring in host memory; the records follow. */
 struct host_queue_ring {
-    uint32_t taken; /* records that the CPU has taken */
+    uint32_t taken; /* records taken by the CPU */
     uint32_t unused;
     uint8_t records[];
 };
@@ -35,8 +35,8 @@ static inline size_t host_queue_bytes(uint32_t capacity, uint32_t bytes) {
     return sizeof(struct host_queue_ring) + (size_t)capacity * bytes;
 }
 
-/* Appends a record, whose first word belongs to the queue. `record` must not change until the DMA `*written` is complete. Returns
- * whether there was room, and counts a refusal if not. */
+/* Appends a record, whose first word belongs to the queue. `record` must not change until the DMA `*written` is
+ * complete. Returns false, and counts a refusal, if the queue is full. */
 static inline bool host_queue_append(struct host_queue *queue, void *record, ptl_dma_h *written) {
     uint32_t number = __atomic_load_n(&queue->appended, __ATOMIC_RELAXED);
     for (;;) {

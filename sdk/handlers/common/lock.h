@@ -7,7 +7,7 @@
 
 #include <spin.h>
 
-/* Takes the lock if it is free. Returns whether it was. */
+/* Takes the lock if it is free. Returns true on success. */
 static inline bool lock_try(uint32_t *lock) { return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0; }
 
 /* Turns of an empty loop between two looks at a lock. Each look takes two cycles of the memory's bank: HPUs that look all the time keep waiting
@@ -23,7 +23,7 @@ static inline void lock_take(uint32_t *lock) {
     }
 }
 
-/* Gives the lock back. */
+/* Releases the lock. */
 static inline void lock_give(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
 
 #endif
