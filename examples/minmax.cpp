@@ -1,4 +1,3 @@
-// SPDX-License-Identifier: Apache-2.0
 // C++: a template that host and card share; the card finds the least and the greatest of many numbers.
 // spincc -std=c++17 examples/minmax.cpp -o minmax && spinrun -n 4 ./minmax
 #include "card.h"

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Python as the host, by ctypes: a card adds up vectors that other ranks send from the memory of Python.
 
 spincc -shared -fPIC examples/python_host.c -o libpython_host.so && spinrun -n 3 python3 examples/python_host.py

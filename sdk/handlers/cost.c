@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Costs of the library's handlers (cost.h), except those of services. */
 #include <handlers/matching/matching.h> /* before spin.h */
 

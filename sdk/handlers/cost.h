@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of the programs that measure handlers (cost.c, cost_services.c). `spinkit handlers` runs one case after
  * the other on each kind of HPU, and writes README.md. Rank 1's card runs the handlers; rank 0 sends the messages that
  * they handle and receives those that they send.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Costs of the handlers of services (cost.h): a separate program, because a card's memory cannot hold all code. */
 #include <handlers/kvstore/kvstore.h> /* before spin.h */
 
@@ -97,7 +98,8 @@ static void transactions(void) {
 
 static void get_record(void) { CHECK(PtlGet(md, 0, 64, card, PT, TRANSACTION_RECORDS | 1, 0, NULL)); }
 
-/* A slot of a leaf switch to which 64 ranks send, the first of whom has: handlers cost on switches what they cost on cards. */
+/* Slot of a leaf switch to which 64 ranks send, after the first one sent: handlers cost the same on switches and
+ * cards. */
 static void add_on_switch(void) {
     struct switch_allreduce state = {.inputs = SWITCH_ALLREDUCE_CHILDREN, .parent = PEER};
     for (uint32_t piece = 0; piece < SWITCH_ALLREDUCE_PIECES; piece++)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of PMIx of `libsimpmix.so`, beside those for values of the library of PMIx that the argument names."""
+"""Functions of PMIx in `libsimpmix.so`, beside those for values of the PMIx library named by the argument."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2
- * PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be freed then.
- * Several threads in waits: one event wakes one; what goes away ends its waits; threads that sleep are waited for. */
+/* conformance: ranks=1,2 PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be
+ * freed then. Several threads in waits: one event wakes one; freeing an object ends its waits; the job waits for
+ * sleeping threads. */
 #define _POSIX_C_SOURCE 200809L
 #include "ring.h"
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void *wait_for(void *which) {
     return NULL;
 }
 
-/* Two threads wait for one event: one of them gets it. Then the queue goes away under the other. */
+/* Two threads wait for one event: one of them gets it. Then the queue is freed under the other. */
 static void shared_queue(void) {
     pthread_t threads[2];
     static unsigned char memory[8];
@@ -55,7 +55,7 @@ static void *sleep_and_count(void *by) {
     return NULL;
 }
 
-/* Nothing is under way but a thread that sleeps in real time: neither a deadlock nor a time-out comes before it wakes. */
+/* Only a thread that sleeps in real time is active: neither a deadlock nor a time-out occurs before it wakes. */
 static void sleeper(void) {
     pthread_t thread;
     ptl_ct_event_t count;

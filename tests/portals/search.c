@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2,4
- * PtlMESearch and PtlLESearch: look or delete, once or persistent, events and counting. */
+/* conformance: ranks=1,2,4 PtlMESearch and PtlLESearch: inspect or delete, once or persistent, events and counting. */
 #include "ring.h"
 
 enum { BYTES = 1024, HEADERS = 5 };
@@ -110,7 +109,7 @@ static void modes(int bytes) {
         CHECK(PtlNIStatus(ni, (ptl_sr_index_t)i, &again));
         EQUAL("search leaves the registers alone", again, registers[i]);
     }
-    /* Nothing was linked by all this. */
+    /* None of this linked an entry. */
     CODE("search links nothing", PtlPTFree(ni, pt), PTL_PT_IN_USE); /* the overflow entry */
 }
 

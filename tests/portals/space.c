@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2,4
- * Descriptors and entries over the whole address space, where an offset is an address; memory that is not there. */
+/* conformance: ranks=1,2,4 Descriptors and entries over the whole address space, where an offset is an address;
+ * unmapped memory. */
 #include "ring.h"
 
 enum { BYTES = 9000 };
@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
     fill(source, BYTES, (unsigned int)me_);
     fill(heap, BYTES, 50u + (unsigned int)me_);
     clear(target, BYTES);
-    /* Where the neighbour's memory is: in a table whose place every process tells in turn. */
+    /* Address of the neighbour's memory: in a table whose address every process sends in turn. */
     ptl_pt_index_t guide = portal(PTL_EQ_NONE, 0);
     append(guide, entry(addresses, sizeof addresses, PTL_ME_OP_GET), PTL_PRIORITY_LIST, NULL);
     barrier();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Accumulate: multiplies an incoming array of double complex numbers onto one in host memory, packet by packet, on the
  * card (sPIN §4.4.2, App. C.3.2).
  *
@@ -106,8 +107,7 @@ static inline void accumulate_leave(struct accumulate_cache *c, uint32_t number,
 }
 
 /* Payload handler: multiplies onto numbers cached in HPU memory. It fetches them when a message is the first to need
- * them. It leaves the rest of the array to accumulate_payload. Fails when the array does not fit the entry's
- * memory. */
+ * them. It leaves the rest of the array to accumulate_payload. Fails when the array does not fit the entry's memory. */
 __handler int accumulate_cached(const ptl_payload_t p, void *state) {
     struct accumulate_cache *c = state;
     ptl_payload_t rest = p;

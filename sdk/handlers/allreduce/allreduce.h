@@ -1,11 +1,14 @@
-/* All-reduce in the cards: every rank gets the sum of all ranks' vectors. The CPUs only start it and learn of its end.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce in the cards: every rank gets the sum of all ranks' vectors. The CPUs only start it and are notified of
+ * its end.
  *
- * Three algorithms, each with a file of its own: recursive doubling (doubling.h), a ring (ring.h) and a tree (tree.h). What they share
- * is here. Vectors are cut into segments, one in each packet, which go their way independently of each other. A card fetches its
- * rank's own segment by DMA when it needs it, adds what comes, and writes sums to host memory.
+ * Three algorithms, each in a separate file: recursive doubling (doubling.h), a ring (ring.h) and a tree (tree.h). This
+ * file has the shared parts. Vectors are cut into segments, one in each packet, which are independent of each other. A
+ * card fetches its rank's own segment by DMA when it needs it, adds arriving ones, and writes sums to host memory.
  *
- * A rank has at most `window` segments under way: it contributes segment n + window when it has the sum of segment n. So memory on
- * the card does not depend on the size of the vector, and packets never fill the card's buffer. Setup: README.md. */
+ * A rank has at most `window` segments in flight: it contributes segment n + window when it has the sum of segment n.
+ * So memory on the card does not depend on the size of the vector, and packets never fill the card's buffer. Setup:
+ * README.md. */
 #ifndef HANDLERS_ALLREDUCE_H
 #define HANDLERS_ALLREDUCE_H
 
@@ -186,8 +189,9 @@ struct allreduce_algorithm {
     ptl_payload_handler_t packet;
 };
 
-/* Fills in what follows from bits, rank, ranks, type, bytes, arity and in_order: segments of at most `segment` bytes, with `places`
- * places for packets in a slot, and `sets` slots for each segment under way. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type, bytes, arity and in_order: segments of at most `segment` bytes, with
+ * `places` places for packets in a slot, and `sets` slots for each segment in flight. Returns the bytes of HPU
+ * memory. */
 static inline uint32_t allreduce_divide(struct allreduce *a, uint32_t segment, uint32_t places, uint32_t sets) {
     a->segment = segment & ~7u;
     a->told = a->segments = (a->bytes + a->segment - 1) / a->segment;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All-reduce by recursive doubling: in step n ranks whose numbers differ in bit n - 1 exchange and add their sums. The
  * result is identical, bit by bit, on all ranks and in each run, because a + b = b + a.
  *
@@ -103,7 +104,8 @@ __handler int allreduce_double_packet(const ptl_payload_t p, void *state) {
     return result == 0 ? SUCCESS : FAIL;
 }
 
-/* Header handler: contributes a segment, spreads the first ones over the HPUs, or says for whom the card waits. */
+/* Header handler: contributes a segment, spreads the first ones over the HPUs, or answers for which rank the card
+ * waits. */
 __handler int allreduce_double_start(const ptl_header_t h, void *state) {
     struct allreduce *a = state;
     uint32_t operation = (uint32_t)h.hdr_data, what = (uint32_t)(h.hdr_data >> 32);
@@ -126,7 +128,8 @@ __handler int allreduce_double_start(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Fills in the state, from bits, rank, ranks, type and bytes, for packets of at most `packet` bytes. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type and bytes, for packets of at most `packet` bytes. Returns the bytes
+ * of HPU memory. */
 static inline uint32_t allreduce_plan_doubling(struct allreduce *a, uint32_t packet) {
     for (a->twos = 0; 2u << a->twos <= a->ranks;)
         a->twos++;

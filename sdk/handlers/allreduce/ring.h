@@ -1,9 +1,11 @@
-/* All-reduce over a ring: a segment goes from its first rank, which is its number modulo the ranks, around the ring until all ranks have
- * added their part (reduce-scatter), and then as the sum of all to every rank (all-gather). Each rank sends and receives 2 (1 - 1/P) times
- * the vector, the least that is possible. The order of the additions is that of the ring, so the sum has the same bits in each run.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce over a ring: a segment goes from its first rank, which is its number modulo the ranks, around the ring
+ * until all ranks add their part (reduce-scatter), and then as the sum to every rank (all-gather). Each rank sends and
+ * receives 2 (1 - 1/P) times the vector, the minimum. The order of the additions is that of the ring, so the sum has
+ * the same bits in each run.
  *
- * A packet is added to and forwarded by one handler, and nothing of it stays on the card. So every rank must be ready before the first
- * packet comes: cards meet in a barrier first. */
+ * One handler adds to a packet and forwards it, and nothing of it stays on the card. So every rank must be ready before
+ * the first packet arrives: cards meet in a barrier first. */
 #ifndef HANDLERS_ALLREDUCE_RING_H
 #define HANDLERS_ALLREDUCE_RING_H
 

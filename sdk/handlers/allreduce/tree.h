@@ -1,9 +1,11 @@
-/* All-reduce over a tree: sums go up to rank 0, and the sum of all comes down. A rank's children are arity * rank + 1 and the following.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce over a tree: partial sums go up to rank 0, and the total goes down. A rank's children are arity * rank + 1
+ * and the following.
  *
- * The last contribution of a segment gets the sum of the others added in its own packet, which goes up at once, so that the slot is free
- * for the next segment. Contributions are added as they arrive; floating-point sums may then differ from run to run in their last bits.
- * With `in_order` each waits in a place of its own, and the last one adds them in the order own, first child, second child: the same
- * bits in every run. */
+ * The sum of a segment's other contributions is added to the packet of the last one, which goes up at once, so that the
+ * slot is free for the next segment. Contributions are added as they arrive; floating-point sums may then differ from
+ * run to run in their last bits. With `in_order` each waits in a separate place, and the last one adds them in the
+ * order own, first child, second child: the same bits in every run. */
 #ifndef HANDLERS_ALLREDUCE_TREE_H
 #define HANDLERS_ALLREDUCE_TREE_H
 
@@ -20,7 +22,8 @@ static inline uint32_t allreduce_children(const struct allreduce *a) {
 }
 static inline uint32_t allreduce_parent(const struct allreduce *a) { return (a->rank - 1) / a->arity; }
 
-/* Contributes `packet`, of the sender in place `from` (0: this rank). Returns whether it is the last one; then it has become the sum. */
+/* Contributes `packet`, of the sender in place `from` (0: this rank). Returns true for the last one, which then holds
+ * the sum. */
 static inline bool allreduce_contribute(struct allreduce *a, struct allreduce_packet *packet, uint32_t from) {
     struct allreduce_slot *slot = allreduce_slot(a, packet->operation, packet->segment);
     uint32_t bytes = allreduce_length(a, packet->segment), children = allreduce_children(a);
@@ -114,7 +117,8 @@ static inline uint32_t allreduce_tree_missing(struct allreduce *a) {
     return a->rank == 0 ? ALLREDUCE_NOBODY : allreduce_parent(a);
 }
 
-/* Header handler: contributes a segment, spreads the first ones over the HPUs, or says for whom the card waits. */
+/* Header handler: contributes a segment, spreads the first ones over the HPUs, or answers for which rank the card
+ * waits. */
 __handler int allreduce_tree_start(const ptl_header_t h, void *state) {
     struct allreduce *a = state;
     uint32_t operation = (uint32_t)h.hdr_data, what = (uint32_t)(h.hdr_data >> 32);

@@ -1,8 +1,10 @@
-/* A barrier among cards, by dissemination: in round n each rank's card tells the rank 2^n ahead that it has come so far, and waits for
- * the rank 2^n behind. Any number of ranks meets in ceil(log2 ranks) rounds; the CPUs only start it and learn of its end.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A barrier among cards, by dissemination: in round n each rank's card sends a message to the rank 2^n ahead, and waits
+ * for the rank 2^n behind. Any number of ranks meets in ceil(log2 ranks) rounds; the CPUs only start it and are
+ * notified of its end.
  *
- * Messages are empty; their header data has the number of the barrier and the round. A card that has left barrier n knows that all
- * ranks have entered it, so messages of at most two barriers are under way, and two sets of flags are enough. Setup: README.md. */
+ * Messages are empty; their header data has the number of the barrier and the round. After barrier n all ranks have
+ * entered it, so messages of at most two barriers are in flight, and two sets of flags are enough. Setup: README.md. */
 #ifndef HANDLERS_BARRIER_H
 #define HANDLERS_BARRIER_H
 
@@ -13,8 +15,9 @@
  * are rounds. The host enters, or queries the rank for which the card waits. */
 enum { BARRIER_ENTER = 1 << 8, BARRIER_WHO };
 
-/* Match bits of messages of a card to its host, added to `bits`: the barrier is over; the answer, in the header data. (A count by
- * PtlHandlerCTInc is there at once, as if no PCI Express were between card and CPU: we do not build on that.) */
+/* Match bits of messages of a card to its host, added to `bits`: end of the barrier; the answer, in the header data. (A
+ * count by PtlHandlerCTInc is visible at once, as if there were no PCI Express between card and CPU: we do not rely on
+ * that.) */
 enum { BARRIER_LEFT = 1, BARRIER_ANSWER };
 
 /* State in HPU memory; the host sets the first four. Number, rounds and counts wrap around. */
@@ -71,7 +74,8 @@ static inline int barrier_message(struct barrier *b, ptl_hdr_data_t data) {
     return result;
 }
 
-/* Header handler: takes note of a message, and tells the host when all ranks have come, or for whom the card waits. */
+/* Header handler: records a message, and notifies the host when the barrier ends, or answers for which rank the card
+ * waits. */
 __handler int barrier_header(const ptl_header_t h, void *state) {
     struct barrier *b = state;
     bool asks = h.hdr_data >> 32 == BARRIER_WHO;

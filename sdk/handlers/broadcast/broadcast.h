@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Broadcast: a binomial tree whose inner nodes are cards (sPIN §4.4.3, App. C.3.3). A rank's card forwards received
  * data to the rank's children without the CPU: when streaming, packet by packet out of the packet buffer; when
  * streaming is off and the message has more than one packet, out of host memory after the last packet.

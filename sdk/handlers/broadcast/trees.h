@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Broadcast over other trees than the binomial one (sPIN §4.4.3: "arbitrary algorithms (including pipeline and
  * double-tree)"): a chain, which pipelines the packets of a message; a binary tree; and two binary trees, each of which
  * carries half of the packets, so that every rank forwards as much as it receives (Sanders, Speck, Träff 2009).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hash of bytes, the same on host and card (MurmurHash3's 32 bits, Appleby). */
 #ifndef HANDLERS_COMMON_HASH_H
 #define HANDLERS_COMMON_HASH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of handlers to requests: one packet with a status, and optionally a little data. */
 #ifndef HANDLERS_COMMON_REPLY_H
 #define HANDLERS_COMMON_REPLY_H

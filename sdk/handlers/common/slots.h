@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Allocator for slots of host memory, with its free list on the card: handlers allocate and free without the CPU.
  *
  * A ring of numbers, first in, first out, for any number of handlers at once. Allocation is one compare-and-swap.

@@ -1,11 +1,13 @@
-/* Conditional reads (sPIN §5.4): a request has a filter and a range of a table, and the reply has only the rows that match.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conditional reads (sPIN §5.4): a request has a filter and a range of a table, and the reply has only the rows that
+ * match.
  *
  *     client ── request: range, filter ──▶ server's card ── DMA reads of the range
  *     client ◀── packets of rows, then an answer with their number ──┘
  *
- * One handler serves a request: it fetches the range block by block, several blocks ahead, filters each block and sends what is left of
- * it as one packet. A client that cuts a long range into several requests keeps all HPUs busy. Rows come to the client's memory in
- * their order, from the place on that the request names. The CPU of the server does nothing. */
+ * One handler serves a request: it fetches the range block by block, several blocks ahead, filters each block and sends
+ * the remaining rows as one packet. A client that splits a long range into several requests keeps all HPUs busy. Rows
+ * arrive in the client's memory in order, from the offset given in the request. The CPU of the server is idle. */
 #ifndef HANDLERS_CONDITIONAL_READ_H
 #define HANDLERS_CONDITIONAL_READ_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Expressions of filters as text, for the host: comparisons of columns with constants, AND, OR, NOT and parentheses, as in SQL.
  *
  *     salary >= 4000 AND (department = 7 OR NOT name < 'M')

@@ -1,8 +1,10 @@
-/* Filters of table rows: a program in postfix order, which host and card interpret.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters of table rows: a program in postfix order, interpreted by host and card.
  *
- * A row has a fixed size, and each column a fixed place in it. A step compares one column with a constant, or combines the results of
- * earlier steps. It is carried out for all rows of a block before the next step: its result is a mask with one bit for each row. So a
- * comparison is a loop of few instructions, and one instruction combines the results of 32 rows. */
+ * A row has a fixed size, and each column a fixed place in it. A step compares one column with a constant, or combines
+ * the results of earlier steps. It is executed for all rows of a block before the next step: its result is a mask with
+ * one bit for each row. So a comparison is a loop of few instructions, and one instruction combines the results of 32
+ * rows. */
 #ifndef HANDLERS_CONDITIONAL_READ_FILTER_H
 #define HANDLERS_CONDITIONAL_READ_FILTER_H
 

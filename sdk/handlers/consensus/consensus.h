@@ -1,19 +1,21 @@
-/* Consensus: a replicated log on the cards, and a table of numbers that the leader's card keeps by it (talk, use case 9).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consensus: a replicated log on the cards, and a table of numbers maintained by the leader's card (talk, use case 9).
  *
- * The protocol is Multi-Paxos. A term belongs to one replica (term modulo the number of replicas) and is used for one leadership.
- * The leader's card gives a client's command a slot of the log and sends it to the other replicas' cards; each writes it to its
- * host's memory, unless it has promised a later term, and acknowledges. When a majority has it, the command is chosen: the leader's
- * card carries out the commands in the order of their slots, answers the clients and tells its host. CPUs do only what is rare:
- * they notice that the leader is silent, have a majority promise a new term, read the logs of this majority, and have their card
- * propose again what is in them. From the promise on, the card of the old leader gets no majority: it is fenced.
+ * The protocol is Multi-Paxos. A term belongs to one replica (term modulo the number of replicas) and is used for one
+ * leadership. The leader's card assigns a slot of the log to a client's command and sends it to the other replicas'
+ * cards; each writes it to its host's memory, unless it promised a later term, and acknowledges. When a majority has
+ * it, the command is chosen: the leader's card executes the commands in slot order, answers the clients and notifies
+ * its host. CPUs handle only rare events: they detect that the leader is silent, have a majority promise a new term,
+ * read the logs of this majority, and have their card propose the logged commands again. After the promise, the card of
+ * the old leader gets no majority: it is fenced.
  *
- * The log is a ring. A host that has a snapshot of the numbers, of which all commands are chosen, tells its card: the slots of
- * these commands are used again. So a card takes a command for a slot when its own host's snapshot covers what was there. Of
- * any majority somebody has a chosen command in its log or in its snapshot, and who begins to lead takes the latest snapshot of
- * its majority, and from there on the logs.
+ * The log is a ring. A host that takes a snapshot of the numbers, which covers only chosen commands, notifies its card:
+ * the slots of these commands are reused. So a card accepts a command for a slot only if its own host's snapshot covers
+ * the old contents. In any majority some replica has a chosen command in its log or snapshot, and a new leader takes
+ * the latest snapshot of its majority, and then the logs.
  *
- * Every message is one packet; no host is told of it. One handler at a time works on
- * the state of a card: the others leave it their messages, so that no HPU waits for another. */
+ * Every message is one packet, and causes no event at a host. One handler at a time works on the state of a card: the
+ * others queue their messages for it, so that no HPU waits for another. */
 #ifndef HANDLERS_CONSENSUS_H
 #define HANDLERS_CONSENSUS_H
 
@@ -306,8 +308,9 @@ static inline int consensus_lead(struct consensus *c, uint32_t term, uint32_t en
     return 0;
 }
 
-/* Takes a command for a slot. What the snapshot has is chosen: there the same command was proposed before, or one that can get
- * no majority, and its place may be another slot's. The host sends its snapshot again to those that it does not cover yet. */
+/* Accepts a command for a slot. Commands covered by the snapshot are chosen: the slot's command was proposed before, or
+ * can get no majority, and its place may belong to another slot. The host sends its snapshot again to replicas that it
+ * does not cover yet. */
 static inline int consensus_accept(struct consensus *c, const struct consensus_message *m) {
     struct consensus_record record = {.term = m->term, .slot = m->slot, .command = m->command};
     int failures = 0;

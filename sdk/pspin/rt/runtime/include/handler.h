@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that handlers use of PsPIN's interface. */
+/* All parts of PsPIN's interface for handlers. */
 #ifndef HANDLER_H
 #define HANDLER_H
 
