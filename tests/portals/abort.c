@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2 PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be
- * freed then. Several threads in waits: one event wakes one; freeing an object ends its waits; the job waits for
- * sleeping threads. */
+/* conformance: ranks=1,2
+ * PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be freed then.
+ * Several threads in waits: one event wakes one; what goes away ends its waits; threads that sleep are waited for. */
 #define _POSIX_C_SOURCE 200809L
 #include "ring.h"
 #include <pthread.h>

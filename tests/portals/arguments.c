@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1
  * Wrong arguments of every function give the documented code and change nothing; PTL_NO_INIT outside of the library. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlAtomic: every operation on every datatype, events, lengths, several initiators at once. */
 #include "operations.h"

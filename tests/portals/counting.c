@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Counting events: get, set, increment, wait, poll, bytes, failures, every option, several kinds on one counter. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Full events: kinds, order, fields, disable options, queues that overflow, waits and polls. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlFetchAtomic and PtlSwap: every operation on every datatype, old values, operands, one descriptor for both ways. */
 #include "operations.h"

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2,4 Flow control: each cause, refusals, the event, re-enabling, shared queues. */
+/* conformance: ranks=1,2,4
+ * Flow control: each cause, what is refused, the event, enabling again, queues that are shared. */
 #include "ring.h"
 
 enum { BYTES = 4096 };

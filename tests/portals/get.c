@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlGet: data, offsets, lengths, events of both sides, counters, failures. */
 #include "ring.h"

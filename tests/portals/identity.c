@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Processes: ids, maps and their errors, permuted maps, processes that do not exist. */
 #include "ring.h"

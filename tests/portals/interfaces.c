@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlInit, PtlFini, PtlNIInit, PtlNIFini: references, four interfaces at once, handles, pids. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Memory in pieces: descriptors and entries with PTL_IOVEC, odd splits, empty segments, every operation. */
 #include "ring.h"

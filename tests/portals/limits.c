@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2 Limits: requests are clipped, smaller ones granted exactly, and each is enforced. */
+/* conformance: ranks=1,2
+ * Limits: wishes are clipped, smaller ones honoured exactly, and each is kept. */
 #include "ring.h"
 
 enum { FEW = 6 };

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PTL_ME_MANAGE_LOCAL, min_free, PTL_ME_MAY_ALIGN, PTL_ME_NO_TRUNCATE: entries of matching interfaces. */
 #include "ring.h"

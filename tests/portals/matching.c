@@ -1,6 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2,4 Matching of entries: bits, ids, order of the lists; on non-matching interfaces always the
- * first. */
+/* conformance: ranks=1,2,4
+ * Which entry takes a message: bits, ids, order of the lists; on non-matching interfaces always the first. */
 #include "ring.h"
 
 enum { BYTES = 256 };

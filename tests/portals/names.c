@@ -1,6 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1 Header as seen by programs: values that they rely on, layouts, names of older and of the
- * reference's programs. */
+/* conformance: ranks=1
+ * What a program sees of the header: values that it relies on, layouts, names of older and of the reference's programs. */
 #include "ring.h"
 #include <stddef.h>
 

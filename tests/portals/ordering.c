@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Messages from one process to another: order of matching and of data, for every pair of operations. */
 #include "ring.h"

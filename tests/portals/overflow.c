@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * The overflow list: unexpected messages, entries that take them later, AUTO_FREE, entries without headers. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Users and operations that an entry does not accept; status registers. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * The portal table: allocating, freeing, disabling and enabling, hints. */
 #include "ring.h"

@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * PtlPut: data, offsets, lengths, acknowledgements, volatile and other hints. */
 #include "ring.h"

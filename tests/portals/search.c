@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* conformance: ranks=1,2,4 PtlMESearch and PtlLESearch: inspect or delete, once or persistent, events and counting. */
+/* conformance: ranks=1,2,4
+ * PtlMESearch and PtlLESearch: look or delete, once or persistent, events and counting. */
 #include "ring.h"
 
 enum { BYTES = 1024, HEADERS = 5 };

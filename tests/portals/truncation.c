@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* conformance: ranks=1,2,4
  * Messages longer than the room at the target, in every operation. */
 #include "ring.h"

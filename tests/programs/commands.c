@@ -1,5 +1,5 @@
-/* What handlers can ask of the card (sPIN App. B.6), and what they can compute: `commands CASE`. Rank 0 sends, rank 1
- * has the handlers. */
+/* Commands of handlers to the card (sPIN App. B.6), and computations: `commands CASE`. Rank 0 sends, rank 1 has the
+ * handlers. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -51,7 +51,7 @@ __handler int scale_nonblocking(const ptl_payload_t p, void *state) {
     return PtlHandlerYield() == 0 ? SUCCESS : FAIL;
 }
 
-/* Leaves a transfer running: the message is done only when that is. */
+/* Leaves a transfer running: the message is complete only after it. */
 __handler int leave_running(const ptl_payload_t p, void *state) {
     ptl_dma_h h;
     (void)state;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ordinary users on one machine, as whom root runs commands."""
+"""Two ordinary users on one machine; root runs commands as them."""
 
 from __future__ import annotations
 

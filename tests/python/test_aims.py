@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aims of `spinkit bench` beside what was measured."""
+"""The aims of `spinkit bench` beside the measurements."""
 
 from __future__ import annotations
 

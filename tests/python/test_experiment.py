@@ -274,7 +274,7 @@ def test_parameters_of_the_machine_are_axes(tmp_path: Path) -> None:
     assert jobs[-1].arguments == ["--hpus", "4", "--latency", "250.5"]
     axes = ("dma.L_ns=250.5", "network.G_ps_per_byte=8", "nic.match_overlaps=reception", "accelerator.hpus=4")
     assert jobs[-1].changes == axes
-    # What the program prints has no value; the run has it.
+    # The program's output has no value; the run has it.
     output = '{"time_ps": 7, "data_ok": true}\n'
     [point] = _run.read_points(experiment, "sc17-int", experiment.series[:1], (4,), output)
     assert (point.value, point.measured) == (4, 7)

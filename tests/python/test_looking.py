@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of tests/soak/looking.py: programs run the same, whoever looks."""
+"""A sample of tests/soak/looking.py: observation does not change a program's run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""measure.py of the experiment mpi-programs: what it takes from LAMMPS and HPCC, and what it refuses.
+"""measure.py of the experiment mpi-programs: values taken from LAMMPS and HPCC, and refusals.
 
-Both are stood in for by scripts that print what they print, since neither is part of spinkit.
+Scripts that print the same text stand in for both, since neither is part of spinkit.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another user of the same machine can do to one who runs spinkit: nothing."""
+"""Attacks of another user of the same machine on a spinkit user: all fail."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def ports(user: int) -> list[str]:
 def test_no_other_user_reaches_a_sweep(users: Machine) -> None:
     victim = users.victim
     packages = next(folder for folder in sys.path if folder.endswith("site-packages"))
-    # That of this environment may be in a home.
+    # The interpreter of this environment may be in a home.
     pythons = (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}")
     paths = {"PYTHONPATH": f"{packages}:{CHECKOUT / 'python'}", "PYTHONDONTWRITEBYTECODE": "1"}
     python = next((one for one in pythons if victim.can_run(one, "-m", "spinkit", "--version", **paths)), None)

@@ -115,7 +115,7 @@ def is_perturbed(experiment: Experiment, what: Perturbation) -> bool:
 
 @pytest.fixture(scope="module")
 def noticed() -> set[tuple[str, Perturbation]]:
-    """Return which experiments notice which perturbation on their first machine.
+    """Return the pairs of experiment and perturbation noticed on the first machine.
 
     The most sensitive claim is tested first, then two, then four, until one notices: most claims need few series.
     """

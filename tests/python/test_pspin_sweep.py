@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`spinkit pspin sweep`: points, table, JSON, plot, and what is refused."""
+"""`spinkit pspin sweep`: points, table, JSON, plot, and refusals."""
 
 from __future__ import annotations
 

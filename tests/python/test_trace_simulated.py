@@ -25,15 +25,15 @@ RANKS = 4
 class Traced:
     folder: Path
     reports: list[dict[str, Any]]
-    """What `spinkit goal import` says of each rank."""
+    """Reports of `spinkit goal import` for each rank."""
 
     @property
     def time_ns(self) -> int:
-        """The time from the end of MPI_Init to MPI_Finalize of the slowest rank."""
+        """Return the time from the end of MPI_Init to MPI_Finalize of the slowest rank."""
         return max(rank["total_ns"] for rank in self.reports)
 
     def replayed_ns(self, *options: str) -> float:
-        """The time that a schedule of the traces takes on the same cards."""
+        """Return the time of a schedule of the traces on the same cards."""
         schedule, report = self.folder / "schedule.bin", self.folder / "replay.json"
         assert goal("import", self.folder / "trace", "-o", schedule).returncode == 0
         done = goal("run", schedule, "--model", "nic", "--machine", "sc17-int", "--polling", *options, "--json", report)

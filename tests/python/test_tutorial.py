@@ -39,7 +39,7 @@ def execute(line: str, folder: Path) -> tuple[int, str]:
 
 
 def says(expected: str, told: str) -> bool:
-    """Compare the output with the page's, where an ellipsis stands for anything."""
+    """Return true if the output matches the page's, where an ellipsis matches anything."""
     return re.fullmatch(re.escape(expected).replace("…\n", "…").replace("…", "(?s:.*)"), told) is not None
 
 

@@ -57,7 +57,7 @@ def spinrun(
 
 
 def reduce(programs: Path, ranks: int, mode: str, algorithm: str, arguments: str, options: str = "") -> list[Any]:
-    """Return what rank 0 prints. The program itself compares every rank's sum with a plain computation."""
+    """Return the output of rank 0. The program itself compares every rank's sum with a plain computation."""
     arguments = f"--algorithm {algorithm} {arguments}"
     run = spinrun(ranks, programs / "allreduce", mode, *arguments.split(), options=options)
     assert run.returncode == 0, run.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consensus: its time is that of the page, and no schedule of failures makes clients or hosts see different things."""
+"""Consensus: its time is that of the page, and no schedule of failures makes clients or hosts disagree."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def checker() -> ModuleType:
 
 
 def run(program: Path, mode: str, options: str, arguments: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the lines of a run, and what spinrun says."""
+    """Return the lines of a run, and spinrun's messages."""
     command = [_paths.command("spinrun"), "--nic", NICS[mode], *options.split(), program, "--mode", mode]
     done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]

@@ -30,7 +30,7 @@ class Case:
     nic: str = "spin"
     options: tuple[str, ...] = ()
     at_us: float = 15
-    """When a rank dies."""
+    """Time at which a rank dies."""
 
 
 STORE = "--mixes 1 --records 64 --operations 24"

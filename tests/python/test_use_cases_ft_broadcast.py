@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, mode: str, options: str, arguments: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the lines of a run, and what spinrun says."""
+    """Return the lines of a run, and spinrun's messages."""
     command = [_paths.command("spinrun"), "--nic", NICS[mode], *options.split(), program, "--mode", mode]
     done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]

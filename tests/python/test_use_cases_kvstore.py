@@ -49,7 +49,7 @@ def check(*histories: Path) -> subprocess.CompletedProcess[str]:
 def run(
     program: Path, folder: Path, mode: str, *arguments: str, options: tuple[str, ...] = (), ranks: int = 9
 ) -> Checked:
-    """Run the store with a history; return the run, its last result, and what the checker says."""
+    """Run the store with a history; return the run, its last result, and the checker's verdict."""
     command = [_paths.command("spinrun"), "-n", str(ranks), *MODES[mode], *options, program, "--mode", mode, *arguments]
     prefix = folder / "history"
     done = subprocess.run([*command, "--history", prefix], capture_output=True, text=True, timeout=60, check=False)
@@ -154,7 +154,7 @@ def test_a_broken_store_is_found(tmp_path: Path) -> None:
     table = tmp_path / "handlers" / "kvstore" / "table.h"
     correct = "if (head == place->head)\n"
     assert table.read_text().count(correct) == 1
-    table.write_text(table.read_text().replace(correct, "if (true)\n"))  # who loses the swap thinks that it has won
+    table.write_text(table.read_text().replace(correct, "if (true)\n"))  # the loser of the swap acts as the winner
     done, _, found = run(compiled(tmp_path, f"-I{tmp_path}"), tmp_path, "spin", *SMALL)
     assert (done.returncode, found.returncode) == (1, 1)
     assert re.search(r"the store has \d+ records, not \d+", done.stderr)

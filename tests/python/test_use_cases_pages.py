@@ -23,7 +23,7 @@ FAILURES = ("--fail", "--kill-card")
 
 
 def commands(text: str) -> list[list[str]]:
-    """Return the commands of the console blocks of a text, without comments and what follows `&&`."""
+    """Return the commands of the console blocks of a text, without comments and the part after `&&`."""
     blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     steps = [step for block in blocks for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     lines = [re.match(r"(?:.*\\\n)*.*", step) for step in steps]
@@ -72,7 +72,7 @@ def test_the_commands_of_the_page_run(page: str, tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """What the section "Change it" says: a piece of a file, and what to write there; and the keys of the results."""
+    """Contents of the section "Change it": a piece of a file, and its replacement; and the keys of the results."""
 
     file: str
     old: str

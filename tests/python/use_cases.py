@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the use cases share."""
+"""Shared parts of the use cases' tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking does not change a run: every program with handlers has the same output and report on every execution path.
+"""Observation does not change a run: every program with handlers has the same output and report on every execution
+path.
 
 `make soak` runs it. It compiles each program at -O0, -O1, -O2, -O3 and -Os, and compares a plain run with runs under
 --sanitize, --profile, --trace, --print-free (unless handlers print), --post-ahead 128, without --json, and under --gdb
@@ -41,7 +42,7 @@ MOST_RANKS = 32
 
 @dataclass(frozen=True)
 class Case:
-    """A program, and how it is run."""
+    """A program, and its run options."""
 
     name: str
     sources: tuple[Path, ...]
@@ -52,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run tells about itself."""
+    """Everything that a run reports."""
 
     command: str
     status: int
@@ -60,7 +61,7 @@ class Outcome:
     errors: str
     report: object
     stops: int = 0
-    """Stops at which a debugger has let the run go on."""
+    """Number of debugger stops."""
 
 
 def case(folder: str, name: str, ranks: int, *arguments: str, options: str = "") -> Case:
@@ -109,7 +110,7 @@ OWN = [
 
 
 def of_experiments() -> Iterator[Case]:
-    """The runs of experiments with handlers on the unit of the sPIN paper, each with its first quick value."""
+    """Yield the runs of experiments with handlers on the unit of the sPIN paper, each with its first quick value."""
     command = _paths.command("spinkit-machines")
 
     def describe(machine: str, changes: tuple[str, ...]) -> _machines.Machine:
@@ -142,7 +143,7 @@ def of_experiments() -> Iterator[Case]:
 
 
 def compile_program(sources: Sequence[Path], level: str, to: Path) -> str | None:
-    """Compiles a program; returns the compiler's words if it refuses."""
+    """Compiles a program; returns the compiler's messages if it refuses."""
     command = [BIN / "spincc", level, "-g", *sources, "-o", to]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else done.stderr
@@ -215,7 +216,7 @@ def answer(connection: socket.socket) -> bytes:
 
 
 def paths(one: Case) -> list[tuple[str, list[str]]]:
-    """The execution paths other than the plain one, by name, with their options."""
+    """Returns the execution paths other than the plain one, by name, with their options."""
     ranks = int(one.options[one.options.index("-n") + 1])
     return [
         ("sanitize", ["--sanitize"]),
@@ -230,7 +231,7 @@ def paths(one: Case) -> list[tuple[str, list[str]]]:
 
 
 def difference(name: str, plain: Outcome, other: Outcome) -> str | None:
-    """Returns what is not the same in two runs of a program."""
+    """Returns the difference between two runs of a program."""
     # The sanitizer lets a run fail that has made mistakes.
     if other.status != plain.status and not (name == "sanitize" and other.status == 1 and "sanitizer:" in other.errors):
         return f"status {plain.status} and {other.status}: {other.errors[-500:]}"
@@ -243,7 +244,7 @@ def difference(name: str, plain: Outcome, other: Outcome) -> str | None:
 
 
 def differing(one: object, other: object, place: str = "") -> Iterator[str]:
-    """The places at which two JSON values differ."""
+    """Yields the places at which two JSON values differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             yield from differing(one.get(key), other.get(key), f"{place}.{key}" if place else key)

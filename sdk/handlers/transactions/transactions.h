@@ -40,7 +40,7 @@ __handler int transaction_header(const ptl_header_t h, void *state) {
                                         .type = h.type};
     ptl_dma_h written;
     if (!host_queue_append(state, &access, &written))
-        return DROP; /* the reply fails with PTL_NI_DROPPED: the client must abort its transaction */
+        return DROP; /* the reply fails with PTL_NI_DROPPED: the client must give up its transaction */
     return PtlHandlerDMAWait(written) == 0 ? PROCEED : FAIL;
 }
 
