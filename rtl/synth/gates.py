@@ -13,7 +13,7 @@ from pathlib import Path
 
 FO4 = 5.0  # tau
 DRIVES = (1, 2, 4)
-LOADS = (0.0, 256.0)  # of an inverter's input
+LOADS = (0.0, 256.0)  # input capacitance of an inverter
 
 
 @dataclass(frozen=True)

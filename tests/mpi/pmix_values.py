@@ -33,7 +33,7 @@ def get(rank: int, key: bytes) -> tuple[int, ctypes._Pointer[Value]]:
     return status, found
 
 
-def texts(rank: int) -> dict[bytes, bytes]:  # of one part, and of several
+def texts(rank: int) -> dict[bytes, bytes]:  # names of one part, and of several
     return {b"short": b"rank %d" % rank, b"empty": b"", b"long": b"%d" % rank * 5000}
 
 

@@ -190,7 +190,7 @@ static inline ptl_me_t plain_entry(void *start, ptl_size_t length, ptl_match_bit
     ptl_me_t me = {.start = start, .length = length, .options = options, .match_bits = bits};
     me.ct_handle = PTL_CT_NONE;
     me.uid = PTL_UID_ANY;
-    me.match_id.phys.nid = PTL_NID_ANY; /* of a rank: the same field */
+    me.match_id.phys.nid = PTL_NID_ANY; /* rank: the same field */
     me.match_id.phys.pid = PTL_PID_ANY;
     me.hpu_memory = PTL_INVALID_HANDLE;
     return me;

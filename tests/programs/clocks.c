@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
         EXPECT(spin_time_ps() == 0);
         spin_host_compute(7);
         EXPECT(spin_time_ps() == 7000);
-        spin_host_memory(1000, 24); /* DRAM latency; 1000 bytes, of which 10 lines of 64 come in that time */
+        spin_host_memory(1000, 24); /* DRAM latency, during which 10 lines of 64 of the 1000 bytes arrive */
         EXPECT(spin_time_ps() == 7000 + 51000 + 79688);
         spin_host_memory(10, 1000); /* DRAM latency and 6.7 ps a byte */
         EXPECT(spin_time_ps() == 7000 + 51000 + 79688 + 51000 + 6767);

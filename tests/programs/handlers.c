@@ -20,7 +20,7 @@ struct state {
     uint32_t verdict, ending; /* return codes of the header and completion handlers, set by the host */
     uint32_t pendings;        /* messages for which they are returned; then PROCESS_DATA and SUCCESS */
     uint32_t drop_odd;        /* payload handlers drop odd packets */
-    uint32_t work;            /* how long payload handlers take */
+    uint32_t work;            /* duration of payload handlers */
     uint32_t headers, payloads, completions;
     uint32_t running, most_running; /* payload handlers at once */
     uint32_t hpus;                  /* bit k: HPU k has run one */
@@ -150,7 +150,7 @@ static ptl_event_t delivered(size_t bytes) {
 
 static int receiver(void) { return spin_rank() == 1; }
 
-/* The header handler gets every field, runs first and alone; payload handlers fill all HPUs; completion comes last. */
+/* The header handler gets every field, runs first and alone; payload handlers fill all HPUs; completion runs last. */
 static void order(void) {
     struct state first = plainly();
     first.work = 2000;
@@ -295,7 +295,7 @@ static void drop_packets(void) {
     EXPECT(told.payloads == 3 && told.dropped == MTU && told.flow_control == 0);
 }
 
-/* The user header goes to the header handler and not to payload handlers, whose offsets count behind it. */
+/* Only the header handler gets the user header; offsets of payload handlers start after it. */
 static void user_header(void) {
     struct user_header head;
     if (!receiver())

@@ -572,7 +572,7 @@ static void dma_fetch_add(void) {
     delivered();
     EXPECT(memcmp(received, expected, sizeof expected) == 0);
     EXPECT(memcmp(told.words, before, sizeof before) == 0);
-    for (unsigned k = 0; k < 8; k++) { /* of the second time: once incremented, filled up with zeros */
+    for (unsigned k = 0; k < 8; k++) { /* second result: incremented once, zero-padded */
         uint64_t once = 0, all = UINT64_MAX - 1 + INCREMENT;
         memcpy(&once, &all, sizes[k]);
         EXPECT(told.words[TYPES + k] == once);

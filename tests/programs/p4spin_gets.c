@@ -16,7 +16,7 @@ struct state {
     uint32_t headers, payloads, completions;
     int32_t dropped;
     uint32_t pad;
-    uint64_t seen; /* what host memory held when the completion handler ran */
+    uint64_t seen; /* host memory at the run of the completion handler */
 };
 
 /* In the host memory of the handlers. */

@@ -211,7 +211,7 @@ static void target(ptl_pt_index_t pt, ptl_handle_eq_t eq, enum what what, uint32
         see(ct, what == GET_TO_HOST ? 1 : 2);
     ptl_event_t event;
     do
-        CHECK(PtlEQWait(eq, &event)); /* REPLY may come first */
+        CHECK(PtlEQWait(eq, &event)); /* REPLY may precede it */
     while (event.type == PTL_EVENT_REPLY);
     EXPECT(event.type == PTL_EVENT_PUT && event.ni_fail_type == PTL_NI_OK);
     printf("result %d %d\ncycles %u %u %u %u\n", told.result, told.waited, told.before, told.after, told.before_wait,

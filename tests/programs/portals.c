@@ -10,7 +10,7 @@ static unsigned char out[BIG], in[BIG];
 static ptl_handle_eq_t eq;
 static ptl_handle_ct_t ct;
 static ptl_pt_index_t pt;
-static ptl_handle_md_t md; /* of `out`, with `eq`; `ct` counts acknowledgements and replies */
+static ptl_handle_md_t md; /* descriptor of `out`, with `eq`; `ct` counts acknowledgements and replies */
 
 static ptl_process_t peer(void) { return to_rank(1 - (unsigned int)spin_rank()); }
 

@@ -37,7 +37,7 @@ WORKERS = 3
 
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make an experiment with one series and two sizes, and with two machines, of which one is based on the other."""
+    """Make an experiment with one series and two sizes, and two machines, one based on the other."""
     monkeypatch.chdir(tmp_path)
     _new.make("experiment", Path("answers"))
     file = Path("answers/experiment.toml")

@@ -152,7 +152,7 @@ def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Progr
 def test_series_of_one_card_share_a_run() -> None:
     experiment = _experiment.read(CHECKOUT / "experiments" / "broadcast" / "experiment.toml")
     jobs = _pool.jobs(experiment, quick=True, describe=describe)
-    # The series of sPIN with one HPU has other parameters, and so a run of its own.
+    # The series of sPIN with one HPU has other parameters, and so a separate run.
     assert [(job.machine, len(job.series)) for job in jobs[:4]] == [("sc17-dis", count) for count in (3, 3, 4, 1)]
     assert len(jobs) == 16
     assert jobs[0].options == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
@@ -319,7 +319,7 @@ def test_experiments_are_found_by_name_and_by_folder(
     for name in ("mine", "./mine", str(tmp_path / "mine")):
         found = _experiment.load(home, name)
         assert (found.name, found.folder, found.claims, found.figures) == ("mine", tmp_path / "mine", (), ())
-    # A name of ours goes first.
+    # A name of our own takes precedence.
     (home / "experiments" / "ping-pong" / "ping-pong.c").touch()
     of_own(tmp_path / "ping-pong")
     assert _experiment.load(home, "ping-pong").folder == home / "experiments" / "ping-pong"

@@ -159,7 +159,7 @@ def test_memory_is_watched_until_it_changes(session: Session) -> None:
     assert f"watch:{state:x};" in session.ask("vCont;c")
     assert session.memory(state, 8) == struct.pack("<Q", 1000)
     assert session.ask(f"z2,{state:x},8") == "OK"
-    # gdb steps the only thread that it knows in this way.
+    # gdb steps the only known thread in this way.
     before = session.registers(1)[PC]
     assert session.ask("vCont;s:p1.1").startswith("T05thread:p01.01;")
     assert session.registers(1)[PC] != before
@@ -173,7 +173,7 @@ def test_floating_point_registers(session: Session) -> None:
     integer, values = session.registers(1), tuple(number / 4 for number in range(32))
     sent = struct.pack("<33I32d3I", *integer, *values, 0, 0, 0)
     assert session.ask(f"G{sent.hex()}") == "OK"
-    session.ask("vCont;s:p1.1;c")  # the handler gets them, and they come back
+    session.ask("vCont;s:p1.1;c")  # the handler gets them, and returns them
     assert session.floats() == values
 
 

@@ -19,7 +19,7 @@ looking = importlib.util.module_from_spec(SPEC)
 sys.modules["looking"] = looking
 SPEC.loader.exec_module(looking)
 
-# Each at another level; the first is the one in which paths once differed most.
+# Each at another level; paths once differed most in the first.
 SAMPLE = [
     ("examples/counter.c", "-O0", "ooo-a15", ("sanitize", "gdb-first", "profile", "quiet")),
     ("examples/allreduce.c", "-O1", "inorder", ("sanitize", "trace")),

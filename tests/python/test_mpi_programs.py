@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 EXPERIMENT = Path(__file__).resolve().parents[2] / "experiments" / "mpi-programs"
-# Rank 0 prints; a card may be told to compute something else.
+# Rank 0 prints; a card may be set to compute another value.
 LMP = """#!/bin/sh
 [ "$PMI_RANK" = 0 ] || exit 0
 energy=-4.6222968

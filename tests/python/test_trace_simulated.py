@@ -78,7 +78,7 @@ def test_calls_of_mpi_are_slices_around_what_they_make_the_cpu_do(cg: Traced) ->
         counts = Counter(one.name for one in calls)
         assert (counts["MPI_Isend"], counts["MPI_Irecv"], counts["MPI_Waitall"]) == (50, 50, 25)
         assert sum(counts.values()) == report["calls"]
-        # The tracer knows no calls that only free things, of which some are at the end.
+        # The tracer omits calls that only free objects, some of which are at the end.
         begin = min(one.start for one in calls if one.name == "MPI_Irecv")
         end = max(one.end for one in calls if one.name == "MPI_Waitall")
         work = [one for one in cpu if one.name in ("post", "poll", "copy") and begin <= one.start < end]

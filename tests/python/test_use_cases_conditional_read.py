@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditional reads: SQLite judges the rows, broken handlers are found, failures told; the page has sums of runs."""
+"""Conditional reads: SQLite judges the rows, broken handlers are found, failures are reported; the page has sums of
+runs.
+"""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_measuring_ends_under_losses_and_deaths(program: Path, mode: str) -> Non
 
 
 def test_a_quorum_of_one_is_found_without_failures(tmp_path: Path) -> None:
-    """At the end of the measured run the program asks a leader whose followers take no part any more."""
+    """At the end of the measured run the program asks a leader whose followers have stopped."""
     program = compiled(tmp_path, "-DQUORUM_OF_ONE")
     points, told = run(program, "spin", "-n 10", "--replicas 3 --requests 3 --clients 1,7")
     assert [point["data_ok"] for point in points] == [False, False]

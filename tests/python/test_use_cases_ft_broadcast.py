@@ -81,12 +81,12 @@ def test_losses_cost_time_only(program: Path, mode: str) -> None:
     assert [line["delivered"] for line in lines] == ["ff"] * 8
     assert "packets were lost" in told
     assert not any(line["wrong"] for line in lines)
-    # Without handlers every copy is in memory, also those that come back to the root.
+    # Without handlers every copy is in memory, also those returned to the root.
     assert {line["told"] for line in lines} == {7 if mode == "spin" else 8 * 3}
 
 
 def test_measuring_ends_when_a_rank_dies(program: Path) -> None:
-    """A process or a card that is dead from the start misses the three broadcasts; a dead root is everybody's loss."""
+    """A process or a card that is dead from the start misses the three broadcasts; a dead root affects all ranks."""
     for death in ("--fail 5@0ns", "--kill-card 5@0ns"):
         [point], _ = run(program, "spin", f"-n 16 {death}", "--bytes 8 --ranks 16")
         assert (point["missed"], point["data_ok"]) == (1, False)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key-value store: histories are linearizable, broken ones are found, failures told; the page has sums of runs."""
+"""The key-value store: histories are linearizable, broken ones are found, failures reported; the page has sums of
+runs.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ def test_good_histories_are_linearizable(lines: Callable[[Path], Path], tmp_path
     "lines",
     [
         history("1 insert 5 10 0 10 0", "2 get 5 99 20 30 2"),  # the insert is forgotten
-        history("2 get 5 10 0 5 0", "1 insert 5 10 10 20 0"),  # the value comes before its insert
+        history("2 get 5 10 0 5 0", "1 insert 5 10 10 20 0"),  # the value precedes its insert
         history("1 insert 5 10 0 10 0", "1 update 5 11 20 30 0", "2 get 5 10 40 50 0"),  # an old value
         history("1 insert 5 10 0 10 0", "2 insert 5 11 0 10 0"),  # both succeed
         history("1 insert 5 10 0 10 0", "1 delete 5 0 20 30 0", "2 update 5 11 40 50 0"),  # an update revives it

@@ -51,7 +51,7 @@ def checkout(folder: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_the_page_run(page: str, tmp_path: Path) -> None:
-    """Each ends with status 0, or, when something is to die, names it. "Change it" has a test of its own."""
+    """Each ends with status 0, or, when a rank or card is to die, names it. "Change it" has a separate test."""
     checkout(tmp_path)
     ran = 0
     for command in commands(PAGES[page].partition("## Change it")[0]):

@@ -295,7 +295,7 @@ class Looking:
             return execute(command, report, name.startswith("gdb"))
 
         plain = run("plain", [])
-        # A program that knows no such case does nothing that could differ.
+        # A program without this case does nothing that could differ.
         found = [f"{one.name} {where}: status 2: {plain.errors[-300:]}"] if plain.status == 2 else []
         for name, options in paths(one):
             # Handlers that print have other times when that is free.

@@ -171,7 +171,7 @@ class Soak:
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         if b"panicked at" in err or (process.returncode < 0 and not which.interrupted):
             return f"spinrun crashed: status {process.returncode}", outcome
-        # An interrupt may come before spinrun has a handler.
+        # An interrupt may precede the installation of spinrun's handler.
         if not which.seeded and status not in which.status and not (which.interrupted and status == 130):
             return f"status {status}", outcome
         return None, outcome

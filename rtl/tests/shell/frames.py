@@ -32,7 +32,7 @@ class Packet:
     protocol: int
     payload: bytes
     ports: tuple[int, int] = (40_000, 7)
-    kind: int = 8  # of ICMP: an echo request
+    kind: int = 8  # ICMP type: an echo request
     wrong: str = ""
     has_sum: bool = True  # UDP may have none
 

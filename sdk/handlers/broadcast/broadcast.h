@@ -20,7 +20,7 @@ struct broadcast {
     uint32_t root;         /* process of the tree's first rank; ranks wrap around at `ranks` */
     uint32_t max_packet;   /* max_payload_size of the interface */
     uint8_t streaming;     /* forward packets, not messages */
-    uint8_t stream;        /* what the header handler decided */
+    uint8_t stream;        /* decision of the header handler */
     uint8_t tree;          /* number of the tree if there are two (trees.h), else 0 */
     uint8_t unused;
     ptl_size_t length; /* bytes of the message */

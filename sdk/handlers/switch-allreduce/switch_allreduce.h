@@ -53,7 +53,7 @@ struct switch_allreduce {
         number; /* process that receives sums, and index of this switch among its children; the root names itself */
     uint16_t child[SWITCH_ALLREDUCE_CHILDREN]; /* processes that receive totals */
     /* Changed by handlers. */
-    uint32_t place, buffer;                        /* of the current chunk */
+    uint32_t place, buffer;                        /* place and buffer of the current chunk */
     uint32_t came[SWITCH_ALLREDUCE_CHILDREN / 32]; /* a bit for each child whose data has arrived */
     uint32_t lock[SWITCH_ALLREDUCE_PIECES];        /* locks of the pieces */
     uint32_t added[SWITCH_ALLREDUCE_PIECES];       /* number of messages added to each piece */

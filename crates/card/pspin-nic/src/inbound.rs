@@ -391,7 +391,7 @@ impl Inbound {
         Some(Done { user, arrived, written, submitted, bytes })
     }
 
-    /// Forgets a message that the unit gave up, of which it has no packet.
+    /// Forgets a message that the unit gave up and that has no packet there.
     pub fn forget(&mut self, message: u32) {
         self.leave(message, Cycle::NEVER);
         if let Some(known) = self.messages.get_mut(&message) {

@@ -106,7 +106,7 @@ mod tests {
         for none in ["/etc/passwd", "/nowhere", "/etc/passwd/none", "/"] {
             assert_eq!(of(Path::new(none)), Ok(Vec::new()), "{none}");
         }
-        // The same program with a missing loader.
+        // A copy of the program with a missing loader.
         let mut program = fs::read("/bin/sh").unwrap();
         let place = program.windows(6).position(|window| window == b"/lib64").expect("a loader for 64 bits");
         program[place..place + 6].copy_from_slice(b"/no_64");

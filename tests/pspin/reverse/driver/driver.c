@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets with different bytes; those that come back must have them in reverse order. */
+/* Packets with different bytes; returned ones must have them in reverse order. */
 #include <stdio.h>
 #include <string.h>
 

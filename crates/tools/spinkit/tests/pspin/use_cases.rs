@@ -137,7 +137,7 @@ fn inputs_of_the_paper_are_computed_right() {
     for (name, options, packets) in SMALL.into_iter().filter(|(name, ..)| COREV.contains(name)) {
         folders.accepts(name, "sim", options, packets);
         folders.refuses(name, "sim", &format!("{options} --flip 1"));
-        // Two clusters, and eight, of which programs know four.
+        // Two clusters, and eight; programs know four.
         for machine in ["pspin-200g", "pspin-800g"] {
             let output = folders.run_on(machine, name, "sim", options);
             assert!(output.status.success(), "{name} on {machine}: {}", String::from_utf8_lossy(&output.stderr));
