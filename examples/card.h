@@ -1,4 +1,5 @@
-/* What the examples share: how they open their card, describe memory, attach handlers and wait. hello.c does all this by itself. */
+/* Shared parts of the examples: opening the card, describing memory, attaching handlers and waiting. hello.c does all
+ * this by itself. */
 #ifndef EXAMPLES_CARD_H
 #define EXAMPLES_CARD_H
 

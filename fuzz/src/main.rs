@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! libFuzzer on the target that `FUZZ_TARGET` names; see the crate `fuzzing`.
 #![no_main]
 

@@ -1,10 +1,11 @@
-"""Makes the sources of the HPU's core from its package: the files of CV32E40P, but for a few places.
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the sources of the HPU's core from its package: the files of CV32E40P with a few changes.
 
-The package stays as it is. Its files are copied to a build folder, and these places are changed: the core decodes
-atomic instructions; it tells which of them it executes, how large an access is, which instruction enters the execute
-stage, and which one traps; its counter of instructions counts, that of cycles is the HPU's, which goes on when the core
-has no clock; and a handler reaches no state of the core that a later handler would find. Every file must be the one
-for which this was written, and every change must find its place exactly once.
+The package stays unchanged. Its files are copied to a build folder and patched there: the core decodes atomic
+instructions; it reports atomic operations, access sizes, instructions entering the execute stage, and traps; its
+instruction counter counts, and its cycle counter is the HPU's, which also counts while the core has no clock; and no
+handler can leave core state for a later one. Every file must match its checksum, and every change must find its place
+exactly once.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import pythondata_cpu_cv32e40p
 PACKAGE = "pythondata-cpu-cv32e40p"
 SUMS = Path(__file__).with_name("cv32e40p.sha256")
 
-# What is replaced in each file, by what.
+# Replacements in each file.
 CHANGES = {
     "rtl/cv32e40p_core.sv": [
         ("  localparam A_EXTENSION = 0;\n", "  localparam A_EXTENSION = 1;\n"),
@@ -52,7 +53,7 @@ CHANGES = {
             "  assign csr_ex_o = csr_access_ex;\n",
         ),
     ],
-    # There is no machine mode for handlers: they have neither its instructions nor its control registers.
+    # Handlers have no machine mode: neither its instructions nor its control registers.
     "rtl/cv32e40p_decoder.sv": [
         ("illegal_insn_o = (PULP_SECURE) ? current_priv_lvl_i != PRIV_LVL_M : 1'b0;\n", "illegal_insn_o = 1'b1;\n"),
         ("                wfi_o = 1'b1;\n", "                illegal_insn_o = 1'b1;\n"),
@@ -77,15 +78,14 @@ CHANGES = {
 
 
 class PackageChangedError(Exception):
-    """The package is not the one for which the changes were written."""
+    """The package differs from the one for which the changes were written."""
 
 
 def changed(name: str, text: str) -> str:
-    """Make all changes in the text of a file.
+    """Return the text of a file with all changes.
 
     Raises:
         PackageChangedError: When a change does not find its place exactly once.
-
     """
     for old, new in CHANGES.get(name, []):
         found = text.count(old)
@@ -96,11 +96,10 @@ def changed(name: str, text: str) -> str:
 
 
 def prepare(source: Path, target: Path, sums: str) -> list[Path]:
-    """Copy the files that `sums` lists from `source` to `target`, in the order in which a compiler needs them.
+    """Copy the files listed in `sums` from `source` to `target`, in compilation order.
 
     Raises:
-        PackageChangedError: When a file is not the one whose sum is listed.
-
+        PackageChangedError: When the checksum of a file differs.
     """
     written = []
     for line in sums.splitlines():

@@ -1,6 +1,7 @@
-// No task of a cluster is lost, and none is told twice: each place that is taken is in the queue, on its way to an HPU, run by one, or has
-// ended there, and is at one of them only; so each task that comes gives exactly one feedback, its own. One task, whichever it is, is
-// watched. The HPUs run tasks for any time, and keep one that has ended while they run the next.
+// SPDX-License-Identifier: Apache-2.0
+// No task of a cluster is lost, and none is reported twice: each occupied slot is exactly one of queued, on its way to
+// an HPU, running, or ended; so each task gives exactly one feedback, its own. An arbitrary task is watched. The HPUs
+// run tasks for any time, and keep an ended one while they run the next.
 module prove_csched
   import pspin_pkg::*;
 #(
@@ -109,7 +110,7 @@ module prove_csched
     .done_o          (done)
   );
 
-  // The task that is watched.
+  // Watched task.
   logic                  watches_q, is_told;
   logic [PlaceWidth-1:0] place_q;
   logic [2:0]            mpq_q;
@@ -129,7 +130,7 @@ module prove_csched
     end
   end
 
-  // How often each place is where a task can be, and whether a packet is on its way to it.
+  // Occurrences of each slot among the possible states of a task, and packets in flight to it.
   logic [2:0]       times [Tasks];
   logic [Tasks-1:0] waits, is_given;
   logic [PlaceWidth:0] entry;
@@ -186,7 +187,7 @@ module prove_csched
     end
   end
 
-  // The environment: a packet lands at a place to which it is on its way.
+  // Environment: a packet lands in a slot only while in flight to it.
   always_comb begin
     if (live_q) assume (rst_ni);
     assume (rst_ni || !landed_valid_i);
@@ -201,11 +202,11 @@ module prove_csched
         if (is_told) assert (done.mpq == 16'(mpq_q));
       end
 
-      // Each place that is taken is somewhere, and once; the others are nowhere.
+      // Each occupied slot occurs exactly once; the others do not occur.
       for (int unsigned i = 0; i < Tasks; i++) assert (times[i] == 3'(!u_csched.free_q[i]));
       assert ((assign_valid & runs_q) == '0);
 
-      // This makes the properties inductive.
+      // Invariants that make the properties inductive.
       assert (32'(u_csched.u_waiting.head_q) < Tasks && 32'(u_csched.u_waiting.tail_q) < Tasks);
       assert (32'(u_csched.u_waiting.count_q) <= Tasks);
       assert ((32'(u_csched.u_waiting.head_q) + 32'(u_csched.u_waiting.count_q)) % Tasks == 32'(u_csched.u_waiting.tail_q));

@@ -1,5 +1,7 @@
-// The way back of tasks with two clusters: each end is told to the queue engine exactly once, to the NIC exactly once if it is the end
-// of a packet, and to the status unit exactly once if it is a failure, at any pace of both; and what is offered stays.
+// SPDX-License-Identifier: Apache-2.0
+// The return path of tasks with two clusters: each end is reported to the queue engine exactly once, to the NIC exactly
+// once if it ends a packet, and to the status unit exactly once if it is a failure, at any pace of both; and offers are
+// stable.
 module prove_feedback
   import pspin_pkg::*;
 (
@@ -52,7 +54,7 @@ module prove_feedback
     .empty_o           (empty)
   );
 
-  // Ends that have come, and of which somebody is still to be told: at most one waits.
+  // Ends that arrived with a report outstanding: at most one waits.
   logic comes, feeds_back, fails;
   logic for_engine_q, for_nic_q, for_status_q;
   logic for_engine, for_nic, for_status;
@@ -87,13 +89,13 @@ module prove_feedback
       assert (ended == comes);
       assert (!feedback_valid || for_nic);
       assert (!failed_valid || for_status);
-      // One that waits is the only one, and nobody else comes meanwhile.
+      // A waiting end is the only one, and no other arrives meanwhile.
       assert (for_nic_q || for_status_q || u_feedback.way_empty);
       assert (!(for_nic_q || for_status_q) || (!u_feedback.way_empty && !comes && u_feedback.told_q));
       assert (for_nic_q == (!u_feedback.way_empty && u_feedback.out.feeds_back));
       assert (for_status_q == (!u_feedback.way_empty && u_feedback.has_failed && !u_feedback.reported_q));
       assert (u_feedback.told_q == !u_feedback.way_empty);
-      // Of the queue of one entry.
+      // Invariants of the queue of one entry.
       assert (u_feedback.u_way.u_fifo.head_q == '0 && u_feedback.u_way.u_fifo.tail_q == '0);
       assert (u_feedback.u_way.ripe_q == !u_feedback.way_empty);
       assert (u_feedback.u_sva.is_feedback_stable && u_feedback.u_sva.is_failed_stable);

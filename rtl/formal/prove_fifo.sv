@@ -1,4 +1,5 @@
-// The FIFO never holds more than its depth, and says truly whether it is full or empty.
+// SPDX-License-Identifier: Apache-2.0
+// The FIFO never exceeds its depth, and reports full and empty correctly.
 module prove_fifo #(
   parameter int unsigned Depth = 3
 ) (
@@ -30,7 +31,7 @@ module prove_fifo #(
     .count_o(count)
   );
 
-  // What has gone in and has not come out.
+  // Entries inside.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) pushed_q <= '0;
     else pushed_q <= pushed_q + CountWidth'(valid_i && ready) - CountWidth'(valid && ready_i);

@@ -1,5 +1,7 @@
-// No HPU waits for a bank for ever: while no beat comes, each has its word after four cycles for each HPU of the cluster at most, whatever
-// the other HPUs and those of other clusters ask for. An HPU that waits goes on to wait for the same word, unless it is killed.
+// SPDX-License-Identifier: Apache-2.0
+// No HPU waits for a bank forever: while no beat arrives, each gets its word after at most four cycles for each HPU of
+// the cluster, whatever the other HPUs and other clusters request. A waiting HPU keeps its request, unless it is
+// killed.
 module prove_l1
   import pspin_pkg::*;
 #(
@@ -65,7 +67,7 @@ module prove_l1
     .read_data_o    (unused_read_data)
   );
 
-  // Cycles for which the watched HPU has waited, and those for which the first in the order has waited since it is the first.
+  // Cycles for which the watched HPU waits, and cycles for which the first in the order waits as the first.
   logic                           live_q = 1'b0;
   logic [Hpus-1:0]                loses, loses_q, swaps_q;
   logic [Hpus-1:0][BankWidth-1:0] bank_q;
@@ -103,7 +105,7 @@ module prove_l1
     if (rst_ni) begin
       assert (waits_q < 4 * Hpus);
 
-      // The order comes nearer to the watched HPU whenever the first one has its word; this makes the property inductive.
+      // The order approaches the watched HPU whenever the first one gets its word; this makes the property inductive.
       assert (u_l1.turn_q < Hpus);
       assert (first_q < 4);
       assert (waits_q == '0 || waits_q <= 4 * (Hpus - 1 - distance) + first_q);

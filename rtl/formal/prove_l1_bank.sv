@@ -1,5 +1,6 @@
-// Operations on a bank of L1 are atomic: a word has the value that all stores and operations give it one after the other, in the order
-// in which they are taken, and each load and operation finds the value before it. One word is watched.
+// SPDX-License-Identifier: Apache-2.0
+// Operations on a bank of L1 are atomic: a word has the value of all stores and operations in order of acceptance, and
+// each load and operation returns the value before it. One word is watched.
 module prove_l1_bank
   import pspin_pkg::*;
 (
@@ -40,7 +41,7 @@ module prove_l1_bank
     for (int unsigned i = 0; i < 4; i++) merge[8*i+:8] = be[i] ? data[8*i+:8] : word[8*i+:8];
   endfunction
 
-  // Row 0, as it should be.
+  // Expected value of row 0.
   logic [31:0] word_q, computed;
   logic        takes, operates, fails;
   assign takes    = req_i && gnt && row_i == 1'b0;
@@ -54,7 +55,7 @@ module prove_l1_bank
     .new_o    (computed)
   );
 
-  // The answers that should come, one and two cycles after the request.
+  // Expected responses, one and two cycles after the request.
   logic        loads_q, operates_q, answers_q;
   logic [31:0] loaded_q, found_q, answer_q;
 
@@ -79,14 +80,14 @@ module prove_l1_bank
     else if (takes && we_i) word_q <= merge(word_q, be_i, wdata_i);
   end
 
-  // The environment: nobody asks during reset, and the memory may hold anything.
+  // Environment: no requests during reset, and arbitrary contents of the memory.
   always_comb begin
     if (live_q) assume (rst_ni);
     else assume (word_q == u_bank.u_sram.rows[0]);
     assume (rst_ni || !req_i);
   end
 
-  logic writes;  // the result of an operation on the word, in this cycle
+  logic writes;  // result of an operation on the word, in this cycle
   assign writes = u_bank.modifies_q && u_bank.atomic_q.row == 1'b0;
 
   always_comb begin
@@ -94,7 +95,7 @@ module prove_l1_bank
       if (loads_q) assert (rvalid && rdata == loaded_q);
       if (answers_q) assert (rvalid && rdata == answer_q);
 
-      // What the memory holds, and what is written to it; this makes the properties inductive.
+      // Contents of the memory, and writes to it; these make the properties inductive.
       assert (word_q == (writes && !u_bank.has_failed ? u_bank.result : u_bank.u_sram.rows[0]));
       assert (operates_q == writes);
       if (u_bank.modifies_q) assert (u_bank.read == u_bank.u_sram.rows[u_bank.atomic_q.row]);

@@ -1,5 +1,6 @@
-// Pieces of the packet buffer never overlap, and a piece stays what was asked for until it is freed. One piece, whichever it is, is
-// watched; the others come and go.
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of the packet buffer never overlap, and a piece is stable until it is freed. An arbitrary piece is watched
+// among others.
 module prove_l1_ring #(
   parameter int unsigned Units = 6,
   localparam int unsigned UnitsWidth = $clog2(Units + 1)
@@ -35,7 +36,7 @@ module prove_l1_ring #(
     .used_o    (used)
   );
 
-  logic is_watched;  // the piece that is freed
+  logic is_watched;  // freed piece
   assign is_watched = watches_q && freed_start_i == start_q && freed_end_i == start_q + size_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -52,7 +53,7 @@ module prove_l1_ring #(
     end
   end
 
-  // The units of two pieces.
+  // Units of two pieces.
   logic [Units-1:0] freed, watched, allocated;
   always_comb begin
     for (int unsigned i = 0; i < Units; i++) begin
@@ -62,7 +63,7 @@ module prove_l1_ring #(
     end
   end
 
-  // The environment: what is freed was allocated, and is the watched piece or none of it.
+  // Environment: a freed piece was allocated, and is the watched piece or disjoint from it.
   always_comb begin
     if (live_q) assume (rst_ni);
     assume (!allocate_i || (size_i != '0 && 32'(size_i) <= Units));
@@ -71,7 +72,8 @@ module prove_l1_ring #(
     assume (!free_i || is_watched || !watches_q || (freed & watched) == '0);
   end
 
-  // Nothing between tail and head belongs to a piece, and the head is the first unit that does; this makes the properties inductive.
+  // No unit between tail and head belongs to a piece, and the head is the first unit that does; this makes the
+  // properties inductive.
   logic [Units-1:0] outside;
   always_comb begin
     for (int unsigned i = 0; i < Units; i++) begin

@@ -1,5 +1,7 @@
-// The queue engine keeps the order of handlers: no payload handler before the end of the header handler, the completion handler
-// after all others and once, and each packet fed back once. Around it is a unit that may do anything that the real one may.
+// SPDX-License-Identifier: Apache-2.0
+// The queue engine keeps the order of handlers: no payload handler before the end of the header handler, the completion
+// handler after all others and once, and each packet fed back once. The environment allows all behaviour of the real
+// unit.
 module prove_mpq
   import pspin_pkg::*;
 #(
@@ -24,22 +26,22 @@ module prove_mpq
   input logic               idle_queue_i
 );
 
-  // Tasks of a queue that have been taken and have not ended, by kind.
+  // Running tasks of a queue, by kind.
   typedef enum logic [2:0] {
     Header,
     Payload,      // feeds back
-    PayloadLast,  // of the last packet, which waits for the completion handler
+    PayloadLast,  // for the last packet, which waits for the completion handler
     Skipped,
     Completion
   } kind_e;
   localparam int unsigned Kinds = 5;
-  localparam int unsigned Most  = 2**TasksWidth - 1;  // tasks of a message; the unit has no room for more
+  localparam int unsigned Most  = 2**TasksWidth - 1;  // limit of the tasks of a message
   typedef logic [TasksWidth-1:0] count_t;
   typedef logic [TasksWidth+2:0] sum_t;
 
   count_t             running_q [Queues][Kinds];
-  sum_t               inside_q  [Queues];  // packets that were accepted and not fed back
-  logic [Queues-1:0]  has_completed_q;     // the completion handler of the message was taken
+  sum_t               inside_q  [Queues];  // accepted packets without feedback
+  logic [Queues-1:0]  has_completed_q;     // the completion handler of the message has started
 
   logic               ready, valid, queue, feeds_back, skips, resets, last, reset_done, reset_free, idle_done, idle_free;
   logic               touch, touch_new, touched, live_q = 1'b0;
@@ -129,7 +131,7 @@ module prove_mpq
 
   always_ff @(posedge clk_i) live_q <= 1'b1;
 
-  // What runs, by queue, with the task that waits to be taken.
+  // Running tasks by queue, with the pending one.
   sum_t all [Queues], all_feed [Queues], skipped [Queues];
   always_comb begin
     for (int unsigned i = 0; i < Queues; i++) begin
@@ -141,14 +143,15 @@ module prove_mpq
     end
   end
 
-  // The environment: only tasks that run end, and there are not so many that they cannot be counted.
+  // Environment: only running tasks end, and their number stays countable.
   always_comb begin
     if (live_q) assume (rst_ni);
     assume (!done_valid_i || (done_kind_i < 3'(Kinds) && running_q[done_queue_i][done_kind_i] != '0));
     assume (all[0] < Most && all[1] < Most);
   end
 
-  // A packet that is skipped is fed back, by its end as by that of the completion handler; the end of a header handler is no feedback.
+  // A skipped packet is fed back by its end, like a packet of the completion handler; the end of a header handler gives
+  // no feedback.
   always_comb begin
     if (rst_ni && valid && (skips || role == RoleCompletion)) assert (feeds_back);
     if (rst_ni && valid && role == RoleHeader) assert (!feeds_back);
@@ -172,11 +175,12 @@ module prove_mpq
         if (running_q[i][Completion] != '0) assert (all[i] == 1);
         if (is_offered && kind == Completion) assert (all[i] == 1 && !has_completed_q[i] && inside_q[i] == 1);
         if (has_completed_q[i] && !free[i]) assert (inside_q[i] <= 1);
-        // No packet is lost, and none is fed back twice: a message ends when all of its packets were fed back.
+        // No packet is lost, and none is fed back twice: a message ends once all of its packets are fed back.
         if (free[i]) assert (inside_q[i] == '0 && all[i] == '0);
         if (inside_q[i] == '0) assert (all_feed[i] == '0);
 
-        // What the engine counts is what there is, and each state has its kinds of tasks; this makes the properties inductive.
+        // The counts of the engine are correct, and each state has only its kinds of tasks; this makes the properties
+        // inductive.
         assert (sum_t'(u_mpq.running_q[i]) == all[i]);
         assert (sum_t'(u_mpq.skipped_q[i]) == skipped[i]);
         assert (inside_q[i] == all_feed[i] + sum_t'(u_mpq.length_q[i]) + sum_t'(u_mpq.has_last_q[i]));

@@ -1,4 +1,5 @@
-// The arbiter grants whoever asks, and each requester after one grant of each other requester at most.
+// SPDX-License-Identifier: Apache-2.0
+// The arbiter grants each requester after at most one grant of each other requester.
 module prove_rr_arbiter #(
   parameter int unsigned N = 4,
   localparam int unsigned IndexWidth = $clog2(N)
@@ -26,7 +27,7 @@ module prove_rr_arbiter #(
     .index_o(index)
   );
 
-  // Grants of others since one requester, whichever it is, has asked without a pause.
+  // Grants of others during the uninterrupted request of an arbitrary requester.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) others_q <= '0;
     else if (!requests_i[watched_q] || (take_i && index == watched_q)) others_q <= '0;

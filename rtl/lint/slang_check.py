@@ -1,11 +1,12 @@
-"""Elaborates the sources with slang, a second reader of the language, and fails for any warning in a file of ours."""
+# SPDX-License-Identifier: Apache-2.0
+"""Elaborates the sources with slang, a second reader of the language, and fails for any warning in our files."""
 
 import sys
 
 from pyslang.driver import Driver
 
-# More than slang warns about by default. A default of a unique case says what happens to values that should not come;
-# outputs without a peer are those of the core that PsPIN has no use for.
+# Options beyond slang's default warnings. Defaults of unique cases define the result for unexpected values; unconnected
+# outputs are those of the core that PsPIN does not use.
 OPTIONS = ["-Wextra", "-Wwidth-trunc", "-Wwidth-expand", "-Wno-case-redundant-default", "-Wno-empty-output-connection"]
 
 

@@ -1,5 +1,6 @@
-// What happens in the scheduler of a cluster, for reports and for comparison with the model: bound, simulation only. The numbers of
-// events are those of crates/card/pspin-rtl/src/events.rs.
+// SPDX-License-Identifier: Apache-2.0
+// Events of a cluster's scheduler, for reports and for comparison with the model: bound, simulation only. Event numbers
+// are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_csched
   import pspin_pkg::*;
 (

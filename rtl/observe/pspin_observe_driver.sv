@@ -1,4 +1,5 @@
-// What happens in an HPU driver: bound, simulation only. The numbers of events are those of crates/card/pspin-rtl/src/events.rs.
+// SPDX-License-Identifier: Apache-2.0
+// Events of an HPU driver: bound, simulation only. Event numbers are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_driver
   import pspin_pkg::*;
 (
@@ -22,7 +23,7 @@ module pspin_observe_driver
 
   localparam int Assigned = 18, Start = 19, End = 20, Response = 23;
 
-  // The outcome of a wrong command does not say how many bytes it names.
+  // The outcome of a wrong command lacks its number of bytes.
   logic [31:0] misused_q;
 
   always_ff @(posedge clk_i) begin
@@ -31,7 +32,7 @@ module pspin_observe_driver
       if (response_valid_i && response_i.hpu == id_i) begin
         pspin_event(Response, 32'(id_i), 32'(response_i.slot), 32'(response_i.is_refused), 0, 0, 0);
       end
-      // Without a task, it is the program that fails while it starts.
+      // Without a task, the program itself failed during its start.
       if (ends_i && (has_task_i || outcome_i.kind != EndDone)) begin
         pspin_event(End, 32'(id_i), 32'({has_task_i, 8'(outcome_i.cause), 8'(outcome_i.kind)}), misused_q, outcome_i.pc,
                     outcome_i.address[31:0], outcome_i.address[63:32]);

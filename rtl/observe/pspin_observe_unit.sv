@@ -1,5 +1,6 @@
-// What the unit takes from its HPUs, and what it tells the driver on the host: bound, simulation only. The numbers of events are
-// those of crates/card/pspin-rtl/src/events.rs.
+// SPDX-License-Identifier: Apache-2.0
+// Commands that the unit accepts from its HPUs, and notices to the driver on the host: bound, simulation only. Event
+// numbers are those of crates/card/pspin-rtl/src/events.rs.
 module pspin_observe_unit
   import pspin_pkg::*;
 #(

@@ -1,8 +1,9 @@
-// What the core completes, for comparison with the instruction-set simulator: bound into the core, simulation only. An instruction
-// is told when it leaves the decode stage, which it does in program order; one whose access is denied, or which is being executed
-// when the core is reset, is told too. Registers are told when they are written, in order for each of the two ports: results of the
-// execute stage when they leave it, but those of control registers in their first cycle there, and loads. Accesses are told when they
-// are granted, in order, one for each word.
+// SPDX-License-Identifier: Apache-2.0
+// Completions of the core, for comparison with the instruction-set simulator: bound into the core, simulation only. An
+// instruction is reported when it leaves the decode stage, in program order, including one with a denied access and one
+// in execution at a reset of the core. Registers are reported when written, in order for each of the two ports: results
+// of the execute stage when they leave it (those of control registers in their first cycle there), and loads. Accesses
+// are reported when granted, in order, one per word.
 module pspin_retire (
   input logic        clk_i,
   input logic        rst_ni,

@@ -1,4 +1,5 @@
-// The port for reads from host memory keeps the rules of AXI, and so does the host.
+// SPDX-License-Identifier: Apache-2.0
+// The read port to host memory obeys the rules of AXI, and so does the host.
 bind pspin_axi_host_read pspin_axi_rules #(
   .AddressWidth(64),
   .IdWidth     (IdWidth)

@@ -1,4 +1,5 @@
-// The port for writes to host memory keeps the rules of AXI, and so does the host.
+// SPDX-License-Identifier: Apache-2.0
+// The write port to host memory obeys the rules of AXI, and so does the host.
 bind pspin_axi_host_write pspin_axi_rules #(
   .AddressWidth(64),
   .IdWidth     (IdWidth)

@@ -1,5 +1,6 @@
-// The rules of an AXI4 port of 512 bits (AMBA AXI, A3): what is offered stays until it is taken, bursts do not cross 4 KiB, the last beat
-// of each is marked, and nothing is answered that was not asked.
+// SPDX-License-Identifier: Apache-2.0
+// Rules of an AXI4 port of 512 bits (AMBA AXI, A3): offers are stable until accepted, bursts do not cross 4 KiB, the
+// last beat of each is marked, and every response has a request.
 module pspin_axi_rules #(
   parameter int unsigned AddressWidth = 32,
   parameter int unsigned IdWidth      = 4
@@ -49,7 +50,7 @@ module pspin_axi_rules #(
   assert property (ar_valid && !ar_ready |=> ar_valid && $stable({ar_id, ar_addr, ar_len, ar_size, ar_burst}));
   assert property (r_valid && !r_ready |=> r_valid && $stable({r_id, r_data, r_resp, r_last}));
 
-  // Whether a burst stays in its 4 KiB.
+  // True if a burst stays within its 4 KiB.
   function automatic logic stays(logic [AddressWidth-1:0] address, logic [7:0] len, logic [2:0] size);
     return (32'(address[11:0]) >> size) + 32'(len) < 32'd4096 >> size;
   endfunction
@@ -57,13 +58,14 @@ module pspin_axi_rules #(
   assert property (aw_valid && aw_burst == 2'b01 |-> stays(aw_addr, aw_len, aw_size));
   assert property (ar_valid && ar_burst == 2'b01 |-> stays(ar_addr, ar_len, ar_size));
 
-  // Beats of writes and of reads against the lengths of their bursts; data may come before its address. Responses against bursts.
+  // Checks beats of writes and reads against the lengths of their bursts (data may precede its address), and responses
+  // against bursts.
   localparam int unsigned Ids = 2 ** IdWidth;
 
   logic [IdWidth+7:0] writes[$];      // identifier and length
   logic [7:0]         reads[Ids][$];
-  logic               lasts[$];       // of beats that have come before their address
-  int unsigned        owed[Ids];      // responses
+  logic               lasts[$];       // beats that precede their address
+  int unsigned        owed[Ids];      // outstanding responses
   int unsigned        w_index, r_index[Ids];
 
   always @(posedge clk_i or negedge rst_ni) begin

@@ -1,4 +1,5 @@
-// The port for NIC and host keeps the rules of AXI, and so do they.
+// SPDX-License-Identifier: Apache-2.0
+// The port for NIC and host obeys the rules of AXI, and so do they.
 bind pspin_axi_slave pspin_axi_rules #(
   .AddressWidth(32),
   .IdWidth     (IdWidth)

@@ -1,5 +1,6 @@
-// What holds in the DMA engine of a cluster: nothing behind a grant waits, because no two beats ever want the same wide port of L1,
-// and no two copies of a queue land in the same cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of a cluster's DMA engine: no stage after a grant stalls, because no two beats ever use the same wide port
+// of L1, and no two copies of a queue land in the same cycle.
 module pspin_cluster_dma_sva
   import pspin_pkg::*;
 #(

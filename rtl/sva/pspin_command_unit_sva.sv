@@ -1,5 +1,6 @@
-// What always holds in the command unit: a command is taken by an engine that has a credit, each one is answered once, by the place from
-// which it came, and what is offered to NIC and host stays.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the command unit: a command goes to an engine with a credit, each is answered once by its slot, and
+// offers to NIC and host are stable.
 module pspin_command_unit_sva
   import pspin_pkg::*;
 #(
@@ -37,7 +38,7 @@ module pspin_command_unit_sva
   endclocking
   default disable iff (!rst_ni);
 
-  // Commands that have been taken and are not answered.
+  // Commands accepted and not answered.
   logic [Clusters-1:0][Hpus-1:0][Slots-1:0] busy_q, begins, ends;
   logic                                     has_credit;
 

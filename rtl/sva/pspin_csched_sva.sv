@@ -1,5 +1,6 @@
-// What always holds in the scheduler of a cluster, and what its tests should reach: each way of a place from state to state, and what
-// can happen in one cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of a cluster's scheduler, and coverage: each state transition of a slot, and the combinations of events in
+// one cycle.
 module pspin_csched_sva
   import pspin_pkg::*;
 #(
@@ -38,7 +39,7 @@ module pspin_csched_sva
 
   typedef enum logic [1:0] {
     Free,
-    Flying,   // the packet is on its way
+    Flying,   // the packet is in flight
     Landed,
     Assigned
   } place_e;
@@ -53,7 +54,7 @@ module pspin_csched_sva
   place_e           was_q [Tasks];
   logic [15:0]      moves;
 
-  // Whether a place can go from one state to another in a cycle.
+  // True for a legal transition of a slot.
   function automatic logic is_legal(place_e from, place_e to);
     unique case (from)
       Free:    return to inside {Free, Flying, Landed};

@@ -1,5 +1,6 @@
-// What always holds in the interconnect of the DMA engines: a cluster has one grant, for a beat that it has; nobody gets a word of a bank
-// in use; and each channel of each memory moves one beat in a cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the DMA interconnect: a cluster has one grant, for a beat that it offers; no word is read from a busy
+// bank; and each channel of each memory moves one beat per cycle.
 module pspin_dma_xbar_sva
   import pspin_pkg::*;
 #(
@@ -23,8 +24,8 @@ module pspin_dma_xbar_sva
   default disable iff (!rst_ni);
 
   logic [Clusters-1:0] has_beat, is_free;
-  logic [2:0][7:0]     reads, writes;  // of packet buffer, handler memory and all L1: beats that are granted
-  logic [7:0]          arriving;       // at packet buffer
+  logic [2:0][7:0]     reads, writes;  // granted beats of packet buffer, handler memory and all L1
+  logic [7:0]          arriving;       // beats at the packet buffer
 
   always_comb begin
     has_beat = '1;

@@ -1,4 +1,5 @@
-// What the NIC and the status unit may rely on: what is offered stays until it is taken; and cases that tests are to reach.
+// SPDX-License-Identifier: Apache-2.0
+// Guarantees for the NIC and the status unit: offers are stable until accepted; and coverage.
 module pspin_feedback_sva
   import pspin_pkg::*;
 #(

@@ -1,5 +1,6 @@
-// What always holds in the host-direct unit: it writes and reads a beat at most, offers one of both, what is offered stays, and each
-// command ends once; one of the unit itself has no end, and only one of those can be lost.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the host-direct unit: it writes and reads at most a beat, offers only one of both, offers are stable,
+// and each command ends once; one of the unit itself has no end, and only such a one can be lost.
 module pspin_host_direct_sva
   import pspin_pkg::*;
 (

@@ -1,5 +1,5 @@
-// What always holds in the driver of an HPU, and what its tests should reach: each register, each wait and how it ends, each way in
-// which a task ends.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of an HPU driver, and coverage: each register, each wait and its end, each kind of end of a task.
 module pspin_hpu_driver_sva
   import pspin_pkg::*;
 #(
@@ -54,7 +54,7 @@ module pspin_hpu_driver_sva
   input logic                     console_ready_i
 );
 
-  // As pspin_hpu_driver has them.
+  // Encoding of pspin_hpu_driver.
   localparam logic [3:0] None = 0, Function = 1, Task = 2, Doorbell = 3, Issue = 4, Wait = 5, Test = 6, Command = 7, Error = 8,
                          Transfer = 9, Launch = 10, Landed = 11, Terminate = 12, Output = 13;
 
@@ -82,7 +82,7 @@ module pspin_hpu_driver_sva
   EndsSo : assert property (@(posedge clk_i) disable iff (!rst_ni)
     !end_o || !has_task_q || end_outcome_o.kind inside {EndDone, EndFaulted, EndTimedOut});
 
-  // A stream stays as it is until it is taken; that of a transfer and that of a character, unless the handler is stopped.
+  // An offer is stable until accepted; that of a transfer or a character, unless the handler is stopped.
   CommandStays : assert property (@(posedge clk_i) disable iff (!rst_ni || !live_q)
     command_valid_o && !command_ready_i |=> command_valid_o && $stable(command_o));
   DoneStays : assert property (@(posedge clk_i) disable iff (!rst_ni || !live_q)

@@ -1,4 +1,5 @@
-// A line is in the instruction cache once, and is asked for once.
+// SPDX-License-Identifier: Apache-2.0
+// A line is in the instruction cache at most once, and requested at most once.
 module pspin_icache_sva
   import pspin_pkg::*;
 #(
@@ -45,7 +46,7 @@ module pspin_icache_sva
     end
   end
 
-  logic waited_q;  // a line was asked for and not taken
+  logic waited_q;  // a line was requested and not accepted
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) waited_q <= 1'b0;
     else waited_q <= refill_valid_o && !refill_ready_i;

@@ -1,4 +1,5 @@
-// Pieces of the packet buffer never overlap, and only what was given is freed.
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of the packet buffer never overlap, and only allocated ones are freed.
 module pspin_l1_ring_sva #(
   parameter int unsigned Units = 512,
   localparam int unsigned UnitsWidth = $clog2(Units + 1)

@@ -1,4 +1,5 @@
-// A bank of L1 is used by one at a time, and each kind of access meets each other one in the tests.
+// SPDX-License-Identifier: Apache-2.0
+// A bank of L1 has one user at a time; coverage: each kind of access conflicts with each other kind.
 module pspin_l1_sva #(
   parameter int unsigned Hpus  = 8,
   parameter int unsigned Banks = 64
@@ -39,7 +40,7 @@ module pspin_l1_sva #(
     is_lost = |has_lost;
   end
 
-  // The bank at which an HPU has lost to a word of another cluster, until an HPU has it or none wants it.
+  // Bank at which an HPU lost to a word of another cluster, until an HPU gets it or none wants it.
   logic                     waits_q, is_wanted, is_given;
   logic [$clog2(Banks)-1:0] waits_bank_q;
   always_comb begin

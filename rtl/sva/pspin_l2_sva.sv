@@ -1,4 +1,5 @@
-// What holds in an L2 memory: each group of banks has one user in a cycle, and DMA engines read none that is busy.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of an L2 memory: each group of banks has one user per cycle, and DMA engines read no busy group.
 module pspin_l2_sva #(
   parameter int unsigned Groups = 4
 ) (

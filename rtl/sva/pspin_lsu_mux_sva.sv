@@ -1,5 +1,6 @@
-// What always holds for the accesses of an HPU: each goes to one place, and only where the handler may; answers come one by one, to an
-// access that was granted; and nothing that a memory has been asked for is taken back.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of an HPU's accesses: each goes to one destination, and only where the handler may; each response belongs
+// to a granted access; and no request to a memory is withdrawn.
 module pspin_lsu_mux_sva
   import pspin_pkg::*;
 (
@@ -25,7 +26,7 @@ module pspin_lsu_mux_sva
   endclocking
   default disable iff (!rst_ni);
 
-  // An access that is granted and not answered; one to the driver is forgotten with its handler.
+  // Outstanding access; one to the driver is cancelled with its handler.
   logic waits_q, of_driver_q, remote_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -1,5 +1,6 @@
-// What always holds in the queue engine, and what its tests should reach: each state, each transition, and each pair of things that
-// can happen to one queue in one cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the queue engine, and coverage: each state, each transition, and each pair of events of a queue in one
+// cycle.
 module pspin_mpq_sva
   import pspin_pkg::*;
 #(
@@ -38,7 +39,7 @@ module pspin_mpq_sva
 
   localparam int unsigned States = 8;
 
-  // The transitions that there are; any message may be given up, and is free at once when nothing of it is left.
+  // Legal transitions; any message may be given up, and is free at once if it is empty.
   function automatic logic is_legal(mpq_state_e from, mpq_state_e to);
     unique case (from)
       MpqFree:              return to inside {MpqHeader, MpqPayload};
@@ -56,7 +57,7 @@ module pspin_mpq_sva
   // Rules //
   ///////////
 
-  // Loops, not an assertion for each queue: a simulation of 256 queues would be slow.
+  // Loops instead of an assertion per queue: a simulation of 256 queues would be slow.
   mpq_state_e          was_q [Queues];
   logic [Queues-1:0]   fits, gives, moves;
   logic [States-1:0]   states;
@@ -80,7 +81,7 @@ module pspin_mpq_sva
       has_waiting  = length_q[i] != '0;
       only_skipped = running_q[i] == TasksWidth'(skipped_q[i]);
 
-      // What a queue may hold in each of its states.
+      // Allowed contents of a queue in each state.
       unique case (state_q[i])
         MpqFree:              fits[i] = running_q[i] == '0 && !has_waiting && !has_last_q[i];
         MpqHeader:            fits[i] = running_q[i] == '0 && has_waiting && !has_last_q[i];
@@ -92,10 +93,10 @@ module pspin_mpq_sva
         default:              fits[i] = (running_q[i] != '0 || has_waiting || has_last_q[i])
                                       && !(has_last_q[i] && (has_waiting || !ended_q[i]));
       endcase
-      // All packets of a message are skipped, or handlers run on all; when it was given up, these end first.
+      // All packets of a message are skipped, or handlers run on all; in one that is given up, these end first.
       if (skipped_q[i] != '0 && !only_skipped) fits[i] = 1'b0;
 
-      // A queue that can be chosen has something to give.
+      // A selectable queue has a task or packet to give.
       gives[i] = !ready_q[i] || (state_q[i] inside {MpqHeader, MpqPayload} && has_waiting) || state_q[i] == MpqCompletion
                || (state_q[i] == MpqReset && only_skipped && (has_waiting || has_last_q[i]));
 

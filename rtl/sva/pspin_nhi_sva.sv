@@ -1,5 +1,6 @@
-// What always holds in the interconnect of NIC and host: NIC and host take turns at a port for writing, a beat goes to one memory, one
-// reader has its turn at a memory, and each beat that was asked for comes once.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the interconnect of NIC and host: both alternate at a write port, a beat goes to one memory, one reader
+// at a time is served at a memory, and each requested beat arrives once.
 module pspin_nhi_sva #(
   parameter int unsigned Clusters = 4
 ) (
@@ -32,7 +33,7 @@ module pspin_nhi_sva #(
   endclocking
   default disable iff (!rst_ni);
 
-  // Beats that each reader waits for.
+  // Outstanding beats of each reader.
   int unsigned owed[3];
   logic        is_owed;
 
@@ -46,11 +47,11 @@ module pspin_nhi_sva #(
     for (int unsigned i = 0; i < 3; i++) if (read_rvalid_o[i] && owed[i] == 0) is_owed = 1'b0;
   end
 
-  // A memory that has a beat waiting, and the reader of that beat.
+  // Memories with a stalled beat, and readers of such beats.
   logic waits;
   assign waits = $countones(held) <= $countones(valid_q) && (held & ~{{Clusters{1'b0}}, memory_read_valid_o}) == '0;
 
-  // The ports at which the NIC, or the host, was the last to write.
+  // Ports at which the NIC, or the host, wrote last.
   logic [3:0] nic_last, host_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

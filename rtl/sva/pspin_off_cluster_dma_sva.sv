@@ -1,5 +1,6 @@
-// What always holds in the off-cluster DMA engine: what is offered to the host stays, data of a write is whole, an event goes with the end
-// of its command, and each command of both directions ends once and gives its credit back once.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the off-cluster DMA engine: offers to the host are stable, data of a write is complete, an event
+// accompanies the end of its command, and each command of both directions ends once and returns its credit once.
 module pspin_off_cluster_dma_sva
   import pspin_pkg::*;
 (
@@ -27,7 +28,7 @@ module pspin_off_cluster_dma_sva
   endclocking
   default disable iff (!rst_ni);
 
-  // Commands of each direction that have not ended, those whose credit is out, and bytes of a write that have left.
+  // Unfinished commands of each direction, those with a credit outstanding, and bytes sent of a write.
   int unsigned open[2], credits[2];
   logic        is_first_q;
   logic [31:0] bytes_q, bytes;

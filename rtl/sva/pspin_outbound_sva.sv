@@ -1,5 +1,6 @@
-// What always holds at the engine that sends packets: a packet is its beats from the first to the last, of which only the last one may be
-// less than a beat; and each command ends once, and gives its credit back once.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the engine that sends packets: a packet is a sequence of full beats, except for the last; and each
+// command ends once, and returns its credit once.
 module pspin_outbound_sva
   import pspin_pkg::*;
 #(
@@ -24,7 +25,7 @@ module pspin_outbound_sva
   endclocking
   default disable iff (!rst_ni);
 
-  // Beats until the end of a packet; commands whose credit is out, and those that have not ended.
+  // Beats until the end of a packet; commands with a credit outstanding, and unfinished ones.
   logic        is_first_q;
   logic [31:0] bytes_q, bytes;
   int unsigned credits, open;

@@ -1,5 +1,6 @@
-// What always holds at the port by which the HPUs of a cluster reach other memories: what is asked stays, each access is asked for and
-// answered once, and answers go to their HPUs in the order of the accesses.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the port through which a cluster's HPUs reach other memories: requests are stable, each access is
+// requested and answered once, and responses go to their HPUs in the order of the accesses.
 module pspin_pe_port_sva
   import pspin_pkg::*;
 #(
@@ -25,7 +26,7 @@ module pspin_pe_port_sva
   endclocking
   default disable iff (!rst_ni);
 
-  // Accesses that have been taken and are not answered, and how many of them a memory has.
+  // Outstanding accesses, and number of them in a memory.
   logic [HpuWidth-1:0] hpus[$];
   int unsigned         asked;
 

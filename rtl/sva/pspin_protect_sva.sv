@@ -1,5 +1,6 @@
-// What protection never lets pass, said with the ends of ranges: bytes that no window has, code that is written, and a range that goes
-// around the end of the addresses.
+// SPDX-License-Identifier: Apache-2.0
+// Accesses that protection must never allow, in terms of the ends of ranges: bytes outside all windows, writes to code,
+// and ranges that wrap around the address space.
 module pspin_protect_sva
   import pspin_pkg::*;
 #(

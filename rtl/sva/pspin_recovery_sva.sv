@@ -1,5 +1,6 @@
-// What always holds in the recovery of an HPU: a task ends once for each failure, only when it can, and with one outcome; and a core that
-// is in reset does nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of an HPU's recovery: a task ends once for each failure, only when it can, and with one outcome; and a
+// core in reset does nothing.
 module pspin_recovery_sva
   import pspin_pkg::*;
 (
@@ -23,7 +24,7 @@ module pspin_recovery_sva
   endclocking
   default disable iff (!rst_ni);
 
-  // Whether something has failed since the end before.
+  // Set if a failure occurred since the previous end.
   logic failed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

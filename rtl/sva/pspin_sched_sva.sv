@@ -1,4 +1,5 @@
-// What the scheduler needs of the NIC, what the clusters may rely on, and cases that tests are to reach.
+// SPDX-License-Identifier: Apache-2.0
+// Requirements of the scheduler on the NIC, guarantees for the clusters, and coverage.
 module pspin_sched_sva
   import pspin_pkg::*;
 #(
@@ -26,11 +27,11 @@ module pspin_sched_sva
   input logic [Queues-1:0]   free_o
 );
 
-  // The NIC names a message by a number that the queue engine can tell from others, and a context that there is.
+  // The NIC names a message by a number unique to the queue engine, and an existing context.
   Message : assert property (@(posedge clk_i) disable iff (!rst_ni) !her_valid_i || 64'(her_i.message) < 64'd1 << IdWidth);
   Context : assert property (@(posedge clk_i) disable iff (!rst_ni) !her_valid_i || 32'(her_i.execution_context) < Contexts);
 
-  // A task goes to one cluster, which has room for it; a packet that is skipped goes to none.
+  // A task goes to one cluster with room for it; a skipped packet goes to none.
   Room : assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0(send_valid_o) && (send_valid_o & ~has_room_i) == '0);
   Skipped : assert property (@(posedge clk_i) disable iff (!rst_ni) !(task_valid && task_skips) || send_valid_o == '0);
   Empty : assert property (@(posedge clk_i) disable iff (!rst_ni) !empty_o || &free_o);

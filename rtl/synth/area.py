@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """Area and longest path of each unit of all machines: area.py FILE MACHINE...
 
-Each unit is synthesized alone, with the parameters that it has in the machine, and without the units in it that have
-their own line. Memories are not synthesized, only counted. A unit that is the same in several machines is one row.
+Each unit is synthesized alone, with its parameters in the machine, and without subunits that have their own row.
+Memories are only counted. A unit equal in several machines is one row.
 """
 
 import json
@@ -54,7 +55,7 @@ def synthesize(unit: Unit, machine: str, change: Callable[[str], str] = str) -> 
 
 
 def row_of(job: tuple[Unit, str]) -> dict[str, Any]:
-    """Return the row of a unit of a machine."""
+    """Return the row of a machine's unit."""
     unit, machine = job
     return {
         "unit": unit.name,
@@ -67,7 +68,7 @@ def row_of(job: tuple[Unit, str]) -> dict[str, Any]:
 
 
 def variant(job: tuple[str, str]) -> dict[str, Any]:
-    """Return the row of a variant of the core, in a machine."""
+    """Return the row of a variant of the core in a machine."""
     name, machine = job
     core_v, atomic = VARIANTS[name]
     result = synthesize(Unit(CORE, {"CoreV": core_v}), machine, lambda text: text.replace(ATOMIC, atomic))
@@ -75,7 +76,7 @@ def variant(job: tuple[str, str]) -> dict[str, Any]:
 
 
 def main(target: Path, machines: list[str]) -> None:
-    """Write the table of some machines."""
+    """Write the table of these machines."""
     jobs = [(unit, machine) for machine in machines for unit in elaborate(machine)]
     rows: list[dict[str, Any]] = []
     for (unit, machine), row in zip(jobs, run_all(row_of, jobs), strict=True):

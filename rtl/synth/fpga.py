@@ -1,6 +1,7 @@
-"""What each unit of a machine needs in an FPGA of the family UltraScale+: fpga.py FILE MACHINE.
+# SPDX-License-Identifier: Apache-2.0
+"""FPGA resources of each unit of a machine, for the family UltraScale+: fpga.py FILE MACHINE.
 
-Memories become block RAM and UltraRAM of the unit that they are in. The counts are an estimate: tools of the vendor
+Memories become block RAM and UltraRAM of the unit that contains them. The counts are an estimate: tools of the vendor
 place and route, and optimize more.
 """
 
@@ -13,8 +14,8 @@ from typing import Any
 from machine import CELLS, UNITS, YOSYS, Flow, Unit, elaborate, run_all
 
 XILINX = "synth_xilinx -family xcup -uram -flatten -noiopad -noclkbuf -top TOP -run"
-# The first passes find the enables of bytes in writes that keep the other bytes; a memory of 512 rows and more is no
-# distributed one, and a wide one of 2,048 rows is an UltraRAM.
+# The first passes find byte enables in writes that keep the other bytes; a memory of 512 rows or more is not
+# distributed RAM, and a wide one of 2,048 rows is an UltraRAM.
 FLOW = Flow(
     passes=f"""proc
 flatten
@@ -47,7 +48,7 @@ MEMORY_LUTS |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "R
 
 
 def resources(cells: Counter[str]) -> dict[str, Any]:
-    """Return what some cells need; a block RAM of 18 Kibit is half of one."""
+    """Return the resources of these cells; a block RAM of 18 Kibit is half of one."""
     return {
         "luts": sum(number * LUTS.get(kind, 0) for kind, number in cells.items()),
         "memory_luts": sum(number * MEMORY_LUTS.get(kind, 0) for kind, number in cells.items()),
@@ -59,7 +60,7 @@ def resources(cells: Counter[str]) -> dict[str, Any]:
 
 
 def row_of(job: tuple[Unit, str]) -> dict[str, Any]:
-    """Return the row of a unit of a machine."""
+    """Return the row of a machine's unit."""
     unit, machine = job
     data = json.loads((FLOW.run(unit, machine) / FLOW.result).read_text(encoding="utf-8"))
     cells = Counter(data["design"]["num_cells_by_type"])

@@ -1,10 +1,11 @@
-"""A library of gates for synthesis. The unit of area is that of a NAND2, so results fit no process in particular.
+# SPDX-License-Identifier: Apache-2.0
+"""Gate library for synthesis. Areas are relative to a NAND2, so results are independent of the process.
 
 Areas are those of the Nangate 45 nm Open Cell Library over its NAND2_X1 (0.798 um2), rounded to thirds as its cells
 are. The ratios of other free libraries are close (sky130: flip-flop 5.33, with reset 6.67). A flip-flop with an enable
 is one with a multiplexer, in these libraries too. Delays are estimates by logical effort (Sutherland, Sproull, Harris):
-an input has the effort g and a gate the parasitic delay p, in units of tau, of which an inverter that drives four
-others takes five (FO4). Wires are not counted.
+an input has the effort g and a gate the parasitic delay p, in units of tau; an inverter that drives four others takes 5
+tau (FO4). Wires are not counted.
 """
 
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ from pathlib import Path
 
 FO4 = 5.0  # tau
 DRIVES = (1, 2, 4)
-LOADS = (0.0, 256.0)  # of an inverter's input
+LOADS = (0.0, 256.0)  # input capacitance of an inverter
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A cell: its area in NAND2, its function, and the effort of its inputs and its parasitic delay."""
+    """Cell: its area in NAND2, its function, the effort of its inputs, and its parasitic delay."""
 
     name: str
     area: float
@@ -30,7 +31,7 @@ class Gate:
         return sorted({letter for letter in self.function if letter.isalpha()})
 
     def sized(self, drive: int) -> float:
-        """Return the area with wider transistors, which take two thirds of it again for each unit of drive."""
+        """Return the area with wider transistors: each unit of drive adds two thirds of it."""
         return self.area * (1 + 2 / 3 * (drive - 1))
 
 
@@ -52,7 +53,7 @@ GATES = [
     Gate("MUX2", 7 / 3, "(A !C) + (B C)", 2, 4),
 ]
 
-# Name, area, and the pin that sets the output without the clock, if there is one.
+# Name, area, and the pin that sets the output asynchronously, if any.
 FLIP_FLOPS = [("DFF", 17 / 3, ""), ("DFFR", 20 / 3, 'clear : "!R";'), ("DFFS", 20 / 3, 'preset : "!S";')]
 CLOCK_TO_OUTPUT = 12.0  # tau, of two latches
 
@@ -69,14 +70,14 @@ HEAD = """library(gates) {
 
 
 def table(name: str, values: list[float]) -> str:
-    """Return delays at all loads, which do not depend on the slope of the input."""
+    """Return a table of delays at all loads, independent of the slope of the input."""
     row = ", ".join(f"{value:.3f}" for value in values)
     loads = ", ".join(f"{load:.1f}" for load in LOADS)
     return f'{name}(load) {{ index_1("0, 1000"); index_2("{loads}"); values("{row}", "{row}"); }}'
 
 
 def arcs(effort: float, parasitic: float, capacitance: float) -> str:
-    """Return the delays of a gate: the parasitic one, and effort times load over the capacitance of an input."""
+    """Return the delays of a gate: parasitic delay, and effort times load over the capacitance of an input."""
     delays = [parasitic + effort * load / capacitance for load in LOADS]
     names = ("cell_rise", "cell_fall", "rise_transition", "fall_transition")
     return " ".join(table(name, delays) for name in names)

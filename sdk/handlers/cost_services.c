@@ -1,4 +1,5 @@
-/* What the handlers of services cost (cost.h): a program of their own, for a card's memory does not hold the code of all. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Costs of the handlers of services (cost.h): a separate program, because a card's memory cannot hold all code. */
 #include <handlers/kvstore/kvstore.h> /* before spin.h */
 
 #include "cost.h"
@@ -7,7 +8,7 @@
 #include <handlers/switch-allreduce/switch_allreduce.h>
 #include <handlers/transactions/transactions.h>
 
-/* A table of rows of 64 bytes, of which every fifth begins with 1. */
+/* Table of rows of 64 bytes, every fifth of which begins with 1. */
 enum { ROW = 64, ROWS = MEMORY / ROW };
 static void conditional_read(void) {
     for (uint32_t i = 0; i < ROWS; i += 5)
@@ -31,7 +32,7 @@ static void put_filter(void) {
     put(sizeof *sent, CONDITIONAL_READ, 0);
 }
 
-/* One of two replicas, which writes what the peer proposes to its log. */
+/* One of two replicas, which logs the peer's proposals. */
 static void consensus(void) {
     struct consensus state = {.bits = BITS, .rank = 1, .replicas = 2, .slots = 32, .choices = 32, .quorum = 2};
     append((ptl_me_t){.match_bits = BITS,
@@ -85,7 +86,7 @@ static void kvstore_request(void) {
     put(sizeof *request, KV_READS, 0);
 }
 
-/* A log, in its own memory, of accesses to 32 records of 64 bytes. */
+/* Log, in separate memory, of accesses to 32 records of 64 bytes. */
 static void transactions(void) {
     enum { LOG = 64 };
     static struct transaction_host host = {.capacity = LOG, .record_bytes = 64, .records = 32, .clients = 2};
@@ -97,7 +98,8 @@ static void transactions(void) {
 
 static void get_record(void) { CHECK(PtlGet(md, 0, 64, card, PT, TRANSACTION_RECORDS | 1, 0, NULL)); }
 
-/* A slot of a leaf switch to which 64 ranks send, the first of whom has: handlers cost on switches what they cost on cards. */
+/* Slot of a leaf switch to which 64 ranks send, after the first one sent: handlers cost the same on switches and
+ * cards. */
 static void add_on_switch(void) {
     struct switch_allreduce state = {.inputs = SWITCH_ALLREDUCE_CHILDREN, .parent = PEER};
     for (uint32_t piece = 0; piece < SWITCH_ALLREDUCE_PIECES; piece++)
@@ -110,7 +112,7 @@ static void add_on_switch(void) {
 
 static void put_up(void) { put(PACKET, SWITCH_ALLREDUCE_UP, switch_allreduce_header(0, 1, 0)); }
 
-/* Totals on their way to four ranks. */
+/* Totals in flight to four ranks. */
 static void spread_on_switch(void) {
     struct switch_allreduce_down state = {.children = 4, .child = {PEER, PEER, PEER, PEER}};
     append((ptl_me_t){.match_bits = SWITCH_ALLREDUCE_DOWN,

@@ -1,11 +1,12 @@
-/* PMI-1: how the processes of a job learn about each other before they communicate.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PMI-1: exchange of addresses among the processes of a job before they communicate.
  *
- * Programs that spinrun starts link -lpmi, or load the library that FLUX_PMI_LIBRARY_PATH names, as Open MPI 4 does.
- * All functions return PMI_SUCCESS or another of the codes below, and may be called by any thread. Calls take no
- * simulated time; PMI_Barrier blocks until every rank has called it. Except for PMI_Init and PMI_Initialized, a call
- * before PMI_Init returns PMI_ERR_INIT. Strings belong to the caller. The length of a buffer includes the final zero.
+ * Programs started by spinrun link -lpmi, or load the library that FLUX_PMI_LIBRARY_PATH names, as Open MPI 4 does. All
+ * functions return PMI_SUCCESS or another of the codes below, and are thread-safe. Calls take no simulated time;
+ * PMI_Barrier blocks until every rank has called it. Except for PMI_Init and PMI_Initialized, a call before PMI_Init
+ * returns PMI_ERR_INIT. Strings belong to the caller. The length of a buffer includes the final zero.
  *
- * Each rank is a node of its own: libraries that look for other ranks on their node find none, and use the card.
+ * Each rank is a separate node: libraries that look for other ranks on their node find none, and use the card.
  */
 #ifndef PMI_H
 #define PMI_H
@@ -15,7 +16,7 @@ extern "C" {
 #endif
 
 #define PMI_SUCCESS 0
-#define PMI_FAIL (-1)                /* refused, or spinrun cannot be reached */
+#define PMI_FAIL (-1)                /* refused, or spinrun is unreachable */
 #define PMI_ERR_INIT 1               /* before PMI_Init */
 #define PMI_ERR_NOMEM 2              /* not returned */
 #define PMI_ERR_INVALID_ARG 3        /* a null pointer, or a name with a blank, '=' or a line break */
@@ -44,28 +45,29 @@ int PMI_Init(int *spawned);
 /* *initialized becomes 1 between PMI_Init and PMI_Finalize, else 0. */
 int PMI_Initialized(int *initialized);
 int PMI_Finalize(void);
-/* Prints message, unless it is NULL, and ends the job with this exit status. Does not return. */
+/* Prints message, unless it is NULL, and ends the job with exit status exit_code. Does not return. */
 int PMI_Abort(int exit_code, const char *message);
 
 int PMI_Get_size(int *size);
 int PMI_Get_rank(int *rank);
-/* The size of the job. */
+/* Writes the number of ranks in the job to *size. */
 int PMI_Get_universe_size(int *size);
-/* The application number, always 0. */
+/* Writes the application number, always 0, to *appnum. */
 int PMI_Get_appnum(int *appnum);
-/* The ranks on the same node as this rank: only itself. */
+/* Write the number of ranks on this rank's node, always 1, and their list: only this rank. */
 int PMI_Get_clique_size(int *size);
 int PMI_Get_clique_ranks(int ranks[], int length);
-/* The name of the job, which is also the name of its key-value space. */
+/* Writes the name of the job, which is also the name of its key-value space, to id. */
 int PMI_Get_id(char id[], int length);
 int PMI_Get_kvs_domain_id(char id[], int length);
 int PMI_Get_id_length_max(int *length);
 
-/* Returns when every rank of the job has called it. */
+/* Blocks until every rank of the job has called it. */
 int PMI_Barrier(void);
 
-/* A job has one key-value space. All ranks see a value as soon as it is put; PMI_KVS_Commit does nothing. A later value
- * of a key replaces the earlier one. A value is one line and may contain blanks. A job may put 1 MiB for each rank. */
+/* Access to the one key-value space of a job. All ranks see a value as soon as it is put; PMI_KVS_Commit does nothing.
+ * A later value of a key replaces the earlier one. A value is one line and may contain blanks. A job may put 1 MiB per
+ * rank. */
 int PMI_KVS_Get_my_name(char kvsname[], int length);
 int PMI_KVS_Get_name_length_max(int *length);
 int PMI_KVS_Get_key_length_max(int *length);
@@ -73,14 +75,14 @@ int PMI_KVS_Get_value_length_max(int *length);
 int PMI_KVS_Put(const char kvsname[], const char key[], const char value[]);
 int PMI_KVS_Commit(const char kvsname[]);
 int PMI_KVS_Get(const char kvsname[], const char key[], char value[], int length);
-/* Iterate over all pairs in the order in which their keys were first put; the key is empty after the last pair. */
+/* Iterate over all pairs in the order of the first put of each key; the key is empty after the last pair. */
 int PMI_KVS_Iter_first(const char kvsname[], char key[], int key_length, char value[], int value_length);
 int PMI_KVS_Iter_next(const char kvsname[], char key[], int key_length, char value[], int value_length);
 /* Both return PMI_FAIL: there are no other spaces. */
 int PMI_KVS_Create(char kvsname[], int length);
 int PMI_KVS_Destroy(const char kvsname[]);
 
-/* Names of services, visible to all ranks of the job. port must have room for a value of the maximal length. */
+/* Names of services, visible to all ranks of the job. port must have room for a value of maximum length. */
 int PMI_Publish_name(const char service[], const char port[]);
 int PMI_Unpublish_name(const char service[]);
 int PMI_Lookup_name(const char service[], char port[]);

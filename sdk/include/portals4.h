@@ -1,14 +1,16 @@
-/* Portals 4 (API version 4.3), for programs that spinrun starts.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Portals 4 (API version 4.3), for programs started by spinrun.
  *
- * Link with -lportals; spincc does so by itself. Programs with handlers include <spin.h>, which includes this file.
+ * Link with -lportals; spincc does so automatically. Programs with handlers include <spin.h>, which includes this file.
  *
- * What holds for every function, unless its own comment says otherwise:
- *   - It returns PTL_OK (0) or another return code; PTL_NO_INIT before PtlInit; PTL_ARG_INVALID for a bad handle, index,
+ * Rules for every function, unless its comment states an exception:
+ *   - It returns PTL_OK (0) or another return code; PTL_NO_INIT before PtlInit; PTL_ARG_INVALID for a bad handle,
+ *     index,
  *     option or NULL pointer. Output parameters are written only on PTL_OK.
- *   - It does not block. It takes the simulated time that the machine's host and card charge for it.
- *   - Structures and arrays are read during the call and may be changed or freed after it. Memory that they describe
+ *   - It does not block. It takes the simulated time charged by the host and card of the machine.
+ *   - Structures and arrays are read during the call and may be changed or freed after it. Memory described by them
  *     (start, length) belongs to the program and must stay valid until the entry is unlinked or the operation completes.
- *   - Any thread may call it. Sizes and offsets are bytes, times milliseconds of simulated time.
+ *   - It is thread-safe. Sizes and offsets are bytes, times milliseconds of simulated time.
  */
 #ifndef PORTALS4_H
 #define PORTALS4_H
@@ -19,8 +21,8 @@
 extern "C" {
 #endif
 
-/* A program that does not look at the return code of such a function may wait for what it has never started, so its compiler warns,
- * unless the code is cast to void. GCC has the attribute in every mode, but warns of it where extensions of C are not wanted. */
+/* A caller that ignores the return code may wait for an operation that never started, so compilers warn unless the code
+ * is cast to void. GCC supports the attribute in every mode, but warns about it where extensions of C are disabled. */
 #if (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L) || (defined(__cplusplus) && __cplusplus >= 201703L)
 #define PTL_CHECKED [[nodiscard]]
 #elif defined(__clang__)
@@ -37,19 +39,19 @@ extern "C" {
 /* ---- Scalar types ------------------------------------------------------------------------------------------------ */
 
 typedef uint64_t ptl_size_t;          /* bytes, or a count */
-typedef uint64_t ptl_match_bits_t;    /* what a message is matched by */
-typedef uint64_t ptl_hdr_data_t;      /* user data that travels in a message's header */
+typedef uint64_t ptl_match_bits_t;    /* bits by which a message is matched */
+typedef uint64_t ptl_hdr_data_t;      /* user data in a message's header */
 typedef uint32_t ptl_pt_index_t;      /* index of a portal table entry */
-typedef uint32_t ptl_nid_t;           /* node */
-typedef uint32_t ptl_pid_t;           /* process on a node */
-typedef uint32_t ptl_rank_t;          /* process in the map of a logical interface, from 0 */
-typedef uint32_t ptl_uid_t;           /* user */
+typedef uint32_t ptl_nid_t;           /* node id */
+typedef uint32_t ptl_pid_t;           /* process id on a node */
+typedef uint32_t ptl_rank_t;          /* rank of a process in the map of a logical interface, from 0 */
+typedef uint32_t ptl_uid_t;           /* user id */
 typedef unsigned int ptl_time_t;      /* milliseconds */
-typedef unsigned int ptl_interface_t; /* network interface of the node */
+typedef unsigned int ptl_interface_t; /* network interface number of the node */
 typedef int ptl_sr_value_t;           /* value of a status register */
 
-/* Handles are scalars: they can be copied, compared and printed. In processes of a job that create their objects in the
- * same order, corresponding objects have the same handles. */
+/* Handles are scalars: they can be copied, compared and printed. Processes of a job that create their objects in the
+ * same order get the same handles for corresponding objects. */
 typedef uint32_t ptl_handle_any_t;
 typedef ptl_handle_any_t ptl_handle_ni_t; /* network interface */
 typedef ptl_handle_any_t ptl_handle_eq_t; /* event queue */
@@ -73,18 +75,18 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_CT_NONE_REACHED 2 /* PtlCTPoll timed out */
 #define PTL_EQ_DROPPED 3      /* an event is returned, and at least one before it was lost */
 #define PTL_EQ_EMPTY 4        /* no event; PtlEQPoll timed out */
-#define PTL_FAIL 5            /* anything else; a message on standard error says what */
-#define PTL_IGNORED 6         /* PtlSetMap: there is a map already */
-#define PTL_IN_USE 7          /* unlink of an entry that takes part in an operation or holds unexpected headers */
+#define PTL_FAIL 5            /* any other error; a message on standard error describes it */
+#define PTL_IGNORED 6         /* PtlSetMap: the map is already set */
+#define PTL_IN_USE 7          /* unlink of an entry that an operation or an unexpected header uses */
 #define PTL_LIST_TOO_LONG 8   /* more than max_list_size entries */
 #define PTL_NO_INIT 9         /* before PtlInit or after the last PtlFini */
 #define PTL_NO_SPACE 10       /* a limit of the interface is reached */
-#define PTL_PID_IN_USE 11     /* the pid asked for is taken */
+#define PTL_PID_IN_USE 11     /* the requested pid is taken */
 #define PTL_PT_FULL 12        /* no free portal table entry */
 #define PTL_PT_EQ_NEEDED 13   /* PTL_PT_FLOWCTRL without an event queue */
 #define PTL_PT_IN_USE 14      /* the portal table index is taken, or still has entries */
 #define PTL_ABORTED 15        /* PtlAbort ended the wait */
-#define PTL_INTERRUPTED 16    /* before 4.3: the object went away during the wait */
+#define PTL_INTERRUPTED 16    /* before 4.3: the object was freed during the wait */
 #define PTL_STATUS_LAST 17
 
 /* ---- Special values ---------------------------------------------------------------------------------------------- */
@@ -101,13 +103,13 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_NID_ANY ((ptl_nid_t) - 1)          /* any node */
 #define PTL_RANK_ANY ((ptl_rank_t) - 1)        /* any rank */
 #define PTL_UID_ANY ((ptl_uid_t) - 1)          /* any user */
-#define PTL_PID_MAX 1024                       /* pids that a program may ask for are below this */
+#define PTL_PID_MAX 1024                       /* requested pids must be below this */
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 /* PtlNIInit: exactly one of each pair. */
 #define PTL_NI_MATCHING (1u << 0)    /* entries are match list entries */
-#define PTL_NI_NO_MATCHING (1u << 1) /* entries are list entries: the first takes every message */
+#define PTL_NI_NO_MATCHING (1u << 1) /* entries are list entries: the first accepts every message */
 #define PTL_NI_LOGICAL (1u << 2)     /* processes are named by rank; see PtlSetMap */
 #define PTL_NI_PHYSICAL (1u << 3)    /* processes are named by nid and pid */
 #define PTL_NI_INIT_OPTIONS_MASK (PTL_NI_MATCHING | PTL_NI_NO_MATCHING | PTL_NI_LOGICAL | PTL_NI_PHYSICAL)
@@ -119,7 +121,7 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 
 /* PtlPTAlloc. */
 #define PTL_PT_ONLY_USE_ONCE (1u << 0)   /* promise: all entries are use-once */
-#define PTL_PT_FLOWCTRL (1u << 1)        /* disable the entry and tell, rather than drop, when resources run out */
+#define PTL_PT_FLOWCTRL (1u << 1)        /* when resources run out, disable the entry and post an event, do not drop */
 #define PTL_PT_ONLY_TRUNCATE (1u << 2)   /* promise: no entry of the priority list has PTL_ME_NO_TRUNCATE */
 #define PTL_PT_MATCH_UNORDERED (1u << 3) /* entries may be searched in any order */
 #define PTL_PT_ALLOC_DISABLED (1u << 4)  /* start disabled; see PtlPTEnable */
@@ -148,7 +150,7 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_ME_OP_PUT (1u << 1)                 /* accept puts and atomics */
 #define PTL_ME_OP_GET (1u << 2)                 /* accept gets; fetching atomics need both */
 #define PTL_ME_USE_ONCE (1u << 3)               /* unlink at the first match */
-#define PTL_ME_UNEXPECTED_HDR_DISABLE (1u << 4) /* overflow list: keep no header of messages that land here */
+#define PTL_ME_UNEXPECTED_HDR_DISABLE (1u << 4) /* overflow list: keep no header of messages received here */
 #define PTL_ME_IS_ACCESSIBLE (1u << 5)          /* promise: the memory is mapped */
 #define PTL_ME_EVENT_LINK_DISABLE (1u << 6)     /* no LINK event */
 #define PTL_ME_EVENT_COMM_DISABLE (1u << 7)     /* no full GET, PUT, ATOMIC, FETCH_ATOMIC events */
@@ -160,7 +162,7 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_ME_EVENT_CT_OVERFLOW (1u << 13)     /* count overflow events and search results */
 #define PTL_ME_ACK_DISABLE (1u << 14)           /* before 4.3: send no acknowledgements */
 #define PTL_ME_EVENT_CT_BYTES (1u << 15)        /* count bytes of successes instead of events */
-#define PTL_ME_MANAGE_LOCAL (1u << 16)          /* the entry keeps the offset; the request's is ignored */
+#define PTL_ME_MANAGE_LOCAL (1u << 16)          /* the entry maintains the offset; the request's is ignored */
 #define PTL_ME_NO_TRUNCATE (1u << 17)           /* longer requests do not match */
 #define PTL_ME_MAY_ALIGN (1u << 18)             /* with MANAGE_LOCAL: placement may be aligned */
 #define PTL_ME_LOCAL_INC_UH_RLENGTH (1u << 19)  /* with MANAGE_LOCAL: unexpected headers move the offset by rlength */
@@ -190,10 +192,10 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_PRIORITY_LIST 0 /* expected messages */
 #define PTL_OVERFLOW_LIST 1 /* unexpected messages */
 
-#define PTL_SEARCH_ONLY 0   /* look at the unexpected header */
-#define PTL_SEARCH_DELETE 1 /* look at it and remove it */
+#define PTL_SEARCH_ONLY 0   /* report the unexpected header */
+#define PTL_SEARCH_DELETE 1 /* report and remove it */
 
-#define PTL_NO_ACK_REQ 0 /* none */
+#define PTL_NO_ACK_REQ 0 /* no acknowledgement */
 #define PTL_ACK_REQ 1    /* full event, and count */
 #define PTL_CT_ACK_REQ 2 /* count only */
 #define PTL_OC_ACK_REQ 3 /* count completion, even of a dropped message */
@@ -201,31 +203,31 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 /* ---- Events ------------------------------------------------------------------------------------------------------ */
 
 #define PTL_EVENT_GET 0                   /* target: a get was served */
-#define PTL_EVENT_GET_OVERFLOW 1          /* target: a new entry found the header of an earlier get */
+#define PTL_EVENT_GET_OVERFLOW 1          /* target: a new entry matched the header of an earlier get */
 #define PTL_EVENT_PUT 2                   /* target: a put is delivered */
-#define PTL_EVENT_PUT_OVERFLOW 3          /* target: a new entry found the header of an earlier put */
-#define PTL_EVENT_ATOMIC 4                /* target: an atomic is done */
-#define PTL_EVENT_ATOMIC_OVERFLOW 5       /* target: a new entry found the header of an earlier atomic */
-#define PTL_EVENT_FETCH_ATOMIC 6          /* target: a fetching atomic or swap is done */
-#define PTL_EVENT_FETCH_ATOMIC_OVERFLOW 7 /* target: a new entry found the header of an earlier one */
-#define PTL_EVENT_REPLY 8                 /* initiator: the data of a get, fetch or swap is there */
-#define PTL_EVENT_SEND 9                  /* initiator: the buffer can be used again */
-#define PTL_EVENT_ACK 10                  /* initiator: the target acknowledges */
+#define PTL_EVENT_PUT_OVERFLOW 3          /* target: a new entry matched the header of an earlier put */
+#define PTL_EVENT_ATOMIC 4                /* target: an atomic is complete */
+#define PTL_EVENT_ATOMIC_OVERFLOW 5       /* target: a new entry matched the header of an earlier atomic */
+#define PTL_EVENT_FETCH_ATOMIC 6          /* target: a fetching atomic or swap is complete */
+#define PTL_EVENT_FETCH_ATOMIC_OVERFLOW 7 /* target: a new entry matched the header of an earlier one */
+#define PTL_EVENT_REPLY 8                 /* initiator: the data of a get, fetch or swap has arrived */
+#define PTL_EVENT_SEND 9                  /* initiator: the buffer can be reused */
+#define PTL_EVENT_ACK 10                  /* initiator: acknowledgement of the target */
 #define PTL_EVENT_PT_DISABLED 11          /* target: flow control stopped the portal table entry */
-#define PTL_EVENT_LINK 12                 /* target: the entry is in its list */
-#define PTL_EVENT_AUTO_UNLINK 13          /* target: the entry is used up */
-#define PTL_EVENT_AUTO_FREE 14     /* target: no unexpected header refers to the unlinked overflow entry any more */
+#define PTL_EVENT_LINK 12                 /* target: the entry is linked */
+#define PTL_EVENT_AUTO_UNLINK 13          /* target: the entry is unlinked automatically */
+#define PTL_EVENT_AUTO_FREE 14     /* target: no unexpected header refers to the unlinked overflow entry any longer */
 #define PTL_EVENT_SEARCH 15        /* target: result of a search */
-#define PTL_EVENT_HANDLER_ERROR 16 /* target: a message is done in which a handler failed (sPIN App. B.3) */
+#define PTL_EVENT_HANDLER_ERROR 16 /* target: a message with a failed handler is complete (sPIN App. B.3) */
 
 #define PTL_NI_OK 0              /* success */
-#define PTL_NI_UNDELIVERABLE 1   /* no way to the target, or no acknowledgement from it */
-#define PTL_NI_DROPPED 2         /* nothing matched, no such portal table entry, or a header handler returned DROP */
-#define PTL_NI_PT_DISABLED 3     /* the portal table entry is disabled, perhaps since a part of the message was taken */
-#define PTL_NI_PERM_VIOLATION 4  /* the entry is another user's */
+#define PTL_NI_UNDELIVERABLE 1   /* target unreachable, or no acknowledgement from it */
+#define PTL_NI_DROPPED 2         /* no match, no such portal table entry, or a header handler returned DROP */
+#define PTL_NI_PT_DISABLED 3     /* the portal table entry is disabled, perhaps after accepting a part */
+#define PTL_NI_PERM_VIOLATION 4  /* the entry belongs to another user */
 #define PTL_NI_OP_VIOLATION 5    /* the entry does not accept the operation */
 #define PTL_NI_NO_MATCH 6        /* a search found nothing */
-#define PTL_NI_SEGV 7            /* memory that is not the program's, or not the handler's */
+#define PTL_NI_SEGV 7            /* memory outside the program's, or the handler's, access rights */
 #define PTL_NI_HANDLER_FAIL 8    /* a handler returned FAIL (sPIN App. B.3-B.5) */
 #define PTL_NI_HANDLER_TIMEOUT 9 /* the card's watchdog stopped a handler */
 
@@ -242,8 +244,8 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_BAND 7
 #define PTL_LXOR 8
 #define PTL_BXOR 9
-/* PtlSwap. CSWAP and its variants store the data when "operand relation target" holds; MSWAP replaces the bits that
- * are set in the operand. */
+/* PtlSwap. CSWAP and its variants store the data if "operand relation target" holds; MSWAP replaces the bits that are
+ * set in the operand. */
 #define PTL_SWAP 10
 #define PTL_CSWAP 11
 #define PTL_CSWAP_NE 12
@@ -272,7 +274,7 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 
 /* ---- Structures -------------------------------------------------------------------------------------------------- */
 
-/* A process, named by its rank on a logical interface, and by nid and pid on a physical one. */
+/* A process: rank on a logical interface, nid and pid on a physical one. */
 typedef union ptl_process {
     ptl_rank_t rank;
     struct {
@@ -297,7 +299,7 @@ typedef struct ptl_iovec {
     ptl_size_t iov_len;
 } ptl_iovec_t;
 
-/* Memory of an initiator. start may be NULL when length is 0 or PTL_SIZE_MAX. */
+/* Memory descriptor: memory of an initiator. start may be NULL when length is 0 or PTL_SIZE_MAX. */
 typedef struct ptl_md {
     void *start;
     ptl_size_t length; /* bytes; elements with PTL_IOVEC */
@@ -306,16 +308,16 @@ typedef struct ptl_md {
     ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
 } ptl_md_t;
 
-/* Memory of a target on a non-matching interface. */
+/* List entry: memory of a target on a non-matching interface. */
 typedef struct ptl_le {
     void *start;
     ptl_size_t length;         /* bytes; elements with PTL_IOVEC */
     ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
-    ptl_uid_t uid;             /* the user whose messages are accepted, or PTL_UID_ANY */
+    ptl_uid_t uid;             /* user whose messages are accepted, or PTL_UID_ANY */
     unsigned int options;
 } ptl_le_t;
 
-/* Memory of a target on a matching interface.
+/* Match list entry: memory of a target on a matching interface.
  *
  * The fields from header_handler on are P4sPIN's (sPIN App. B.1). Only programs that include <spin.h> need to set them;
  * others may leave them uninitialised. */
@@ -323,21 +325,21 @@ typedef struct ptl_me {
     void *start;
     ptl_size_t length;         /* bytes; elements with PTL_IOVEC */
     ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
-    ptl_uid_t uid;             /* the user whose messages are accepted, or PTL_UID_ANY */
+    ptl_uid_t uid;             /* user whose messages are accepted, or PTL_UID_ANY */
     unsigned int options;
-    ptl_process_t match_id __attribute__((aligned(8))); /* the initiator that matches; each part may be the wildcard */
+    ptl_process_t match_id __attribute__((aligned(8))); /* initiator to match; each part may be the wildcard */
     ptl_match_bits_t match_bits;
-    ptl_match_bits_t ignore_bits; /* bits that need not be equal */
+    ptl_match_bits_t ignore_bits; /* bits excluded from matching */
     ptl_size_t min_free;          /* with MANAGE_LOCAL: unlink when less room is left; 0: never */
 
     ptl_header_handler_t header_handler;         /* or NULL */
     ptl_payload_handler_t payload_handler;       /* or NULL */
     ptl_completion_handler_t completion_handler; /* or NULL */
-    const void *hpu_initial_state;               /* copied to HPU memory by the append; NULL leaves that as it is */
+    const void *hpu_initial_state;               /* copied to HPU memory by the append; NULL leaves it unchanged */
     ptl_size_t hpu_initial_state_length;         /* bytes, at most max_initial_state */
-    void *handler_host_mem_start;                /* second piece of host memory that handlers may use, or NULL */
+    void *handler_host_mem_start;                /* second host buffer of the handlers, or NULL */
     ptl_size_t handler_host_mem_length;          /* bytes; elements with PTL_HANDLER_IOVEC */
-    ptl_size_t user_hdr_size;                    /* bytes at the start of a message that are the user header */
+    ptl_size_t user_hdr_size;                    /* bytes of user header at the start of a message */
     ptl_hpu_md_h hpu_memory;                     /* from PtlHPUAllocMem, or PTL_INVALID_HANDLE */
 } ptl_me_t;
 
@@ -347,20 +349,20 @@ typedef struct ptl_ct_event {
     ptl_size_t failure; /* events */
 } ptl_ct_event_t;
 
-/* A full event. The field type is always valid; it determines which other fields are. */
+/* A full event. The field type is always valid; it determines the other valid fields. */
 typedef struct ptl_event {
-    void *start;             /* where the data is */
-    void *user_ptr;          /* the argument of the append, search or operation */
+    void *start;             /* address of the data */
+    void *user_ptr;          /* argument of the append, search or operation */
     ptl_hdr_data_t hdr_data; /* from the initiator */
     ptl_match_bits_t match_bits;
     ptl_size_t rlength;       /* bytes requested */
-    ptl_size_t mlength;       /* bytes moved */
+    ptl_size_t mlength;       /* bytes transferred */
     ptl_size_t remote_offset; /* at the target: the requested offset; at the initiator: the offset used by the target */
     ptl_process_t initiator;
     ptl_uid_t uid;
     ptl_pt_index_t pt_index;
     ptl_event_kind_t type;
-    ptl_list_t ptl_list; /* the list that matched */
+    ptl_list_t ptl_list; /* list that matched */
     ptl_ni_fail_t ni_fail_type;
     ptl_op_t atomic_operation;
     ptl_datatype_t atomic_type;
@@ -390,33 +392,33 @@ typedef struct ptl_ni_limits {
     ptl_size_t max_handler_mem;         /* bytes of HPU memory */
     ptl_size_t max_initial_state;       /* bytes of initial HPU state */
     ptl_size_t min_fragmentation_limit; /* alignment of payloads, bytes; their sizes are multiples of it, except for the
-                                           last packet of a message, and for the first when the size of the user header
-                                           is not a multiple */
-    ptl_size_t max_cycles_per_byte; /* HPU cycles for each byte of payload that the watchdog permits in any packet */
+                                           last packet of a message, and for the first if the size of the user header is
+                                           not a multiple */
+    ptl_size_t max_cycles_per_byte; /* watchdog limit: HPU cycles per byte of payload */
 } ptl_ni_limits_t;
 
 /* Status registers; all start at 0. */
 typedef enum ptl_sr_index {
-    PTL_SR_DROP_COUNT = 0,            /* messages that were not accepted */
-    PTL_SR_PERMISSION_VIOLATIONS = 1, /* messages of the wrong user */
+    PTL_SR_DROP_COUNT = 0,            /* messages dropped */
+    PTL_SR_PERMISSION_VIOLATIONS = 1, /* messages of a wrong user */
     PTL_SR_OPERATION_VIOLATIONS = 2,  /* operations that the entry does not accept */
     PTL_SR_LAST = 3
 } ptl_sr_index_t;
 
-/* What a counting event counts; no function takes it. */
+/* Unit of a counting event; no function takes it. */
 typedef enum ptl_ct_type { PTL_CT_OPERATION = 0, PTL_CT_BYTE = 1 } ptl_ct_type_t;
 
 /* ---- Library and interfaces (Portals 4 chapters 3.3 to 3.7) -------------------------------------------------------
  * */
 
-/* Opens the library. It may be called several times; each call needs a PtlFini. Returns PTL_FAIL, with a message on
- * standard error, when the program was not started by spinrun. */
+/* Opens the library. Nested calls are allowed; each needs a PtlFini. Returns PTL_FAIL, with a message on standard
+ * error, when the program was not started by spinrun. */
 PTL_CHECKED int PtlInit(void);
 
 /* Undoes one PtlInit; the last one frees every object of the process. */
 void PtlFini(void);
 
-/* Makes every thread in PtlEQWait, PtlEQPoll, PtlCTWait or PtlCTPoll return PTL_ABORTED, and every later such call. */
+/* Ends every PtlEQWait, PtlEQPoll, PtlCTWait and PtlCTPoll, in progress or later, with PTL_ABORTED. */
 void PtlAbort(void);
 
 /* Opens an interface, or adds a reference when one with the same iface and options is open (desired is then ignored).
@@ -433,15 +435,15 @@ int PtlNIFini(ptl_handle_ni_t ni_handle);
 /* Reads a status register. */
 PTL_CHECKED int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 
-/* Returns the interface to which an object belongs. */
+/* Returns the interface of an object. */
 PTL_CHECKED int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 
 /* Maps the ranks of a logical interface to processes: rank r is mapping[r] (nid and pid). The caller must be among
- * them. Errors: PTL_IGNORED when there is a map already. */
+ * them. Errors: PTL_IGNORED when the map is already set. */
 PTL_CHECKED int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 
-/* Copies at most map_size entries of the map to mapping; *actual_map_size is the size of the map.
- * Errors: PTL_NO_SPACE when there is no map yet. */
+/* Copies at most map_size entries of the map to mapping; *actual_map_size is the size of the map. Errors: PTL_NO_SPACE
+ * when the map is not set. */
 PTL_CHECKED int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping,
                           ptl_size_t *actual_map_size);
 
@@ -451,17 +453,17 @@ PTL_CHECKED int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 /* Returns the id of this process: its rank on a logical interface, nid and pid on a physical one. */
 PTL_CHECKED int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
-/* Returns the nid and pid of this process, on every interface, also before PtlSetMap. */
+/* Returns the nid and pid of this process, on every interface, even before PtlSetMap. */
 PTL_CHECKED int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
-/* Returns non-zero when both handles name the same object. It may be called before PtlInit. */
+/* Returns non-zero when both handles name the same object. Allowed before PtlInit. */
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
 /* ---- Portal table (3.8) --------------------------------------------------------------------------------------------
  * */
 
-/* Allocates an entry; the event queue (or PTL_EQ_NONE) gets the events of the target side.
- * Errors: PTL_PT_FULL, PTL_PT_IN_USE, PTL_PT_EQ_NEEDED. */
+/* Allocates an entry; the event queue (or PTL_EQ_NONE) receives the target-side events. Errors: PTL_PT_FULL,
+ * PTL_PT_IN_USE, PTL_PT_EQ_NEEDED. */
 PTL_CHECKED int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
                            ptl_pt_index_t pt_index_req, ptl_pt_index_t *pt_index);
 
@@ -471,7 +473,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 /* Refuses new messages. Blocks until the messages in progress have posted their events. */
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* Accepts messages again, also after flow control has disabled the entry. */
+/* Accepts messages again, also after flow control disabled the entry. */
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
 /* ---- Memory descriptors (3.10) -------------------------------------------------------------------------------------
@@ -493,7 +495,7 @@ PTL_CHECKED int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, 
 PTL_CHECKED int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
                             void *user_ptr, ptl_handle_me_t *me_handle);
 
-/* Removes an entry; no event follows. Errors: PTL_IN_USE while a message uses it or unexpected headers refer to it,
+/* Removes an entry without an event. Errors: PTL_IN_USE while a message uses it or unexpected headers refer to it,
  * PTL_ARG_INVALID after it was unlinked automatically. */
 int PtlLEUnlink(ptl_handle_le_t le_handle);
 int PtlMEUnlink(ptl_handle_me_t me_handle);
@@ -508,74 +510,74 @@ PTL_CHECKED int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, 
 /* ---- Data movement (3.15) ------------------------------------------------------------------------------------------
  * */
 
-/* Sends length bytes at local_offset of the descriptor to the target. The buffer may be used again after SEND.
- * The events of this side contain user_ptr, those of the target hdr_data. */
+/* Sends length bytes at local_offset of the descriptor to the target. The buffer may be reused after SEND. The
+ * initiator's events contain user_ptr, the target's hdr_data. */
 PTL_CHECKED int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                        ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                        ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
 
-/* Fetches length bytes of the target; REPLY says that they have arrived. */
+/* Fetches length bytes of the target; REPLY reports their arrival. */
 PTL_CHECKED int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
                        ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
-/* Combines the data with the target's memory item by item: target = target operation data. */
+/* Combines the data with the target's memory, element by element: target = target operation data. */
 PTL_CHECKED int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                           ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
                           ptl_datatype_t datatype);
 
-/* As PtlAtomic; also writes the old values of the target to the memory of get_md_handle. */
+/* Like PtlAtomic; also writes the old values of the target to the memory of get_md_handle. */
 PTL_CHECKED int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                                ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
                                ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                                ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
                                ptl_datatype_t datatype);
 
-/* Exchanges data with the target; PTL_CSWAP and the following operations do so under a condition on operand (one item;
- * may be NULL for PTL_SWAP). The old values are written to the memory of get_md_handle. */
+/* Exchanges data with the target; PTL_CSWAP and the following operations do so under a condition on operand (one
+ * element; may be NULL for PTL_SWAP). The old values are written to the memory of get_md_handle. */
 PTL_CHECKED int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
                         ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id,
                         ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                         ptl_hdr_data_t hdr_data, const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
 
-/* To be called at the target after atomics; afterwards the CPU may write the memory that they have accessed. */
+/* Synchronizes the CPU with atomics at the target: after the call the CPU may write the memory that they accessed. */
 int PtlAtomicSync(void);
 
-/* A hint that operations between the two may start together; EndBundle starts all of them. */
+/* Hint that operations between the two calls may start together; EndBundle starts all of them. */
 int PtlStartBundle(ptl_handle_ni_t ni_handle);
 int PtlEndBundle(ptl_handle_ni_t ni_handle);
 
 /* ---- Event queues (3.13) -------------------------------------------------------------------------------------------
  * */
 
-/* Makes a queue for at least count events. Errors: PTL_NO_SPACE. */
+/* Creates a queue for at least count events. Errors: PTL_NO_SPACE. */
 PTL_CHECKED int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 
 /* Frees a queue and the events in it. */
 int PtlEQFree(ptl_handle_eq_t eq_handle);
 
-/* Removes the oldest event and copies it to *event. PTL_EQ_EMPTY: there is none. PTL_EQ_DROPPED: *event is valid, but
- * events before it are lost. */
+/* Removes the oldest event and copies it to *event. PTL_EQ_EMPTY: the queue is empty. PTL_EQ_DROPPED: *event is valid,
+ * but events before it are lost. */
 PTL_CHECKED int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
-/* As PtlEQGet, but blocks until there is an event. Errors: PTL_ABORTED. */
+/* Like PtlEQGet, but blocks until an event arrives. Errors: PTL_ABORTED. */
 PTL_CHECKED int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
-/* As PtlEQWait for size queues of one interface, and for at most timeout milliseconds (PTL_TIME_FOREVER: no limit);
- * *which is the index of the queue. PTL_EQ_EMPTY: the time-out has passed. Errors: PTL_ABORTED. */
+/* Like PtlEQWait for size queues of one interface, and for at most timeout milliseconds (PTL_TIME_FOREVER: no limit);
+ * *which is the index of the queue. PTL_EQ_EMPTY: timed out. Errors: PTL_ABORTED. */
 PTL_CHECKED int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
                           unsigned int *which);
 
 /* ---- Counting events (3.14) ----------------------------------------------------------------------------------------
  * */
 
-/* Makes a counting event with both counts 0. Errors: PTL_NO_SPACE. */
+/* Creates a counting event with both counts 0. Errors: PTL_NO_SPACE. */
 PTL_CHECKED int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 
-/* Frees it; triggered operations that wait for it never happen. */
+/* Frees a counting event; triggered operations that wait for it never start. */
 int PtlCTFree(ptl_handle_ct_t ct_handle);
 
-/* Cancels the triggered operations that wait for it. */
+/* Cancels the triggered operations that wait for a counting event. */
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
 
 /* Reads both counts. */
@@ -584,25 +586,24 @@ PTL_CHECKED int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
 /* Blocks until success >= test or failure != 0. Errors: PTL_ABORTED. */
 PTL_CHECKED int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
 
-/* As PtlCTWait for size counting events of one interface with one test each, and for at most timeout milliseconds;
- * *which is the index of the one that reached its test. PTL_CT_NONE_REACHED: the time-out has passed. Errors:
- * PTL_ABORTED. */
+/* Like PtlCTWait for size counting events of one interface with one test each, and for at most timeout milliseconds;
+ * *which is the index of the one that reached its test. PTL_CT_NONE_REACHED: timed out. Errors: PTL_ABORTED. */
 PTL_CHECKED int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
                           ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);
 
 /* Sets both counts; may start triggered operations. */
 PTL_CHECKED int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
 
-/* Adds to one of the counts, the other field being 0; may start triggered operations. */
+/* Adds to one of the counts; the other field is 0. May start triggered operations. */
 PTL_CHECKED int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
 
 /* ---- Triggered operations (3.16) -----------------------------------------------------------------------------------
  * */
 
-/* As the call without "Triggered", but the card starts the operation, once, when success + failure of trig_ct_handle
- * reaches the threshold, or at once if it already has. Arguments are checked during the call; buffers are read when the
- * operation starts. Operations with the same threshold start in the order of their calls. Errors: those of the plain
- * call; PTL_NO_SPACE beyond max_triggered_ops. */
+/* Like the call without "Triggered", but the card starts the operation, once, when success + failure of trig_ct_handle
+ * reaches the threshold, or at once if it is already reached. Arguments are checked during the call; buffers are read
+ * when the operation starts. Operations with the same threshold start in the order of their calls. Errors: those of the
+ * plain call; PTL_NO_SPACE beyond max_triggered_ops. */
 PTL_CHECKED int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
                                 ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
                                 ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,

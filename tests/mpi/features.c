@@ -1,5 +1,6 @@
-// What MPI programs do besides plain messages of one thread: probes, windows, threads, files, aborting, and spawning. The first argument
-// says what; every rank checks all data, and rank 0 tells what the ranks have counted.
+/* SPDX-License-Identifier: Apache-2.0 */
+// Features of MPI programs besides plain messages of one thread: probes, windows, threads, files, aborting, and
+// spawning. The first argument selects one; every rank checks all data, and rank 0 prints the ranks' counts.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -118,8 +119,8 @@ static void files(const char *path) {
            "a file that is not there is opened");
 }
 
-// Every rank looks in vain for a message that nobody sends, sends one to its right neighbour, and probes for the one from its left. Odd
-// ranks first wait by probing, while even ranks look.
+// Every rank probes without success for a message that is never sent, sends one to its right neighbour, and probes for
+// the one from its left. Odd ranks first wait by probing, while even ranks poll.
 static void probes(void) {
     const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     int sum = 0, total = 0;
@@ -159,7 +160,7 @@ static void spawn(void) {
         puts("spawn: refused");
 }
 
-/* Prints the names of the files of shared memory that this rank has. */
+/* Prints the names of this rank's shared memory files. */
 static void tell_shared_memory(void) {
     char line[512];
     FILE *maps = fopen("/proc/self/maps", "r");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two threads of each of two ranks receive their own messages by MPI_Mprobe. */
 #include <mpi.h>
 #include <pthread.h>

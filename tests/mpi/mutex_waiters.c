@@ -1,4 +1,6 @@
-/* `mutex_waiters THREADS`: threads of each of two ranks look at a flag under a mutex while the main threads communicate. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `mutex_waiters THREADS`: threads of each of two ranks poll a flag under a mutex while the main threads
+ * communicate. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-"""The functions of PMIx of `libsimpmix.so`, beside those for values of the library of PMIx that the argument names."""
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of PMIx in `libsimpmix.so`, beside those for values of the PMIx library named by the argument."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def get(rank: int, key: bytes) -> tuple[int, ctypes._Pointer[Value]]:
     return status, found
 
 
-def texts(rank: int) -> dict[bytes, bytes]:  # of one part, and of several
+def texts(rank: int) -> dict[bytes, bytes]:  # names of one part, and of several
     return {b"short": b"rank %d" % rank, b"empty": b"", b"long": b"%d" % rank * 5000}
 
 

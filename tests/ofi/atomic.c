@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Atomic operations: each type, operation and form against the same computation in C. */
 #include "transfers.h"
 
@@ -16,7 +17,7 @@ static bool is_complex(enum fi_datatype type) {
     return type == FI_FLOAT_COMPLEX || type == FI_DOUBLE_COMPLEX || type == FI_LONG_DOUBLE_COMPLEX;
 }
 
-/* What the provider promises: fi_atomic(3), except for logic with numbers that are no integers. */
+/* Returns true if the provider promises the operation: fi_atomic(3), except for logic on non-integers. */
 static bool is_valid(enum fi_datatype type, enum fi_op op, enum form form) {
     switch (op) {
     case FI_MIN:
@@ -90,7 +91,7 @@ COMPUTE(complex80, long double _Complex, , )
 static void (*const compute[FI_DATATYPE_LAST])(enum fi_op, void *, const void *, const void *) = {
     int8, uint8, int16, uint16, int32, uint32, int64, uint64, real32, real64, complex32, complex64, real80, complex80};
 
-/* Item i of a row: bits for integers (with some zeros), small numbers else. */
+/* Sets item i of a row: bits for integers (with some zeros), small numbers else. */
 static void set_item(enum fi_datatype type, unsigned char *row, size_t i, unsigned seed) {
     unsigned char *item = row + i * sizes[type];
     const int number = (int)((i * 7 + seed * 5) % 13) - 6;
@@ -115,7 +116,7 @@ static void set_item(enum fi_datatype type, unsigned char *row, size_t i, unsign
     }
 }
 
-/* Whether two rows are the same, but for the bytes of a long double that are not part of its value. */
+/* Returns true if two rows are equal, except for padding bytes of a long double. */
 static bool same(enum fi_datatype type, const void *a, const void *b, size_t count) {
     if (type != FI_LONG_DOUBLE && type != FI_LONG_DOUBLE_COMPLEX)
         return memcmp(a, b, count * sizes[type]) == 0;
@@ -127,7 +128,7 @@ static bool same(enum fi_datatype type, const void *a, const void *b, size_t cou
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------ */
 
-/* Starts an operation by one of its calls. */
+/* Starts an operation through one of its calls. */
 static ssize_t start(enum form form, int call, size_t count, enum fi_datatype type, enum fi_op op, int to,
                      void *context) {
     const fi_addr_t peer = net.peers[to];
@@ -251,7 +252,7 @@ static void every_operation(void) {
     EQUAL("no such operation", ask(PLAIN, FI_INT32, (enum fi_op)OPS, NULL), -EOPNOTSUPP);
 }
 
-/* All ranks add to a number of rank 0: each gets another value before its addition. */
+/* All ranks add to a number of rank 0: each gets a different value before its addition. */
 static void contention(void) {
     enum { TIMES = 50 };
     static uint64_t seen[TIMES * RANKS], one = 1, zero;

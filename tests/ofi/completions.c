@@ -1,4 +1,5 @@
-/* Completion queues and counters: formats, selective completion, when an operation completes, waiting for a limited time. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Completion queues and counters: formats, selective completion, time of completion, and waits with a time-out. */
 #include "transfers.h"
 
 enum { SHORT = 64, MEDIUM = 4000, LONG = 50000 };
@@ -11,7 +12,7 @@ static struct fid_cntr *open_cntr(void) {
     return cntr;
 }
 
-/* Reads a counter. A program that knows the time is not made to wait by reads that find the same value (spin_idle). */
+/* Reads a counter. After reading the time, reads that find the same value do not make a program wait (spin_idle). */
 static uint64_t value_of(struct fid_cntr *cntr) {
     spin_time_ps();
     return cntr->ops->read(cntr);
@@ -24,7 +25,7 @@ static uint64_t errors_of(struct fid_cntr *cntr) {
 
 static void close_object(struct fid *fid) { EQUAL("fi_close", fid->ops->close(fid), 0); }
 
-/* An endpoint to itself, without the group's queues. */
+/* Opens an endpoint to itself, without the group's queues. */
 static fi_addr_t own_address(struct fid_ep *ep) {
     char name[NAME_SIZE];
     fi_addr_t address;
@@ -33,7 +34,7 @@ static fi_addr_t own_address(struct fid_ep *ep) {
     return address;
 }
 
-/* An entry of each format is the beginning of the longest one, and no longer than it should be. */
+/* An entry of each format is a prefix of the longest one, and has the right length. */
 static void formats(void) {
     static const size_t lengths[] = {[FI_CQ_FORMAT_UNSPEC] = sizeof(struct fi_cq_tagged_entry),
                                      [FI_CQ_FORMAT_CONTEXT] = 8,
@@ -86,7 +87,7 @@ static void formats(void) {
     close_object(&cq->fid);
 }
 
-/* With FI_SELECTIVE_COMPLETION only operations with FI_COMPLETION, and errors, are told. */
+/* With FI_SELECTIVE_COMPLETION only operations with FI_COMPLETION, and errors, are reported. */
 static void selective(void) {
     const struct wish wish = {.tx_selective = FI_SELECTIVE_COMPLETION, .rx_selective = FI_SELECTIVE_COMPLETION};
     struct fid_cq *tx = open_cq(FI_CQ_FORMAT_TAGGED), *rx = open_cq(FI_CQ_FORMAT_TAGGED);
@@ -123,7 +124,7 @@ static void selective(void) {
     close_object(&rx->fid);
 }
 
-/* An operation with FI_DELIVERY_COMPLETE completes later than one whose data only has left. */
+/* An operation with FI_DELIVERY_COMPLETE completes later than one whose data has only left. */
 static void delivery(void) {
     if (ranks < 2)
         return;
@@ -158,7 +159,7 @@ static void delivery(void) {
               (unsigned long long)times[0]);
 }
 
-/* Waits end after the time that they are given, in simulated time, and as soon as something comes. */
+/* Waits end after their time-out, in simulated time, and as soon as an entry arrives. */
 static void waits(void) {
     struct fi_cq_tagged_entry entry;
     struct fid_cntr *cntr = open_cntr();
@@ -180,7 +181,7 @@ static void waits(void) {
     EQUAL("a signalled queue does not wait", ON(net.rx, ops, sread, &entry, 1, NULL, 100), -EAGAIN);
     TRUE("a signalled queue does not wait", spin_time_ps() - before < 1000000000);
     close_object(&cntr->fid);
-    /* A message that comes after 3 ms ends a wait of 100 ms, and one without a limit. */
+    /* A message that arrives after 3 ms ends a wait of 100 ms, and one without a limit. */
     for (int turn = 0; turn < 2; turn++) {
         EQUAL("wait", post_receive(net.ep, TAGGED, RECV, to, LONG, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
         barrier();
@@ -211,7 +212,7 @@ static void waits(void) {
     barrier();
 }
 
-/* Each counter counts its operations, in its own place the errors. */
+/* Each counter counts its operations, and errors separately. */
 static void counters(void) {
     enum { SENT, RECEIVED, READ, WRITTEN, COUNTERS, KEY = 3 };
     static const uint64_t flags[COUNTERS] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE};
@@ -248,7 +249,8 @@ static void counters(void) {
               0);
         EQUAL("read", ON(cntrs[READ], ops, wait, 2 * (l + 1), PATIENCE), 0);
     }
-    /* The second message does not fit into the memory of the first. That this memory has ended is told, and is no message. */
+    /* The second message does not fit into the memory of the first. The end of that memory is reported, and is not a
+     * message. */
     struct fi_cq_tagged_entry entry;
     for (int i = 0; i < 2; i++) {
         struct iovec piece = {to + i * 1000, 1000};

@@ -1,4 +1,5 @@
-/* Operations with a rank that has ended, or whose card has stopped. Rank 1 is it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations with rank 1, which has ended or has a stopped card. */
 #include "transfers.h"
 
 enum { SHORT = 100, MEDIUM = 4000, LONG = 20000, KEY = 1 };
@@ -55,7 +56,7 @@ static void operations(int number, int card) {
           ON(net.ep, atomic, readwrite, &value, 1, NULL, &result, NULL, gone, 0, KEY, FI_UINT64, FI_SUM, other), net.tx,
           number, card);
     TRUE("nothing is left", is_empty(net.tx) && is_empty(net.rx));
-    /* The others go on. */
+    /* The other ranks continue. */
     const int partner = rank == 0 ? 2 : 0;
     static const size_t lengths[] = {SHORT, MEDIUM, LONG};
     for (size_t l = 0; l < 3; l++) {
@@ -72,7 +73,7 @@ static void operations(int number, int card) {
     close_net();
 }
 
-/* spinrun --fail 1@5ms: the card of a rank that has ended refuses what comes. */
+/* spinrun --fail 1@5ms: the card of an ended rank refuses messages. */
 GROUP(ended_rank) { operations(FI_ENOKEY, PTL_NI_DROPPED); }
 
 /* spinrun --kill-card 1@5ms: a stopped card does not answer. */

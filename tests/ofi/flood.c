@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More messages than there is room for, to a rank that computes, or that sends as many: none is lost, and they stay in order. */
 #include "transfers.h"
 
@@ -9,10 +10,10 @@ static const struct load {
 static unsigned char from[BYTES + STEP], expected[BYTES + STEP], to[2 * STEP];
 static enum kind kind;
 
-/* Where the n-th message of a load begins. */
+/* Returns the offset of the n-th message of a load. */
 static size_t place(const struct load *load, size_t n) { return load->length < STEP ? n * load->length : n * STEP; }
 
-/* Posts all sends. Returns how many of them have completed meanwhile. */
+/* Posts all sends. Returns the number completed meanwhile. */
 static size_t send_all(const struct load *load, int target) {
     struct fi_cq_tagged_entry entry;
     size_t sent = 0;
@@ -45,7 +46,7 @@ static void receive_one(const struct load *load, int source, size_t n, uint64_t 
 static void receive_all(const struct load *load, int source) {
     const size_t last = load->count - 1;
     fill(expected, sizeof expected, (unsigned)source + 1);
-    if (kind == TAGGED) /* It comes when all the others, which have no receive, have come. */
+    if (kind == TAGGED) /* It arrives after all the others, which have no receive. */
         receive_one(load, source, last, last, 0);
     for (size_t i = 0; i < (kind == TAGGED ? last : load->count); i++)
         receive_one(load, source, i, 0, UINT64_MAX);

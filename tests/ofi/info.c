@@ -1,4 +1,5 @@
-/* What fi_getinfo tells, and which hints it refuses. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of fi_getinfo, and hints that it refuses. */
 #include "ofi.h"
 
 #define FI_RMA_EVENT FI_BIT(56)
@@ -130,7 +131,7 @@ HINT(a_map_for_threads, hints->caps = FI_TAGGED; hints->domain_attr->av_type = F
      hints->domain_attr->threading = FI_THREAD_DOMAIN; hints->domain_attr->resource_mgmt = FI_RM_DISABLED;
      hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE)
 
-/* A program gets what it asks for, the directions of that, and what a domain can do. */
+/* A program gets the requested features, their directions, and those of the domain. */
 static const struct {
     uint64_t asked, granted, tx, rx;
 } capabilities[] = {
@@ -162,7 +163,7 @@ static void grants(const struct fi_info *ours) {
     fi_freeinfo(info);
 }
 
-/* Names of hosts, and which of them no rank has. */
+/* Names of hosts, including names without a rank. */
 static void hosts(void) {
     static const struct {
         const char *node, *service;
@@ -199,7 +200,7 @@ static void hosts(void) {
     }
 }
 
-/* A destination of the hints stays, unless a host is named. */
+/* A destination of the hints is kept, unless a host is named. */
 static void destinations(void) {
     struct fi_info *info = NULL, *again = NULL, *hints = fi_dupinfo(NULL);
     EXPECT(fi_getinfo(FI_VERSION(1, 17), "localhost", NULL, 0, NULL, &info) == 0);
@@ -240,7 +241,7 @@ GROUP(info) {
     hosts();
     destinations();
 
-    /* As many endpoints and regions as are told. */
+    /* As many endpoints and regions as announced. */
     enum { ENDPOINTS = 64 };
     struct fid_ep *eps[ENDPOINTS];
     open_net(&(struct wish){0});

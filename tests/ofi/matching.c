@@ -1,4 +1,5 @@
-/* Which message goes to which receive: order, tags, sources, cancelled receives, searches, several endpoints. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matching of messages with receives: order, tags, sources, cancelled receives, searches, several endpoints. */
 #include "transfers.h"
 
 enum { SIZE = 1 << 17, LONG = 20000, SHORT = 40, SLOTS = 64, MANY = 300 };
@@ -19,7 +20,7 @@ static void drain(struct fid_cq *cq, size_t count) {
         EXPECT(next_entry(cq, &entry, NULL));
 }
 
-/* Messages of one tag, short and long ones, are received in the order in which they were sent. */
+/* Messages of one tag, short and long, are received in the order of their sends. */
 static void order(enum kind kind) {
     static const size_t before[] = {0, SLOTS / 2, SLOTS};
     int contexts[SLOTS];
@@ -50,13 +51,13 @@ static void order(enum kind kind) {
     }
 }
 
-/* Receives take the first message that has their bits, except for the ignored ones. */
+/* Receives take the first message with their bits, except for the ignored ones. */
 static void tags(void) {
     const uint64_t all = net.info->ep_attr->mem_tag_format;
     const uint64_t high = all ^ (all >> 1);
     TRUE("the tag format has 63 or 64 bits", all == UINT64_MAX || all == UINT64_MAX >> 1);
     const uint64_t sent[] = {0, 1, high, all, 0x1234567800000001 & all, high | 1, 0x5555555555555555 & all};
-    /* The receive's tag and ignored bits, and which message it takes */
+    /* the receive's tag and ignored bits, and the expected message */
     const struct {
         uint64_t tag, ignore;
         size_t takes;
@@ -96,7 +97,7 @@ static void tags(void) {
 
 static uint64_t data_from(int r) { return 0xd1ec0000u + (unsigned)r; }
 
-/* Rank 0 receives from certain ranks, whose messages have data, and from any, whatever comes first. */
+/* Rank 0 receives from given ranks, whose messages have data, and from any, in order of arrival. */
 static void sources(enum kind kind) {
     if (ranks < 3)
         return;
@@ -156,7 +157,7 @@ static void sources(enum kind kind) {
 
 static void cancel_receive(void *context) { EQUAL("cancel", net.ep->ops->cancel(&net.ep->fid, context), 0); }
 
-/* A receive that is cancelled ends with an error, once, and takes no message. One that has its message ends as usual. */
+/* A cancelled receive ends with an error, once, and takes no message. One that has its message ends as usual. */
 static void cancel(enum kind kind) {
     const uint64_t type = kind == TAGGED ? FI_TAGGED : FI_MSG;
     struct fi_cq_err_entry error;
@@ -184,7 +185,7 @@ static void cancel(enum kind kind) {
             EQUAL("cancel", post_send(net.ep, kind, SEND, from + i, lengths[l], net.peers[next_rank()], 1, 0, NULL), 0);
         spin_host_compute(500 * 1000);
         barrier();
-        /* The message is there, but the program has not read its completion. */
+        /* The message has arrived, but the program has not read its completion. */
         cancel_receive(&contexts[1]);
         EXPECT(next_entry(net.rx, &entry, NULL));
         EQUAL("cancelled too late", entry.op_context, &contexts[1]);
@@ -230,7 +231,7 @@ static void finds_nothing(const char *name, uint64_t tag, uint64_t flags) {
     EQUAL(name, error.op_context, &context);
 }
 
-/* Searches see messages that wait; claimed and discarded ones are gone for others. */
+/* Searches see waiting messages; claimed and discarded ones are invisible to others. */
 static void searches(void) {
     enum { PEEKED, CLAIMED, DISCARDED, CLAIMED_AND_DISCARDED, TRUNCATED, ONES };
     static const size_t lengths[] = {0, SHORT, 8192, 8193, LONG};
@@ -304,7 +305,7 @@ static void searches(void) {
     }
 }
 
-/* Long messages are discarded while all receives that a card can serve by handlers wait. */
+/* Long messages are discarded while the maximum of receives served by handlers wait. */
 static void discard_among_receives(void) {
     static int contexts[MANY];
     struct fi_cq_err_entry error;
@@ -317,7 +318,7 @@ static void discard_among_receives(void) {
     EXPECT(next_entry(net.rx, &entry, NULL));
     drain(net.tx, 1);
     EQUAL("discarded messages complete no receive", ON(net.rx, ops, sread, &entry, 1, NULL, 1), -EAGAIN);
-    /* The first receives that were posted, by handlers, and the last ones, by the CPU, get their messages. */
+    /* The first receives, served by handlers, and the last ones, served by the CPU, get their messages. */
     barrier();
     for (int i = 0; i < MANY; i++)
         EQUAL("many receives", WHEN_THERE_IS_ROOM(send_tagged(from + i, LONG, 1, NULL)), 0);
@@ -358,7 +359,7 @@ static void shared_memory(void) {
     barrier();
 }
 
-/* Several endpoints of a process have messages of their own. */
+/* Several endpoints of a process have separate messages. */
 static void several_endpoints(void) {
     enum { COUNT = 4 };
     struct fid_ep *eps[COUNT];
@@ -408,7 +409,7 @@ static void several_endpoints(void) {
     }
 }
 
-/* An endpoint with receives, messages and searches that nobody has asked for can be closed. */
+/* An endpoint with unclaimed receives, messages and searches can be closed. */
 static void close_in_use(void) {
     struct fid_cq *queue = open_cq(FI_CQ_FORMAT_TAGGED);
     struct fid_ep *ep = open_ep(queue, queue, &(struct wish){0});
@@ -430,7 +431,7 @@ static void close_in_use(void) {
     EQUAL("close in use", queue->fid.ops->close(&queue->fid), 0);
     drain(net.tx, 3);
     barrier();
-    /* The other endpoint works on. */
+    /* The other endpoint continues to work. */
     EQUAL("after close", receive_tagged(to[0], LONG, FI_ADDR_UNSPEC, 5, 0, NULL), 0);
     barrier();
     EQUAL("after close", send_tagged(from, LONG, 5, NULL), 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of one kind: all calls, sizes, truncation, order. Included by messages.c and tagged.c. */
 #include "transfers.h"
 
@@ -23,7 +24,7 @@ static void prepare(struct message *m, size_t i) {
     m->sent = m->received = 0;
 }
 
-/* Sends all messages, which are posted before (`expected`), after, or in part before they arrive; and checks all that comes of it. */
+/* Transfers all messages, posted before (`expected`), after, or partly before they arrive; checks all results. */
 static void transfer_all(enum kind kind, struct message *messages, size_t count, size_t before, const char *what) {
     const uint64_t type = kind == TAGGED ? FI_TAGGED : FI_MSG;
     size_t sends = 0;
@@ -123,7 +124,7 @@ static void forms(enum kind kind) {
     }
 }
 
-/* Sizes at which something changes: nothing, short user headers, the inject size, a packet, the eager size. */
+/* Sizes at boundaries: nothing, short user headers, the inject size, a packet, the eager size. */
 static void sizes(enum kind kind) {
     const size_t inject = net.info->tx_attr->inject_size;
     const size_t list[] = {0,    1,    8,    15,   16,    17,    64,    65,    inject,  inject + 1,
@@ -156,7 +157,7 @@ static void truncation(enum kind kind) {
     }
 }
 
-/* Many messages at the same time, short and long ones in turn. */
+/* Many messages at the same time, alternately short and long. */
 static void many(enum kind kind) {
     enum { COUNT = 1000 };
     static struct message messages[COUNT];
@@ -231,7 +232,7 @@ static void all_pieces(enum kind kind) {
     EXPECT(next_entry(net.tx, &entry, NULL));
 }
 
-/* Blocks with gaps at both sides, as an MPI vector has them; a receive that is posted before or after the message. */
+/* Blocks with gaps at both sides, as in an MPI vector; a receive posted before or after the message. */
 static void vectors(enum kind kind) {
     static const size_t blocks[] = {1, 24, 64, 256, 2048};
     const size_t limit = net.info->rx_attr->iov_limit;

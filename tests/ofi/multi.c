@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Receives whose memory takes several messages (FI_MULTI_RECV). */
 #include "transfers.h"
 
@@ -22,8 +23,8 @@ static void send_one(size_t i, size_t length) {
     EQUAL("multi", ON(net.ep, msg, senddata, from + i, length, NULL, 100 + i, net.peers[next_rank()], NULL), 0);
 }
 
-/* Receives `count` messages of these lengths. Each begins where the one before it, in the order of the sends, ends; the one completion
- * that releases a memory is its last. Returns the number of memories that were released. */
+/* Receives `count` messages of these lengths. Each starts at the end of the previous one, in send order; the one
+ * completion that releases a memory is its last. Returns the number of memories released. */
 static int receive_all(const size_t *lengths, size_t count) {
     size_t ends[3] = {0}, places[256] = {0}, memories[256] = {0};
     bool released[3] = {false}, seen[256] = {false};
@@ -60,7 +61,7 @@ static int receive_all(const size_t *lengths, size_t count) {
     return releases;
 }
 
-/* All messages are still in their memories when the last one has come, so no two share bytes. */
+/* All messages are still in their memories when the last one arrives, so no two share bytes. */
 static void fill_up(const char *name, bool expected, const size_t *lengths, size_t count, int memories, int releases) {
     memset(memory, UNTOUCHED, sizeof memory);
     for (int turn = 0; turn < 2; turn++) {
@@ -79,7 +80,7 @@ static void fill_up(const char *name, bool expected, const size_t *lengths, size
         struct fi_cq_tagged_entry entry;
         EXPECT(next_entry(net.tx, &entry, NULL));
     }
-    /* A memory is also released by a message that does not fit any more. */
+    /* A message that no longer fits also releases a memory. */
     if (released < releases) {
         struct fi_cq_tagged_entry entry = {0};
         EXPECT(next_entry(net.rx, &entry, NULL));
@@ -120,7 +121,7 @@ static void truncated(void) {
     }
 }
 
-/* A memory that is cancelled while a message is on its way into it is released when that has come. */
+/* A memory cancelled while a message is in flight into it is released once that arrives. */
 static void cancelled(void) {
     enum { LONG = 60000 };
     struct fi_cq_tagged_entry entry = {0};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Address vectors. */
 #include "ofi.h"
 
@@ -11,7 +12,7 @@ static struct fid_av *open_av(enum fi_av_type type) {
     return av;
 }
 
-/* Names come back as they went in; removed ones are gone. */
+/* Names are returned unchanged; removed ones are gone. */
 static void vectors(enum fi_av_type type) {
     static char names[MANY][NAME_SIZE];
     char own[NAME_SIZE], back[NAME_SIZE];
@@ -70,7 +71,7 @@ static void text(void) {
     EQUAL("text in a short buffer", strlen(part), sizeof part - 1);
 }
 
-/* A removed peer cannot be sent to; inserted again, it can. */
+/* Sends to a removed peer fail; after insertion they work again. */
 static void peers(void) {
     const int next = (rank + 1) % ranks;
     char name[NAME_SIZE];
@@ -97,7 +98,7 @@ static void peers(void) {
     barrier();
 }
 
-/* Two endpoints of a process have addresses of their own. */
+/* Two endpoints of a process have separate addresses. */
 static void endpoints(void) {
     char mine[NAME_SIZE], all[RANKS * NAME_SIZE];
     fi_addr_t seconds[RANKS], sources[2];
@@ -108,7 +109,7 @@ static void endpoints(void) {
     const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
     exchange(mine, length, all);
     EQUAL("insert", ON(net.av, ops, insert, all, (size_t)ranks, seconds, 0, NULL), ranks);
-    /* The second one's message comes first, and is for the receive that is posted last. */
+    /* The second one's message arrives first, and is for the receive posted last. */
     EQUAL("receive", ON(net.ep, msg, recv, &in[0], 1, NULL, net.peers[previous], &in[0]), 0);
     EQUAL("receive", ON(net.ep, msg, recv, &in[1], 1, NULL, seconds[previous], &in[1]), 0);
     barrier();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's objects, and waiting for completions. */
 #include "ofi.h"
 
@@ -136,7 +137,7 @@ bool next_error(struct fid_cq *cq, struct fi_cq_err_entry *error) {
 
 bool is_empty(struct fid_cq *cq) {
     struct fi_cq_tagged_entry entry;
-    spin_time_ps(); /* A program that knows the time is not made to wait by a read that finds nothing (spin_idle). */
+    spin_time_ps(); /* After reading the time, an empty read does not make a program wait (spin_idle). */
     return ON(cq, ops, read, &entry, 1) == -EAGAIN;
 }
 

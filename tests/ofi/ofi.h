@@ -1,6 +1,9 @@
-/* What the tests of the libfabric provider share: one rank's objects, exchange of names, calls, and waiting for completions.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared parts of the tests of the libfabric provider: one rank's objects, exchange of names, calls, and waits for
+ * completions.
  *
- * `operations --group NAME` runs one group. The source of a group has all its checks, so that their numbers are its own. */
+ * `operations --group NAME` runs one group. The source of a group has all its checks, so that their numbers are its
+ * own. */
 #ifndef OFI_TEST_H
 #define OFI_TEST_H
 
@@ -14,17 +17,17 @@
 int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
                struct fi_info **info);
 void fi_freeinfo(struct fi_info *info);
-struct fi_info *fi_dupinfo(const struct fi_info *info); /* of NULL: an empty one */
+struct fi_info *fi_dupinfo(const struct fi_info *info); /* NULL: an empty one */
 int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 
-/* A call of an object's table, such as ON(ep, tagged, send, buffer, ...) */
+/* Calls a function of an object's table, such as ON(ep, tagged, send, buffer, ...) */
 #define ON(object, table, call, ...) (object)->table->call((object), __VA_ARGS__)
 
 /* ---- A rank's objects --------------------------------------------------------------------------------------------------- */
 
 enum { RANKS = 8, NAME_SIZE = 64 };
 
-/* What a group opens; zeros are the usual choices. */
+/* Objects of a group; zeros are the usual choices. */
 struct wish {
     uint32_t version;
     uint64_t caps;
@@ -55,24 +58,24 @@ struct fid_cq *open_cq(enum fi_cq_format format);
 /* An endpoint of `net.domain` that is enabled. */
 struct fid_ep *open_ep(struct fid_cq *tx, struct fid_cq *rx, const struct wish *wish);
 size_t name_of(struct fid_ep *ep, void *name);
-/* Every rank gives a value, and gets those of all ranks. */
+/* Every rank contributes a value, and gets those of all ranks. */
 void exchange(const void *mine, size_t length, void *all);
 void barrier(void);
 
 /* ---- Completions ---------------------------------------------------------------------------------------------------------- */
 
-/* Simulated milliseconds after which a completion is said to be missing */
+/* Simulated milliseconds until a completion counts as missing */
 enum { PATIENCE = 200 };
 
-/* Waits for a completion; `source` may be NULL. Returns whether one has come that is no error. */
+/* Waits for a completion; `source` may be NULL. Returns true if one arrives without an error. */
 bool next_entry(struct fid_cq *cq, struct fi_cq_tagged_entry *entry, fi_addr_t *source);
 /* Waits for a completion, which must be an error. */
 bool next_error(struct fid_cq *cq, struct fi_cq_err_entry *error);
-/* Returns whether the queue is empty now. */
+/* Returns true if the queue is empty now. */
 bool is_empty(struct fid_cq *cq);
-/* Lets the provider see what has come. It takes no completions. */
+/* Lets the provider process arrivals. It takes no completions. */
 void look(struct fid_cq *cq);
-/* The result of a call that sends, made again until there is room for its message. */
+/* Result of a call that sends, repeated until there is room for its message. */
 #define WHEN_THERE_IS_ROOM(call)                                                                                       \
     ({                                                                                                                 \
         ssize_t result_;                                                                                               \
@@ -80,12 +83,12 @@ void look(struct fid_cq *cq);
             look(net.tx);                                                                                              \
         result_;                                                                                                       \
     })
-/* Lets messages arrive, and the provider see them. */
+/* Lets messages arrive, and the provider process them. */
 void settle(void);
 
 /* ---- Groups ---------------------------------------------------------------------------------------------------------------- */
 
-/* Begins the source of a group: its checks are counted there. */
+/* Starts the source of a group: its checks are counted there. */
 #define GROUP(name)                                                                                                    \
     static void name##_checks(void);                                                                                   \
     void name##_group(void) {                                                                                          \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* operations --group NAME: tests of the libfabric provider under spinrun. */
 #include "ofi.h"
 

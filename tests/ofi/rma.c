@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes of remote memory. */
 #include "transfers.h"
 
@@ -5,7 +6,7 @@ enum { SIZE = 1 << 18, PIECE = 3000, SLOT = 4096 };
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 static unsigned char local[SIZE], exposed[SIZE], want[SIZE], got[SIZE];
 
-/* A region of each rank: what other ranks need to know of it. */
+/* Region of a rank: data for access by other ranks. */
 struct place {
     uint64_t key, base;
 };
@@ -123,7 +124,8 @@ static ssize_t start_read(int form, void *buffer, size_t length, uint64_t addr, 
 static const size_t lengths[] = {0, 1, 7, 64, 256, 257, 4095, 4096, 4097, 20000};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
-/* Each form and length of a write: the target has the data when its remote CQ data comes, and else after a barrier. */
+/* Each form and length of a write: the target has the data when its remote CQ data arrives, otherwise after a
+ * barrier. */
 static void writes(void) {
     struct place places[RANKS];
     struct fid_mr *mr = expose_memory(exposed, SIZE, REMOTE, places);
@@ -162,7 +164,7 @@ static void writes(void) {
             EXPECT(next_entry(net.tx, &entry, NULL));
             EQUAL("write", entry.flags, FI_RMA | FI_WRITE);
         }
-        if (!told) { /* a read comes after the writes */
+        if (!told) { /* a read follows the writes */
             EQUAL("read", start_read(0, got, at, place->base, place->key, got), 0);
             completes("read", FI_READ, got);
         }
@@ -209,7 +211,7 @@ static void reads(void) {
     barrier();
 }
 
-/* A region of pieces is one row of bytes. */
+/* A region of pieces is contiguous in its address space. */
 static void pieces(void) {
     struct place places[RANKS];
     struct iovec iov[4];
@@ -260,7 +262,7 @@ static void order(void) {
     barrier();
 }
 
-/* What is refused, by the call or by the target. */
+/* Refusals by the call or by the target. */
 static void refusals(void) {
     enum { PART = 1000 };
     struct place all[RANKS], readable[RANKS], writable[RANKS];
@@ -340,7 +342,7 @@ static void refusals(void) {
     barrier();
 }
 
-/* A region is closed while others use it: each access is whole, or refused. */
+/* A region is closed during use by others: each access is complete, or refused. */
 static void close_in_use(void) {
     struct place places[RANKS];
     fill(exposed, SIZE, 31);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More than there is room for: messages without a receive, receives, sends. */
 #include "transfers.h"
 
@@ -9,7 +10,7 @@ static ssize_t send_one(size_t i) {
     return post_send(net.ep, kind, SEND, from + i, LENGTH, net.peers[next_rank()], i, 0, NULL);
 }
 
-/* Almost as much as is buffered waits for receives, several times, so that buffers are used again. */
+/* Nearly the maximum of buffered messages waits for receives, several times, so that buffers are reused. */
 static void messages(void) {
     struct fi_cq_tagged_entry entry;
     memset(to, 0, sizeof to);

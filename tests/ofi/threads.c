@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several threads use one endpoint at the same time (FI_THREAD_SAFE). */
 #include "transfers.h"
 
@@ -15,7 +16,7 @@ struct job {
 static struct job jobs[THREADS][TIMES];
 static _Alignas(8) uint64_t sum;
 
-/* Takes completions of any thread, and tells their jobs. */
+/* Takes completions of any thread, and reports them to their jobs. */
 static void take(struct fid_cq *cq) {
     struct fi_cq_tagged_entry entries[4];
     ssize_t count = ON(cq, ops, read, entries, 4);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sends and receives in all their forms, with data that is checked. */
 #ifndef OFI_TRANSFERS_H
 #define OFI_TRANSFERS_H
@@ -26,7 +27,7 @@ static inline bool injects(enum send_form form) {
 static inline bool has_data(enum send_form form) {
     return form == SENDDATA || form == INJECTDATA || form == SENDMSG_DATA;
 }
-/* Whether the form tells its completion. */
+/* Returns true if the form reports its completion. */
 static inline bool is_told(enum send_form form) { return form != INJECT && form != INJECTDATA; }
 
 /* Cuts memory into pieces of different lengths, one of them empty. */

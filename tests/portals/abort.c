@@ -26,7 +26,7 @@ static void *wait_for(void *which) {
     return NULL;
 }
 
-/* Two threads wait for one event: one of them gets it. Then the queue goes away under the other. */
+/* Two threads wait for one event: one of them gets it. Then the queue is freed under the other. */
 static void shared_queue(void) {
     pthread_t threads[2];
     static unsigned char memory[8];
@@ -54,7 +54,7 @@ static void *sleep_and_count(void *by) {
     return NULL;
 }
 
-/* Nothing is under way but a thread that sleeps in real time: neither a deadlock nor a time-out comes before it wakes. */
+/* Only a thread that sleeps in real time is active: neither a deadlock nor a time-out occurs before it wakes. */
 static void sleeper(void) {
     pthread_t thread;
     ptl_ct_event_t count;

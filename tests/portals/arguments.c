@@ -12,7 +12,7 @@ static ptl_pt_index_t pt;
 static ptl_me_t me;
 static ptl_le_t le;
 
-/* Every function that returns a code, with arguments that are fine as long as `h` is a handle of the kind it wants. */
+/* Every function that returns a code, with valid arguments provided that `h` is a handle of the right kind. */
 static int call(int which, ptl_handle_any_t h) {
     ptl_handle_any_t made;
     ptl_process_t id, self = logical ? (ptl_process_t){.rank = 0} : (ptl_process_t){.phys = {0, 1}};
@@ -106,11 +106,11 @@ static void handles(void) {
     CHECK(PtlEQFree(freed_eq));
     const struct {
         ptl_handle_any_t handle;
-        char kind; /* of object, 0 when none */
+        char kind; /* kind of object, 0 for none */
     } wrong[] = {{PTL_INVALID_HANDLE, 0}, {PTL_EQ_NONE, 0}, {PTL_CT_NONE, 0}, {0, 0},    {12345, 0},
                  {0x7fffffff, 0},         {freed_ct, 0},    {freed_eq, 0},    {ni, 'n'}, {md, 'd'},
                  {me_handle, 'l'},        {eq, 'q'},        {ct, 'c'}};
-    /* What each call wants; '-' takes no handle. */
+    /* Kind of handle of each call; '-' takes none. */
     static const char wants[] = "nn*nnnnnnnnnndnlnnlnddddddd"
                                 "nnnqqqqncccccccdcdcdcdcdcccccnlc--";
     for (int which = 0; which <= 60; which++)
@@ -284,7 +284,7 @@ int main(int argc, char **argv) {
         TRUE("only links and searches", event.type == PTL_EVENT_LINK || event.type == PTL_EVENT_SEARCH);
     values();
     mixed();
-    /* Nothing of all this has left a trace. */
+    /* None of these calls leaves a trace. */
     while (PtlEQGet(eq, &event) == PTL_OK)
         EQUAL("only searches", event.type, PTL_EVENT_SEARCH);
     COUNTS("counter untouched", ct, 0, 0);

@@ -70,7 +70,7 @@ static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_md_t md) {
     EQUAL("atomic of nothing", EVENT("atomic of nothing", eq, PTL_EVENT_ATOMIC).mlength, 0);
     SAME_BYTES("atomic of nothing", target, want, BYTES);
     barrier();
-    /* Truncated at the end of the entry: items that fit are combined, nothing beyond is touched. */
+    /* Truncated at the end of the entry: items that fit are combined, memory beyond is unchanged. */
     CHECK(PtlAtomic(md, 0, 16, PTL_NO_ACK_REQ, next(), pt, 0, BYTES - 8, NULL, 0, PTL_SUM, PTL_UINT32_T));
     ptl_event_t event = EVENT("atomic truncated", eq, PTL_EVENT_ATOMIC);
     EQUAL("atomic truncated rlength", event.rlength, 16);
@@ -81,7 +81,7 @@ static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_md_t md) {
     barrier();
 }
 
-/* Everybody, the target included, adds to rank 0's items at the same time; none is lost. */
+/* All ranks, including the target, add to rank 0's items at the same time; none is lost. */
 static void together(ptl_pt_index_t pt, ptl_handle_md_t md) {
     enum { TURNS = 20 };
     uint64_t one[4] = {1, 10, 100, 1000};

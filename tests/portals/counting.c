@@ -60,7 +60,7 @@ static void polls(void) {
         CHECK(PtlCTFree(cts[i]));
 }
 
-/* What each option of an MD counts, alone and together. */
+/* Counts of each MD option, alone and combined. */
 static void descriptors(ptl_pt_index_t pt, ptl_pt_index_t nowhere) {
     static const unsigned int kinds[] = {PTL_MD_EVENT_CT_SEND, PTL_MD_EVENT_CT_ACK, PTL_MD_EVENT_CT_REPLY};
     for (unsigned int set = 0; set < 8; set++)
@@ -83,7 +83,7 @@ static void descriptors(ptl_pt_index_t pt, ptl_pt_index_t nowhere) {
                 settle();
                 success += (set >> 2 & 1) * unit;
                 COUNTS("count get", ct, success, 0);
-                /* Truncated: SEND counts what was asked for, ACK what was moved. */
+                /* Truncated: SEND counts the requested bytes, ACK the transferred ones. */
                 CHECK(PtlPut(md, 0, LENGTH, PTL_ACK_REQ, next(), pt, 0, BYTES - 30, NULL, 0));
                 settle();
                 success += (set & 1) * unit + (set >> 1 & 1) * (bytes ? 30 : 1);
@@ -138,7 +138,7 @@ static void entries(ptl_handle_md_t md) {
             }
 }
 
-/* A wait lasts until messages have come; data is there before the count. */
+/* A wait lasts until messages arrive; data precedes the count. */
 static void waits(ptl_handle_md_t md) {
     ptl_pt_index_t pt = portal(PTL_EQ_NONE, 0);
     ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES);

@@ -16,7 +16,7 @@ static void operation(int kind, ptl_handle_md_t md, ptl_pt_index_t pt) {
     }
 }
 
-/* Which events each operation makes, in order, and what the options of MD and entry leave out. */
+/* Events of each operation, in order, and the effect of MD and entry options. */
 static void kinds(void) {
     static const int operations[] = {PTL_EVENT_PUT, PTL_EVENT_GET, PTL_EVENT_ATOMIC, PTL_EVENT_FETCH_ATOMIC};
     static const unsigned int md_options[] = {0, PTL_MD_EVENT_SEND_DISABLE, PTL_MD_EVENT_SUCCESS_DISABLE};
@@ -90,7 +90,7 @@ static void fields(ptl_handle_eq_t eq, ptl_pt_index_t pt) {
     barrier();
 }
 
-/* A queue is a ring: the newest events survive, the first one read says that others were lost. */
+/* A queue is a ring: the newest events survive, and the first read reports the loss. */
 static void overflow(ptl_handle_md_t md) {
     ptl_handle_eq_t small = queue(4);
     ptl_pt_index_t pt = portal(small, 0);
@@ -143,7 +143,7 @@ static void polls(ptl_handle_md_t md) {
     EQUAL("event poll which", which, 2);
     EQUAL("event poll event", event.pt_index, pts[2]);
     barrier();
-    /* Queues have turns: a full one does not starve the others. */
+    /* Queues are polled in turn: a full one does not starve the others. */
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < 3; i++)
             CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[i], 0, 0, NULL, 0));

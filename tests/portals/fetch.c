@@ -129,7 +129,7 @@ static void permission(void) {
     }
 }
 
-/* Every rank draws tickets of rank 0; nobody draws one twice. */
+/* Every rank draws tickets of rank 0; no ticket is drawn twice. */
 static void tickets(ptl_pt_index_t pt) {
     enum { TURNS = 10 };
     uint64_t ticket = 1, drawn, mask = 0;

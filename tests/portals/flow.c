@@ -38,7 +38,7 @@ static void no_entry(void) {
     EQUAL("flow: no entry, drops", drops() - before, 3);
     disabled("flow: no entry", eq, pt);
     NO_MORE("flow: one event only", eq);
-    /* An entry alone does not help; enabling does. */
+    /* A new entry alone has no effect; enabling does. */
     ptl_handle_me_t handle = append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE),
                                     PTL_PRIORITY_LIST, NULL);
     settle();
@@ -106,7 +106,7 @@ static void headers(void) {
         CHECK(PtlPTFree(ni, pt));
         CHECK(PtlEQFree(eq));
     }
-    /* Without flow control the message is dropped and later ones still have their chance. */
+    /* Without flow control the message is dropped and later ones may still match. */
     ptl_handle_eq_t eq = queue(64);
     ptl_pt_index_t pt = portal(eq, 0);
     append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_OVERFLOW_LIST, NULL);
@@ -124,7 +124,7 @@ static void headers(void) {
     settle();
 }
 
-/* A full queue: every message taken has its event, and all portal table entries with that queue stop. */
+/* A full queue: every accepted message has its event, and all portal table entries with that queue stop. */
 static void full_queue(void) {
     enum { SLOTS = 4 };
     ptl_handle_eq_t eq = queue(SLOTS), other = queue(SLOTS);
@@ -152,7 +152,7 @@ static void full_queue(void) {
     settle();
     int seen[2] = {0, 0};
     ptl_hdr_data_t put_next = 0;
-    for (int i = 0; i < taken + 2; i++) { /* the news of an idle entry may come before another's messages */
+    for (int i = 0; i < taken + 2; i++) { /* the event of an idle entry may precede another's messages */
         ptl_event_t event = next_event(eq);
         TRUE("flow: no event is lost", event.type == PTL_EVENT_PUT || event.type == PTL_EVENT_PT_DISABLED);
         if (event.type == PTL_EVENT_PUT)
@@ -170,7 +170,7 @@ static void full_queue(void) {
     settle();
     EVENT("flow: room again", eq, PTL_EVENT_PUT);
 
-    /* The news of a disabling survives a queue that then overflows. */
+    /* The event of a disabling survives a later overflow of the queue. */
     ptl_handle_me_t more[3 * SLOTS];
     ptl_pt_index_t gone = portal(eq, PTL_PT_FLOWCTRL);
     settle();

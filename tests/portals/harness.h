@@ -1,8 +1,9 @@
-/* What all C tests share: checks, parts of programs that are run by name, and what most Portals programs need.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared parts of all C tests: checks, cases run by name, and set-up of most Portals programs.
  *
- * A check of `judge` and of the macros EQUAL, TRUE, SAME_BYTES and CODE has a name: a failing one prints file, line, what was
- * expected and what came, and the program goes on. A failing CHECK or EXPECT ends the program. Exit status: 0 all held, 1
- * some did not, 77 not applicable. An MPI program includes <mpi.h> before this file. */
+ * A check of `judge` and of the macros EQUAL, TRUE, SAME_BYTES and CODE has a name: a failing one prints file, line,
+ * expected and actual value, and the program continues. A failing CHECK or EXPECT ends the program. Exit status: 0 all
+ * held, 1 some did not, 77 not applicable. An MPI program includes <mpi.h> before this file. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -21,7 +22,7 @@ static inline void end_program(int status) { MPI_Abort(MPI_COMM_WORLD, status); 
 #else
 #include <portals4.h>
 
-/* Exported by the library beside Portals: the job as spinrun started it. */
+/* Exported by the library beside Portals: the job as started by spinrun. */
 extern int spin_rank(void);
 extern int spin_size(void);
 extern int spin_barrier(void);
@@ -33,7 +34,7 @@ static inline int own_rank(void) { return spin_rank(); }
 static inline void end_program(int status) { exit(status); }
 #endif
 
-enum { SKIPPED = 77, UNTOUCHED = 0xA5 /* a byte that no message has written */ };
+enum { SKIPPED = 77, UNTOUCHED = 0xA5 /* a byte never written by a message */ };
 
 static int failed_, passed_;
 
@@ -93,7 +94,7 @@ static inline size_t difference(const void *a, const void *b, size_t length) {
               at_, (size_t)(length));                                                                                  \
     } while (0)
 
-/* A condition without which the program cannot go on. */
+/* A condition required for the rest of the program. */
 #define EXPECT(condition)                                                                                              \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -134,7 +135,7 @@ static inline const char *fail_name(ptl_ni_fail_t fail) {
               code_name(rc_));                                                                                         \
     } while (0)
 
-/* A call without which the program cannot go on. */
+/* A call required for the rest of the program. */
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
         int rc_ = (call);                                                                                              \
@@ -158,7 +159,7 @@ static inline void open_interface(unsigned int options) {
         CHECK(spin_set_map(ni));
 }
 
-/* Ends the program unless packets have this size, which its checks assume. */
+/* Ends the program unless packets have the size assumed by its checks. */
 static inline void needs_packets_of(ptl_size_t bytes) {
     if (limits.max_payload_size == bytes)
         return;
@@ -184,12 +185,12 @@ static inline ptl_handle_md_t descriptor(void *start, ptl_size_t length, unsigne
     return handle;
 }
 
-/* An entry without handlers that takes messages from everybody. */
+/* Returns an entry without handlers that accepts messages from all ranks. */
 static inline ptl_me_t plain_entry(void *start, ptl_size_t length, ptl_match_bits_t bits, unsigned int options) {
     ptl_me_t me = {.start = start, .length = length, .options = options, .match_bits = bits};
     me.ct_handle = PTL_CT_NONE;
     me.uid = PTL_UID_ANY;
-    me.match_id.phys.nid = PTL_NID_ANY; /* of a rank: the same field */
+    me.match_id.phys.nid = PTL_NID_ANY; /* rank: the same field */
     me.match_id.phys.pid = PTL_PID_ANY;
     me.hpu_memory = PTL_INVALID_HANDLE;
     return me;
@@ -215,7 +216,7 @@ struct test_case {
 };
 #define CASE(function) {#function, function}
 
-/* What main() returns: runs the case that the first argument names, and ends the rank. */
+/* Runs the case named by the first argument, and ends the rank. Returns the status of main(). */
 #define RUN_CASE(argc, argv, cases) run_case(argc, argv, cases, sizeof cases / sizeof *cases)
 static inline int run_case(int argc, char **argv, const struct test_case *cases, size_t count) {
     for (size_t i = 0; argc > 1 && i < count; i++) {
@@ -240,7 +241,7 @@ static inline void fill(void *data, size_t length, unsigned int seed) {
         ((unsigned char *)data)[i] = pattern(i, seed);
 }
 
-/* The first byte that is not as `fill` left it; `length` when all are. */
+/* Returns the index of the first byte that differs from `fill`; `length` if none. */
 static inline size_t filled(const void *data, size_t length, unsigned int seed) {
     size_t i = 0;
     while (i < length && ((const unsigned char *)data)[i] == pattern(i, seed))
@@ -248,7 +249,7 @@ static inline size_t filled(const void *data, size_t length, unsigned int seed) 
     return i;
 }
 
-/* The first byte that is not UNTOUCHED; `length` when all are. */
+/* Returns the index of the first byte that is not UNTOUCHED; `length` if none. */
 static inline size_t untouched(const void *data, size_t length) {
     size_t i = 0;
     while (i < length && ((const unsigned char *)data)[i] == UNTOUCHED)

@@ -45,7 +45,7 @@ static void maps(void) {
     CODE("map twice", PtlSetMap(ni, (ptl_size_t)size_, table), PTL_IGNORED);
 }
 
-/* On a fresh logical interface: nothing goes before the map; then ranks go the other way round. */
+/* On a fresh logical interface: no operation works before the map; then ranks are reversed. */
 static void permuted(void) {
     ptl_handle_ni_t old = ni;
     ptl_process_t reversed[8], stranger = table[me_], id;
@@ -93,7 +93,7 @@ static void permuted(void) {
     ni = old;
 }
 
-/* Told once: by SEND when somebody sees it, else by the answer. */
+/* Reported once: by SEND if it is enabled, else by the answer. */
 static void unknown(void) {
     ptl_handle_eq_t eq = queue(8);
     ptl_handle_ct_t ct = counter();

@@ -105,8 +105,8 @@ static void four(void) {
     }
 }
 
-/* An answer that comes when its interface is closed is nobody's, also when another one of its kind is open by then: it
- * has handles of its own. */
+/* An answer that arrives after its interface is closed is discarded, even if another interface of its kind is open:
+ * that has other handles. */
 static void late_answers(void) {
     ptl_event_t event;
     ptl_handle_ni_t old = ni;
@@ -176,7 +176,7 @@ int main(int argc, char **argv) {
     four();
     late_answers();
     barrier();
-    /* The last PtlFini frees everything, whatever is open. */
+    /* The last PtlFini frees everything, including open objects. */
     PtlFini();
     CODE("closed library", PtlGetUid(ni, &uid), PTL_NO_INIT);
     start(argc, argv);

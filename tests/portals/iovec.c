@@ -5,7 +5,7 @@
 enum { BYTES = 20000 };
 static unsigned char source[BYTES], target[BYTES], result[BYTES], plain[BYTES];
 
-/* Cuts `length` bytes at `start` into segments of these sizes, in turn, with a gap of `gap` bytes behind each. */
+/* Splits `length` bytes at `start` into segments of these sizes, cyclically, with `gap` bytes after each. */
 static ptl_size_t cut(ptl_iovec_t *segments, unsigned char *start, size_t room, const size_t *sizes, size_t count,
                       size_t gap) {
     ptl_size_t n = 0;

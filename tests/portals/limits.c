@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     CHECK(unlink_entry(handles[0]));
     CODE("limit of entries, one unlinked", append_code(pt, &me, PTL_PRIORITY_LIST, NULL, &handles[0]), PTL_OK);
 
-    /* Segments and sizes. The largest message is honoured by every operation. */
+    /* Segments and sizes. Every operation supports the largest message. */
     ptl_iovec_t segments[4] = {{memory, 8}, {memory + 8, 8}, {memory + 16, 8}, {memory + 24, 8}};
     ptl_me_t pieces = entry(segments, 4, PTL_ME_OP_PUT | PTL_IOVEC);
     CHECK(unlink_entry(handles[1]));
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
          PTL_ARG_INVALID);
     CODE("limit of indices", PtlPut(md, at, 8, PTL_NO_ACK_REQ, next(), 101, 0, 0, NULL, 0), PTL_ARG_INVALID);
 
-    /* Wishes out of range are clipped, whatever they hold. */
+    /* Requests out of range are clipped. */
     static const int rubbish[] = {0x00, 0xff, 0x80, 0x7f};
     for (int i = 0; i < 4; i++) {
         ptl_handle_ni_t fresh;

@@ -14,7 +14,7 @@ static ptl_event_t answer(const char *name) {
     return event;
 }
 
-/* One message; what the target's event says is compared. */
+/* One message; compares the target's event. */
 static void put(const char *name, ptl_size_t length, ptl_size_t offset, ptl_size_t placed, ptl_size_t moved) {
     settle();
     CHECK(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
@@ -71,7 +71,7 @@ static void min_free(void) {
     put("min_free 40 left", 1, 0, 60, 1);
     EQUAL("min_free unlinks", (uintptr_t)EVENT("min_free unlinks", eq, PTL_EVENT_AUTO_UNLINK).user_ptr, 0x1C);
     dropped("min_free gone", 1, 0);
-    /* A last message may be truncated by far. */
+    /* The last message may be truncated heavily. */
     add(PTL_ME_MANAGE_LOCAL, 100, 1);
     put("min_free last", 200, 0, 0, 100);
     EVENT("min_free last", eq, PTL_EVENT_AUTO_UNLINK);
@@ -109,7 +109,7 @@ static void no_truncate(void) {
     CHECK(unlink_entry(handle));
 }
 
-/* Placement may be aligned: order and room hold, and what the events say is where the data is. */
+/* Placement may be aligned: order and room hold, and the events give the location of the data. */
 static void may_align(void) {
     ptl_handle_me_t handle = add(PTL_ME_MANAGE_LOCAL | PTL_ME_MAY_ALIGN, BYTES, 0);
     uintptr_t end = (uintptr_t)target;
@@ -126,7 +126,7 @@ static void may_align(void) {
     CHECK(unlink_entry(handle));
 }
 
-/* Everybody sends to rank 0 at once; no two messages overlap. */
+/* All ranks send to rank 0 at once; no two messages overlap. */
 static void together(void) {
     enum { EACH = 4, LENGTH = 16 };
     ptl_handle_me_t handle = add(PTL_ME_MANAGE_LOCAL, BYTES, 0);

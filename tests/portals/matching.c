@@ -35,7 +35,7 @@ static void bits(void) {
     ptl_handle_me_t handles[6];
     handles[0] = add(0x1111222233334444u, 0, PTL_PRIORITY_LIST, 1);
     handles[1] = add(0xff00, 0x00ff, PTL_PRIORITY_LIST, 2);
-    handles[2] = add(0xff42, 0, PTL_PRIORITY_LIST, 3); /* hidden behind the second */
+    handles[2] = add(0xff42, 0, PTL_PRIORITY_LIST, 3); /* hidden by the second */
     handles[3] = add(0x8000000000000000u, ~0x8000000000000000u, PTL_PRIORITY_LIST, 4);
     handles[4] = add(0x5, 0, PTL_OVERFLOW_LIST, 5);
     handles[5] = add(0xffff, 0xff00, PTL_OVERFLOW_LIST, 6);
@@ -60,7 +60,7 @@ static void bits(void) {
 static void ids(void) {
     if (!matching)
         return;
-    /* From prev, from a rank that does not exist, from anybody. */
+    /* From prev, from a rank that does not exist, from any rank. */
     ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     ptl_handle_me_t handles[5];
     me.match_id = prev();
@@ -99,7 +99,7 @@ static void ids(void) {
     CHECK(unlink_entry(handles[1]));
 }
 
-/* Use-once entries are taken in order; a message finds the list as its predecessors left it. */
+/* Use-once entries are taken in order; a message finds the list as left by its predecessors. */
 static void order(void) {
     enum { MESSAGES = 20 };
     ptl_me_t me =

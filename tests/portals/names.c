@@ -72,7 +72,7 @@ static void values(void) {
     ORDERED("registers", PTL_SR_DROP_COUNT, PTL_SR_PERMISSION_VIOLATIONS, PTL_SR_OPERATION_VIOLATIONS, PTL_SR_LAST);
     ORDERED("counter types", PTL_CT_OPERATION, PTL_CT_BYTE);
     EQUAL("PTL_IOVEC", PTL_IOVEC, 1);
-    /* P4sPIN's come behind those of Portals; tests/programs/errors.c raises them. */
+    /* P4sPIN's values follow those of Portals; tests/programs/errors.c raises them. */
     EQUAL("PTL_EVENT_HANDLER_ERROR", PTL_EVENT_HANDLER_ERROR, PTL_EVENT_SEARCH + 1);
     EQUAL("PTL_NI_HANDLER_FAIL", PTL_NI_HANDLER_FAIL, PTL_NI_SEGV + 1);
     EQUAL("PTL_NI_HANDLER_TIMEOUT", PTL_NI_HANDLER_TIMEOUT, PTL_NI_SEGV + 2);
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
     start(argc, argv);
     values();
     types();
-    /* An option of older programs is taken and changes nothing. */
+    /* An option of older programs is accepted without effect. */
     static unsigned char memory[8];
     ptl_handle_eq_t eq = queue(8);
     ptl_pt_index_t pt = portal(eq, 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every atomic operation on every datatype, computed by the host's own arithmetic. */
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
@@ -28,7 +29,7 @@ static const char *const operations[PTL_OP_LAST] = {
     "MIN",  "MAX",  "SUM",   "PROD",     "LOR",      "LAND",     "BOR",      "BAND",     "LXOR",
     "BXOR", "SWAP", "CSWAP", "CSWAP_NE", "CSWAP_LE", "CSWAP_LT", "CSWAP_GE", "CSWAP_GT", "MSWAP"};
 
-/* Facts of the specification: which pairs exist. */
+/* Returns non-zero for a pair defined by the specification. */
 static inline int defined(int op, int type) {
     switch (op) {
     case PTL_MIN:
@@ -140,7 +141,7 @@ static inline void set_item(int type, void *items, size_t i, int value) {
 #undef STORE
 }
 
-/* The bytes of an item that mean something: long double is padded. */
+/* Returns non-zero for a significant byte of an item: long double has padding. */
 static inline size_t significant(int type, size_t byte) {
     if (type != PTL_LONG_DOUBLE && type != PTL_LONG_DOUBLE_COMPLEX)
         return 1;

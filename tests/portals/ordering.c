@@ -92,7 +92,7 @@ static void small(void) {
     EQUAL("between empty messages, write", cell[0], 20);
 }
 
-/* Whole messages: the second lies on the first, and a read in between sees the first only. */
+/* Whole messages: the second overwrites the first, and a read in between sees only the first. */
 static void whole(void) {
     static unsigned char seen[BYTES];
     ptl_handle_md_t look = descriptor(seen, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
@@ -141,7 +141,7 @@ static void matches(void) {
     EQUAL("every message matched", seen, (1u << MESSAGES) - 1);
 }
 
-/* An acknowledged write, a reply: what they report is there for everybody. */
+/* The data reported by an acknowledged write or a reply is visible to all. */
 static void completion(void) {
     ptl_handle_ct_t acks = counter();
     ptl_handle_md_t acked = descriptor(source[0], BYTES, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks);
@@ -151,7 +151,7 @@ static void completion(void) {
     barrier();
     CHECK(PtlPut(acked, 0, BYTES, PTL_CT_ACK_REQ, next(), large, 0, 0, NULL, 0));
     CHECK(PtlCTWait(acks, 1, &now));
-    barrier(); /* no time passes: what the acknowledgement says holds now */
+    barrier(); /* without delay: the acknowledgement is valid now */
     FILLED("acknowledged data is there", target, BYTES, 1);
     memset(fetched, 0, sizeof fetched);
     cell[0] = 77;

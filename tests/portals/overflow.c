@@ -28,7 +28,7 @@ static ptl_me_t expecting(ptl_match_bits_t bits, unsigned int options) {
     return me;
 }
 
-/* A message nobody expects lands in the overflow entry; an entry that comes later hears of it, without a copy. */
+/* An unexpected message lands in the overflow entry; a later entry gets an event for it, without a copy. */
 static void once(void) {
     fresh();
     ptl_handle_me_t overflow =
@@ -66,7 +66,7 @@ static void once(void) {
     CODE("overflow portal free", PtlPTFree(ni, pt), PTL_OK);
 }
 
-/* A persistent entry takes every header that matches, oldest first, and is then linked. */
+/* A persistent entry takes every matching header, oldest first, and is then linked. */
 static void persistent(void) {
     fresh();
     append(pt, entry(pool, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_OVERFLOW_LIST, NULL);
@@ -99,7 +99,7 @@ static void persistent(void) {
     }
     append(pt, expecting(1, PTL_ME_USE_ONCE), PTL_PRIORITY_LIST, NULL);
     EVENT("overflow exhausted", eq, PTL_EVENT_LINK);
-    /* The overflow list itself looks at no headers. */
+    /* The overflow list itself is not matched with headers. */
     barrier();
     put(5, 8, 0);
     EVENT("overflow PUT", eq, PTL_EVENT_PUT);
@@ -109,7 +109,7 @@ static void persistent(void) {
     NO_MORE("overflow list searches nothing", eq);
 }
 
-/* An overflow entry that is used up stays for its headers: AUTO_FREE after the last. */
+/* An exhausted overflow entry stays for its headers: AUTO_FREE after the last. */
 static void auto_free(void) {
     fresh();
     ptl_me_t me = entry(pool, BYTES, PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE);
@@ -128,7 +128,7 @@ static void auto_free(void) {
     EQUAL("free AUTO_FREE fail", event.ni_fail_type, PTL_NI_OK);
     NO_MORE("free", eq);
 
-    /* An entry that is used up by the last header is reported after the overflow entry. */
+    /* An entry used up by the last header is reported after the overflow entry. */
     append(pt, me, PTL_OVERFLOW_LIST, (void *)0xF3);
     barrier();
     put(1, 8, 0);
@@ -204,7 +204,7 @@ static void kinds(void) {
         }
 }
 
-/* An entry may claim a message whose data is still coming: the event waits for the data. */
+/* An entry may claim a message whose data is still arriving: the event waits for the data. */
 static void arriving(void) {
     fresh();
     append(pt, entry(pool, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE),
@@ -212,7 +212,7 @@ static void arriving(void) {
     fill(source, BYTES, 9);
     barrier();
     put(1, BYTES, 0);
-    /* Look until the header is there, long before the last of eight packets. */
+    /* Poll until the header is there, long before the last of eight packets. */
     for (int i = 0; i < 200; i++) {
         CHECK(search(pt, expecting(1, PTL_ME_USE_ONCE), PTL_SEARCH_ONLY, NULL));
         if (EVENT("arriving search", eq, PTL_EVENT_SEARCH).ni_fail_type == PTL_NI_OK)
@@ -248,7 +248,7 @@ static void by_rlength(void) {
         EQUAL("rlength claims", EVENT("rlength claims", eq, PTL_EVENT_PUT_OVERFLOW).hdr_data, i);
     EQUAL("rlength used up", (uintptr_t)EVENT("rlength used up", eq, PTL_EVENT_AUTO_UNLINK).user_ptr, 6);
     NO_MORE("rlength never linked", eq);
-    /* The fourth header stayed; room is left this time, and the next message goes behind it. */
+    /* The fourth header stayed; room is left this time, and the next message is placed after it. */
     me.min_free = 10;
     append(pt, me, PTL_PRIORITY_LIST, NULL);
     EQUAL("rlength the rest", EVENT("rlength the rest", eq, PTL_EVENT_PUT_OVERFLOW).hdr_data, 3);

@@ -18,7 +18,7 @@ static void registers(const char *name, int drops, int users, int operations) {
     }
 }
 
-/* Each operation on entry options; `fail` is what its answer says. */
+/* Each operation on entry options; `fail` is the expected failure in its answer. */
 static void attempt(const char *name, int kind, ptl_pt_index_t pt, int fail) {
     settle();
     if (kind == 0)
@@ -77,13 +77,13 @@ int main(int argc, char **argv) {
         me.uid = mine ? uid : uid + 1;
         clear(target, BYTES);
         append(pt, me, PTL_PRIORITY_LIST, NULL);
-        /* No further search: an entry behind it, for everybody, is not tried. The user is looked at first. */
+        /* No further search: a later entry for all users is not tried. The user is checked first. */
         append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
         attempt(mine ? "user of the entry" : "another user's entry", 0, pt, mine ? PTL_NI_OK : PTL_NI_PERM_VIOLATION);
         users += !mine;
         registers("permission violations", 0, users, operations);
     }
-    /* Drops: nothing matches, no such portal table entry, one that is disabled. */
+    /* Drops: no match, no such portal table entry, a disabled one. */
     ptl_pt_index_t empty = portal(eq, 0), off = portal(eq, PTL_PT_ALLOC_DISABLED);
     append(off, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     clear(target, BYTES);

@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     for (i = 0; i <= last; i++)
         CODE("table: free", PtlPTFree(ni, i), PTL_OK);
 
-    /* Hints change nothing that can be seen. */
+    /* Hints have no visible effect. */
     unsigned int hints = PTL_PT_ONLY_TRUNCATE | PTL_PT_MATCH_UNORDERED;
     ptl_pt_index_t pt = portal(eq, hints);
     ptl_handle_me_t handle =
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
     EQUAL("enabled again", EVENT("enabled again", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
     EVENT("enabled again", eq, PTL_EVENT_PUT);
 
-    /* Disabling waits until a message in progress is whole and told of. */
+    /* Disabling waits until a message in progress is complete and reported. */
     settle();
     CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 1));
     spin_host_compute(5000); /* its first packets are there */
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
     CHECK(unlink_entry(handle));
     CODE("free a disabled one", PtlPTFree(ni, pt), PTL_OK);
 
-    /* Born disabled. */
+    /* Initially disabled. */
     pt = portal(eq, PTL_PT_ALLOC_DISABLED);
     append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     settle();

@@ -80,7 +80,7 @@ static void acknowledgements(ptl_pt_index_t pt) {
     CHECK(PtlCTFree(ct));
 }
 
-/* Acknowledgements of messages that no entry takes. */
+/* Acknowledgements of messages without a matching entry. */
 static void dropped(void) {
     ptl_handle_eq_t eq = queue(8);
     ptl_handle_ct_t ct = counter();
@@ -138,7 +138,7 @@ static void hints(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
     SAME_BYTES("put bundle data", target, source, 100);
     CHECK(PtlMDRelease(md));
 
-    /* Read-only memory is a valid source; a released descriptor serves what it has started. */
+    /* Read-only memory is a valid source; a released descriptor serves its started operations. */
     static const unsigned char constant[16] = "only to be read";
     md = descriptor((void *)(uintptr_t)constant, sizeof constant, 0, PTL_EQ_NONE, PTL_CT_NONE);
     barrier();

@@ -1,7 +1,8 @@
-/* What the conformance programs share beyond the harness.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared parts of the conformance programs beyond the harness.
  *
- * A program is one feature group. Its ranks form a ring: each sends to `next` and receives from `prev`, so that the same
- * code runs with one process (sends to itself), two and more. The kind of interface comes from the arguments:
+ * A program is one feature group. Its ranks form a ring: each sends to `next` and receives from `prev`, so that the
+ * same code runs with one process (sends to itself), two and more. The kind of interface comes from the arguments:
  *
  *     GROUP matching|non-matching logical|physical */
 #ifndef RING_H
@@ -45,8 +46,8 @@ static inline int same_process(ptl_process_t a, ptl_process_t b) {
     return logical ? a.rank == b.rank : a.phys.nid == b.phys.nid && a.phys.pid == b.phys.pid;
 }
 
-/* Opens the library and an interface of the kind asked for. The job's nids and pids are read from the map of a logical
- * interface of the other matching kind, which is closed again. */
+/* Opens the library and an interface of the requested kind. Reads the job's nids and pids from the map of a logical
+ * interface of the other matching kind, which it closes again. */
 static inline void open_with(int argc, char **argv, const ptl_ni_limits_t *desired) {
     ptl_handle_ni_t guide;
     ptl_size_t known;
@@ -65,7 +66,7 @@ static inline void open_with(int argc, char **argv, const ptl_ni_limits_t *desir
 
 static inline void start(int argc, char **argv) { open_with(argc, argv, NULL); }
 
-/* Everybody is done; says how it went. */
+/* Waits for all ranks and prints the result. */
 static inline int finish(void) {
     barrier();
     close_interface();
@@ -93,7 +94,7 @@ static inline ptl_pt_index_t portal(ptl_handle_eq_t eq, unsigned int options) {
     return index;
 }
 
-/* An entry that takes everything from everybody; unused fields hold rubbish, as those of programs do. */
+/* Returns an entry that accepts everything from all ranks; unused fields hold garbage, as in programs. */
 static inline ptl_me_t entry(void *start, ptl_size_t length, unsigned int options) {
     ptl_me_t me;
     memset(&me, 0xEE, sizeof me);
@@ -142,7 +143,7 @@ static inline int unlink_entry(ptl_handle_me_t handle) { return matching ? PtlME
 
 #define NO_EVENT 255
 
-/* The next event, which is waited for in simulated time only. */
+/* Returns the next event, waiting in simulated time only. */
 static inline ptl_event_t next_event(ptl_handle_eq_t eq) {
     ptl_event_t event;
     unsigned int which;
@@ -162,7 +163,7 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
 /* Waits for an event, which must be of this kind. */
 #define EVENT(name, eq, kind) checked_event(__FILE__, __LINE__, name, eq, kind)
 
-/* Nothing (more) comes. */
+/* Checks that no (further) event arrives. */
 #define NO_MORE(name, eq)                                                                                              \
     do {                                                                                                               \
         ptl_event_t more_;                                                                                             \
@@ -171,7 +172,7 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
               code_name(more_rc_), more_rc_ == PTL_EQ_EMPTY ? "none" : event_name(more_.type));                        \
     } while (0)
 
-/* What a counting event shows, at once. */
+/* Checks the current value of a counting event. */
 #define COUNTS(name, ct, want_success, want_failure)                                                                   \
     do {                                                                                                               \
         ptl_ct_event_t now_ = {0, 0};                                                                                  \
@@ -182,7 +183,7 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
               (unsigned long long)now_.success, (unsigned long long)now_.failure);                                     \
     } while (0)
 
-/* Waits until a counting event reaches a value, and then for what must not come any more. */
+/* Waits until a counting event reaches a value, and then checks that it stays. */
 #define REACHES(name, ct, want_success, want_failure)                                                                  \
     do {                                                                                                               \
         await(ct, (want_success) + 0ull, want_failure);                                                                \
@@ -198,7 +199,7 @@ static inline void await(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t fail
     }
 }
 
-/* Lets all that is under way arrive: messages, answers, what they trigger. */
+/* Lets everything in flight arrive: messages, answers, and operations triggered by them. */
 static inline void settle(void) {
     spin_host_compute(100000);
     barrier();

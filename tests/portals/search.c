@@ -109,7 +109,7 @@ static void modes(int bytes) {
         CHECK(PtlNIStatus(ni, (ptl_sr_index_t)i, &again));
         EQUAL("search leaves the registers alone", again, registers[i]);
     }
-    /* Nothing was linked by all this. */
+    /* None of this linked an entry. */
     CODE("search links nothing", PtlPTFree(ni, pt), PTL_PT_IN_USE); /* the overflow entry */
 }
 

@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
     fill(source, BYTES, (unsigned int)me_);
     fill(heap, BYTES, 50u + (unsigned int)me_);
     clear(target, BYTES);
-    /* Where the neighbour's memory is: in a table whose place every process tells in turn. */
+    /* Address of the neighbour's memory: in a table whose address every process sends in turn. */
     ptl_pt_index_t guide = portal(PTL_EQ_NONE, 0);
     append(guide, entry(addresses, sizeof addresses, PTL_ME_OP_GET), PTL_PRIORITY_LIST, NULL);
     barrier();
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     append(open, entry(NULL, PTL_SIZE_MAX, PTL_ME_OP_PUT | PTL_ME_OP_GET), PTL_PRIORITY_LIST, NULL);
     theirs[0] = (uintptr_t)&addresses[0];
     settle();
-    if (size_ == 1) { /* only its own place is known */
+    if (size_ == 1) { /* only its own address is known */
         CHECK(PtlFetchAtomic(md, (uintptr_t)&theirs[1], md, (uintptr_t)&word, 8, next(), open, 0, theirs[0], NULL, 0,
                              PTL_SUM, PTL_UINT64_T));
         EVENT("space atomic", own, PTL_EVENT_REPLY);
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
     }
     settle();
 
-    /* Memory that is not there: the answer says so, nothing else is harmed. */
+    /* Unmapped memory: the answer reports it, and no other memory is affected. */
     if (limits.features & PTL_TARGET_BIND_INACCESSIBLE) {
         CHECK(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0));
         EQUAL("space put to nowhere", EVENT("space put to nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
     next_event(own);
     settle();
 
-    /* Nothing needs no memory. */
+    /* An empty descriptor needs no memory. */
     ptl_handle_md_t nothing = descriptor(NULL, 0, PTL_MD_EVENT_SEND_DISABLE, own, PTL_CT_NONE);
     ptl_pt_index_t empty = portal(PTL_EQ_NONE, 0);
     append(empty, entry(NULL, 0, PTL_ME_OP_PUT), PTL_PRIORITY_LIST, NULL);

@@ -24,7 +24,7 @@ static void inc(ptl_handle_ct_t ct, unsigned int times) {
         CHECK(PtlCTInc(ct, one));
 }
 
-/* Each kind of transfer waits for its threshold, then does what its plain call does, from the buffer as it is then. */
+/* Each kind of transfer waits for its threshold, then acts like its plain call, from the buffer as it is then. */
 static void kinds(void) {
     ptl_event_t event;
     reset();
@@ -94,7 +94,7 @@ static void kinds(void) {
 
 static void thresholds(void) {
     ptl_handle_ct_t ct = counter();
-    /* Met already, also by failures alone and by threshold 0. */
+    /* Already reached, also by failures alone and by threshold 0. */
     reset();
     CHECK(PtlTriggeredCTInc(ct, one, trigger, 0));
     COUNTS("triggered threshold 0", ct, 1, 0);
@@ -106,7 +106,7 @@ static void thresholds(void) {
     COUNTS("triggered threshold not met", ct, 2, 0);
     CHECK(PtlCTInc(trigger, failed));
     COUNTS("triggered success plus failure", ct, 3, 0);
-    /* A set fires all that it passes; what has fired does not fire again. */
+    /* A set fires all operations that it passes; a fired operation does not fire again. */
     for (ptl_size_t threshold = 6; threshold <= 20; threshold += 3)
         CHECK(PtlTriggeredCTInc(ct, one, trigger, threshold));
     CHECK(PtlCTSet(trigger, jump));
@@ -139,7 +139,7 @@ static void order(void) {
         EQUAL("triggered order", EVENT("triggered order", eq, PTL_EVENT_PUT).hdr_data, fired[i]);
 }
 
-/* A message goes round the ring three times with no rank's help: its arrival triggers the next put. */
+/* A message circles the ring three times without help of a rank: its arrival triggers the next put. */
 static void ring(void) {
     enum { ROUNDS = 3 };
     ptl_handle_ct_t arrived = counter();
@@ -185,7 +185,7 @@ static void by_md(void) {
     CHECK(PtlMDRelease(counted));
 }
 
-/* What waits is gone with its counter; too many are refused. */
+/* Pending operations vanish with their counter; too many are refused. */
 static void limit(void) {
     reset();
     ptl_handle_ct_t ct = counter(), done = counter();

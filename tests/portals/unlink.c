@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
     CODE("unlink a descriptor", unlink_entry(md), PTL_ARG_INVALID);
     NO_MORE("unlink is silent", eq);
 
-    /* While a long message comes the entry is in use; it stays and the message is whole. */
+    /* While a long message arrives the entry is in use; it stays and the message is complete. */
     handle = append(pt, entry(target, BYTES, options), PTL_PRIORITY_LIST, NULL);
     barrier();
     CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
         CODE("unlink after a count", unlink_entry(handle), PTL_OK);
         barrier();
     }
-    /* A use-once entry goes at its match: the next message does not find it. */
+    /* A use-once entry is unlinked at its match: the next message does not find it. */
     handle = append(pt, entry(target, BYTES, options | PTL_ME_USE_ONCE), PTL_PRIORITY_LIST, NULL);
     barrier();
     CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 1));

@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     CHECK(PtlCTAlloc(ni, &arrived));
 
     ptl_me_t me;
-    memset(&me, 0xFF, sizeof me); /* what Portals 4 does not define may be anything */
+    memset(&me, 0xFF, sizeof me); /* fields not defined by Portals 4 may be anything */
     me.start = in;
     me.length = ranks * bytes;
     me.ct_handle = arrived;

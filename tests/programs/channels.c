@@ -1,5 +1,5 @@
-/* Channels of three ranks: rank 1 has two to rank 0, and one to rank 2, which is prepared long before or after it. Handlers
- * add what arrives to the number in their channel's state. Each rank prints what it has found wrong. */
+/* Channels of three ranks: rank 1 has two to rank 0, and one to rank 2, which is ready long before or after it.
+ * Handlers add arriving data to the number in their channel's state. Each rank prints its errors. */
 #include <spin/connect.h>
 #include <stdio.h>
 

@@ -42,7 +42,7 @@ static uint64_t ticks_of_a_second(void) {
     return __rdtsc() - start;
 }
 
-/* A thread that has every signal blocked, as those of communication libraries have. */
+/* Thread with every signal blocked, like those of communication libraries. */
 static void *ticks_without_signals(void *result) {
     sigset_t all;
     sigfillset(&all);
@@ -72,7 +72,7 @@ static void counter(uint64_t hz) {
     struct timespec real, simulated;
     EXPECT(real_time && real_time(CLOCK_REALTIME, &real) == 0 && real.tv_sec > 1700000000);
     EXPECT(timespec_get(&simulated, TIME_UTC) == TIME_UTC && simulated.tv_sec == 1510444800 + 3);
-    /* A fault that nobody handles ends a process as ever; a child that is no rank has its own program's counter. */
+    /* An unhandled fault ends a process as usual; a child that is not a rank has its own program's counter. */
     pid_t child = fork();
     if (child == 0) {
         EXPECT(__rdtsc() != __rdtsc() && system("true") == 0 && __rdtsc() != __rdtsc());
@@ -89,7 +89,7 @@ static void counter(uint64_t hz) {
     EXPECT(ticks_of_a_second() == hz);
 }
 
-/* Each way to sleep takes exactly its time of simulated time, and a message that comes meanwhile is there after it. */
+/* Each sleep takes exactly its simulated time, and a message that arrives meanwhile is there after it. */
 static void sleeps(void) {
     static volatile uint64_t arrived;
     ptl_pt_index_t index;
@@ -116,7 +116,7 @@ static void sleeps(void) {
         EXPECT(poll(NULL, 0, 5) == 0 && spin_time_ps() - start == (slept += 5000000000));
         EXPECT(select(0, NULL, NULL, NULL, &tenth) == 0 && spin_time_ps() - start == (slept += 100000000000));
         EXPECT(thrd_sleep(&second, NULL) == 0 && spin_time_ps() - start == (slept += 1000000000000));
-        /* What ends at a time of a clock does not end before. */
+        /* A sleep until a clock's time does not end before that. */
         EXPECT(clock_gettime(CLOCK_MONOTONIC, &deadline) == 0);
         deadline.tv_nsec += 10000000;
         if (deadline.tv_nsec >= 1000000000)
@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
         EXPECT(spin_time_ps() == 0);
         spin_host_compute(7);
         EXPECT(spin_time_ps() == 7000);
-        spin_host_memory(1000, 24); /* DRAM latency; 1000 bytes, of which 10 lines of 64 come in that time */
+        spin_host_memory(1000, 24); /* DRAM latency, during which 10 lines of 64 of the 1000 bytes arrive */
         EXPECT(spin_time_ps() == 7000 + 51000 + 79688);
         spin_host_memory(10, 1000); /* DRAM latency and 6.7 ps a byte */
         EXPECT(spin_time_ps() == 7000 + 51000 + 79688 + 51000 + 6767);

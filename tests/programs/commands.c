@@ -1,5 +1,5 @@
-/* What handlers can ask of the card (sPIN App. B.6), and what they can compute: `commands CASE`. Rank 0 sends, rank 1
- * has the handlers. */
+/* Commands of handlers to the card (sPIN App. B.6), and computations: `commands CASE`. Rank 0 sends, rank 1 has the
+ * handlers. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -23,7 +23,7 @@ __handler int scale_blocking(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* As above, with several transfers at a time, some of which are tested and some awaited. */
+/* Like scale_blocking, with several concurrent transfers, some tested and some awaited. */
 __handler int scale_nonblocking(const ptl_payload_t p, void *state) {
     uint32_t factor, polls = 0;
     ptl_dma_h first, second, parts[4];
@@ -51,7 +51,7 @@ __handler int scale_nonblocking(const ptl_payload_t p, void *state) {
     return PtlHandlerYield() == 0 ? SUCCESS : FAIL;
 }
 
-/* Leaves a transfer running: the message is done only when that is. */
+/* Leaves a transfer running: the message is complete only after it. */
 __handler int leave_running(const ptl_payload_t p, void *state) {
     ptl_dma_h h;
     (void)state;
@@ -211,7 +211,7 @@ static void sends(size_t bytes) {
     CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, to_rank(1), pt, BITS, 0, NULL, 0));
     ptl_event_t event;
     do
-        CHECK(PtlEQWait(eq, &event)); /* an echo may come first */
+        CHECK(PtlEQWait(eq, &event)); /* an echo may precede it */
     while (event.type != PTL_EVENT_ACK);
     EXPECT(event.ni_fail_type == PTL_NI_OK);
 }
@@ -274,7 +274,7 @@ static void counters(void) {
     EXPECT(now.success == 42 && now.failure == 0);
 }
 
-/* Receives what comes back. */
+/* Receives the echoes. */
 static void echoed(unsigned int seed, size_t from, int messages) {
     ptl_handle_me_t handle;
     ptl_me_t me =

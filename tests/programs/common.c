@@ -1,7 +1,7 @@
 /* The parts that use cases share (sdk/handlers/common): `common CAPACITY` with a queue to the CPU for CAPACITY records.
  *
- * Rank 0 serves; every other rank sends REQUESTS requests. A request takes a slot and tells the CPU in a record which one; every
- * third gives it back. A sum is kept under a lock, with a pause in between. When a slot or room is missing the reply says so. */
+ * Rank 0 serves; every other rank sends REQUESTS requests. A request takes a slot and sends its number to the CPU in a record;
+ * every third frees it. A sum is kept under a lock, with a pause in between. When a slot or room is missing the reply says so. */
 #include <stdint.h>
 struct request {
     uint32_t number, value;

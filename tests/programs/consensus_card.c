@@ -16,7 +16,7 @@ static const struct {
     {"the host's snapshot has slot 0", {CONSENSUS_TRUNCATE, 0, 1, 1, {0}}},
     {"again for slot 4", {CONSENSUS_APPEND, 1, 4, 1, {.client = 1, .request = 5}}},
     {"for slot 5, whose place slot 1 may have", {CONSENSUS_APPEND, 1, 5, 1, {.client = 1, .request = 6}}},
-    /* Promises: of earlier terms the card takes nothing any more. */
+    /* Promises: the card accepts nothing from earlier terms. */
     {"promise term 3", {CONSENSUS_PREPARE, 3, 0, 1, {0}}},
     {"command of term 1 for slot 1", {CONSENSUS_APPEND, 1, 1, 1, {.client = 1, .request = 2}}},
     /* Votes: only those of the present leadership count. */
@@ -48,7 +48,7 @@ int main(void) {
         state.slots = SLOTS;
         state.choices = CHOICES;
         state.quorum = REPLICAS / 2 + 1;
-        memory->snapshot.slot = 1; /* the host's, of which it tells the card below */
+        memory->snapshot.slot = 1; /* the host's snapshot, announced to the card below */
         card.payload_handler = consensus_payload;
         card.completion_handler = consensus_completion;
         card.hpu_initial_state = &state;

@@ -1,4 +1,4 @@
-/* Messages that nobody takes: `drops CASE`. Rank 2 sends three to rank 1, which has nothing for them. */
+/* Messages without a matching entry: `drops CASE`. Rank 2 sends three to rank 1, which has no entry for them. */
 #include "../portals/harness.h"
 #include <spin.h>
 

@@ -28,7 +28,7 @@ static void deadlock(void) {
         CHECK(spin_barrier());
 }
 
-/* A put that is refused, which the program does not notice. */
+/* A refused put, unnoticed by the program. */
 static void ignore(void) {
     static char data[8];
     ptl_handle_ct_t arrived;
@@ -41,7 +41,7 @@ static void ignore(void) {
     CHECK(PtlCTWait(arrived, 1, &count));
 }
 
-/* The library has something to say, and standard error is a pipe without a reader. */
+/* The library prints a message, and standard error is a pipe without a reader. */
 static void unheard(void) {
     int ends[2];
     ptl_handle_eq_t eq;
@@ -108,7 +108,7 @@ static void call_in_handler(int signal) {
     (void)PtlCTGet(waited_for, &count);
 }
 
-/* A signal comes for a thread that waits inside the library, and its handler calls the library, too. */
+/* A signal interrupts a thread that waits inside the library, and its handler calls the library, too. */
 static void interrupt(void) {
     pthread_t thread;
     struct timespec moment = {.tv_nsec = 50000000};
@@ -121,7 +121,7 @@ static void interrupt(void) {
     pthread_join(thread, NULL);
 }
 
-/* A child that no function of the C library has made calls the library. */
+/* A child made by a system call, not by the C library, calls the library. */
 static void fork_by_system_call(void) {
     int status;
     long child = syscall(SYS_fork);

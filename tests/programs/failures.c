@@ -1,4 +1,4 @@
-/* What programs are told when packets are lost, ranks die or cards die (spinrun --drop, --fail, --kill-card).
+/* Errors reported to programs when packets are lost, ranks die or cards die (spinrun --drop, --fail, --kill-card).
  *
  *   failures puts BYTES COUNT   every other rank puts COUNT messages of BYTES bytes to rank 0, each with an acknowledgement
  *   failures gets BYTES COUNT   every other rank gets COUNT times BYTES bytes from rank 0

@@ -1,7 +1,7 @@
-/* What handlers may do, and when they run (sPIN App. B.3 to B.6): `handlers CASE`.
+/* Effects of handlers and their order (sPIN App. B.3 to B.6): `handlers CASE`.
  *
- * Rank 0 sends, rank 1 has the handlers; what they find out they keep in HPU memory, which the completion handler
- * copies to the host. */
+ * Rank 0 sends, rank 1 has the handlers; they keep their results in HPU memory, which the completion handler copies to
+ * the host. */
 #define PTL_USER_HEADER struct user_header
 #include <stdint.h>
 
@@ -20,11 +20,11 @@ struct state {
     uint32_t verdict, ending; /* return codes of the header and completion handlers, set by the host */
     uint32_t pendings;        /* messages for which they are returned; then PROCESS_DATA and SUCCESS */
     uint32_t drop_odd;        /* payload handlers drop odd packets */
-    uint32_t work;            /* how long payload handlers take */
+    uint32_t work;            /* duration of payload handlers */
     uint32_t headers, payloads, completions;
     uint32_t running, most_running; /* payload handlers at once */
     uint32_t hpus;                  /* bit k: HPU k has run one */
-    uint32_t disorder;              /* something ran when it must not */
+    uint32_t disorder;              /* a handler ran out of order */
     int32_t dropped;
     uint32_t flow_control;
     uint32_t first_offset, second_offset, first_length, bytes;
@@ -96,13 +96,13 @@ __handler int fail_first(const ptl_payload_t p, void *state) {
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
 static unsigned char sent[PACKETS * MTU], received[PACKETS * MTU];
-static struct state told; /* by the completion handler */
+static struct state told; /* from the completion handler */
 static ptl_handle_eq_t eq;
 static ptl_pt_index_t pt;
 static ptl_handle_me_t me_handle;
 static ptl_hpu_md_h memory;
-static ptl_list_t list = PTL_PRIORITY_LIST; /* of the next entry */
-static ptl_size_t min_free;                 /* of the next entry */
+static ptl_list_t list = PTL_PRIORITY_LIST; /* list of the next entry */
+static ptl_size_t min_free;                 /* min_free of the next entry */
 
 static struct state plainly(void) { return (struct state){.verdict = PROCESS_DATA, .ending = SUCCESS, .pendings = 2}; }
 
@@ -127,7 +127,7 @@ static void serve(struct state first, ptl_header_handler_t h, ptl_payload_handle
     CHECK(spin_barrier());
 }
 
-/* The sender's side: one message, and what its acknowledgement says. */
+/* Sender's side: sends one message and returns its acknowledgement. */
 static ptl_event_t put(size_t bytes, ptl_size_t offset) {
     ptl_handle_md_t md = descriptor(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
     fill(sent, sizeof sent, 1);
@@ -150,7 +150,7 @@ static ptl_event_t delivered(size_t bytes) {
 
 static int receiver(void) { return spin_rank() == 1; }
 
-/* The header handler gets every field, runs first and alone; payload handlers fill all HPUs; completion comes last. */
+/* The header handler gets every field, runs first and alone; payload handlers fill all HPUs; completion runs last. */
 static void order(void) {
     struct state first = plainly();
     first.work = 2000;
@@ -166,12 +166,12 @@ static void order(void) {
     EXPECT(told.offset == 64 && told.hdr_data == 0xABCDEF0123456789);
     EXPECT(told.source.rank == 0 && told.target.rank == 1);
     EXPECT(told.bytes == PACKETS * MTU - 64 && told.dropped == 0 && told.flow_control == 0);
-    EXPECT(is_untouched(received, sizeof received)); /* what handlers do not copy does not reach the host */
+    EXPECT(is_untouched(received, sizeof received)); /* data not copied by handlers does not reach the host */
     printf("headers %u payloads %u completions %u at once %u hpus %#x\n", told.headers, told.payloads, told.completions,
            told.most_running, told.hpus);
 }
 
-/* A dropped message fails at both sides, with no byte moved. */
+/* A dropped message fails at both sides, with no byte transferred. */
 static void sends_in_vain(size_t bytes) {
     CHECK(spin_barrier());
     ptl_event_t ack = put(bytes, 0);
@@ -194,7 +194,7 @@ static void drop(void) {
     EXPECT(told.dropped == BYTES && is_untouched(received, BYTES));
 }
 
-/* A dropped message is no unexpected one. */
+/* A dropped message does not become an unexpected one. */
 static void drop_unexpected(void) {
     struct state first = plainly();
     first.verdict = DROP;
@@ -215,7 +215,7 @@ static void drop_unexpected(void) {
     EXPECT(PtlEQGet(eq, &event) == PTL_EQ_EMPTY);
 }
 
-/* Two messages are dropped; the third lies where they would have, although each of them left less than min_free. */
+/* Two messages are dropped; the third is placed at their offset, although each of them left less than min_free. */
 static void managed(uint32_t verdict) {
     struct state first = plainly();
     first.verdict = verdict;
@@ -295,7 +295,7 @@ static void drop_packets(void) {
     EXPECT(told.payloads == 3 && told.dropped == MTU && told.flow_control == 0);
 }
 
-/* The user header goes to the header handler and not to payload handlers, whose offsets count behind it. */
+/* Only the header handler gets the user header; offsets of payload handlers start after it. */
 static void user_header(void) {
     struct user_header head;
     if (!receiver())
@@ -363,7 +363,7 @@ static void once(void) {
     EXPECT(memory == PTL_INVALID_HANDLE);
 }
 
-/* HPU memory is there until it is freed, also for the next entry; without initial state it stays as it was. */
+/* HPU memory persists until it is freed, also for the next entry; without initial state it is unchanged. */
 static void memory_outlives_entries(void) {
     if (!receiver()) {
         sends(100);
@@ -386,7 +386,7 @@ static void memory_outlives_entries(void) {
     EXPECT(told.headers == 2 && told.completions == 2);
 }
 
-/* A handler fails while others still write to the host: the event comes when they are done. */
+/* A handler fails while others still write to the host: the event is posted after they finish. */
 static void error_last(void) {
     struct state first = plainly();
     first.work = 2000;
@@ -408,8 +408,8 @@ static void error_last(void) {
     await_event(eq, PTL_EVENT_AUTO_UNLINK);
 }
 
-/* Packets that find no buffer are dropped, the completion handler and the host hear of it, and the entry takes messages
- * again when it is enabled (sPIN 3.2). Run with room for two packets. */
+/* Packets without a free buffer are dropped, the completion handler and the host are notified, and the entry accepts
+ * messages again once enabled (sPIN 3.2). Run with room for two packets. */
 static void flow_control(void) {
     struct state first = plainly();
     first.work = 20000; /* longer than the message is on the wire */

@@ -1,5 +1,5 @@
-/* What handlers that run at once do to each other: `order CASE KIND`. Rank 0 sends a message whose payload handlers run on
- * rank 1; KIND is how they synchronise. */
+/* Interaction of concurrent handlers: `order CASE KIND`. Rank 0 sends a message whose payload handlers run on rank 1;
+ * KIND is their synchronisation. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -53,7 +53,7 @@ static void set(struct state *s, unsigned int value) {
     }
 }
 
-/* Whether the lock was free, and is taken now. */
+/* Takes the lock if it is free. Returns true on success. */
 static int take(struct state *s) {
     uint64_t free = 0;
     switch (s->kind) {
@@ -64,7 +64,7 @@ static int take(struct state *s) {
     }
 }
 
-/* A lock around a section; nobody else may be seen in it. */
+/* A lock around a section; no other handler may be in it. */
 __handler int section(const ptl_payload_t p, void *state) {
     struct state *s = state;
     (void)p;
@@ -139,7 +139,7 @@ __handler int report(int dropped_bytes, bool flow_control, void *state) {
 
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
-/* Sends a message of this many bytes from rank 0 to the handler of rank 1; what its state is then. */
+/* Sends a message of this many bytes from rank 0 to the handler of rank 1. Returns its final state. */
 static struct state run(ptl_payload_handler_t handler, enum kind kind, ptl_size_t bytes) {
     struct state result;
     memset(&result, 0, sizeof result);

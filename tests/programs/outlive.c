@@ -1,9 +1,9 @@
-/* Handlers that end while what they have asked for is under way: `outlive COMMAND PLACE END`. Their memory is that of
- * other packets and other handlers at once; nothing of theirs may be touched.
+/* Handlers that end while their requests are in flight: `outlive COMMAND PLACE END`. Their memory is reused at once by
+ * other packets and handlers, which must not be affected.
  *
- * Rank 0 sends messages to rank 1, whose only HPU looks for a while whether its packet and its stack stay what they
- * are, starts COMMAND with its result to PLACE (packet, stack or state), and ends as END says. `outlive free` frees HPU
- * memory while data is under way to it. */
+ * Rank 0 sends messages to rank 1, whose only HPU checks for a while that its packet and its stack do not change,
+ * starts COMMAND with its result to PLACE (packet, stack or state), and ends according to END. `outlive free` frees HPU
+ * memory while data is in flight to it. */
 #include "../portals/harness.h"
 #include <spin.h>
 #include <stddef.h>
@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
         CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
         CHECK(spin_barrier());
         if (frees) {
-            /* Refused until the message is done, with all its reads. */
+            /* Refused until the message is complete, with all its reads. */
             unsigned int refused = 0;
             int rc;
             while ((rc = PtlHPUFreeMem(&memory)) == PTL_IN_USE) {

@@ -1,5 +1,5 @@
-/* What handler calls do (sPIN App. B.6), against plain computations: `p4spin_calls CASE [NUMBER]`. Rank 0 starts the
- * handlers of rank 1 and is the target of what they send. */
+/* Effects of handler calls (sPIN App. B.6), against plain computations: `p4spin_calls CASE [NUMBER]`. Rank 0 starts the
+ * handlers of rank 1 and is the target of their messages. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -13,7 +13,7 @@ struct state {
     uint8_t data[MTU];
 };
 
-#define TOLD offsetof(struct state, data) /* what the host is told */
+#define TOLD offsetof(struct state, data) /* result for the host */
 
 /* ---- Gets ------------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ __handler int get_to_host(int dropped_bytes, bool flow_control_triggered, void *
     return rc == 0 ? SUCCESS : FAIL;
 }
 
-/* A whole packet; one that the target has but half of; one that nothing matches. */
+/* A whole packet; one of which the target has only half; one without a match. */
 __handler int get_to_device(int dropped_bytes, bool flow_control_triggered, void *state) {
     const ptl_process_t zero = {.rank = 0};
     struct state *s = state;
@@ -124,7 +124,7 @@ __handler int dma_fetch_and_add(int dropped_bytes, bool flow_control_triggered, 
     return PtlHandlerDMAToHostB(s, 0, TOLD, PTL_HANDLER_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* Every packet counts itself in host memory, once by fetch-and-add and once by compare-and-swap, while the others do. */
+/* Every packet counts itself in host memory by fetch-and-add and by compare-and-swap, concurrently with others. */
 __handler int count_in_host(const ptl_payload_t p, void *state) {
     uint64_t before, seen = 0;
     (void)state;
@@ -141,7 +141,7 @@ __handler int count_in_host(const ptl_payload_t p, void *state) {
 
 /* ---- Atomics on HPU memory -------------------------------------------------------------------------------------- */
 
-/* words[0]: packets by fetch-and-add; words[1]: bytes by compare-and-swap; words[2..]: who saw which count. */
+/* words[0]: packets by fetch-and-add; words[1]: bytes by compare-and-swap; words[2..]: counts seen by each packet. */
 __handler int count_on_card(const ptl_payload_t p, void *state) {
     struct state *s = state;
     uint64_t before, expected;
@@ -162,7 +162,7 @@ __handler int tell(int dropped_bytes, bool flow_control_triggered, void *state) 
 
 /* ---- Posted writes ---------------------------------------------------------------------------------------------- */
 
-/* The first write keeps the engine busy, so the second has not left when asked at once. */
+/* The first write keeps the engine busy, so the second has not left at the first test. */
 __handler int posted_writes(const ptl_payload_t p, void *state) {
     struct state *s = state;
     ptl_dma_h first, second;
@@ -181,7 +181,7 @@ __handler int posted_writes(const ptl_payload_t p, void *state) {
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-/* Waits for host memory, several times; notes how many do at once, and whether it has moved. */
+/* Waits for host memory, several times; records the number of concurrent waiters, and migration. */
 __handler int wait_for_host(const ptl_payload_t p, void *state) {
     struct state *s = state;
     uint32_t hpu = PTL_MY_HPU, words[64], running = __atomic_add_fetch(&s->running, 1, __ATOMIC_RELAXED);
@@ -199,7 +199,7 @@ __handler int wait_for_host(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
-/* Every second packet's handler waits for the next one to have run; `number`: whether it yields. */
+/* Every second packet's handler waits until the next one has run; `number`: whether it yields. */
 __handler int wait_for_next(const ptl_payload_t p, void *state) {
     struct state *s = state;
     uint32_t packet = (uint32_t)(p.offset / MTU);
@@ -225,7 +225,7 @@ __handler int alignment(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* Packets of several messages: whose turn it is, in static memory, and the data to each message's own entry. */
+/* Packets of several messages: the current message, in static memory, and data for each message's entry. */
 static uint32_t turns, changes, last;
 
 __handler int interleaved(const ptl_payload_t p, void *state) {
@@ -246,7 +246,7 @@ __handler int tell_turns(int dropped_bytes, bool flow_control_triggered, void *s
 
 /* ---- Misuse ----------------------------------------------------------------------------------------------------- */
 
-/* Numbers out of range, to every call that takes some; memory is not looked at then. */
+/* Numbers out of range, to every call that takes some; memory is not accessed then. */
 __handler int numbers(int dropped_bytes, bool flow_control_triggered, void *state) {
     const ptl_process_t zero = {.rank = 0}, nobody = {.rank = 99};
     struct state *s = state;
@@ -292,7 +292,7 @@ __handler int numbers(int dropped_bytes, bool flow_control_triggered, void *stat
     return PtlHandlerDMAToHostB(s, 0, TOLD, PTL_HANDLER_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* Memory that is not the handler's, to the call with this number. */
+/* Memory outside the handler's windows, to the call with this number. */
 __handler int wild(int dropped_bytes, bool flow_control_triggered, void *state) {
     const ptl_process_t zero = {.rank = 0};
     struct state *s = state;
@@ -319,7 +319,7 @@ __handler int wild(int dropped_bytes, bool flow_control_triggered, void *state) 
     return SUCCESS;
 }
 
-/* Host memory that nothing is mapped at: the read fails, and so does the message. */
+/* Unmapped host memory: the read fails, and so does the message. */
 __handler int unmapped(int dropped_bytes, bool flow_control_triggered, void *state) {
     struct state *s = state;
     ptl_dma_h h;
@@ -373,7 +373,7 @@ static void serve(ptl_payload_handler_t p, ptl_completion_handler_t c) {
     CHECK(spin_barrier());
 }
 
-/* A plain entry of rank 0 for what handlers ask of it; messages count. */
+/* Appends a plain entry of rank 0 for requests of handlers; messages count. */
 static void offer(unsigned char *memory, ptl_match_bits_t bits) {
     ptl_me_t me = plain_entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
     me.options |= PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE;
@@ -443,7 +443,7 @@ static void gets_to_device(void) {
     EXPECT(memcmp(received, sent + 1, MTU) == 0);
     EXPECT(memcmp(received + MTU, sent + BYTES - 50, 50) == 0 && is_untouched(received + MTU + 50, 150));
     CHECK(PtlCTGet(ct, &value));
-    EXPECT(value.success == 2 && value.failure == 1); /* the last one was not to be counted */
+    EXPECT(value.success == 2 && value.failure == 1); /* the last one is not counted */
 }
 
 /* The operands, of values that no type rounds. */
@@ -572,7 +572,7 @@ static void dma_fetch_add(void) {
     delivered();
     EXPECT(memcmp(received, expected, sizeof expected) == 0);
     EXPECT(memcmp(told.words, before, sizeof before) == 0);
-    for (unsigned k = 0; k < 8; k++) { /* of the second time: once incremented, filled up with zeros */
+    for (unsigned k = 0; k < 8; k++) { /* second result: incremented once, zero-padded */
         uint64_t once = 0, all = UINT64_MAX - 1 + INCREMENT;
         memcpy(&once, &all, sizes[k]);
         EXPECT(told.words[TYPES + k] == once);

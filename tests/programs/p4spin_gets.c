@@ -16,7 +16,7 @@ struct state {
     uint32_t headers, payloads, completions;
     int32_t dropped;
     uint32_t pad;
-    uint64_t seen; /* what host memory held when the completion handler ran */
+    uint64_t seen; /* host memory at the run of the completion handler */
 };
 
 /* In the host memory of the handlers. */
@@ -56,7 +56,7 @@ __handler int completion(int dropped_bytes, bool flow_control_triggered, void *s
     return (int)s->ending;
 }
 
-/* Keeps its HPU, and the buffers of its message's packets. */
+/* Occupies its HPU, and the buffers of its message's packets. */
 __handler int slow_header(const ptl_header_t h, void *state) {
     (void)h, (void)state;
     for (volatile uint32_t i = 0; i < 20000; i++) {
@@ -218,7 +218,7 @@ static void fail(void) {
     EXPECT(word(memory, 1) == 101);
 }
 
-/* The reply has left when the completion handler fails: only the target hears of it. */
+/* The reply has left when the completion handler fails: only the target is notified. */
 static void completion_fails(void) {
     if (!receiver()) {
         start();
@@ -229,8 +229,8 @@ static void completion_fails(void) {
     EXPECT(await_event(eq, PTL_EVENT_HANDLER_ERROR).ni_fail_type == PTL_NI_HANDLER_FAIL);
 }
 
-/* A PENDING get leaves a use-once entry in place: no event, no unlink. It is back when the get's handlers are done, of which
- * nobody is told: the reply is there before its completion handler has ended. */
+/* A PENDING get leaves a use-once entry linked: no event, no unlink. The entry is available again once the get's
+ * handlers end, without notice: the reply precedes the end of its completion handler. */
 static void pending(void) {
     if (!receiver()) {
         start();
@@ -249,7 +249,7 @@ static void pending(void) {
     ran(2, 0, 2);
 }
 
-/* A get that finds all packet buffers taken is refused, and the entry disabled (run with room for two packets). */
+/* A get that finds no free packet buffer is refused, and the entry disabled (run with room for two packets). */
 static void flow_control(void) {
     if (!receiver()) {
         start();
@@ -274,7 +274,7 @@ static void flow_control(void) {
     CHECK(spin_barrier());
 }
 
-/* How long a get takes, from an entry without handlers and from one with them. */
+/* Duration of a get, from an entry without handlers and from one with them. */
 static void times(void) {
     if (!receiver()) {
         start();

@@ -1,4 +1,4 @@
-/* The limits of sPIN App. B.2.1, as the interface gives them and as the card keeps to them: `p4spin_limits CASE`. */
+/* The limits of sPIN App. B.2.1, as returned by the interface and as enforced by the card: `p4spin_limits CASE`. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -10,7 +10,7 @@ struct state {
 
 /* ---- On the card ------------------------------------------------------------------------------------------------ */
 
-/* Takes as many cycles as it was given for each byte of its packet. */
+/* Takes the given number of cycles for each byte of its packet. */
 __handler int takes_time(const ptl_payload_t p, void *state) {
     uint64_t most = ((struct state *)state)->cycles * p.length;
 #ifdef __SPIN_DEVICE__
@@ -107,7 +107,7 @@ static void initial_state(void) {
     EXPECT(append(&me) == PTL_ARG_INVALID);
 }
 
-/* A put of a whole packet leaves, one byte more is refused. */
+/* A put of a whole packet is sent, one byte more is refused. */
 static void payload_size(void) {
     static unsigned char landed[1 << 16];
     ptl_ct_event_t count;
@@ -141,7 +141,7 @@ static void payload_size(void) {
     }
 }
 
-/* A handler that takes this many cycles for each byte of a full packet is not stopped; one that takes more is. */
+/* A handler that takes the permitted cycles for each byte of a full packet is not stopped; one that takes more is. */
 static void cycles(void) {
     for (unsigned more = 0; more < 2; more++) {
         if (!receiver()) {
@@ -163,7 +163,7 @@ static void cycles(void) {
     }
 }
 
-/* Loops that ask again must let time pass (the run would not end). */
+/* Retry loops must let time advance (the run would not end). */
 static void loops(void) {
     struct state first = {1, 0};
     ptl_sr_value_t drops;

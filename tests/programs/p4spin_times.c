@@ -1,7 +1,7 @@
-/* When handler calls take effect, and for how long they hold the HPU (sPIN App. B.6): `p4spin_times CASE BYTES`.
+/* Times at which handler calls take effect, and for which they hold the HPU (sPIN App. B.6): `p4spin_times CASE BYTES`.
  *
- * Rank 0 starts the payload handler of rank 1 with a message of 8 bytes. The handler makes one call, between two looks at
- * its cycle counter; whoever sees the effect says when. */
+ * Rank 0 starts the payload handler of rank 1 with a message of 8 bytes. The handler makes one call, between two reads
+ * of its cycle counter; the rank that observes the effect prints the time. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -168,7 +168,7 @@ static void append(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_handle_ct_t ct)
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
 }
 
-/* The time at which this rank sees the counter at `count`, on its standard output. */
+/* Prints the time at which this rank sees the counter at `count`. */
 static void see(ptl_handle_ct_t ct, ptl_size_t count) {
     ptl_ct_event_t event;
     CHECK(PtlCTWait(ct, count, &event));
@@ -211,7 +211,7 @@ static void target(ptl_pt_index_t pt, ptl_handle_eq_t eq, enum what what, uint32
         see(ct, what == GET_TO_HOST ? 1 : 2);
     ptl_event_t event;
     do
-        CHECK(PtlEQWait(eq, &event)); /* REPLY may come first */
+        CHECK(PtlEQWait(eq, &event)); /* REPLY may precede it */
     while (event.type == PTL_EVENT_REPLY);
     EXPECT(event.type == PTL_EVENT_PUT && event.ni_fail_type == PTL_NI_OK);
     printf("result %d %d\ncycles %u %u %u %u\n", told.result, told.waited, told.before, told.after, told.before_wait,

@@ -1,5 +1,5 @@
-/* Ranks in a ring. The second thread of each spins until its neighbour's message has come, and passes that on to the first
- * thread, which sends the next ones and now and then spins until the second one has come as far. */
+/* Ranks in a ring. The second thread of each spins until its neighbour's message arrives, and passes it on to the first
+ * thread, which sends the next ones and now and then spins until the second one catches up. */
 #define _GNU_SOURCE
 #include "../portals/harness.h"
 #include <pthread.h>
@@ -16,7 +16,7 @@ static void put(long *value, int to, ptl_size_t offset) {
     ptl_process_t target = {.rank = to};
     CHECK(PtlPut(md, (ptl_size_t)value, sizeof *value, PTL_NO_ACK_REQ, target, pt, 0, offset, NULL, 0));
 }
-/* Polls the flag of its left neighbour, and passes what it sees on to the main thread. */
+/* Polls the flag of its left neighbour, and passes its value on to the main thread. */
 static void *poll(void *unused) {
     for (long round = 1; round <= ROUNDS; round++) {
         while (flags[(rank + RANKS - 1) % RANKS] < round) {

@@ -1,5 +1,5 @@
 /* Portals 4 for two ranks, on every kind of card: `portals CASE`. A plain C program: fields of ptl_me_t that Portals 4
- * does not define stay uninitialised. Both ranks send and receive, each checks what it gets. */
+ * does not define stay uninitialised. Both ranks send and receive, and check received data. */
 #include "../portals/harness.h"
 #include <spin.h>
 #undef PtlMEAppend
@@ -10,7 +10,7 @@ static unsigned char out[BIG], in[BIG];
 static ptl_handle_eq_t eq;
 static ptl_handle_ct_t ct;
 static ptl_pt_index_t pt;
-static ptl_handle_md_t md; /* of `out`, with `eq`; `ct` counts acknowledgements and replies */
+static ptl_handle_md_t md; /* descriptor of `out`, with `eq`; `ct` counts acknowledgements and replies */
 
 static ptl_process_t peer(void) { return to_rank(1 - (unsigned int)spin_rank()); }
 
@@ -119,7 +119,7 @@ static void gets(void) {
     }
 }
 
-/* Puts that wait for what the ones before them bring; thresholds posted in the wrong order, and counters in a chain. */
+/* Puts that wait for effects of earlier puts; thresholds posted in the wrong order, and counters in a chain. */
 static void triggered_chain(void) {
     enum { STEPS = 20 };
     ptl_ct_event_t counted;
@@ -202,7 +202,7 @@ static void counting_events(void) {
     CHECK(PtlCTWait(delivered, 5300, &value));
     EXPECT(value.success == 5300 && value.failure == 0);
     CHECK(PtlCTSet(ct, (ptl_ct_event_t){0, 0}));
-    /* Nobody takes these bits: one failure, also where bytes are counted. */
+    /* No entry has these bits: one failure, also where bytes are counted. */
     both();
     CHECK(PtlPut(bytes, 0, 5000, PTL_CT_ACK_REQ, peer(), pt, 12345, 0, NULL, 0));
     CHECK(PtlCTWait(ct, 20000, &value));
@@ -241,7 +241,7 @@ static void event_queues(void) {
     EXPECT(PtlEQGet(queues[1], &event) == PTL_ARG_INVALID);
 }
 
-/* A full queue loses its oldest events and says so. */
+/* A full queue loses its oldest events and reports it. */
 static void limits_of_the_queue(void) {
     enum { ROOM = 4, SENT = 10 };
     ptl_handle_eq_t little;
@@ -310,7 +310,7 @@ static void unexpected_messages(void) {
     EXPECT(event.initiator.rank == peer().rank && is_filled(event.start, 200, 31 + peer().rank));
     EXPECT(await_event(eq, PTL_EVENT_AUTO_UNLINK).user_ptr == in + 9);
 
-    /* A persistent entry takes all headers that it matches and is then linked. */
+    /* A persistent entry takes all matching headers and is then linked. */
     wanted.options = PTL_ME_OP_PUT;
     wanted.match_bits = 1;
     wanted.ignore_bits = 2; /* 1 and 3 */
@@ -356,7 +356,7 @@ static void unlinking(void) {
     CHECK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
 }
 
-/* Processes by nid and pid, on an interface of their own. */
+/* Processes by nid and pid, on a separate interface. */
 static void physical_addresses(void) {
     ptl_handle_ni_t logical = ni;
     ptl_handle_eq_t events;
@@ -442,7 +442,7 @@ static void truncation(void) {
     both();
 }
 
-/* What is refused changes nothing and comes back to its sender. */
+/* Refused messages change nothing and are reported to their sender. */
 static void failures(void) {
     ptl_handle_me_t handle = append(PTL_ME_OP_GET);
     ptl_me_t foreign = garbled(in, BIG, 77, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
@@ -482,7 +482,7 @@ static void failures(void) {
     EXPECT(after[PTL_SR_DROP_COUNT] - before[PTL_SR_DROP_COUNT] == 3);
     EXPECT(is_untouched(in, BIG));
 
-    /* What is wrong at this side is not even started. */
+    /* Errors at this side are refused before the start. */
     EXPECT(PtlPut(md, BIG - 10, 11, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
     EXPECT(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, to_rank(2), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
     EXPECT(PtlPut(md, 0, 1, 9, peer(), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);

@@ -1,5 +1,5 @@
-/* Calls that are posted: `posting mix` checks that nothing differs, `posting events` does so with events that are known, `posting leave`
- * ends a rank that has posted calls. */
+/* Posted calls: `posting mix` checks that results do not differ, `posting events` the same with known events, `posting
+ * leave` ends a rank that has posted calls. */
 #include "../portals/harness.h"
 #include <spin.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ static void mix(void) {
             ;
         printf("rank %u: found %u at %llu ps\n", own, i, (unsigned long long)spin_time_ps());
     }
-    /* What was accepted for a descriptor says nothing about the next one, which may have the same handle. */
+    /* Acceptance for a descriptor does not extend to the next one, even if it has the same handle. */
     CHECK(PtlMDRelease(plain));
     plain = descriptor(&kept, sizeof kept / 2, 0, PTL_EQ_NONE, PTL_CT_NONE);
     EXPECT(PtlPut(plain, 0, sizeof kept, PTL_NO_ACK_REQ, to_rank(other), pt, 0, 0, NULL, 0) == PTL_ARG_INVALID);

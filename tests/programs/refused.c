@@ -1,4 +1,4 @@
-/* Calls that are refused, one after the other; `spinrun -v` says which argument of each is wrong, and why. */
+/* Refused calls, one after the other; `spinrun -v` reports the wrong argument of each, and the reason. */
 #include <spin.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ __handler int add_length(const ptl_header_t h, void *state) {
     struct sum *sum = state;
     struct sum now = {.bytes = __atomic_add_fetch(&sum->bytes, (uint32_t)h.length, __ATOMIC_RELAXED),
                       .messages = __atomic_add_fetch(&sum->messages, 1, __ATOMIC_RELAXED)};
-    /* One handler at a time is not promised, so each message has a place of its own at rank 0. */
+    /* Handlers may run concurrently, so each message has a separate place at rank 0. */
     return PtlHandlerPutFromDevice(&now, sizeof now, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, TO_RANK,
                                    (now.messages - 1) * sizeof now, NULL, 0) == 0
                ? DROP

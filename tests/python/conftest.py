@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A home folder with the real machines and an experiment (ping-pong.toml), run by fake tools that print fixed times."""
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ Program = Callable[..., None]
 
 
 def pytest_configure() -> None:
-    """Share what compilers keep among all tests, and give each process that runs tests a processor.
+    """Share compiler output among all tests, and give each process that runs tests a processor.
 
-    A simulator and its ranks hand over quickly on one processor.
+    A simulator and its ranks switch quickly on one processor.
     """
     os.environ.setdefault("SPIN_CACHE", str(CHECKOUT / ".cache" / "zig"))
     number, count = (os.environ.get(f"PYTEST_XDIST_WORKER{rest}", "") for rest in ("", "_COUNT"))

@@ -1,4 +1,5 @@
-"""Two ordinary users on one machine, as whom root runs commands."""
+# SPDX-License-Identifier: Apache-2.0
+"""Two ordinary users on one machine; root runs commands as them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ VARIABLES = {"PATH": f"{_paths.command('spinrun').parent}:{os.environ['PATH']}",
 
 @dataclass(frozen=True)
 class User:
-    """A user of the machine, who needs no entry in its list of users."""
+    """User of the machine, without an entry in its list of users."""
 
     number: int
     home: Path
@@ -56,7 +57,7 @@ class User:
 
 @dataclass(frozen=True)
 class Machine:
-    """Two users, and a folder for temporary files in which both write."""
+    """Two users, and a folder for temporary files writable by both."""
 
     victim: User
     attacker: User

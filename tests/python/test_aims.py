@@ -1,4 +1,5 @@
-"""The aims of `spinkit bench` beside what was measured."""
+# SPDX-License-Identifier: Apache-2.0
+"""The aims of `spinkit bench` beside the measurements."""
 
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installations, caches and folders whose names have blanks, colons, quotes, dollar signs, commas or umlauts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python interface: runs, timelines, sweeps; docs/python.md and the notebook of examples/."""
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def test_a_timeline_is_a_data_frame(traced: tuple[spinkit.Result, Path]) -> None
     assert sorted(calls["process"]) == ["rank 0", "rank 1", "rank 2"]
     assert set(calls["row"]) == {"HPU 0"}
     assert calls["bytes"].sum() == result.handlers["capitals"].bytes
-    # What a slice does not have is missing, and is not 0.
+    # Columns missing in a slice are empty, not 0.
     assert str(slices["bytes"].dtype) == "Int64"
     assert slices[slices["row"] == "CPU"]["bytes"].isna().all()
     with pytest.raises(spinkit.SpinkitError, match=r"^nothing\.pftrace: there is no such file$"):
@@ -101,7 +102,7 @@ def test_a_timeline_is_a_data_frame(traced: tuple[spinkit.Result, Path]) -> None
 
 
 def test_queries_go_to_perfetto(traced: tuple[spinkit.Result, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in answers, as the real one is a download that is not among the packages."""
+    """A stand-in answers, because the real tool is a download outside the packages."""
     _, file = traced
     asked: list[object] = []
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Broadcasts over a chain, a binomial tree and two trees take the sums of docs/validation.md."""
 
 from __future__ import annotations

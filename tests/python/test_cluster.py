@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps on clusters: without ports, on Dask's with workers here, one of which is killed, and on one of SLURM.
 
 Scripts stand for the commands of SLURM.
@@ -38,7 +39,7 @@ WORKERS = 3
 
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make an experiment with one series and two sizes, and with two machines, of which one is based on the other."""
+    """Make an experiment with one series and two sizes, and two machines, one based on the other."""
     monkeypatch.chdir(tmp_path)
     _new.make("experiment", Path("answers"))
     file = Path("answers/experiment.toml")
@@ -174,7 +175,7 @@ def test_a_local_cluster_has_no_ports(experiment: Path) -> None:
 
 
 def test_a_local_cluster_is_interrupted(tmp_path: Path) -> None:
-    """The run that goes on ends, and the one that waits for it never starts."""
+    """The current run ends, and the waiting one never starts."""
     spinrun = _paths.command("spinrun")
     script = tmp_path / "endless.sh"
     script.write_text(f"#!/bin/sh\necho >> {tmp_path}/started\nexec sleep 1000\n")
@@ -209,7 +210,7 @@ def listening(pid: int) -> list[str]:
 
 
 def test_strangers_reach_no_cluster(cluster: Any, credentials: list[str], tmp_path: Path) -> None:
-    """A cluster wants the credentials, and these want a cluster that has them; one without any is told."""
+    """A cluster requires the credentials, and the credentials a cluster; a cluster without any is reported."""
     address = cluster.scheduler_address
     ours = _cluster.Credentials(*map(Path, credentials[1::2]))
     silent = f"{address}: no Dask scheduler answers"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts that use cases share (sdk/handlers/common), used by many handlers at once in tests/programs/common.c."""
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(program: str, ranks: int, machine: str, capacity: int) -> str:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_full_queue_refuses_records(common: str, machine: str) -> None:
-    """The CPU takes nothing meanwhile: 16 of 100 requests find room. Of the numbers 0 to 15, six are multiples of 3."""
+    """The CPU takes nothing meanwhile: 16 of 100 requests find room. Six of the numbers 0 to 15 are multiples of 3."""
     expected = "client 1: 16 taken, 0 without slot, 84 without room, sum 5050\nserver: 16 records, 10 slots kept\n"
     assert run(common, 2, machine, 16) == expected
 

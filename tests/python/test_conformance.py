@@ -1,4 +1,5 @@
-"""The Portals 4 tests pass, report failures, and cover every public name as docs/portals4.md says."""
+# SPDX-License-Identifier: Apache-2.0
+"""The Portals 4 tests pass, report failures, and cover every public name as listed in docs/portals4.md."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ REFUSING = (
     "triggered",
     "unlink",
 )
-"""The groups that make calls which must be refused."""
+"""The groups with calls that must be refused."""
 
 
 def test_every_refused_call_has_a_reason(tmp_path: Path) -> None:

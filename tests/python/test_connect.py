@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Channels: spin/connect.h, and the program that the sPIN talk prints."""
 
 from __future__ import annotations

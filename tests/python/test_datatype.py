@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The experiments on strided datatypes: blocks that straddle packets, lists of blocks, packing by CPU and card."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages are correct: their programs compile and run, and the sums of docs/validation.md are those of a run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documentation site has all pages, links lead to pages, and the check of the built site finds broken ones.
 
 `make docs` builds the site, in an environment of its own, and checks what needs that: every link and anchor of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each program of examples/ compiles without a warning, and prints on all kinds of cards what is right."""
 
 from __future__ import annotations

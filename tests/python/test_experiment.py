@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import re
@@ -153,7 +154,7 @@ def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Progr
 def test_series_of_one_card_share_a_run() -> None:
     experiment = _reader.read(CHECKOUT / "experiments" / "sc17" / "broadcast" / "broadcast.toml")
     jobs = jobs_of(experiment, quick=True, describe=describe)
-    # The series of sPIN with one HPU has other parameters, and so a run of its own.
+    # The series of sPIN with one HPU has other parameters, and so a separate run.
     assert [(job.machine, len(job.series)) for job in jobs[:4]] == [("sc17-dis", count) for count in (3, 3, 4, 1)]
     assert len(jobs) == 16
     assert ProgramRun.options(jobs[0]) == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
@@ -275,7 +276,7 @@ def test_parameters_of_the_machine_are_axes(tmp_path: Path) -> None:
     assert ProgramRun.arguments(jobs[-1]) == ["--hpus", "4", "--latency", "250.5"]
     axes = ("dma.L_ns=250.5", "network.G_ps_per_byte=8", "nic.match_overlaps=reception", "accelerator.hpus=4")
     assert jobs[-1].changes == axes
-    # What the program prints has no value; the run has it.
+    # The program's output has no value; the run has it.
     output = '{"time_ps": 7, "data_ok": true}\n'
     [point] = _outcome.read_points(experiment, "sc17-int", experiment.series[:1], (4,), output)
     assert (point.value, point.measured) == (4, 7)
@@ -320,7 +321,7 @@ def test_experiments_are_found_by_name_and_by_folder(
     for name in ("mine", "./mine", str(tmp_path / "mine")):
         found = _reader.load(home, name)
         assert (found.name, found.folder, found.claims, found.figures) == ("mine", tmp_path / "mine", (), ())
-    # A name of ours goes first.
+    # A name of our own takes precedence.
     (home / "experiments" / "sc17" / "ping-pong" / "ping-pong.c").touch()
     of_own(tmp_path / "ping-pong")
     assert _reader.load(home, "ping-pong").folder == home / "experiments" / "sc17" / "ping-pong"

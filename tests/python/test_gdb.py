@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinrun --gdb`: sessions at the handlers of a card in gdb's remote protocol, without a gdb that knows RISC-V."""
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Session:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(60)
             self.socket.connect(found[2])
-        # What comes later must not fill the pipe.
+        # Later output must not fill the pipe.
         self.rest = ""
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -67,7 +68,7 @@ class Session:
             answer += byte
         self.socket.sendall(b"+")
         text = answer.decode().lstrip("+")[1:-3]
-        # "x*c" is x, and x again as often as c says.
+        # "x*c" is run-length encoding: x, repeated by the code of c.
         return re.sub(r"(.)\*(.)", lambda run: run[1] * (ord(run[2]) - 28), text)
 
     def registers(self, thread: int) -> list[int]:
@@ -134,7 +135,7 @@ def test_breakpoints_steps_and_changes(session: Session, program: Path) -> None:
     assert session.ask("vCont;s:p1.1;c").startswith("T05thread:p01.01;")
     after = session.registers(1)[PC]
     assert after in (add + 2, add + 4)
-    # What gdb writes, the handler reads.
+    # The handler reads values written by gdb.
     state = next(value for value in registers if 0x1000_0000 <= value < 0x1000_1000)
     assert session.ask(f"M{state:x},8:{struct.pack('<Q', 5).hex()}") == "OK"
     end = after + 0x10
@@ -158,7 +159,7 @@ def test_memory_is_watched_until_it_changes(session: Session) -> None:
     assert f"watch:{state:x};" in session.ask("vCont;c")
     assert session.memory(state, 8) == struct.pack("<Q", 1000)
     assert session.ask(f"z2,{state:x},8") == "OK"
-    # gdb steps the only thread that it knows in this way.
+    # gdb steps the only known thread in this way.
     before = session.registers(1)[PC]
     assert session.ask("vCont;s:p1.1").startswith("T05thread:p01.01;")
     assert session.registers(1)[PC] != before
@@ -172,7 +173,7 @@ def test_floating_point_registers(session: Session) -> None:
     integer, values = session.registers(1), tuple(number / 4 for number in range(32))
     sent = struct.pack("<33I32d3I", *integer, *values, 0, 0, 0)
     assert session.ask(f"G{sent.hex()}") == "OK"
-    session.ask("vCont;s:p1.1;c")  # the handler gets them, and they come back
+    session.ask("vCont;s:p1.1;c")  # the handler gets them, and returns them
     assert session.floats() == values
 
 
@@ -210,7 +211,7 @@ def test_gdb_may_leave(session: Session) -> None:
 
 def test_gdb_may_end_the_run(session: Session) -> None:
     session.socket.sendall(b"$vKill;1#6e")
-    # What is closed before its last bytes were read may end without what was sent.
+    # A connection closed with unread input may lose its sent data.
     while session.socket.recv(4096):
         pass
     status, _, err = session.end()

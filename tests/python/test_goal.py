@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GOAL schedules from Python: values by hand in the LogGOPS model."""
 
 from __future__ import annotations

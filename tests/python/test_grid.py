@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The points of a sweep, as `--set` names them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The experiment on the halo exchange: every way to pack and unpack, and the times by hand."""
 
 from __future__ import annotations

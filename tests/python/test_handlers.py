@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The handler library: its costs, and the parts that can be tested without a card."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The headers of the SDK can be combined with those of the system, in any order."""
 
 from __future__ import annotations

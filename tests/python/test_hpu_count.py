@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program behind Fig. 4: handlers of a given time, and what it says when there are none."""
 
 from __future__ import annotations

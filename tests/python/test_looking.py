@@ -1,4 +1,5 @@
-"""A sample of tests/soak/looking.py: programs run the same, whoever looks."""
+# SPDX-License-Identifier: Apache-2.0
+"""A sample of tests/soak/looking.py: observation does not change a program's run."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ looking = importlib.util.module_from_spec(SPEC)
 sys.modules["looking"] = looking
 SPEC.loader.exec_module(looking)
 
-# Each at another level; the first is the one in which paths once differed most.
+# Each at another level; paths once differed most in the first.
 SAMPLE = [
     ("examples/counter.c", "-O0", "ooo-a15", ("sanitize", "gdb-first", "profile", "quiet")),
     ("examples/allreduce.c", "-O1", "inorder", ("sanitize", "trace")),

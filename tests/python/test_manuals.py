@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command has a man page with all its options, and shells complete commands and options."""
 
 from __future__ import annotations

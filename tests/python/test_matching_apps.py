@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments that run schedules instead of programs, tested with that of the paper's Table 5c."""
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def test_applications_gain_less_than_they_communicate(tmp_path: Path) -> None:
     messages = {point.value: point.line["messages"] for point in results.points if point.series.name == "spin"}
     assert [messages[value] for value in (1, 2, 3, 4)] == [64 * 8 * 100, 64 * 4 * 1000, 72 * 6 * 500, 72 * 4 * 500]
 
-    # What the figure shows: the time that sPIN saves, once with copies by one core and once by all.
+    # The figure shows the time saved by sPIN, once with copies by one core and once by all.
     figure = results.experiment.figures[0]
     one, all_cores = _report.curves_of(results, figure)
     times = results.measured("sc17").times

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/mpi-calls.md against the tracer, and against all functions of two MPIs."""
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def base(name: str) -> str:
 
 
 def functions(mpi: Mpi) -> set[str]:
-    """All functions that an MPI declares."""
+    """Return all functions that an MPI declares."""
     folder = mpi.bin.parent / "include"
     text = "".join(header.read_text() for header in folder.glob("mpi*.h") if header.name != "mpi_abi.h")
     return set(re.findall(r"\bP(MPI_[A-Z]\w*)\s*\(", text))
@@ -35,7 +36,7 @@ def functions(mpi: Mpi) -> set[str]:
 
 @pytest.fixture(scope="module")
 def symbols(mpi: Mpi) -> set[str]:
-    """The functions that the tracer for an MPI defines."""
+    """Return the functions defined by the tracer for an MPI."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", mpi.environment["XDG_CACHE_HOME"])
         library = _mpi_trace.library(ROOT, str(mpi.bin / "mpicc"))

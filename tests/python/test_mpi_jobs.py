@@ -1,4 +1,7 @@
-"""MPI programs under spinrun: MPICH and Open MPI run, and what cannot use the card is refused before it hangs."""
+# SPDX-License-Identifier: Apache-2.0
+"""MPI programs under spinrun: MPICH and Open MPI run, and programs that cannot use the card are refused before they
+hang.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,7 @@ def test_the_provider_is_made_for_an_mpi_that_is_loaded_later(ranks: int, tmp_pa
     script = f"import ctypes; mpi = ctypes.CDLL({str(library)!r}); print(mpi.MPI_Init(None, None)); mpi.MPI_Finalize()"
     done = spinrun("-n", ranks, sys.executable, "-c", script)
     assert (done.returncode, done.stdout) == (0, "0\n" * ranks), done.stderr
-    # Where it cannot be made, the run ends with the reason instead of a program that finds no provider.
+    # If it cannot be built, the run ends with the reason instead of a program without a provider.
     done = spinrun("-n", ranks, sys.executable, "-c", script, SPIN_CACHE=str(tmp_path), SPIN_ZIG="/no/zig")
     assert done.returncode == 1
     assert (

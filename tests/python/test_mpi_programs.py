@@ -1,6 +1,7 @@
-"""measure.py of the experiment mpi-programs: what it takes from LAMMPS and HPCC, and what it refuses.
+# SPDX-License-Identifier: Apache-2.0
+"""measure.py of the experiment mpi-programs: values taken from LAMMPS and HPCC, and refusals.
 
-Both are stood in for by scripts that print what they print, since neither is part of spinkit.
+Scripts that print the same text stand in for both, since neither is part of spinkit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 EXPERIMENT = Path(__file__).resolve().parents[2] / "experiments" / "mpi" / "programs"
-# Rank 0 prints; a card may be told to compute something else.
+# Rank 0 prints; a card may be set to compute another value.
 LMP = """#!/bin/sh
 [ "$PMI_RANK" = 0 ] || exit 0
 energy=-4.6222968

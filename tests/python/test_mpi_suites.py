@@ -1,4 +1,5 @@
-"""`spinkit mpi-tests` runs suites of others: which programs it finds, and which outcomes it takes for what."""
+# SPDX-License-Identifier: Apache-2.0
+"""`spinkit mpi-tests` runs third-party suites: the programs it finds, and the interpretation of outcomes."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-# What mpi4py's test/main.py does, as far as the runner sees it: one module is chosen, and each rank tells its outcome.
+# Behaviour of mpi4py's test/main.py seen by the runner: one module is chosen, and each rank reports its outcome.
 MAIN = r"""
 import re, sys, unittest
 chosen = sys.argv[sys.argv.index("-i") + 1]

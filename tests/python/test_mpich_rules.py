@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spinkit mpi-tests` judges runs by the rules of MPICH's `runtests`; programs and launchers are shell scripts."""
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def test_a_native_run_tells_whose_failure_it_is(tmp_path: Path, monkeypatch: pyt
         "ours": ("failed", "ours", "passed"),
         "skips": ("skipped", "ours", "passed"),
     }
-    # What passes is not run again.
+    # A passing test is not run again.
     assert (tmp_path / "runs").read_text() == "once\n"
     wanted = (
         "failed: bad on spin, 1 rank: status 0: Found 1 errors [MPICH's; natively failed: status 0: Found 1 errors]"

@@ -1,4 +1,5 @@
-"""What another user of the same machine can do to one who runs spinkit: nothing."""
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks of another user of the same machine on a spinkit user: all fail."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def test_a_cache_of_another_user_is_refused(users: Machine) -> None:
     assert f"{own} belongs to user {attacker.number}, who could change what commands run from this cache" in done.stderr
     assert done.stderr.rstrip().endswith("set SPIN_CACHE to a folder of your own")
     assert "FI_PROVIDER_PATH" not in victim.run(_paths.command("spinrun"), "-n", 1, "env", **without).stdout
-    # A link to a folder of the victim's is no choice of the victim's either.
+    # A link to a folder of the victim's is not chosen by the victim either.
     own.rmdir()
     own.symlink_to(victim.home)
     os.lchown(own, attacker.number, attacker.number)
@@ -147,7 +148,7 @@ def ports(user: int) -> list[str]:
 def test_no_other_user_reaches_a_sweep(users: Machine) -> None:
     victim = users.victim
     packages = next(folder for folder in sys.path if folder.endswith("site-packages"))
-    # That of this environment may be in a home.
+    # The interpreter of this environment may be in a home.
     pythons = (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}")
     paths = {"PYTHONPATH": f"{packages}:{CHECKOUT / 'python'}", "PYTHONDONTWRITEBYTECODE": "1"}
     python = next((one for one in pythons if victim.can_run(one, "-m", "spinkit", "--version", **paths)), None)
@@ -191,7 +192,7 @@ def test_python_finds_the_cache_by_the_same_rule(tmp_path: Path, monkeypatch: py
     tmp_path.chmod(0o777)
     with pytest.raises(SpinkitError, match=rf"{re.escape(str(tmp_path))} may be written by other users \(mode 777\)"):
         _user_cache.folder(home, "x")
-    # A checkout has its own, in which its owner is trusted, and all who could replace it.
+    # A checkout has its own, trusting its owner and all users who could replace it.
     (home / "Cargo.toml").touch()
     monkeypatch.setenv("SPIN_CACHE", "")
     assert _user_cache.folder(home, "x") == home / ".cache" / "zig" / "x"

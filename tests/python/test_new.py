@@ -1,4 +1,5 @@
-"""`spinkit new`: what it makes runs at once, with the real commands."""
+# SPDX-License-Identifier: Apache-2.0
+"""`spinkit new`: the new experiment runs at once, with the real commands."""
 
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Noise delays a broadcast by CPUs as much as its tree is deep, and one by cards never, whatever the seed."""
 
 from __future__ import annotations

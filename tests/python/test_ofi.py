@@ -1,4 +1,5 @@
-"""The libfabric provider (sdk/ofi): its interface is that of libfabric, and operations do what plain code does."""
+# SPDX-License-Identifier: Apache-2.0
+"""The libfabric provider (sdk/ofi): its interface is that of libfabric, and operations agree with plain code."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ COUNTS = re.compile(r"^CHECKS (\d+) passed (\d+) failed$", re.MULTILINE)
 # The card, and its own protocol; and the protocols of lesser cards on one that can do more.
 CARDS = {"rdma": "cpu", "portals4": "portals4", "spin": "spin"}
 LESSER = [("spin", "cpu"), ("spin", "portals4")]
-# What depends on the card, and on the protocol
+# Groups that depend on the card, and on the protocol.
 GROUPS = {
     "info": 1,
     "rma": 2,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An installation: Portals programs in C and C++, built as pkg-config says, run under its spinrun wherever it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The claims can fail: each experiment notices slower HPUs, a longer DMA latency, and the lack of streaming.
 
 An experiment that cannot notice a perturbation says why: `run.insensitive` in its `experiment.toml`.
@@ -117,7 +118,7 @@ def is_perturbed(experiment: Experiment, what: Perturbation) -> bool:
 
 @pytest.fixture(scope="module")
 def noticed() -> set[tuple[str, Perturbation]]:
-    """Return which experiments notice which perturbation on their first machine.
+    """Return the pairs of experiment and perturbation noticed on the first machine.
 
     The most sensitive claim is tested first, then two, then four, until one notices: most claims need few series.
     """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures: a mode of a card has one colour in all of them, and axes have ticks that can be read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles: sums worked out by hand, and a real run whose parts must agree."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The progress of a run, as a terminal shows it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments whose handlers use PsPIN's interface: `spinkit pspin run` for each value, and scripts beside them."""
 
 from __future__ import annotations

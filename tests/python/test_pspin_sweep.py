@@ -1,4 +1,5 @@
-"""`spinkit pspin sweep`: points, table, JSON, plot, and what is refused."""
+# SPDX-License-Identifier: Apache-2.0
+"""`spinkit pspin sweep`: points, table, JSON, plot, and refusals."""
 
 from __future__ import annotations
 

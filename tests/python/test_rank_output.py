@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The output of ranks is not lost when a run fails, although it goes to a pipe."""
 
 from __future__ import annotations

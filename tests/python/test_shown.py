@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reason that names parameters is shown by a run that changes only these."""
 
 from __future__ import annotations

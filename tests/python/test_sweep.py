@@ -1,4 +1,5 @@
-"""`spinkit sweep`: rows, what is run again, and what is refused; with tools that only print times (conftest.py)."""
+# SPDX-License-Identifier: Apache-2.0
+"""`spinkit sweep`: rows, repeated runs, and refusals; with tools that only print times (conftest.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Text that goes to a pipe is as wide as what is in it."""
+# SPDX-License-Identifier: Apache-2.0
+"""Text for a pipe is as wide as its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The software of others: its licences are listed, and what is installed is known by its hashes."""
+# SPDX-License-Identifier: Apache-2.0
+"""Third-party software: its licences are listed, and installed files are pinned by hashes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def test_the_page_of_licences_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_package_is_pinned_with_its_hashes(name: str) -> None:
-    """Without hashes for one package, pip would take all without."""
+    """Without hashes for one package, pip would install all without."""
     text = re.sub(r"\\\n", "", (CHECKOUT / name).read_text(encoding="utf-8"))
     packages = [line for line in text.splitlines() if not line.startswith("#")]
     assert packages

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trace diagrams: the reader of traces, and the tests of the paper's sentences."""
 
 from __future__ import annotations

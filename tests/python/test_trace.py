@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MPI programs traced under MPICH and Open MPI, and schedules made of the traces."""
 
 from __future__ import annotations

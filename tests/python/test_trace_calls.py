@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces of rarer calls: one-sided ones, and those of MPI 3.1 to 4."""
 
 from __future__ import annotations

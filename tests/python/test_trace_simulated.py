@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MPI programs traced under spinrun: their calls in its timeline, and schedules that take the time of the run."""
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ RANKS = 4
 class Traced:
     folder: Path
     reports: list[dict[str, Any]]
-    """What `spinkit goal import` says of each rank."""
+    """Reports of `spinkit goal import` for each rank."""
 
     @property
     def time_ns(self) -> int:
-        """The time from the end of MPI_Init to MPI_Finalize of the slowest rank."""
+        """Return the time from the end of MPI_Init to MPI_Finalize of the slowest rank."""
         return max(rank["total_ns"] for rank in self.reports)
 
     def replayed_ns(self, *options: str) -> float:
-        """The time that a schedule of the traces takes on the same cards."""
+        """Return the time of a schedule of the traces on the same cards."""
         schedule, report = self.folder / "schedule.bin", self.folder / "replay.json"
         assert goal("import", self.folder / "trace", "-o", schedule).returncode == 0
         done = goal("run", schedule, "--model", "nic", "--machine", "sc17-int", "--polling", *options, "--json", report)
@@ -78,7 +79,7 @@ def test_calls_of_mpi_are_slices_around_what_they_make_the_cpu_do(cg: Traced) ->
         counts = Counter(one.name for one in calls)
         assert (counts["MPI_Isend"], counts["MPI_Irecv"], counts["MPI_Waitall"]) == (50, 50, 25)
         assert sum(counts.values()) == report["calls"]
-        # The tracer knows no calls that only free things, of which some are at the end.
+        # The tracer omits calls that only free objects, some of which are at the end.
         begin = min(one.start for one in calls if one.name == "MPI_Irecv")
         end = max(one.end for one in calls if one.name == "MPI_Waitall")
         work = [one for one in cpu if one.name in ("post", "poll", "copy") and begin <= one.start < end]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tutorial is correct: its files compile as they stand, and its commands print what it says."""
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def execute(line: str, folder: Path) -> tuple[int, str]:
 
 
 def says(expected: str, told: str) -> bool:
-    """Compare the output with the page's, where an ellipsis stands for anything."""
+    """Return true if the output matches the page's, where an ellipsis matches anything."""
     return re.fullmatch(re.escape(expected).replace("…\n", "…").replace("…", "(?s:.*)"), told) is not None
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-reduce and barrier in the cards: sums, orders of additions, failures, and the times of the pages by hand."""
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def spinrun(
 
 
 def reduce(programs: Path, ranks: int, mode: str, algorithm: str, arguments: str, options: str = "") -> list[Any]:
-    """Return what rank 0 prints. The program itself compares every rank's sum with a plain computation."""
+    """Return the output of rank 0. The program itself compares every rank's sum with a plain computation."""
     arguments = f"--algorithm {algorithm} {arguments}"
     run = spinrun(ranks, programs / "allreduce", mode, *arguments.split(), options=options)
     assert run.returncode == 0, run.stderr
@@ -148,7 +149,7 @@ def test_a_missing_rank_is_named(programs: Path, mode: str, algorithm: str, fail
 
 @pytest.mark.parametrize("mode", ["spin", "rdma", "triggered"])
 def test_barriers_hold_all_back(programs: Path, mode: str) -> None:
-    """The program compares the latest entry with the earliest exit; ranks come up to 3 us apart."""
+    """The program compares the latest entry with the earliest exit; ranks arrive up to 3 us apart."""
     points = meet(programs, 9, mode, "--ranks 2,3,8,9 --row 20 --skew 3000")
     assert [point["ranks"] for point in points] == [2, 3, 8, 9]
     meet(programs, 9, mode, "--ranks 9 --row 20 --skew 3000", "--drop *:0.02 --machine pspin-400g")
@@ -175,7 +176,7 @@ def test_a_barrier_that_lets_ranks_go_too_early_is_found(programs: Path, mode: s
     ],
 )
 def test_a_handler_that_lets_ranks_go_too_early_is_found(right: str, wrong: str, tmp_path: Path) -> None:
-    """Also when all ranks come at the same time: each point has barriers with one late rank."""
+    """Also if all ranks arrive at the same time: each point has barriers with one late rank."""
     header = (ROOT / "sdk" / "handlers" / "barrier" / "barrier.h").read_text()
     assert header.count(right) == 1
     broken = tmp_path / "handlers" / "barrier" / "barrier.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Breadth-first search and shortest paths (experiments/use-cases/graph): values, times by hand, failures."""
 
 from __future__ import annotations

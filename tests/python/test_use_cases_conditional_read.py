@@ -1,4 +1,7 @@
-"""Conditional reads: SQLite judges the rows, broken handlers are found, failures told; the page has sums of runs."""
+# SPDX-License-Identifier: Apache-2.0
+"""Conditional reads: SQLite judges the rows, broken handlers are found, failures are reported; the page has sums of
+runs.
+"""
 
 from __future__ import annotations
 

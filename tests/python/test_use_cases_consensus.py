@@ -1,4 +1,5 @@
-"""Consensus: its time is that of the page, and no schedule of failures makes clients or hosts see different things."""
+# SPDX-License-Identifier: Apache-2.0
+"""Consensus: its time is that of the page, and no schedule of failures makes clients or hosts disagree."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def checker() -> ModuleType:
 
 
 def run(program: Path, mode: str, options: str, arguments: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the lines of a run, and what spinrun says."""
+    """Return the lines of a run, and spinrun's messages."""
     command = [_paths.command("spinrun"), "--nic", NICS[mode], *options.split(), program, "--mode", mode]
     done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -128,7 +129,7 @@ def test_measuring_ends_under_losses_and_deaths(program: Path, mode: str) -> Non
 
 
 def test_a_quorum_of_one_is_found_without_failures(tmp_path: Path) -> None:
-    """At the end of the measured run the program asks a leader whose followers take no part any more."""
+    """At the end of the measured run the program asks a leader whose followers have stopped."""
     program = compiled(tmp_path, "-DQUORUM_OF_ONE")
     points, told = run(program, "spin", "-n 10", "--replicas 3 --requests 3 --clients 1,7")
     assert [point["data_ok"] for point in points] == [False, False]

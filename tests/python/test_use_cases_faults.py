@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each program of the use cases, each way of it, on all machines: it ends when packets are lost, and when a rank dies.
 
 With 1 % of all packets lost it does its work. When the process or the card of a rank dies, be it the one that serves
@@ -29,7 +30,7 @@ class Case:
     nic: str = "spin"
     options: tuple[str, ...] = ()
     at_us: float = 15
-    """When a rank dies."""
+    """Time at which a rank dies."""
 
 
 STORE = "--mixes 1 --records 64 --operations 24"

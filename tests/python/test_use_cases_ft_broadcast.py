@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fault-tolerant broadcast: its time is the sum of the page, and survivors get every message once whatever dies."""
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, mode: str, options: str, arguments: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the lines of a run, and what spinrun says."""
+    """Return the lines of a run, and spinrun's messages."""
     command = [_paths.command("spinrun"), "--nic", NICS[mode], *options.split(), program, "--mode", mode]
     done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -80,12 +81,12 @@ def test_losses_cost_time_only(program: Path, mode: str) -> None:
     assert [line["delivered"] for line in lines] == ["ff"] * 8
     assert "packets were lost" in told
     assert not any(line["wrong"] for line in lines)
-    # Without handlers every copy is in memory, also those that come back to the root.
+    # Without handlers every copy is in memory, also those returned to the root.
     assert {line["told"] for line in lines} == {7 if mode == "spin" else 8 * 3}
 
 
 def test_measuring_ends_when_a_rank_dies(program: Path) -> None:
-    """A process or a card that is dead from the start misses the three broadcasts; a dead root is everybody's loss."""
+    """A process or a card that is dead from the start misses the three broadcasts; a dead root affects all ranks."""
     for death in ("--fail 5@0ns", "--kill-card 5@0ns"):
         [point], _ = run(program, "spin", f"-n 16 {death}", "--bytes 8 --ranks 16")
         assert (point["missed"], point["data_ok"]) == (1, False)

@@ -1,4 +1,7 @@
-"""The key-value store: histories are linearizable, broken ones are found, failures told; the page has sums of runs."""
+# SPDX-License-Identifier: Apache-2.0
+"""The key-value store: histories are linearizable, broken ones are found, failures reported; the page has sums of
+runs.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def check(*histories: Path) -> subprocess.CompletedProcess[str]:
 def run(
     program: Path, folder: Path, mode: str, *arguments: str, options: tuple[str, ...] = (), ranks: int = 9
 ) -> Checked:
-    """Run the store with a history; return the run, its last result, and what the checker says."""
+    """Run the store with a history; return the run, its last result, and the checker's verdict."""
     command = [_paths.command("spinrun"), "-n", str(ranks), *MODES[mode], *options, program, "--mode", mode, *arguments]
     prefix = folder / "history"
     done = subprocess.run([*command, "--history", prefix], capture_output=True, text=True, timeout=60, check=False)
@@ -88,7 +91,7 @@ def test_good_histories_are_linearizable(lines: Callable[[Path], Path], tmp_path
     "lines",
     [
         history("1 insert 5 10 0 10 0", "2 get 5 99 20 30 2"),  # the insert is forgotten
-        history("2 get 5 10 0 5 0", "1 insert 5 10 10 20 0"),  # the value comes before its insert
+        history("2 get 5 10 0 5 0", "1 insert 5 10 10 20 0"),  # the value precedes its insert
         history("1 insert 5 10 0 10 0", "1 update 5 11 20 30 0", "2 get 5 10 40 50 0"),  # an old value
         history("1 insert 5 10 0 10 0", "2 insert 5 11 0 10 0"),  # both succeed
         history("1 insert 5 10 0 10 0", "1 delete 5 0 20 30 0", "2 update 5 11 40 50 0"),  # an update revives it
@@ -153,7 +156,7 @@ def test_a_broken_store_is_found(tmp_path: Path) -> None:
     table = tmp_path / "handlers" / "kvstore" / "table.h"
     correct = "if (head == place->head)\n"
     assert table.read_text().count(correct) == 1
-    table.write_text(table.read_text().replace(correct, "if (true)\n"))  # who loses the swap thinks that it has won
+    table.write_text(table.read_text().replace(correct, "if (true)\n"))  # the loser of the swap acts as the winner
     done, _, found = run(compiled(tmp_path, f"-I{tmp_path}"), tmp_path, "spin", *SMALL)
     assert (done.returncode, found.returncode) == (1, 1)
     assert re.search(r"the store has \d+ records, not \d+", done.stderr)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs/use-cases: their commands run, and the change that each proposes has the effect that it says."""
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FAILURES = ("--fail", "--kill-card")
 
 
 def commands(text: str) -> list[list[str]]:
-    """Return the commands of the console blocks of a text, without comments and what follows `&&`."""
+    """Return the commands of the console blocks of a text, without comments and the part after `&&`."""
     blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     steps = [step for block in blocks for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     lines = [re.match(r"(?:.*\\\n)*.*", step) for step in steps]
@@ -51,7 +52,7 @@ def checkout(folder: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_the_page_run(page: str, tmp_path: Path) -> None:
-    """Each ends with status 0, or, when something is to die, names it. "Change it" has a test of its own."""
+    """Each ends with status 0, or, when a rank or card is to die, names it. "Change it" has a separate test."""
     checkout(tmp_path)
     ran = 0
     for command in commands(PAGES[page].partition("## Change it")[0]):
@@ -72,7 +73,7 @@ def test_the_commands_of_the_page_run(page: str, tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """What the section "Change it" says: a piece of a file, and what to write there; and the keys of the results."""
+    """Contents of the section "Change it": a piece of a file, and its replacement; and the keys of the results."""
 
     file: str
     old: str

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reed-Solomon storage (experiments/use-cases/reed-solomon): all losses are rebuilt, times by hand, failures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-reduce in switches: totals, traffic and time by hand, failures and refusals; the page has sums of runs."""
 
 from __future__ import annotations

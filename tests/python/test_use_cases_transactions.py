@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions: histories are judged, broken validators and logs are found, and the dead are named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of docs/validation.md are those of results files; nothing else passes the check."""
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def test_the_page_has_what_the_results_say(page: Path) -> None:
     assert latency == "`latency`</sub> | 35.0 % (30.0 to 45.0 %) | 40.0 % | 70.0 % ¹ | differs in part |"
     # RDMA over streaming with 256 KiB: (1,000,000 + 20 × 2^18) / (600,000 + 15 × 2^18), (2,000,000 + 30 × 2^18) / (…)
     assert bandwidth == "`bandwidth`</sub> | 1.32× (1.32 to 2×) | 1.38× | 1.69× | holds |"
-    # Of “rdma > portals4 > spin-store >= spin-stream” the last pair need not differ and is left out; the largest of the
+    # In “rdma > portals4 > spin-store >= spin-stream” the last pair need not differ and is left out; the largest of the
     # others are 900,080 / 600,068 and 1,800,116 / 600,088.
     assert order == "`single-packet-order`</sub> | 1 to 4× | 1.1 to 1.5× | 1.11 to 3× | holds |"
     assert lines[-2:] == [

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of tests/traces, traced under the MPIs of requirements-mpi.txt, and the schedules made of the traces."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the tests of the use cases share."""
+# SPDX-License-Identifier: Apache-2.0
+"""Shared parts of the use cases' tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-/* A rank that writes any bytes into the memory that it shares with spinrun: `hostile SEED`. Whatever becomes of the run, it
- * must end, and spinrun must not crash. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank that writes random bytes into the memory shared with spinrun: `hostile SEED`. The run must end, and spinrun
+ * must not crash. */
 #define _GNU_SOURCE
 #include "../portals/harness.h"
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-"""Looking does not change a run: every program with handlers has the same output and report on every execution path.
+# SPDX-License-Identifier: Apache-2.0
+"""Observation does not change a run: every program with handlers has the same output and report on every execution
+path.
 
 `make soak` runs it. It compiles each program at -O0, -O1, -O2, -O3 and -Os, and compares a plain run with runs under
 --sanitize, --profile, --trace, --print-free (unless handlers print), --post-ahead 128, without --json, and under --gdb
@@ -42,7 +44,7 @@ MOST_RANKS = 32
 
 @dataclass(frozen=True)
 class Case:
-    """A program, and how it is run."""
+    """A program, and its run options."""
 
     name: str
     sources: tuple[Path, ...]
@@ -53,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run tells about itself."""
+    """Everything that a run reports."""
 
     command: str
     status: int
@@ -61,7 +63,7 @@ class Outcome:
     errors: str
     report: object
     stops: int = 0
-    """Stops at which a debugger has let the run go on."""
+    """Number of debugger stops."""
 
 
 def case(folder: str, name: str, ranks: int, *arguments: str, options: str = "") -> Case:
@@ -110,7 +112,7 @@ OWN = [
 
 
 def of_experiments() -> Iterator[Case]:
-    """The runs of experiments with handlers on the unit of the sPIN paper, each with its first quick value."""
+    """Yield the runs of experiments with handlers on the unit of the sPIN paper, each with its first quick value."""
     command = _paths.command("spinkit-machines")
 
     def describe(machine: str, changes: tuple[str, ...]) -> _machines.Machine:
@@ -145,7 +147,7 @@ def of_experiments() -> Iterator[Case]:
 
 
 def compile_program(sources: Sequence[Path], level: str, to: Path) -> str | None:
-    """Compiles a program; returns the compiler's words if it refuses."""
+    """Compiles a program; returns the compiler's messages if it refuses."""
     command = [BIN / "spincc", level, "-g", *sources, "-o", to]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else done.stderr
@@ -218,7 +220,7 @@ def answer(connection: socket.socket) -> bytes:
 
 
 def paths(one: Case) -> list[tuple[str, list[str]]]:
-    """The execution paths other than the plain one, by name, with their options."""
+    """Returns the execution paths other than the plain one, by name, with their options."""
     ranks = int(one.options[one.options.index("-n") + 1])
     return [
         ("sanitize", ["--sanitize"]),
@@ -233,7 +235,7 @@ def paths(one: Case) -> list[tuple[str, list[str]]]:
 
 
 def difference(name: str, plain: Outcome, other: Outcome) -> str | None:
-    """Returns what is not the same in two runs of a program."""
+    """Returns the difference between two runs of a program."""
     # The sanitizer lets a run fail that has made mistakes.
     if other.status != plain.status and not (name == "sanitize" and other.status == 1 and "sanitizer:" in other.errors):
         return f"status {plain.status} and {other.status}: {other.errors[-500:]}"
@@ -246,7 +248,7 @@ def difference(name: str, plain: Outcome, other: Outcome) -> str | None:
 
 
 def differing(one: object, other: object, place: str = "") -> Iterator[str]:
-    """The places at which two JSON values differ."""
+    """Yields the places at which two JSON values differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             yield from differing(one.get(key), other.get(key), f"{place}.{key}" if place else key)
@@ -297,7 +299,7 @@ class Looking:
             return execute(command, report, name.startswith("gdb"))
 
         plain = run("plain", [])
-        # A program that knows no such case does nothing that could differ.
+        # A program without this case does nothing that could differ.
         found = [f"{one.name} {where}: status 2: {plain.errors[-300:]}"] if plain.status == 2 else []
         for name, options in paths(one):
             # Handlers that print have other times when that is free.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A matrix of waiting loops, libraries, thread counts and clocks on a busy machine: each run ends, rightly.
 
 `make soak` runs it after soak.py. MATRIX_RUNS (runs of each command, 5), MATRIX_JOBS (runs at once, 2), MATRIX_SECONDS

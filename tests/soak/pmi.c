@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks exchange their ids by PMI as MPICH's clients do, and put around a ring: `pmi ROUNDS`. */
 #include "../portals/harness.h"
 #include <spin.h>

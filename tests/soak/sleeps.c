@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that sleep in real time, and look at their memory in between: `sleeps ROUNDS`. */
 #define _POSIX_C_SOURCE 200809L
 #include "../portals/harness.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thousands of short spinrun runs on a busy machine: none hangs, none leaves anything behind, and all runs of one
 command line give the same bytes.
 
@@ -40,11 +41,11 @@ class Case:
     program: str
     arguments: str
     status: frozenset[int]
-    # Whether runs give the same bytes.
+    # Set if all runs give the same bytes.
     same: bool = True
-    # Whether the run is interrupted at a random moment.
+    # Set if the run is interrupted at a random moment.
     interrupted: bool = False
-    # Whether the last argument is a number of the run.
+    # Set if the last argument is the number of the run.
     seeded: bool = False
 
 
@@ -108,7 +109,7 @@ class Soak:
     tallies: dict[str, Tally] = field(default_factory=dict)
 
     def run(self, number: int, which: Case, delay: float) -> str | None:
-        """Makes one run and returns what is wrong with it."""
+        """Makes one run and returns its failure, if any."""
         with tempfile.TemporaryDirectory(dir=self.programs) as folder:
             place = Path(folder)
             mark = f"{self.marks}-{number}"
@@ -141,7 +142,7 @@ class Soak:
     def watch(
         self, command: list[str], mark: str, place: Path, which: Case, delay: float
     ) -> tuple[str | None, dict[str, bytes]]:
-        """Runs the command, interrupts it if requested, and says whether it ended as expected."""
+        """Runs the command, interrupts it if requested, and returns the failure if it ended unexpectedly."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -170,13 +171,13 @@ class Soak:
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         if b"panicked at" in err or (process.returncode < 0 and not which.interrupted):
             return f"spinrun crashed: status {process.returncode}", outcome
-        # An interrupt may come before spinrun has a handler.
+        # An interrupt may precede the installation of spinrun's handler.
         if not which.seeded and status not in which.status and not (which.interrupted and status == 130):
             return f"status {status}", outcome
         return None, outcome
 
     def leftovers(self, mark: str, place: Path) -> str | None:
-        """Returns processes and files that a run has left behind."""
+        """Returns processes and files left behind by a run."""
         left = marked(mark)
         if left:
             state = states(mark)
@@ -195,7 +196,7 @@ class Soak:
         return None
 
     def compare(self, which: Case, outcome: dict[str, bytes], files: dict[str, Path]) -> str | None:
-        """Whether the run gave the same bytes as the first one of its case."""
+        """Returns true if the run gave the same bytes as the first one of its case."""
         if not which.same:
             return None
         got = {**outcome, **{name: path.read_bytes() for name, path in files.items() if path.exists()}}
@@ -228,7 +229,7 @@ def marked(mark: str) -> list[int]:
 
 
 def states(mark: str) -> str:
-    """Describes what the threads of a run do."""
+    """Describes the states of a run's threads."""
     lines = []
     for pid in marked(mark):
         for task in sorted(Path(f"/proc/{pid}/task").glob("*")):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every rank has a second thread that watches memory while the first one sends: `threads ROUNDS`. The neighbour's puts
  * are seen by polling, by a counter, and by an event queue; the output is the simulated time of each. */
 #include "../portals/harness.h"

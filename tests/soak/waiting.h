@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Common part of the generated programs that wait (waiting_loops.py): `program THREADS`.
  *
- * Rank 0 has THREADS threads that wait, each by `await`; rank 1 brings what they wait for, or talks with the main thread of
- * rank 0, which then lets the waiting ones go by `release`. A program prints the result of each thread, and ends with 0.
+ * Rank 0 has THREADS threads that wait, each by `await`; rank 1 sends the data they wait for, or communicates with the
+ * main thread of rank 0, which then calls `release`. A program prints the result of each thread, and ends with 0.
  *
  * Before this file, a program defines PORTALS or includes <mpi.h>, and defines KIND. */
 #include <errno.h>
@@ -24,8 +25,8 @@
 #include <spin.h>
 #endif
 
-/* Things that a program waits for: the card's writes to memory, Portals events and counters, messages of MPI, puts to a window
- * of MPI, or its own main thread. EVERY is MEMORY with writes to all places. */
+/* Events that a program waits for: the card's writes to memory, Portals events and counters, messages of MPI, puts to a
+ * window of MPI, or its own main thread. EVERY is MEMORY with writes to all places. */
 enum kind { MEMORY, EVERY, EVENT, MESSAGE, WINDOW, SHARED };
 enum { PLACES = 4, MOST = 8, ROUNDS = 5 };
 
@@ -111,7 +112,7 @@ static void exchange(int round) {
         put(MOST, 0);
 }
 
-/* Brings what the threads of rank 0 wait for, one after the other. */
+/* Sends the data awaited by the threads of rank 0, one after the other. */
 static void bring(void) {
     for (int i = KIND == MEMORY ? PLACES - 1 : 0; i < (KIND == EVENT ? threads : PLACES); i++) {
         spin_host_compute(3000);

@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs whose threads wait in different ways: a table of loops, and the C source of each with each library.
 
-The common part of the programs is `waiting.h`, which says when and for what they wait.
+The common part of the programs is `waiting.h`, which defines the events that they wait for.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ EVERYWHERE = (PORTALS, *MPIS)
 
 @dataclass(frozen=True)
 class Loop:
-    """One way to wait."""
+    """Way to wait."""
 
     name: str
     kind: str
-    """A constant of `waiting.h`."""
+    """Constant of `waiting.h`."""
     body: str
     """Body of `await`, which returns the thread's result."""
     declarations: str = ""

@@ -1,4 +1,4 @@
-/* A handler that calls a function with a frame larger than the stack; main's is no matter of the card. */
+/* A handler that calls a function with a frame larger than the stack; main's frame does not concern the card. */
 #include <spin.h>
 
 static __attribute__((noinline)) int sums(const uint8_t *from) {

@@ -1,4 +1,4 @@
-/* Compiles for the host alone: glibc has this header, the card's C library has not. */
+/* Compiles for the host alone: glibc has this header, the card's C library lacks it. */
 #include <execinfo.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* Does not look at a return code: the compiler warns. A cast says that it is meant. */
+/* Ignores a return code: the compiler warns. A cast suppresses the warning. */
 #include <spin.h>
 
 int main(void) {

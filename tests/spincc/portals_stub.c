@@ -1,4 +1,4 @@
-/* Stands for libportals where a test looks only at what spincc built. */
+/* Stands in for libportals where a test examines only spincc's output. */
 const void *stub_image, *stub_handlers_start;
 
 void spin_register_image(const void *image, const void *handlers_start);

@@ -1,4 +1,4 @@
-/* Handlers of which the compiler knows that they cannot end well, and a function that runs on into the next. */
+/* Handlers with undefined behaviour visible to the compiler, and a function that falls through into the next. */
 #include <spin.h>
 
 #ifdef RUNS_ON

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of all kinds with a known pattern; tests/python/test_trace.py says what a trace of 4 ranks must hold. */
 #include <mpi.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rarer calls, which must leave traces whose schedules finish; see tests/python/test_trace.py. 4 ranks. */
 #include <mpi.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void intercommunicators(void) {
     MPI_Comm_free(&side);
 }
 
-/* A torus of 2 x 2 and its rows; a graph in which everyone sends to the next but one, twice as much to the next. */
+/* A torus of 2 x 2 and its rows; a graph in which each rank sends to the next but one, twice as much to the next. */
 static void topologies(void) {
     MPI_Comm torus, row, graph;
     int sides[2] = {2, 2}, periodic[2] = {1, 0}, remain[2] = {0, 1}, counts[2] = {10, 20}, places[2] = {0, 100};

@@ -1,8 +1,9 @@
-/* A program that starts a process later, and sends it something if it has an argument. 4 ranks.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that starts a process later, and sends it a message if it has an argument. 4 ranks.
 
-   The child stays until all parents are connected to it: MPICH over UCX aborts a parent that connects to a process
-   that is gone, and neither MPI_Comm_spawn nor MPI_Comm_disconnect waits for that. A file tells it, as a message
-   would be communication with another MPI_COMM_WORLD. */
+   The child stays until all parents are connected to it: MPICH over UCX aborts a parent that connects to a process that
+   is gone, and neither MPI_Comm_spawn nor MPI_Comm_disconnect waits for that. A file tells it, as a message would be
+   communication with another MPI_COMM_WORLD. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

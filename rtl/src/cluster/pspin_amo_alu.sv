@@ -1,4 +1,5 @@
-// What an atomic operation writes, from the word that is there and its operand.
+// SPDX-License-Identifier: Apache-2.0
+// Result of an atomic operation, from the old word and the operand.
 module pspin_amo_alu
   import pspin_pkg::*;
 (

@@ -1,12 +1,13 @@
-// A processing cluster (PsPIN III-B2): the scheduler, the HPUs, their L1 memory and instruction cache, and the DMA engine. Like an
-// HPU, it has no parameters, so that a simulator can compile one for all.
+// SPDX-License-Identifier: Apache-2.0
+// A processing cluster (PsPIN III-B2): the scheduler, the HPUs, their L1 memory and instruction cache, and the DMA
+// engine. Like pspin_cluster_hpu, it has no parameters, so that a simulator compiles one module for all instances.
 module pspin_cluster
   import pspin_pkg::*;
   import pspin_cfg_pkg::*;
 (
   input  logic                       clk_i,
   input  logic                       rst_ni,
-  input  logic [ClusterWidth-1:0]    cluster_i,             // its number
+  input  logic [ClusterWidth-1:0]    cluster_i,             // cluster number
   input  cfg_t                       cfg_i,
 
   // Registers: rows of the table of contexts.
@@ -18,8 +19,8 @@ module pspin_cluster
   input  logic [ClusterWidth-1:0]    scratchpad_cluster_i,
   input  range_t                     scratchpad_i,
 
-  // Dispatcher: whether there is room for a task of which this many bytes are copied, and how many tasks there are, as of the end of
-  // the last cycle; and that task, if there is room. Its place is for observers.
+  // Dispatcher: room for a task that copies this many bytes, and number of tasks, both as of the end of the last cycle;
+  // and that task, if there is room. Its slot is for observers.
   input  logic [SizeWidth-1:0]       offer_transfer_i,
   output logic                       has_room_o,
   output logic [TasksWidth-1:0]      tasks_o,
@@ -27,13 +28,13 @@ module pspin_cluster
   input  task_t                      send_i,
   output logic [PlaceIndexWidth-1:0] send_place_o,
 
-  // Feedback arbiter: tasks that have ended. Another one may be offered until one is taken.
+  // Feedback arbiter: finished tasks. The offer may change until it is accepted.
   output logic                       done_valid_o,
   input  logic                       done_ready_i,
   output completion_t                done_o,
 
-  // Command unit: commands, of engines (engine_e) that have a credit for one; another one may be offered until one is taken.
-  // Responses for all HPUs. The commands of each HPU whose task has failed.
+  // Command unit: commands for engines (engine_e) with a credit; the offer may change until it is accepted. Responses
+  // for all HPUs. Commands of failed tasks, per HPU.
   output logic                       command_valid_o,
   input  logic                       command_ready_i,
   output command_t                   command_o,
@@ -42,7 +43,7 @@ module pspin_cluster
   input  response_t                  response_i,
   output logic [HpusPerCluster-1:0][ClusterCommandsInFlight-1:0] orphans_o,
 
-  // DMA interconnect: beats of the cluster's engine, and those of other clusters' engines in this L1.
+  // DMA interconnect: beats of the cluster's engine, and beats of other clusters' engines in this L1.
   output dma_beat_t [1:0]            beat_o,
   output logic                       beat_turn_o,
   input  logic [1:0]                 beat_grant_i,
@@ -64,7 +65,7 @@ module pspin_cluster
   input  logic [31:0]                nhi_read_address_i,
   output logic [511:0]               nhi_read_data_o,
 
-  // PE interconnect: accesses of the HPUs to other memories, and those of other clusters to this L1.
+  // PE interconnect: accesses of the HPUs to other memories, and accesses of other clusters to this L1.
   output logic                       pe_valid_o,
   input  logic                       pe_ready_i,
   output word_request_t              pe_o,
@@ -85,7 +86,8 @@ module pspin_cluster
   input  logic                       refill_rvalid_i,
   input  logic [63:0]                refill_rdata_i,
 
-  // Registers: characters that HPUs print, the end of the run, what is counted. waits_o: no task is here, and all HPUs wait for one.
+  // Registers: console characters of HPUs, request to end the run, counter events. waits_o: the cluster has no task,
+  // and all HPUs wait for one.
   output logic                       console_valid_o,
   input  logic                       console_ready_i,
   output logic [7:0]                 console_char_o,
@@ -252,7 +254,7 @@ module pspin_cluster
     assign has_credit[h] = credit_i[engine_of(command[h].kind)];
   end
 
-  // ---- What the HPUs of the cluster share: one of them at a time.
+  // ---- Resources shared by the HPUs of the cluster: one HPU at a time.
   logic [HpuIndexWidth-1:0] pe_hpu, console_hpu;
 
   pspin_rr_mux #(
@@ -410,7 +412,7 @@ module pspin_cluster
     .wide_read_data_i   (wide_read_data)
   );
 
-  // ---- What is counted.
+  // ---- Counter events.
   assign events_o = '{
     busy:      (HpuWidth + 1)'($countones(~idle)),
     conflicts: (HpuWidth + 1)'($countones(l1_valid & ~l1_gnt)),

@@ -1,18 +1,19 @@
-// The DMA engine of a cluster (PsPIN III-C), and the wide side of its L1. The engine has a queue for packets and one for the copies
-// of handlers, and moves a beat a cycle, from both in turn.
+// SPDX-License-Identifier: Apache-2.0
+// DMA engine of a cluster (PsPIN III-C), and the wide side of its L1. The engine has a queue for packets and one for
+// the copies of handlers, and alternates between them, one beat per cycle.
 //
-// A beat that the interconnect grants in cycle b has a fixed time: its word is here in b + 3, is realigned, and is written
-// to its memory in b + Latency - 1. So nothing behind a grant ever waits, and a copy whose last beat is granted in b has
-// landed in b + Latency, plus the beats that it has less than LeastBeats.
+// A beat granted by the interconnect in cycle b has a fixed schedule: its word arrives in b + 3, is realigned, and is
+// written to its memory in b + Latency - 1. So no stage after the grant ever stalls. A copy whose last beat is granted
+// in b has landed in b + Latency, plus the number of beats by which it falls short of LeastBeats.
 //
-// L1 is used in the cycle after a request to one of its wide ports. Beats of DMA engines, of which the interconnect grants only those
-// that do not meet here, are before those of the NIC-host interconnect, which wait.
+// L1 is used in the cycle after a request to one of its wide ports. Beats of DMA engines, which the interconnect grants
+// only without conflict, have priority over those of the NIC-host interconnect, which wait.
 module pspin_cluster_dma
   import pspin_pkg::*;
 #(
   parameter int unsigned Hpus       = 8,
   parameter int unsigned Tasks      = 20,
-  parameter int unsigned Queue      = 8,   // copies of handlers
+  parameter int unsigned Queue      = 8,   // depth of the queue of handlers' copies
   parameter int unsigned Latency    = 10,
   parameter int unsigned LeastBeats = 2,
   parameter int unsigned L1Banks    = 64,
@@ -23,7 +24,7 @@ module pspin_cluster_dma
   input  logic                    rst_ni,
   input  logic [ClusterWidth-1:0] cluster_i,
 
-  // CSCHED: the packet of a task, of at least one byte; there is always room. Landed: from this cycle on.
+  // CSCHED: packet of a task, of at least one byte; there is always room. Landed: valid from this cycle on.
   input  logic                    packet_valid_i,
   input  logic [31:0]             packet_from_i,
   input  logic [31:0]             packet_to_i,
@@ -32,7 +33,8 @@ module pspin_cluster_dma
   output logic                    landed_valid_o,
   output logic [TaskWidth-1:0]    landed_place_o,
 
-  // HPU drivers: copies of at least one byte, of which one is taken in a cycle. Landed: from this cycle on, the oldest of this HPU.
+  // HPU drivers: copies of at least one byte, one accepted per cycle. Landed: from this cycle on, the oldest copy of
+  // this HPU.
   input  logic [Hpus-1:0]         transfer_valid_i,
   output logic [Hpus-1:0]         transfer_ready_o,
   input  logic [31:0]             transfer_from_i [Hpus],
@@ -40,8 +42,8 @@ module pspin_cluster_dma
   input  logic [31:0]             transfer_size_i [Hpus],
   output logic [Hpus-1:0]         transfer_landed_o,
 
-  // DMA interconnect: the next beat of packets and of copies, which of them is first if both can go, the word that was read, and
-  // what is written, to L1 as well.
+  // DMA interconnect: next beat of packets and of copies, the preferred one if both can go, the read word, and the data
+  // to write, to L1 as well.
   output dma_beat_t [1:0]         beat_o,
   output logic                    beat_turn_o,
   input  logic [1:0]              beat_grant_i,
@@ -49,28 +51,28 @@ module pspin_cluster_dma
   output logic                    write_valid_o,      // Latency - 3 cycles after its grant
   output beat_request_t           write_o,
 
-  // DMA interconnect: beats of the other clusters' engines in this L1.
+  // DMA interconnect: beats of other clusters' engines in this L1.
   input  logic                    other_read_valid_i,
   input  logic [31:0]             other_read_address_i,
-  output logic [511:0]            other_read_data_o,  // of the read two cycles before
+  output logic [511:0]            other_read_data_o,  // for the read two cycles before
   input  logic                    other_write_valid_i,
   input  beat_request_t           other_write_i,
 
-  // NIC-host interconnect. Ready depends on the address, and that of reads on what is written.
+  // NIC-host interconnect. Ready depends on the address, and for reads on the write.
   input  logic                    nhi_write_valid_i,
   output logic                    nhi_write_ready_o,
   input  beat_request_t           nhi_write_i,
   input  logic                    nhi_read_valid_i,
   output logic                    nhi_read_ready_o,
   input  logic [31:0]             nhi_read_address_i,
-  output logic [511:0]            nhi_read_data_o,    // of the read three cycles before
+  output logic [511:0]            nhi_read_data_o,    // for the read three cycles before
 
-  // L1: the banks are used in the next cycle. The ports never use the same banks.
+  // L1: uses its banks in the next cycle. The ports never use the same banks.
   output logic                    wide_write_valid_o,
   output beat_request_t           wide_write_o,
   output logic                    wide_read_valid_o,
   output logic [31:0]             wide_read_address_o,
-  input  logic [511:0]            wide_read_data_i    // of the read two cycles before
+  input  logic [511:0]            wide_read_data_i    // for the read two cycles before
 );
 
   if (Latency < 8) begin : g_too_fast
@@ -83,7 +85,7 @@ module pspin_cluster_dma
   localparam int unsigned Packets      = 0;
   localparam int unsigned Handlers     = 1;
 
-  // ---- The copies of handlers come from one HPU a cycle.
+  // ---- One HPU per cycle passes its copy.
   logic                transfer_valid, transfer_ready;
   logic [HpuIndex-1:0] transfer_hpu;
 
@@ -175,13 +177,13 @@ module pspin_cluster_dma
   assign is_granted = |granted;
   assign which      = granted[Handlers];
 
-  // The queue that was not used last is first.
+  // The queue that was not used last has priority.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) beat_turn_o <= 1'b0;
     else if (is_granted) beat_turn_o <= !which;
   end
 
-  // ---- When copies have landed: those of a queue never at the same time.
+  // ---- Landing times of copies: those of a queue never coincide.
   function automatic logic [TimerCycles-1:0] timer(logic starts, logic [PaddingWidth-1:0] more);
     return TimerCycles'(starts) << (Latency - 1 + 32'(more));
   endfunction
@@ -216,7 +218,7 @@ module pspin_cluster_dma
   assign landed_place_o    = place_q[0];
   assign transfer_landed_o = Hpus'(handler_timer_q[0]) << hpu_q[0];
 
-  // ---- Cycles b + 1 to b + 4: the word is read, in b + 2 if it is in this L1.
+  // ---- Cycles b + 1 to b + 4: read the word, in b + 2 if it is in this L1.
   beat_t        beat, here;
   logic         here_valid, is_own, own_read_valid_q, unused_empty;
   logic [31:0]  own_address_q;
@@ -256,8 +258,8 @@ module pspin_cluster_dma
     word_q        <= own_q[3] ? wide_read_data_i : data_i;
   end
 
-  // ---- Cycle b + 4: bytes move to their place. Those that belong to the next word of the destination wait for the next beat of
-  // the same queue.
+  // ---- Cycle b + 4: shift bytes to their position. Those of the destination's next word wait for the next beat of the
+  // same queue.
   logic [511:0] rotated, merged, rest_q [2];
 
   always_comb begin
@@ -272,7 +274,8 @@ module pspin_cluster_dma
 
   always_ff @(posedge clk_i) if (here_valid && here.reads) rest_q[here.of_handler] <= rotated;
 
-  // ---- Cycles b + 5 to b + Latency - 3: on the way to the destination; to this L1 a cycle more, which others spend between clusters.
+  // ---- Cycles b + 5 to b + Latency - 3: transport to the destination; to this L1 one cycle more, which others spend
+  // between clusters.
   logic          unused_empty_write;
   beat_request_t own_write;
   logic          own_write_valid, is_to_own, unused_empty_own;
@@ -323,7 +326,7 @@ module pspin_cluster_dma
   assign wide_write_valid_o = dma_write_valid || (nhi_write_valid_i && nhi_write_ready_o);
   assign wide_write_o       = dma_write_valid ? dma_write : nhi_write_i;
 
-  // A write that waits keeps no read waiting.
+  // A stalled write does not stall reads.
   assign nhi_read_ready_o = !dma_read_valid && !(wide_write_valid_o && same_group(wide_write_o.address, nhi_read_address_i));
 
   assign wide_read_valid_o   = dma_read_valid || (nhi_read_valid_i && nhi_read_ready_o);

@@ -1,15 +1,16 @@
-// The scheduler of a cluster (CSCHED, PsPIN III-B2). It gives each task a place and room in the packet buffer, has the packet copied
-// there, and assigns tasks to idle HPUs: in the order in which they came, each when its packet has landed. When an HPU is done, its
-// task leaves the cluster, and place and room are free again.
+// SPDX-License-Identifier: Apache-2.0
+// Scheduler of a cluster (CSCHED, PsPIN III-B2). It allocates a slot and packet buffer space to each task, has the
+// packet copied, and assigns tasks to idle HPUs in order of arrival once their packets land. When an HPU finishes, its
+// task leaves the cluster, and slot and space are free.
 //
-// The table of places is made of flip-flops: a task that leaves is read in the cycle in which its HPU is chosen.
+// The table of slots consists of flip-flops: a leaving task is read in the cycle of the choice of its HPU.
 module pspin_csched
   import pspin_pkg::*;
 #(
-  parameter int unsigned Tasks        = 20,      // that the cluster holds
+  parameter int unsigned Tasks        = 20,      // capacity of the cluster
   parameter int unsigned Hpus         = 8,
-  parameter int unsigned BufferBytes  = 32_768,  // of the packet buffer
-  parameter int unsigned SlotBytes    = 64,      // the unit of the packet buffer: a power of two
+  parameter int unsigned BufferBytes  = 32_768,  // size of the packet buffer
+  parameter int unsigned SlotBytes    = 64,      // allocation unit of the packet buffer: a power of two
   parameter int unsigned AssignCycles = 1,
   localparam int unsigned PlaceWidth = Tasks > 1 ? $clog2(Tasks) : 1,
   localparam int unsigned TasksWidth = $clog2(Tasks + 1)
@@ -19,16 +20,16 @@ module pspin_csched
   input  logic [ClusterWidth-1:0] cluster_i,
   input  logic [31:0]             buffer_i,          // address of the packet buffer
 
-  // From the dispatcher: whether there is room for a task of which this many bytes are copied, as of the end of the last cycle;
-  // and that task, if there is.
+  // From the dispatcher: room for a task that copies this many bytes, as of the end of the last cycle; and that task,
+  // if there is room.
   input  logic [SizeWidth-1:0]    offer_transfer_i,
   output logic                    has_room_o,
   output logic [TasksWidth-1:0]   tasks_o,
   input  logic                    send_valid_i,
   input  task_t                   send_i,
-  output logic [PlaceWidth-1:0]   send_place_o,      // where it will be
+  output logic [PlaceWidth-1:0]   send_place_o,      // slot of the offered task
 
-  // To the DMA engine of the cluster, which takes what comes: a packet to copy. From it: the packet at a place may be used.
+  // To the cluster's DMA engine, which is always ready: a packet to copy. From it: the packet of a slot is usable.
   output logic                    dma_valid_o,
   output logic [PlaceWidth-1:0]   dma_place_o,
   output logic [31:0]             dma_from_o,
@@ -37,20 +38,20 @@ module pspin_csched
   input  logic                    landed_valid_i,
   input  logic [PlaceWidth-1:0]   landed_place_i,
 
-  // To the drivers of the HPUs: a task, for one of them. From them: which have none.
+  // To the drivers of the HPUs: a task, for one of them. From them: idle HPUs.
   output logic [Hpus-1:0]         assign_valid_o,
   output logic [PlaceWidth-1:0]   assign_place_o,
   output task_t                   assign_task_o,
-  output range_t                  assign_packet_o,   // in L1
+  output range_t                  assign_packet_o,   // address and size in L1
   input  logic [Hpus-1:0]         idle_i,
 
-  // From the drivers: tasks that have ended, each HPU's in order.
+  // From the drivers: finished tasks, in order per HPU.
   input  logic [Hpus-1:0]         done_valid_i,
   output logic [Hpus-1:0]         done_ready_o,
   input  logic [PlaceWidth-1:0]   done_place_i   [Hpus],
   input  outcome_t                done_outcome_i [Hpus],
 
-  // To the feedback arbiter of the unit: the one whose turn it is. Another HPU's may come first until it is taken.
+  // To the feedback arbiter of the unit: the next finished task. Another HPU may take precedence until it is accepted.
   output logic                    done_valid_o,
   input  logic                    done_ready_i,
   output completion_t             done_o
@@ -63,10 +64,10 @@ module pspin_csched
 
   typedef struct packed {
     task_t                 work;
-    logic [UnitsWidth-1:0] start;  // of its packet, in units of the packet buffer
+    logic [UnitsWidth-1:0] start;  // start of its packet, in units of the packet buffer
   } placed_t;
 
-  // The units of the packet buffer that so many bytes need.
+  // Number of units of the packet buffer for this many bytes.
   function automatic logic [SizeWidth:0] units_of(logic [SizeWidth-1:0] bytes);
     return ((SizeWidth + 1)'(bytes) + (SizeWidth + 1)'(SlotBytes - 1)) >> SlotShift;
   endfunction
@@ -76,12 +77,12 @@ module pspin_csched
   logic [SizeWidth:0]    wanted;
   logic [UnitsWidth-1:0] start, placed_at;
   placed_t               places_q [Tasks];
-  logic [UnitsWidth-1:0] stops_q  [Tasks];  // the unit behind the packet of a task; where it starts if nothing is copied
+  logic [UnitsWidth-1:0] stops_q  [Tasks];  // unit after the packet of a task; its start if nothing is copied
   logic                  leaves;
   logic [PlaceWidth-1:0] done_place;
   placed_t               leaving;
 
-  // A task comes: the free place with the lowest number, and a piece of the packet buffer unless nothing is copied.
+  // Allocate the free slot with the lowest number, and a piece of the packet buffer unless nothing is copied.
   pspin_first #(
     .N(Tasks)
   ) u_place (
@@ -124,7 +125,7 @@ module pspin_csched
   // The first task goes to the idle HPU with the lowest number.
   logic                  waits, may_assign, has_idle;
   logic [PlaceWidth-1:0] first;
-  logic [Hpus-1:0]       given_q;  // a task is on its way to the driver, or has come to it in this cycle
+  logic [Hpus-1:0]       given_q;  // a task is in flight to the driver, or arrives in this cycle
   logic [IndexWidth-1:0] idle_hpu;
 
   pspin_fifo #(
@@ -186,7 +187,7 @@ module pspin_csched
     end
   end
 
-  // A task leaves.
+  // Release a task.
   logic [IndexWidth-1:0] done_hpu;
 
   pspin_rr_arbiter #(

@@ -1,8 +1,9 @@
-// The instruction cache that the HPUs of a cluster share (PsPIN III-C): set associative, with a port for each HPU. A fetch that hits is
-// granted at once and answered in the next cycle. One that misses waits for its line, which takes the place of the line of its set that
-// has been there for longest. A line that is on its way is asked for once, whoever waits for it.
+// SPDX-License-Identifier: Apache-2.0
+// Instruction cache shared by the HPUs of a cluster (PsPIN III-C): set associative, with a port for each HPU. A hit is
+// granted at once and answered in the next cycle. A miss waits for its line, which replaces the oldest line of its set
+// (FIFO). Concurrent misses of a line cause one refill.
 //
-// Each port has a memory of its own with a copy of all lines: a memory with so many ports would be larger.
+// Each port has a private memory with a copy of all lines: one memory with as many ports would be larger.
 module pspin_icache
   import pspin_pkg::*;
 #(
@@ -15,11 +16,11 @@ module pspin_icache
   input  logic             clk_i,
   input  logic             rst_ni,
 
-  // From the registers: the cache is empty while this is set; where there is code.
+  // From the registers: flush (the cache is empty while set), and range of the code.
   input  logic             flush_i,
   input  range_t           code_i,
 
-  // From the HPUs: their fetches (OBI). An error is the answer outside of the code.
+  // From the HPUs: fetches (OBI). A fetch outside of the code returns an error.
   input  logic [Ports-1:0] req_i,
   output logic [Ports-1:0] gnt_o,
   input  logic [31:0]      address_i [Ports],
@@ -27,14 +28,14 @@ module pspin_icache
   output logic [31:0]      rdata_o   [Ports],
   output logic [Ports-1:0] error_o,
 
-  // To the program memory: a line. From it: its beats, the lowest address first, those of all lines in the order of the requests.
+  // To the program memory: a line. From it: its beats in ascending order, for all lines in the order of requests.
   output logic             refill_valid_o,
   input  logic             refill_ready_i,
   output logic [31:0]      refill_address_o,
   input  logic             refill_rvalid_i,
   input  logic [63:0]      refill_rdata_i,
 
-  // For observers and counters: a port misses a line that nobody has missed before.
+  // For observers and counters: first miss of a line.
   output logic                miss_valid_o,
   output logic [HpuWidth-1:0] miss_hpu_o,
   output logic [31:0]         miss_address_o
@@ -74,12 +75,12 @@ module pspin_icache
     return RowWidth'((32'(place.way) * Sets + 32'(set_of(place.line))) * Beats + 32'(beat));
   endfunction
 
-  // The lines that are there, and the way of each set that is replaced next.
+  // Valid lines, and next way to replace in each set.
   logic [Ways-1:0]     valid_q [Sets];
   line_t               lines_q [Sets][Ways];
   logic [WayWidth-1:0] next_q  [Sets];
 
-  // The line that is filled, and its next beat.
+  // Line being filled, and its next beat.
   place_t               filling;
   logic [BeatWidth-1:0] beat_q;
 
@@ -137,12 +138,12 @@ module pspin_icache
     else rvalid_o <= gnt_o;
   end
 
-  // Lines that were missed, in order: they are asked for, filled, and then among those that are there.
+  // Missed lines, in order: requested, filled, then valid.
   logic [Ports-1:0]      busy_q, known;
   line_t                 missed_q [Ports];
   logic [WayWidth-1:0]   ways_q   [Ports];
   logic [IndexWidth-1:0] tail_q, ask_q, fill_q, missing;
-  logic [CountWidth-1:0] unasked_q;  // lines
+  logic [CountWidth-1:0] unasked_q;  // number of lines
   logic                  has_miss, has_way, asks, ends_fill;
   logic [SetWidth-1:0]   asked_set;
 
@@ -168,7 +169,7 @@ module pspin_icache
     .index_o   (missing)
   );
 
-  // No more lines are on their way than a set has ways, so that each has a place of its own.
+  // At most as many refills as a set has ways, so that each has a separate way.
   pspin_credit #(
     .Credits(Ways)
   ) u_ways (

@@ -1,11 +1,13 @@
-// The L1 memory of a cluster (PsPIN III-B2, III-C): banks of one word that are interleaved by words, and the interconnect by which the
-// HPUs of the cluster reach them in a single cycle, a word each.
+// SPDX-License-Identifier: Apache-2.0
+// L1 memory of a cluster (PsPIN III-B2, III-C): word-interleaved banks of one word, and the interconnect by which the
+// cluster's HPUs access them in a single cycle, a word each.
 //
-// Beats come first, and never wait; then words of other clusters; then those of the HPUs. A word of another cluster that wants the bank
-// of the one before it lets an HPU go first that has waited for this bank: else 24 HPUs of other clusters that spin on a word take all
-// cycles of its bank. Of several HPUs that want the same bank, the first one gets it in an order that begins at a pointer, and the pointer
-// moves to the first one that got nothing. So whoever waits is passed by nobody once the pointer is there, and the pointer passes nobody
-// who waits (formal/prove_l1.sv). An atomic operation, which takes its bank for two cycles, begins only if no beat comes in the second.
+// Priorities: beats, which never wait; words of other clusters; words of HPUs. If a word of another cluster wants the
+// same bank as the one before it, an HPU that waited for this bank goes first: otherwise 24 HPUs of other clusters
+// spinning on a word would take all cycles of its bank. Among HPUs that want the same bank, the first one from a
+// pointer on wins, and the pointer moves to the first HPU without a grant. So no request overtakes an HPU at the
+// pointer, and the pointer skips no waiting HPU (formal/prove_l1.sv). An atomic operation, which takes its bank for two
+// cycles, starts only if no beat needs the second.
 module pspin_l1
   import pspin_pkg::*;
 #(
@@ -16,8 +18,8 @@ module pspin_l1
   input  logic                   clk_i,
   input  logic                   rst_ni,
 
-  // HPUs of the cluster. A request is taken in the cycle in which it is granted, and answered in the next, an atomic one in the
-  // one after that. Only the lower bits of addresses count. A request waits while an atomic one of the same HPU is under way.
+  // HPUs of the cluster. A request is accepted in the cycle of its grant, and answered in the next, an atomic one in
+  // the one after that. Only the lower address bits count. A request waits during an atomic one of the same HPU.
   input  logic [Hpus-1:0]        hpu_valid_i,
   output logic [Hpus-1:0]        hpu_gnt_o,
   input  word_request_t          hpu_i [Hpus],
@@ -31,21 +33,21 @@ module pspin_l1
   output logic                   remote_rvalid_o,
   output logic [31:0]            remote_rdata_o,
 
-  // DMA engine of the cluster: beats, which use their banks in the next cycle. They never use the same ones.
+  // DMA engine of the cluster: beats, which use their banks in the next cycle, and never the same ones.
   input  logic                   write_valid_i,
   input  beat_request_t          write_i,
   input  logic                   read_valid_i,
   input  logic [31:0]            read_address_i,
-  output logic [BeatBytes*8-1:0] read_data_o    // of the read two cycles before
+  output logic [BeatBytes*8-1:0] read_data_o    // for the read two cycles before
 );
 
   localparam int unsigned BeatWords  = BeatBytes / 4;
-  localparam int unsigned Groups     = Banks / BeatWords;   // of banks that a beat needs
+  localparam int unsigned Groups     = Banks / BeatWords;   // groups of banks: one per beat
   localparam int unsigned GroupWidth = Groups > 1 ? $clog2(Groups) : 1;
   localparam int unsigned BankWidth  = $clog2(Banks);
   localparam int unsigned Rows       = Bytes / 4 / Banks;
   localparam int unsigned RowWidth   = Rows > 1 ? $clog2(Rows) : 1;
-  localparam int unsigned Askers     = Hpus + 1;            // the last one is the PE interconnect
+  localparam int unsigned Askers     = Hpus + 1;            // the last requester is the PE interconnect
   localparam int unsigned IndexWidth = $clog2(Askers);
   localparam int unsigned HpuIndex   = Hpus > 1 ? $clog2(Hpus) : 1;
 
@@ -60,7 +62,7 @@ module pspin_l1
   logic [BankWidth-1:0] bank_q  [Askers];
   logic [31:0]          rdata   [Askers];
   logic [31:0]          read    [Banks];
-  logic [Banks-1:0]     is_next;                // that a beat uses in the next cycle
+  logic [Banks-1:0]     is_next;                // banks that a beat uses in the next cycle
 
   assign wants = {remote_valid_i, hpu_valid_i} & ~holds_q;
   assign gnt   = {remote_ready_o, hpu_gnt_o};
@@ -85,14 +87,14 @@ module pspin_l1
 
   assign {remote_rvalid_o, hpu_rvalid_o} = asks_q | late_q;
 
-  // Beats, in the cycle of the banks.
+  // Beats, in the cycle of the bank access.
   logic                  writes_q, reads_q;
   beat_request_t         write_q;
   logic [31:0]           read_address_q;
-  logic [GroupWidth-1:0] read_group_q;     // of the cycle before
+  logic [GroupWidth-1:0] read_group_q;     // group of the cycle before
   logic [Banks-1:0]      is_ready, is_written, is_read, is_remote;
 
-  // The groups of the addresses of beats, and their banks.
+  // Groups of banks of the beats' addresses.
   localparam int unsigned Written = 0, Read = 1, NextWritten = 2, NextRead = 3;
   logic [31:0]           beat       [4];
   logic [GroupWidth-1:0] group      [4];
@@ -125,14 +127,14 @@ module pspin_l1
     if (reads_q) read_group_q <= group[Read];
   end
 
-  // A word of another cluster.
+  // Word of another cluster.
   logic [Banks-1:0] is_open;
-  logic             owes_q;                 // an HPU waits for the bank that the latest of these words has used
+  logic             owes_q;                 // an HPU waits for the bank last used by another cluster
   assign is_open        = is_ready & ~(is_written | is_read);
   assign remote_ready_o = may_begin[Hpus] && is_open[bank[Hpus]] && !(owes_q && bank[Hpus] == bank_q[Hpus]);
   assign is_remote      = Banks'(remote_ready_o) << bank[Hpus];
 
-  // HPUs, in the order that begins at the pointer.
+  // HPUs, in order from the pointer.
   logic [Banks-1:0]    is_left;
   logic [Hpus-1:0]     from_turn, has_lost, lost_from_turn;
   logic [HpuIndex-1:0] turn_q, first_lost;
@@ -155,7 +157,7 @@ module pspin_l1
   assign has_lost       = wants[Hpus-1:0] & ~hpu_gnt_o;
   assign lost_from_turn = has_lost & from_turn;
 
-  // What an HPU is owed: the bank that a word of another cluster uses, or has used while the HPU waited for it.
+  // Bank owed to an HPU: the one that a word of another cluster uses, or used while the HPU waited for it.
   logic [BankWidth-1:0] remote_bank;
   logic [Hpus-1:0]      wants_that;
   logic                 owes_d;
@@ -199,7 +201,7 @@ module pspin_l1
     assign read_data_o[lane*32+:32] = words[read_group_q];
   end
 
-  // The banks, and whom each of them serves.
+  // Banks, and the requester served by each.
   typedef struct packed {
     logic                we;
     atop_e               atop;

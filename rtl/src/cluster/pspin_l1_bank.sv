@@ -1,8 +1,9 @@
-// A bank of L1 with atomic operations (PsPIN III-C). A load or store takes the bank for a cycle and is answered in the next. An
-// atomic operation takes it for two: it reads, and writes the result in the cycle after. It is answered in the third.
+// SPDX-License-Identifier: Apache-2.0
+// Bank of L1 with atomic operations (PsPIN III-C). A load or store takes the bank for a cycle and is answered in the
+// next. An atomic operation takes two cycles, a read and the write of the result, and is answered in the third.
 //
-// A store-conditional writes when the word still has the value that the load-reserved of the same HPU has read; the HPU remembers
-// it and sends it along.
+// A store-conditional writes if the word still has the value read by the same HPU's load-reserved; the HPU remembers it
+// and sends it along.
 module pspin_l1_bank
   import pspin_pkg::*;
 #(
@@ -12,7 +13,7 @@ module pspin_l1_bank
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // From the interconnect of the cluster: a request is taken when the bank is ready. A beat comes only when it is.
+  // From the interconnect of the cluster: a request is accepted when the bank is ready. Beats are sent only then.
   input  logic                req_i,
   output logic                gnt_o,
   input  logic                we_i,

@@ -1,8 +1,9 @@
-// The packet buffer of a cluster (PsPIN III-B2): a ring that is allocated in order and freed in any order. No piece wraps around its
-// end; the rest there is skipped. All sizes are in units of the ring.
+// SPDX-License-Identifier: Apache-2.0
+// Packet buffer of a cluster (PsPIN III-B2): a ring that is allocated in order and freed in any order. No piece wraps
+// around its end; the remainder there is skipped. All sizes are in units of the ring.
 //
-// A bit for each unit tells whether it belongs to a piece, so that a full ring and an empty one cannot be confused, and the head
-// passes everything that was freed behind it, however many pieces that were.
+// A busy bit for each unit distinguishes a full ring from an empty one, and lets the head pass all freed pieces at
+// once.
 module pspin_l1_ring #(
   parameter int unsigned Units = 512,
   localparam int unsigned UnitsWidth = $clog2(Units + 1)
@@ -10,18 +11,18 @@ module pspin_l1_ring #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
 
-  // A piece of this size, at least 1, if there is room.
+  // Allocation of a piece of this size, at least 1, if there is room.
   input  logic [UnitsWidth-1:0] size_i,
   output logic                  has_room_o,
   output logic [UnitsWidth-1:0] start_o,
   input  logic                  allocate_i,
 
-  // A piece that is no longer needed. What is freed in a cycle is room in the next.
+  // Release of a piece. Its room is available in the next cycle.
   input  logic                  free_i,
   input  logic [UnitsWidth-1:0] freed_start_i,
-  input  logic [UnitsWidth-1:0] freed_end_i,   // the unit behind it
+  input  logic [UnitsWidth-1:0] freed_end_i,   // unit after the piece
 
-  output logic [UnitsWidth-1:0] used_o         // with what was skipped
+  output logic [UnitsWidth-1:0] used_o         // including the skipped remainder
 );
 
   localparam logic [UnitsWidth-1:0] All = UnitsWidth'(Units);
@@ -30,7 +31,7 @@ module pspin_l1_ring #(
   logic [UnitsWidth-1:0] head_q, head_d, tail_q, tail_d, end_of_new;
   logic                  is_empty, is_full, is_wrapped, fits_behind, fits_at_0;
 
-  // Where a piece would begin: behind the latest one, or at 0 when the rest at the end is too short.
+  // Start of a new piece: after the latest one, or 0 if the remainder at the end is too short.
   assign is_empty    = busy_q == '0;
   assign is_full     = !is_empty && tail_q == head_q;
   assign is_wrapped  = !is_empty && tail_q < head_q;
@@ -40,12 +41,13 @@ module pspin_l1_ring #(
   assign start_o     = fits_behind ? tail_q : '0;
   assign end_of_new  = start_o + size_i;
 
-  // The units from one to before another one.
+  // Units of a range, the end excluded.
   function automatic logic [Units-1:0] units(logic [UnitsWidth-1:0] from, logic [UnitsWidth-1:0] to);
     return ({Units{1'b1}} << from) & ~({Units{1'b1}} << to);
   endfunction
 
-  // What is left belongs to pieces that were there before: the head is its first unit from where the head was, around the end.
+  // The remaining busy units belong to older pieces: the head is the first of them from the old head on, with
+  // wrap-around.
   logic [Units-1:0]         left;
   logic [$clog2(Units)-1:0] first_behind, first;
   logic                     any_behind, any_left;

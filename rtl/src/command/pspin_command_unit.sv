@@ -1,23 +1,24 @@
-// The command unit (PsPIN III-B1): it takes one command of the HPUs in each cycle, gives it to the engine that executes it, and sends
-// the responses back. A command that is taken in cycle T is at its engine in T + PathCycles.
+// SPDX-License-Identifier: Apache-2.0
+// Command unit (PsPIN III-B1): accepts one command of the HPUs per cycle, routes it to its engine, and returns the
+// responses. A command accepted in cycle T reaches its engine in T + PathCycles.
 module pspin_command_unit
   import pspin_pkg::*;
 #(
   parameter int unsigned Clusters       = 4,
-  parameter int unsigned Hpus           = 8,    // of a cluster
+  parameter int unsigned Hpus           = 8,    // HPUs of a cluster
   parameter int unsigned Slots          = 4,    // commands in flight of an HPU
   parameter int unsigned OutboundQueue  = 32,
-  parameter int unsigned HostQueue      = 8,    // commands in each of the other two engines
+  parameter int unsigned HostQueue      = 8,    // commands in each of the two engines for the host
   parameter int unsigned PathCycles     = 4,
   parameter int unsigned ReadCycles     = 4,
   parameter int unsigned ResponseCycles = 2,
   parameter int unsigned L1Gap          = 1,
   parameter int unsigned L2Gap          = 0,
-  parameter int unsigned CopyStart      = 0,    // of the off-cluster DMA engine: cycles that a copy to the host waits
-  parameter int unsigned CopyL1Gap      = 1,    // cycles behind one from L1
-  parameter int unsigned CopyL2Gap      = 0,    // cycles behind one from L2
-  parameter int unsigned WriteCredit    = 0,    // cycles after which the credit of a copy to the host is there again
-  parameter int unsigned ReadCredit     = 0,    // and that of a copy from it
+  parameter int unsigned CopyStart      = 0,    // off-cluster DMA engine: cycles that a copy to the host waits
+  parameter int unsigned CopyL1Gap      = 1,    // cycles after one from L1
+  parameter int unsigned CopyL2Gap      = 0,    // cycles after one from L2
+  parameter int unsigned WriteCredit    = 0,    // cycles until the credit of a copy to the host returns
+  parameter int unsigned ReadCredit     = 0,    // and of a copy from it
   parameter int unsigned Contexts       = 64
 ) (
   input  logic                                            clk_i,
@@ -28,8 +29,8 @@ module pspin_command_unit
   input  logic [ContextWidth-1:0]                         context_index_i,
   input  logic [63:0]                                     context_descriptor_i,
 
-  // From the clusters: a command for an engine that has a credit, by engine_e. Responses go to all HPUs. Places of commands whose
-  // task has failed.
+  // From the clusters: a command for an engine with a credit, by engine_e. Responses for all HPUs. Slots of commands
+  // whose task failed.
   output logic [2:0]                                      credit_o,
   input  logic [Clusters-1:0]                             command_valid_i,
   output logic [Clusters-1:0]                             command_ready_o,
@@ -46,7 +47,7 @@ module pspin_command_unit
   output logic                                            idle_ready_o,
   input  idle_t                                           idle_i,
 
-  // To pspin_nhi: reads of the outbound engine [0] and of the off-cluster DMA engine [1], and what the latter writes.
+  // To pspin_nhi: reads of the outbound engine [0] and of the off-cluster DMA engine [1], and writes of the latter.
   output logic [1:0]                                      read_valid_o,
   input  logic [1:0]                                      read_ready_i,
   output logic [1:0][31:0]                                read_address_o,
@@ -95,7 +96,7 @@ module pspin_command_unit
   input  logic [1:0]                                      host_data_id_i,
   input  logic                                            host_data_refused_i,
 
-  // To the event queue of the registers: failures, and ends of writes and reads of the off-cluster DMA engine.
+  // To the event queue of the registers: failures, and completions of writes and reads of the off-cluster DMA engine.
   output logic [2:0]                                      event_valid_o,
   input  logic [2:0]                                      event_ready_i,
   output driver_event_t [2:0]                             event_o,
@@ -104,7 +105,7 @@ module pspin_command_unit
   output logic                                            taken_o,
   output logic                                            status_lost_o,
 
-  output logic                                            empty_o   // no command is anywhere here
+  output logic                                            empty_o   // no command is inside
 );
 
   if (PathCycles < 3) begin : g_check
@@ -117,7 +118,7 @@ module pspin_command_unit
 
   localparam int unsigned SourceWidth = $clog2(Clusters + 1);
 
-  // The status unit takes its turn behind the clusters.
+  // The status unit follows the clusters in round-robin order.
   logic [Clusters:0]       requests;
   logic [SourceWidth-1:0]  source;
   logic                    status_valid, status_ready;
@@ -165,7 +166,8 @@ module pspin_command_unit
 
   assign takes = 3'(taken_o) << engine;
 
-  // A credit of the host's engines can be taken in the cycle in which it comes back: eight of them would not do for 400 Gbit/s else.
+  // A credit of the host's engines can be taken in the cycle of its return: otherwise eight of them would not suffice
+  // for 400 Gbit/s.
   assign credit_o[EngineOutbound]   = has_credit[EngineOutbound];
   assign credit_o[EngineOffCluster] = has_credit[EngineOffCluster] || gives[EngineOffCluster];
   assign credit_o[EngineDirect]     = has_credit[EngineDirect] || gives[EngineDirect];
@@ -182,7 +184,7 @@ module pspin_command_unit
     .count_o    (left_outbound)
   );
 
-  // Both directions of the off-cluster DMA engine may give back a credit in a cycle: one goes, the others wait.
+  // Both directions of the off-cluster DMA engine may return a credit in a cycle: one returns, the others wait.
   localparam int unsigned HostWidth = $clog2(HostQueue + 1);
   logic [HostWidth-1:0] owed_q, owed;
 
@@ -241,7 +243,7 @@ module pspin_command_unit
   command_t arriving;
   engine_e  arriving_engine;
 
-  // A queue at the engine is the last cycle.
+  // The last cycle is a queue at the engine.
   pspin_delay #(
     .Width ($bits(command_t) + 1),
     .Cycles(PathCycles - 2)
@@ -295,7 +297,7 @@ module pspin_command_unit
     .end_o          (ends[0])
   );
 
-  // What both users of the host have: [0] the off-cluster DMA engine, [1] the host-direct unit.
+  // Ports of both users of the host: [0] the off-cluster DMA engine, [1] the host-direct unit.
   typedef struct packed {
     logic [63:0]             address;
     logic [31:0]             size;
@@ -540,7 +542,7 @@ module pspin_command_unit
 
   assign empty_o = &all && !taken_o && command_valid_i == '0 && path_empty && status_empty && responses_empty;
 
-  // The number of credits is of no use here.
+  // The number of credits is not used here.
   logic unused;
   assign unused = ^{left_outbound, left_dma, left_direct};
 

@@ -1,24 +1,25 @@
-// Host-direct commands (PsPIN III-B1): small writes to host memory whose data is in the command, and small reads whose data goes to the
-// HPU driver. The status of a failed handler is such a write too, by the unit itself.
+// SPDX-License-Identifier: Apache-2.0
+// Host-direct commands (PsPIN III-B1): small writes to host memory with their data in the command, and small reads that
+// return data to the HPU driver. The unit itself writes the status of a failed handler in the same way.
 module pspin_host_direct
   import pspin_pkg::*;
 #(
-  parameter int unsigned Queue = 8   // commands: each has a credit
+  parameter int unsigned Queue = 8   // queued commands: each has a credit
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // From the path of commands; there is always room. credit_give_o gives it back. A command of the unit itself has its data in the
-  // status unit, from which it is taken with status_take_o.
+  // From the command path; there is always room. credit_give_o returns the credit. The data of a command of the unit
+  // itself is in the status unit; status_take_o takes it.
   input  logic                    command_valid_i,
   input  command_t                command_i,
   input  logic                    is_own_i,
   output logic                    credit_give_o,
   input  logic [255:0]            status_i,
   output logic                    status_take_o,
-  output logic                    status_lost_o,   // the host has refused one
+  output logic                    status_lost_o,   // the host refused one
 
-  // To host memory: a write of one beat, which is answered when the host has accepted it.
+  // To host memory: a write of one beat; the host responds once it accepts the write.
   output logic                    host_write_valid_o,
   input  logic                    host_write_ready_i,
   output logic [63:0]             host_write_address_o,
@@ -30,7 +31,7 @@ module pspin_host_direct
   input  logic                    host_written_own_i,
   input  logic                    host_written_refused_i,
 
-  // To host memory: a read, and the beat that it brings.
+  // To host memory: a read, and its beat of data.
   output logic                    host_read_valid_o,
   input  logic                    host_read_ready_i,
   output logic [63:0]             host_read_address_o,
@@ -53,7 +54,7 @@ module pspin_host_direct
   logic     queue_ready, queue_empty, valid, is_own, is_write, leaves;
   command_t front;
 
-  // A command that is at the engine leaves in the next cycle.
+  // A command at the engine leaves in the next cycle.
   pspin_fallthrough #(
     .Width ($bits(command_t) + 1),
     .Depth (Queue),
@@ -84,8 +85,8 @@ module pspin_host_direct
   assign leaves               = is_write ? host_write_ready_i : host_read_ready_i;
   assign status_take_o        = valid && is_own && host_write_ready_i;
 
-  // Commands that the host has not answered, but for those of the unit itself. Answers to writes wait until their ends are taken, and
-  // while data comes.
+  // Outstanding commands, except for those of the unit itself. Responses to writes wait until their ends are accepted,
+  // and while read data arrives.
   logic                  writes_ready, writes_valid, reads_ready, reads_valid, answer_ready, answer_valid, answer_own;
   logic                  answer_refused, answer_empty, takes_answer, takes_data;
   logic [QueueWidth-1:0] writes, reads;
@@ -156,7 +157,7 @@ module pspin_host_direct
     end_o.is_refused = host_data_valid_i ? host_data_refused_i : answer_refused;
   end
 
-  // Credits keep the queues from overflowing, and the host answers nothing that it was not asked.
+  // Credits prevent overflow of the queues, and the host responds only to requests.
   logic unused;
   assign unused = ^{front, queue_ready, queue_empty, writes_ready, writes_valid, reads_ready, reads_valid, answer_ready, answer_empty, writes, reads};
 

@@ -1,24 +1,25 @@
-// The off-cluster DMA engine (PsPIN III-C, Flow 4): copies of L1 and L2 to host memory, and of host memory to L1 and L2. The two
-// directions do not wait for each other; the commands of each are done in order.
+// SPDX-License-Identifier: Apache-2.0
+// The off-cluster DMA engine (PsPIN III-C, Flow 4): copies of L1 and L2 to host memory, and of host memory to L1 and
+// L2. The two directions are independent; each executes its commands in order.
 module pspin_off_cluster_dma
   import pspin_pkg::*;
 #(
-  parameter int unsigned Queue       = 8,   // commands: each has a credit
+  parameter int unsigned Queue       = 8,   // queued commands: each has a credit
   parameter int unsigned ReadCycles  = 4,
-  parameter int unsigned StartCycles = 0,   // that a copy to the host waits
-  parameter int unsigned L1Gap       = 1,   // cycles behind a copy from L1 to the host
-  parameter int unsigned L2Gap       = 0,   // and behind one from L2
-  parameter int unsigned Buffer      = 16   // beats from the host
+  parameter int unsigned StartCycles = 0,   // cycles that a copy to the host waits
+  parameter int unsigned L1Gap       = 1,   // cycles after a copy from L1 to the host
+  parameter int unsigned L2Gap       = 0,   // and after one from L2
+  parameter int unsigned Buffer      = 16   // buffered beats from the host
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // From the path of commands; there is always room. credits_give_o gives back one for each direction.
+  // From the command path; there is always room. credits_give_o returns one for each direction.
   input  logic                    command_valid_i,
   input  command_t                command_i,
   output logic [1:0]              credits_give_o,
 
-  // From the HPU drivers: the task of the command at the head of the reads has failed, so what it brings is discarded.
+  // From the HPU drivers: the task of the command at the head of the reads failed, so its data is discarded.
   output hpu_id_t                 reader_o,
   output logic [SlotWidth-1:0]    reader_slot_o,
   input  logic                    reader_is_orphan_i,
@@ -33,7 +34,7 @@ module pspin_off_cluster_dma
   input  logic                    write_ready_i,
   output beat_request_t           write_o,
 
-  // To host memory: beats of a write, which is answered when the host has accepted it.
+  // To host memory: beats of a write; the host responds once it accepts the write.
   output logic                    host_write_valid_o,
   input  logic                    host_write_ready_i,
   output logic [63:0]             host_write_address_o,
@@ -46,7 +47,7 @@ module pspin_off_cluster_dma
   input  logic                    host_written_valid_i,
   input  logic                    host_written_refused_i,
 
-  // To host memory: reads, and what they bring, in order.
+  // To host memory: reads, and their data, in order.
   output logic                    host_read_valid_o,
   input  logic                    host_read_ready_i,
   output logic [63:0]             host_read_address_o,
@@ -63,13 +64,14 @@ module pspin_off_cluster_dma
   input  logic [1:0]              end_ready_i,
   output command_end_t [1:0]      end_o,
 
-  // To the event queue of the registers: the number of a handler's own. An event goes together with the end of its command.
+  // To the event queue of the registers: completion of a handler's command with its event number. An event and the end
+  // of its command transfer together.
   output logic [1:0]              event_valid_o,
   input  logic [1:0]              event_ready_i,
   output logic [1:0][31:0]        event_user_o
 );
 
-  localparam int unsigned Depth      = 8;  // beats on their way to the host
+  localparam int unsigned Depth      = 8;  // beats in flight to the host
   localparam int unsigned QueueWidth = $clog2(Queue + 1);
   localparam int unsigned DepthWidth = $clog2(Depth + 1);
 
@@ -152,7 +154,7 @@ module pspin_off_cluster_dma
   assign host_write_context_o = sending.execution_context;
   assign leaves_last          = data_valid && data_ready && host_write_last_o;
 
-  // Writes that the host has not accepted, and those that it has.
+  // Writes that the host has not accepted yet, and those that it has.
   pspin_fifo #(
     .Width($bits(command_t)),
     .Depth(Queue)
@@ -183,7 +185,7 @@ module pspin_off_cluster_dma
     .empty_o(answer_empty)
   );
 
-  // The end of a command and its event go together.
+  // The end of a command and its event transfer together.
   logic write_event;
   assign write_event      = written.has_event && !answer_refused;
   assign write_ends       = answer_valid && end_ready_i[0] && (!write_event || event_ready_i[0]);
@@ -201,7 +203,7 @@ module pspin_off_cluster_dma
   logic [QueueWidth-1:0] reading_count;
   command_t              from_front, reading;
 
-  // A command waits here while it is translated, as long as a read of the unit's own memory takes.
+  // A command waits here for its translation, for as long as a read of the unit's own memory takes.
   pspin_fallthrough #(
     .Width ($bits(command_t)),
     .Depth (Queue),
@@ -264,7 +266,7 @@ module pspin_off_cluster_dma
   assign reader_slot_o = reading.slot;
   assign read_ends     = written_all && end_ready;
 
-  // The handler is told in the cycle behind that of the last beat.
+  // The handler is notified in the cycle after the last beat.
   typedef struct packed {
     command_end_t ends;
     logic         has_event;
@@ -295,7 +297,7 @@ module pspin_off_cluster_dma
 
   assign credits_give_o = {read_ends, write_ends};
 
-  // Credits keep the queues from overflowing; what has been sent needs little of its command.
+  // Credits prevent overflow of the queues; sent data needs little of its command.
   logic unused;
   assign unused = ^{written, reading, to_ready, sending_ready, sending_valid, written_ready, written_valid, data_ends, arrives, engine_empty, to_empty,
                     sending_count, written_count, answer_ready, answer_empty, from_ready, from_empty, reading_ready,

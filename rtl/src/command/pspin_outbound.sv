@@ -1,17 +1,18 @@
-// Commands that send packets (PsPIN III-C, Flow 3): their data is read from L1 or L2 and given to the outbound engine of the NIC,
-// packet after packet. A command is done when all of its data has been read.
+// SPDX-License-Identifier: Apache-2.0
+// Commands that send packets (PsPIN III-C, Flow 3): reads their data from L1 or L2 and passes it to the outbound engine
+// of the NIC, packet by packet. A command ends once all of its data is read.
 module pspin_outbound
   import pspin_pkg::*;
 #(
   parameter int unsigned Queue      = 32,
   parameter int unsigned ReadCycles = 4,
-  parameter int unsigned L1Gap      = 1,  // cycles behind a packet in L1 if the next one is in another memory
-  parameter int unsigned L2Gap      = 0   // and behind one in L2
+  parameter int unsigned L1Gap      = 1,  // cycles after a packet in L1 if the next one is in another memory
+  parameter int unsigned L2Gap      = 0   // and after one in L2
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  // From the path of commands; there is always room, as each command has a credit. credit_give_o gives it back.
+  // From the command path; there is always room, because each command has a credit. credit_give_o returns it.
   input  logic         command_valid_i,
   input  command_t     command_i,
   output logic         credit_give_o,
@@ -23,7 +24,7 @@ module pspin_outbound
   input  logic         read_rvalid_i,
   input  logic [511:0] read_data_i,
 
-  // To the NIC: the beats of a packet, and the command with all of them.
+  // To the NIC: beats of a packet, each with the command.
   output logic         send_valid_o,
   input  logic         send_ready_i,
   output command_t     send_command_o,
@@ -38,7 +39,7 @@ module pspin_outbound
   output command_end_t end_o
 );
 
-  localparam int unsigned Depth      = 8;  // packets that are being read or sent: each has a beat in the engine
+  localparam int unsigned Depth      = 8;  // packets being read or sent: each has a beat in the engine
   localparam int unsigned QueueWidth = $clog2(Queue + 1);
   localparam int unsigned DepthWidth = $clog2(Depth + 1);
 
@@ -106,7 +107,7 @@ module pspin_outbound
     .count_o(sending)
   );
 
-  // The beat with which all of a packet has been read leaves together with the end of its command.
+  // The beat that completes the read of a packet leaves together with the end of its command.
   assign is_read      = data_valid && data_ends;
   assign send_valid_o = data_valid && (!data_ends || end_ready_i);
   assign leaves       = send_valid_o && send_ready_i;
@@ -118,7 +119,7 @@ module pspin_outbound
     end_o.slot = send_command_o.slot;
   end
 
-  // Credits keep the queues from overflowing.
+  // Credits prevent overflow of the queues.
   logic unused;
   assign unused = ^{queue_ready, queued, sending_ready, sending_valid, sending, engine_empty};
 

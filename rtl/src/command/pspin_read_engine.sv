@@ -1,38 +1,39 @@
-// Reads ranges of memory beat by beat, for the outbound engine and the off-cluster DMA engine (PsPIN III-C, Flows 3 and 4). What is
-// read comes out as a stream of full beats that begin with the first byte of the range.
+// SPDX-License-Identifier: Apache-2.0
+// Reads ranges of memory beat by beat, for the outbound engine and the off-cluster DMA engine (PsPIN III-C, Flows 3 and
+// 4). The output is a stream of full beats that starts with the first byte of the range.
 //
-// A beat that the memory takes in cycle c is at the output in c + ReadCycles + 1. The engine asks only for what it has room for, so
-// it never refuses data.
+// A beat accepted by the memory in cycle c is at the output in c + ReadCycles + 1. The engine only requests beats that
+// fit into its buffer, so it never refuses data.
 module pspin_read_engine
   import pspin_pkg::*;
 #(
-  parameter int unsigned ReadCycles = 4,  // of the model: it counts from the cycle behind the one in which a beat is taken
-  parameter int unsigned L1Gap      = 0,  // cycles behind a range in L1
-  parameter int unsigned L2Gap      = 0,  // and behind one in L2
-  parameter int unsigned L1Turn     = 1,  // cycles behind a range in L1 if the next one is in another memory
-  parameter int unsigned L2Turn     = 0,  // and behind one in L2
-  parameter int unsigned Depth      = 8   // beats that have been asked for and have not left
+  parameter int unsigned ReadCycles = 4,  // latency of the model, from the cycle after a beat is accepted
+  parameter int unsigned L1Gap      = 0,  // cycles after a range in L1
+  parameter int unsigned L2Gap      = 0,  // and after one in L2
+  parameter int unsigned L1Turn     = 1,  // cycles after a range in L1 if the next one is in another memory
+  parameter int unsigned L2Turn     = 0,  // and after one in L2
+  parameter int unsigned Depth      = 8   // requested beats that have not left
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  // From the engine: a range stays until its last beat has been asked for. The first one was, in the cycle of begins_o.
+  // From the engine: a range stays until its last beat is requested; begins_o marks the request of the first one.
   input  logic         range_valid_i,
   output logic         range_ready_o,
   input  range_t       range_i,
   output logic         begins_o,
 
-  // To pspin_nhi, and what it has read, in order.
+  // To pspin_nhi, and its data, in order.
   output logic         read_valid_o,
   input  logic         read_ready_i,
   output logic [31:0]  read_address_o,
   input  logic         read_rvalid_i,
   input  logic [511:0] read_data_i,
 
-  // To the engine: the last beat of a range will be at the output in the next cycle, if nothing else waits there.
+  // To the engine: the last beat of a range is at the output in the next cycle, unless others wait there.
   output logic         arrives_o,
 
-  // To the engine: beats of the range. ends_o: all of the range has been read.
+  // To the engine: beats of the range. ends_o: all of the range is read.
   output logic         data_valid_o,
   input  logic         data_ready_i,
   output logic [511:0] data_o,
@@ -41,7 +42,7 @@ module pspin_read_engine
   output logic         last_o,
   output logic         ends_o,
 
-  output logic         empty_o   // no range is being read
+  output logic         empty_o   // no range in progress
 );
 
   // The interconnect and the queue of data take four of the cycles.
@@ -56,12 +57,12 @@ module pspin_read_engine
   localparam int unsigned TurnWidth = $clog2((L1Turn > L2Turn ? L1Turn : L2Turn) + 2);
   localparam int unsigned GapWidth  = $clog2((L1Gap > L2Gap ? L1Gap : L2Gap) + 2);
 
-  // What the realigner needs to know of a beat.
+  // Information about a beat for the realigner.
   typedef struct packed {
     logic       first;
     logic       last;
-    logic       is_empty;  // a range of no bytes
-    logic [5:0] offset;    // of the first byte of the range in its beat
+    logic       is_empty;  // a range without bytes
+    logic [5:0] offset;    // offset of the range's first byte in its beat
     logic [6:0] up_to;     // end of the range in its last beat
   } tag_t;
 
@@ -69,8 +70,8 @@ module pspin_read_engine
   logic [31:0]             left_q, left, next_q, address;
   logic [TurnWidth-1:0]    turn_q;
   logic [GapWidth-1:0]     gap_q;
-  place_e                  place, place_q;      // of this range, and of the one before
-  logic [ClusterWidth-1:0] cluster, cluster_q;  // if they are in L1
+  place_e                  place, place_q;      // memory of this range, and of the one before
+  logic [ClusterWidth-1:0] cluster, cluster_q;  // cluster, if in L1
   logic [5:0]              final_byte;
   tag_t                    tag;
 
@@ -188,7 +189,7 @@ module pspin_read_engine
   assign arrives_o = arrives && expected.last;
   assign empty_o   = all_credits && !range_valid_i;
 
-  // Credits say all that the counts do.
+  // Credits make the other counts redundant.
   logic unused;
   assign unused = ^{way_empty, tag_valid, tag_ready, in_ready, credits, tags, beats};
 
@@ -196,8 +197,8 @@ module pspin_read_engine
   // Realigner //
   ///////////////
 
-  // A beat of the output has the end of the beat before and the beginning of this one. The last beat has its own end too, which
-  // follows alone if it does not fit.
+  // An output beat consists of the end of the previous beat and the beginning of this one. The last beat also has its
+  // own end, which follows alone if it does not fit.
   logic         started_q, tail_q, produces, has_tail, is_alone, is_final, leaves;
   logic [511:0] before_q;
 

@@ -1,5 +1,6 @@
-// Responses to commands (PsPIN III-B1): the ends of commands wait by kind, take turns, and go to all HPUs, one in each cycle. An end that
-// comes in cycle T is at the HPUs in T + ResponseCycles.
+// SPDX-License-Identifier: Apache-2.0
+// Responses to commands (PsPIN III-B1): ends of commands queue by kind, are arbitrated round robin, and go to all HPUs,
+// one per cycle. An end in cycle T reaches the HPUs in T + ResponseCycles.
 module pspin_responses
   import pspin_pkg::*;
 #(
@@ -13,13 +14,13 @@ module pspin_responses
   input  logic [3:0]         end_valid_i,
   output logic [3:0]         end_ready_o,
   input  command_end_t [3:0] end_i,
-  input  logic [511:0]       direct_data_i,  // what a host-direct command has read
+  input  logic [511:0]       direct_data_i,  // data of a host-direct read
 
   // To all HPUs.
   output logic               response_valid_o,
   output response_t          response_o,
 
-  output logic               empty_o         // nothing is here
+  output logic               empty_o         // no response is inside
 );
 
   if (ResponseCycles < 1) begin : g_check

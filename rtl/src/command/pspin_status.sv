@@ -1,17 +1,19 @@
-// The status of failures (PsPIN III-B2, B3): when a handler has failed, or a message was given up because no packet came, the driver on
-// the host gets an event, and the descriptor of the context in host memory gets a status by a host-direct command of the unit itself
-// (crates/card/pspin-unit/src/status.rs). A failure of cycle T is a command in T + 1. Whoever has failed waits while there are four.
+// SPDX-License-Identifier: Apache-2.0
+// Status of failures (PsPIN III-B2, B3): when a handler fails, or a message is given up for lack of packets, the driver
+// on the host gets an event, and a host-direct command of the unit itself writes a status to the context's descriptor
+// in host memory (crates/card/pspin-unit/src/status.rs). A failure in cycle T is a command in T + 1. With four pending,
+// further failures wait.
 module pspin_status
   import pspin_pkg::*;
 #(
   parameter int unsigned Contexts  = 64,
-  parameter int unsigned Depth     = 4,  // commands that wait
-  parameter int unsigned HostQueue = 8   // commands that may have been taken, and not been executed
+  parameter int unsigned Depth     = 4,  // pending commands
+  parameter int unsigned HostQueue = 8   // commands accepted and not executed, at most
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // From the registers: contexts, of which the descriptor counts here.
+  // From the registers: contexts, for their descriptors.
   input  logic                    context_write_i,
   input  logic [ContextWidth-1:0] context_index_i,
   input  logic [63:0]             context_descriptor_i,
@@ -29,7 +31,7 @@ module pspin_status
   input  logic                    event_ready_i,
   output driver_event_t           event_o,
 
-  // To the arbiter of commands: where the next status goes. Its data stays until the host-direct unit takes it.
+  // To the arbiter of commands: address of the next status. Its data stays until the host-direct unit takes it.
   output logic                    command_valid_o,
   input  logic                    command_ready_i,
   output logic [63:0]             command_host_o,
@@ -49,9 +51,9 @@ module pspin_status
   ////////////
 
   logic                  takes, looks_q, finishes, told, is_open;
-  logic [CountWidth-1:0] waiting_q;  // failures that are looked up, or whose commands wait
+  logic [CountWidth-1:0] waiting_q;  // failures in look-up, or with pending commands
 
-  // Messages without packets come first.
+  // Messages without packets have priority.
   assign is_open        = waiting_q != CountWidth'(Depth) && !(looks_q && !finishes);
   assign takes          = event_valid_o && event_ready_i;
   assign event_valid_o  = (idle_valid_i || failed_valid_i) && is_open;
@@ -89,8 +91,8 @@ module pspin_status
   // Descriptors //
   /////////////////
 
-  // A context's descriptor, and how many failures it has had. A row is written by the registers, or with one failure more. When the
-  // same context fails in the next cycle, the row that was read then is old.
+  // Descriptor of a context, and its number of failures. The registers write a row, or the unit with the number
+  // incremented. If the same context fails in the next cycle, the row read then is stale.
   logic          is_same_q;
   driver_event_t event_q;
   logic [63:0]   descriptor;
@@ -130,7 +132,7 @@ module pspin_status
   // Commands //
   //////////////
 
-  // The address is needed when the command is taken, and the status when it is executed.
+  // The arbiter needs the address when it accepts the command, the engine the status when it executes it.
   typedef struct packed {
     logic [63:0]             host;
     logic [ContextWidth-1:0] execution_context;
@@ -174,7 +176,7 @@ module pspin_status
 
   assign empty_o = statuses == '0 && !looks_q && !idle_valid_i && !failed_valid_i;
 
-  // Numbers have widths that do for all configurations; the count of those that wait keeps the queues from overflowing.
+  // Widths suit all configurations; the count of pending ones prevents overflow of the queues.
   logic unused;
   assign unused = ^{failed_i, event_q, context_index_i, place_ready, no_place, status_ready, status_valid};
 

@@ -1,19 +1,20 @@
-// Writes a stream of bytes from the host to ranges of memory, beat by beat as they come, for the off-cluster DMA engine (PsPIN III-C,
-// Flow 4). The stream of a range begins with its first byte, and its last beat says so.
+// SPDX-License-Identifier: Apache-2.0
+// Writes a stream of bytes from the host to ranges of memory, beat by beat on arrival, for the off-cluster DMA engine
+// (PsPIN III-C, Flow 4). The stream of a range starts with its first byte; a flag marks its last beat.
 module pspin_write_engine
   import pspin_pkg::*;
 #(
-  parameter int unsigned Depth = 16   // beats that wait
+  parameter int unsigned Depth = 16   // buffered beats
 ) (
   input  logic          clk_i,
   input  logic          rst_ni,
 
-  // From the engine: the range of the stream, until its last beat has been written. A range that is discarded is not changed.
+  // From the engine: the range of the stream, until its last beat is written. A discarded range is not changed.
   input  logic          range_valid_i,
   input  range_t        range_i,
   input  logic          discard_i,
 
-  // From the host. The beats of a read that it refuses are not written.
+  // From the host. Beats of a refused read are not written.
   input  logic          data_valid_i,
   output logic          data_ready_o,
   input  logic [511:0]  data_i,
@@ -25,7 +26,7 @@ module pspin_write_engine
   input  logic          write_ready_i,
   output beat_request_t write_o,
 
-  // To the engine, which waits until end_ready_i: the range is written, or the host has refused it.
+  // To the engine, which may delay it by end_ready_i: the range is written, or the host refused it.
   output logic          end_valid_o,
   input  logic          end_ready_i,
   output logic          end_refused_o,
@@ -54,13 +55,13 @@ module pspin_write_engine
     .count_o(count)
   );
 
-  // What follows a beat that was refused is refused too.
+  // Beats after a refused one are refused too.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) refused_q <= 1'b0;
     else if (data_valid_i && in_ready) refused_q <= (refused_i || refused_q) && !last_i;
   end
 
-  // Beat after beat: each has the end of the beat of the stream before, and the beginning of this one.
+  // Each beat consists of the end of the previous beat of the stream, and the beginning of this one.
   logic         drained_q, is_final, is_skipped, moves;
   logic [31:0]  left_q, left, next_q, address;
   logic [511:0] before_q;
@@ -72,7 +73,7 @@ module pspin_write_engine
   assign is_final   = left == 32'd1;
   assign is_skipped = in_valid && refused && !drained_q;
 
-  // The stream can end one beat before the range does. A beat that is refused ends the range.
+  // The stream may end one beat before the range. A refused beat ends the range.
   assign write_valid_o = range_valid_i && ((in_valid && !refused) || drained_q) && (!is_final || end_ready_i);
   assign moves         = write_valid_o && write_ready_i;
   assign pop           = (moves && !drained_q) || (is_skipped && range_valid_i && (!last || end_ready_i));

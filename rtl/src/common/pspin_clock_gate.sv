@@ -1,5 +1,6 @@
-// The clock gate of the core, by the name under which the core's package knows it. Simulations and FPGAs have none: the core of
-// PsPIN waits at loads instead of sleeping, so the gate is always open while it is enabled. An ASIC puts its cell here.
+// SPDX-License-Identifier: Apache-2.0
+// Clock gate of the core, under the name used by the core's package. Simulations and FPGAs need none: PsPIN's core
+// waits at loads instead of sleeping, so the gate is always open while enabled. An ASIC replaces it by its cell.
 module cv32e40p_clock_gate (
   input  logic clk_i,
   input  logic en_i,

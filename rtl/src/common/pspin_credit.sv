@@ -1,4 +1,5 @@
-// A number of credits, which are taken and given back. A credit that is given back in a cycle is there in the next.
+// SPDX-License-Identifier: Apache-2.0
+// Credit counter. A returned credit is available in the next cycle.
 module pspin_credit #(
   parameter int unsigned Credits = 8,
   localparam int unsigned CountWidth = $clog2(Credits + 1)
@@ -6,11 +7,11 @@ module pspin_credit #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
 
-  input  logic                  take_i,       // only when there is one, or one is given back
+  input  logic                  take_i,       // only when one is left, or returned
   input  logic                  give_i,
   output logic                  available_o,
-  output logic                  all_o,        // none is taken
-  output logic [CountWidth-1:0] count_o       // that are left
+  output logic                  all_o,        // no credit is taken
+  output logic [CountWidth-1:0] count_o       // credits left
 );
 
   assign available_o = count_o != '0;

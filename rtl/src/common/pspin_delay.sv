@@ -1,4 +1,5 @@
-// A pipe in which everything takes the same number of cycles. The receiver always takes what comes.
+// SPDX-License-Identifier: Apache-2.0
+// Pipeline with a fixed latency. The receiver is always ready.
 module pspin_delay #(
   parameter int unsigned Width  = 8,
   parameter int unsigned Cycles = 1   // 0: a wire
@@ -12,7 +13,7 @@ module pspin_delay #(
   output logic             valid_o,
   output logic [Width-1:0] data_o,
 
-  output logic             empty_o    // nothing is on its way, and nothing comes
+  output logic             empty_o    // nothing in flight or arriving
 );
 
   if (Cycles == 0) begin : g_wire

@@ -1,5 +1,6 @@
-// A queue of Depth entries that is passed in the cycle in which something comes: each entry stays at least Cycles cycles, which may
-// be none. Ready does not depend on the other side.
+// SPDX-License-Identifier: Apache-2.0
+// Queue of Depth entries with fall-through: an entry stays at least Cycles cycles, which may be 0. Ready does not
+// depend on the other side.
 module pspin_fallthrough #(
   parameter int unsigned Width  = 8,
   parameter int unsigned Depth  = 1,
@@ -18,7 +19,7 @@ module pspin_fallthrough #(
   input  logic             ready_i,
   output logic [Width-1:0] data_o,
 
-  output logic             empty_o   // before what comes
+  output logic             empty_o   // before the arriving entry
 );
 
   localparam int unsigned CountWidth = $clog2(Depth + 1);
@@ -27,7 +28,7 @@ module pspin_fallthrough #(
   logic [Width-1:0]      fifo_data;
   logic [CountWidth-1:0] count, ripe_q, ripe;
 
-  // Entries whose time has come are as many of the first ones.
+  // The first `ripe` entries have waited long enough.
   assign ripe    = ripe_q + CountWidth'(ripens);
   assign valid_o = ripe != '0;
   assign push    = valid_i && ready_o;
@@ -55,7 +56,7 @@ module pspin_fallthrough #(
     else ripe_q <= ripe - CountWidth'(pop);
   end
 
-  // What passes at once is never stored.
+  // An entry that passes at once is never stored.
   logic fifo_ready;
 
   pspin_fifo #(

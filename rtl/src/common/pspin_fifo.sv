@@ -1,4 +1,5 @@
-// A queue of Depth entries of Width bits. What goes in comes out in the next cycle at the earliest; ready does not depend on the
+// SPDX-License-Identifier: Apache-2.0
+// Queue of Depth entries of Width bits. An entry leaves in the next cycle at the earliest; ready does not depend on the
 // other side.
 module pspin_fifo #(
   parameter int unsigned Width = 8,

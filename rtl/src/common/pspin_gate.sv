@@ -1,5 +1,6 @@
-// A clock gate: the clock has no edge at the end of a cycle in which it is not enabled. An ASIC puts its cell here; on an FPGA it may
-// be a wire, because what is gated here does nothing then.
+// SPDX-License-Identifier: Apache-2.0
+// Clock gate: suppresses the edge at the end of a cycle in which it is not enabled. An ASIC replaces it by its cell; on
+// an FPGA it may be a wire, because gated logic does nothing then.
 module pspin_gate (
   input  logic clk_i,
   input  logic enable_i,

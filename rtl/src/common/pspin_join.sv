@@ -1,4 +1,5 @@
-// Several streams of packets become one: they take turns, packet by packet. What is offered stays until it is taken.
+// SPDX-License-Identifier: Apache-2.0
+// Merges several streams of packets, round robin per packet. An offer stays until it is accepted.
 module pspin_join #(
   parameter int unsigned Width = 8,
   parameter int unsigned N     = 2,
@@ -22,7 +23,7 @@ module pspin_join #(
   logic                  held_q, any, ends;
   logic [IndexWidth-1:0] choice, choice_q, index;
 
-  // A stream whose packet has begun, or that has been offered, keeps its turn.
+  // A stream whose packet has started or is offered keeps its turn.
   pspin_rr_arbiter #(
     .N(N)
   ) u_arbiter (

@@ -1,5 +1,6 @@
-// Chooses one of N requesters: the first at or behind the one that follows the latest grant. The choice is there in the cycle of the
-// requests; it counts as a grant when take_i is set.
+// SPDX-License-Identifier: Apache-2.0
+// Combinational round-robin arbiter for N requesters: the search starts after the latest grant; `take_i` commits the
+// grant.
 module pspin_rr_arbiter #(
   parameter int unsigned N = 8,
   localparam int unsigned IndexWidth = N > 1 ? $clog2(N) : 1
@@ -18,7 +19,7 @@ module pspin_rr_arbiter #(
   logic [IndexWidth-1:0] next_q, first, first_behind;
   logic                  any_behind;
 
-  // Both are found at the same time.
+  // Both searches run in parallel.
   pspin_first #(
     .N(N)
   ) u_first (

@@ -1,4 +1,5 @@
-// Puts N streams into one, in turn (pspin_rr_arbiter). What is offered may change until something is taken.
+// SPDX-License-Identifier: Apache-2.0
+// Merges N streams round robin (pspin_rr_arbiter). The offer may change until it is accepted.
 module pspin_rr_mux #(
   parameter int unsigned N     = 8,
   parameter int unsigned Width = 8,
@@ -12,7 +13,7 @@ module pspin_rr_mux #(
   output logic [N-1:0]          ready_o,
   input  logic [Width-1:0]      data_i [N],
 
-  // To the receiver, with the number of the sender.
+  // To the receiver, with the index of the sender.
   output logic                  valid_o,
   input  logic                  ready_i,
   output logic [Width-1:0]      data_o,

@@ -1,4 +1,5 @@
-// A memory with one port: a row is read or written in a cycle. Synthesis replaces it by a macro of the technology.
+// SPDX-License-Identifier: Apache-2.0
+// Single-port memory: reads or writes one row per cycle. Synthesis replaces it by a macro of the technology.
 module pspin_sram #(
   parameter int unsigned Rows  = 256,
   parameter int unsigned Bytes = 4,
@@ -10,13 +11,13 @@ module pspin_sram #(
   input  logic [RowWidth-1:0]   row_i,
   input  logic [Bytes-1:0]      be_i,
   input  logic [Bytes*8-1:0]    wdata_i,
-  output logic [Bytes*8-1:0]    rdata_o    // of the read in the cycle before
+  output logic [Bytes*8-1:0]    rdata_o    // for the read in the cycle before
 );
 
   logic [Bytes*8-1:0] rows [Rows]  /* verilator public_flat_rw */;
 
-  // The loop stays one in a simulator's code: wide memories would be most of it. There is no function here, because a simulator would
-  // give each instance of the memory a copy of its own.
+  // Keep the loop rolled in a simulator's code, of which wide memories would be the largest part. No function here: a
+  // simulator would duplicate it for each instance of the memory.
   always_ff @(posedge clk_i) begin : access
     logic [Bytes*8-1:0] row;
     if (req_i) begin

@@ -1,5 +1,6 @@
-// A memory with a port for reading and one for writing. A read in the cycle in which its row is written gives no defined content,
-// because macros differ in that: whoever reads then must not use what comes. Synthesis replaces it by a macro of the technology.
+// SPDX-License-Identifier: Apache-2.0
+// Memory with a read port and a write port. A read of a row during its write returns undefined data, because macros
+// differ: its result must not be used. Synthesis replaces it by a macro of the technology.
 module pspin_sram_2p #(
   parameter int unsigned Rows  = 16,
   parameter int unsigned Width = 8,
@@ -13,7 +14,7 @@ module pspin_sram_2p #(
 
   input  logic                re_i,
   input  logic [RowWidth-1:0] rrow_i,
-  output logic [Width-1:0]    rdata_o   // of the latest read
+  output logic [Width-1:0]    rdata_o   // for the latest read
 );
 
   logic [Width-1:0] rows [Rows];

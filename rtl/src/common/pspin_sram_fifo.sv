@@ -1,5 +1,7 @@
-// A queue of Depth entries of Width bits in a memory, for entries that would be too many flip-flops. What goes into an empty queue comes
-// out two cycles later; the next entry is there in the cycle after one is taken. Ready does not depend on the other side.
+// SPDX-License-Identifier: Apache-2.0
+// Queue of Depth entries of Width bits in a memory, for entries that would need too many flip-flops. An entry leaves an
+// empty queue after two cycles; the next one is available in the cycle after a pop. Ready does not depend on the other
+// side.
 module pspin_sram_fifo #(
   parameter int unsigned Width = 8,
   parameter int unsigned Depth = 16,
@@ -21,8 +23,8 @@ module pspin_sram_fifo #(
   localparam logic [RowWidth-1:0] Last = RowWidth'(Depth - 1);
 
   logic [RowWidth-1:0]   next_q, tail_q;
-  logic [CountWidth-1:0] count_q;         // with the entry that has been read
-  logic                  valid_q;         // the memory shows the first entry
+  logic [CountWidth-1:0] count_q;         // including the prefetched entry
+  logic                  valid_q;         // the memory outputs the first entry
   logic                  push, pop, reads;
 
   assign ready_o = count_q != CountWidth'(Depth);
@@ -30,7 +32,7 @@ module pspin_sram_fifo #(
   assign push    = valid_i && ready_o;
   assign pop     = valid_q && ready_i;
 
-  // An entry that is written in this cycle is not read yet.
+  // An entry is not read in the cycle of its write.
   assign reads = (!valid_q || pop) && count_q != CountWidth'(valid_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

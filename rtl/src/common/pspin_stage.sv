@@ -1,5 +1,6 @@
-// A register in the way of a stream: data goes on in the next cycle, one piece in each cycle. The path of `ready` goes through;
-// a pspin_fifo of depth 2 cuts that too.
+// SPDX-License-Identifier: Apache-2.0
+// Pipeline register of a stream: one item per cycle, delayed by a cycle. The `ready` path is combinational; a
+// pspin_fifo of depth 2 cuts that too.
 module pspin_stage #(
   parameter int unsigned Width = 8
 ) (

@@ -1,17 +1,19 @@
-// Reads of the unit from host memory as AXI4 bursts (PsPIN III-C), none of which crosses a 4 KiB boundary. Bytes come back as beats
-// that begin with the first byte of the read. The host may mix beats of different identifiers; those of each are in order.
+// SPDX-License-Identifier: Apache-2.0
+// Reads of the unit from host memory as AXI4 bursts (PsPIN III-C), none crossing a 4 KiB boundary. Data returns as
+// beats that start with the first byte of the read. The host may interleave beats of different identifiers; those of
+// each are in order.
 module pspin_axi_host_read
   import pspin_pkg::*;
 #(
-  parameter int unsigned Ids       = 2,  // of the unit
-  parameter int unsigned Reads     = 8,  // of each that are under way
+  parameter int unsigned Ids       = 2,  // identifiers of the unit
+  parameter int unsigned Reads     = 8,  // outstanding reads of each
   parameter int unsigned IdWidth   = 3,
-  parameter int unsigned UserWidth = 1   // of what goes along with the address
+  parameter int unsigned UserWidth = 1   // sideband bits of the address
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  // pspin_unit: a read. One of no bytes brings a beat.
+  // pspin_unit: a read. One without bytes returns a beat.
   input  logic                 host_read_valid_i,
   output logic                 host_read_ready_o,
   input  logic [63:0]          host_read_address_i,
@@ -19,7 +21,7 @@ module pspin_axi_host_read
   input  logic [1:0]           host_read_id_i,
   input  logic [UserWidth-1:0] host_read_user_i,
 
-  // pspin_unit: the beats of a read. Refused: the host has refused this beat or one before.
+  // pspin_unit: beats of a read. Refused: the host refused this beat or an earlier one.
   output logic                 host_data_valid_o,
   input  logic                 host_data_ready_i,
   output logic [511:0]         host_data_o,
@@ -53,14 +55,14 @@ module pspin_axi_host_read
   typedef logic [CountWidth-1:0] count_t;
   typedef logic [LenWidth-1:0]   len_t;
 
-  // What a read brings: the number of its last word, and whether it has as many beats as words.
+  // Shape of a read: index of its last word, and whether it has as many beats as words.
   typedef struct packed {
-    logic [5:0] offset;  // of its first byte in its first word
+    logic [5:0] offset;  // offset of its first byte in its first word
     count_t     last_word;
     logic       has_all;
   } read_t;
 
-  // ---- Bursts: each goes to the end of the read or of the page.
+  // ---- Bursts: each extends to the end of the read or of the page.
   logic [5:0]     offset;
   logic [31:0]    last_byte;
   logic [57:0]    word;
@@ -114,8 +116,8 @@ module pspin_axi_host_read
   assign ar_size_o            = 3'd6;
   assign ar_burst_o           = 2'b01;
 
-  // ---- Data: a beat has the end of a word and the beginning of the next. When the last beat has only the end of the last word, that
-  // word stays for it.
+  // ---- Data: a beat is the end of a word and the beginning of the next. If the last beat has only the end of the last
+  // word, that word stays for it.
   logic [IdIndex-1:0]    id;
   read_t                 read [Ids];
   count_t                word_q [Ids];

@@ -1,17 +1,18 @@
-// Writes of the unit to host memory as AXI4 bursts (PsPIN III-C), none of which crosses a 4 KiB boundary. Bytes are moved to the place
-// in a beat that their address in host memory gives them. The answer to a write comes with the response to its last burst.
+// SPDX-License-Identifier: Apache-2.0
+// Writes of the unit to host memory as AXI4 bursts (PsPIN III-C), none crossing a 4 KiB boundary. Bytes are aligned
+// within a beat by their host address. A write completes with the response to its last burst.
 module pspin_axi_host_write
   import pspin_pkg::*;
 #(
-  parameter int unsigned Ids       = 3,  // of the unit: answers to those of each are in order
-  parameter int unsigned Bursts    = 8,  // of each that have no response
+  parameter int unsigned Ids       = 3,  // identifiers of the unit: responses to those of each are in order
+  parameter int unsigned Bursts    = 8,  // outstanding bursts of each
   parameter int unsigned IdWidth   = 3,
-  parameter int unsigned UserWidth = 1   // of what goes along with the address
+  parameter int unsigned UserWidth = 1   // sideband bits of the address
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  // pspin_unit: the beats of a write, from its first byte on. The others stay as they are until the last beat is taken.
+  // pspin_unit: beats of a write, from its first byte on. The other signals are stable until the last beat is accepted.
   input  logic                 host_write_valid_i,
   output logic                 host_write_ready_o,
   input  logic [63:0]          host_write_address_i,
@@ -21,7 +22,7 @@ module pspin_axi_host_write
   input  logic [511:0]         host_write_data_i,
   input  logic                 host_write_last_i,
 
-  // pspin_unit: the host has accepted a write, or refused it.
+  // pspin_unit: the host accepted or refused a write.
   output logic                 host_written_valid_o,
   output logic [1:0]           host_written_id_o,
   output logic                 host_written_refused_o,
@@ -55,8 +56,8 @@ module pspin_axi_host_write
   typedef logic [CountWidth-1:0] count_t;
   typedef logic [LenWidth-1:0]   len_t;
 
-  // ---- Words of host memory: each has the bytes of a beat, moved up, and those of the beat before that had no place. The last one
-  // may have only the latter; then the last beat stays for it.
+  // ---- Words of host memory: each has the shifted bytes of a beat, and the leftover bytes of the beat before. The
+  // last word may have only the latter; then the last beat stays for it.
   logic [5:0]           offset;
   logic [57:0]          word;
   count_t               index_q, left;
@@ -149,7 +150,7 @@ module pspin_axi_host_write
     .count_o(w_count)
   );
 
-  // ---- Bursts without a response, of each identifier in order: whether a write ends with it.
+  // ---- Outstanding bursts, in order per identifier: whether a write ends with it.
   logic [Ids-1:0]         is_end, is_owed, refused_q;
   logic [BurstsWidth-1:0] owed [Ids];
 

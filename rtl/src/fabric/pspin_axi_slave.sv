@@ -1,15 +1,16 @@
-// The AXI4 port by which NIC and host reach the memories of the unit (PsPIN III-C): bursts become beats of the NIC-host interconnect.
-// Writes and reads do not wait for each other; the bursts of each are done in order. The response to a write comes when all of its
-// beats are in their memories, for everybody who comes later.
+// SPDX-License-Identifier: Apache-2.0
+// AXI4 port through which NIC and host access the memories of the unit (PsPIN III-C): bursts become beats of the
+// NIC-host interconnect. Writes and reads are independent; bursts of each are executed in order. A write's response
+// follows once all of its beats are visible to later accesses.
 //
-// A burst has addresses that increase (INCR). Another one is refused with SLVERR, and nothing is written; beats that no memory has
-// are answered with DECERR.
+// Bursts must have incrementing addresses (INCR). Others are refused with SLVERR, and nothing is written; unmapped
+// beats return DECERR.
 module pspin_axi_slave
   import pspin_pkg::*;
 #(
   parameter int unsigned IdWidth = 4,
-  parameter int unsigned Buffer  = 8,  // beats that are read and have not left
-  parameter int unsigned Bursts  = 4   // of each direction that are under way
+  parameter int unsigned Buffer  = 8,  // beats being read that have not left
+  parameter int unsigned Bursts  = 4   // bursts in flight in each direction
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -67,12 +68,12 @@ module pspin_axi_slave
   typedef struct packed {
     logic [IdWidth-1:0] id;
     logic [31:0]        address;
-    logic [7:0]         beats;    // less one
+    logic [7:0]         beats;    // minus one
     logic [2:0]         size;
     logic               is_refused;
   } burst_t;
 
-  // The address of the next beat: behind the bytes of this one.
+  // Address of the next beat: after the bytes of this one.
   function automatic logic [31:0] next_address(logic [31:0] address, logic [2:0] size);
     return ((address >> size) + 1'b1) << size;
   endfunction
@@ -81,7 +82,7 @@ module pspin_axi_slave
   // Writes //
   ////////////
 
-  // A beat on its way to the memories. The last one of a burst has the response.
+  // Beat in flight to the memories. The last one of a burst carries the response.
   typedef struct packed {
     logic [IdWidth-1:0] id;
     logic               is_last;
@@ -147,7 +148,7 @@ module pspin_axi_slave
     .count_o(w_count)
   );
 
-  // Room for the response does not go away while a beat waits.
+  // Room for the response persists while a beat waits.
   assign write_valid_o = write_stored && response_ready && !write.is_refused;
   assign write_o       = write.beat;
   assign write_taken   = response_ready && (write_ready_i || write.is_refused);
@@ -213,7 +214,7 @@ module pspin_axi_slave
     .count_o(ar_count)
   );
 
-  // What is refused is read from address 0, where nothing is.
+  // Refused bursts read from address 0, which is unmapped.
   assign r_address      = r_index_q == '0 ? ar.address : r_address_q;
   assign read_valid_o   = ar_valid && has_room;
   assign read_address_o = ar.is_refused ? '0 : {r_address[31:6], 6'd0};
@@ -281,7 +282,7 @@ module pspin_axi_slave
     else if (is_missing) r_resp_o = DecErr;
   end
 
-  // Beats are counted, so the mark of the last one is not needed; credits keep the queues from overflowing.
+  // Beats are counted, so the last-beat flag is redundant; credits prevent overflow of the queues.
   logic unused;
   assign unused = ^{w_last_i, aw_count, w_count, b_count, ar_count, room, all_room, asked_count, data_count, asked_ready, read_valid,
                     data_ready};

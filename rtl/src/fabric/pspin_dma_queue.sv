@@ -1,11 +1,12 @@
-// Copies that one DMA engine has to make, in order, as beats (PsPIN III-C). A beat reads a word of the source, and writes the word
-// of the destination for which the realigner then has all bytes: if bytes move towards the start of a word, that is the word before.
-// So a copy takes as many beats as it touches words of the destination, and one more in that case.
+// SPDX-License-Identifier: Apache-2.0
+// Copies of one DMA engine, in order, as beats (PsPIN III-C). A beat reads a word of the source, and writes the word of
+// the destination whose bytes are then complete in the realigner: if bytes move towards the start of a word, that is
+// the previous word. So a copy takes as many beats as it touches words of the destination, and one more in that case.
 module pspin_dma_queue
   import pspin_pkg::*;
 #(
   parameter int unsigned Depth      = 8,
-  parameter int unsigned BytesWidth = 32,  // of sizes
+  parameter int unsigned BytesWidth = 32,  // width of sizes
   parameter int unsigned TagWidth   = 5,
   parameter int unsigned LeastBeats = 2,
   localparam int unsigned PaddingWidth = LeastBeats > 1 ? $clog2(LeastBeats) : 1
@@ -25,13 +26,13 @@ module pspin_dma_queue
   output dma_beat_t               beat_o,
   input  logic                    grant_i,
 
-  // To the engine: what becomes of the data of this beat.
+  // To the engine: destination of this beat's data.
   output logic                    writes_o,
-  output logic [31:0]             address_o,   // that is written
-  output logic [5:0]              rotation_o,  // of the source's bytes, upwards
+  output logic [31:0]             address_o,   // address to write
+  output logic [5:0]              rotation_o,  // upward rotation of the source's bytes
   output logic [BeatBytes-1:0]    strobe_o,
   output logic                    last_o,
-  output logic [PaddingWidth-1:0] padding_o,   // beats that the copy has less than LeastBeats
+  output logic [PaddingWidth-1:0] padding_o,   // beats by which the copy falls short of LeastBeats
   output logic [TagWidth-1:0]     tag_o
 );
 
@@ -66,12 +67,12 @@ module pspin_dma_queue
     .count_o(unused_count)
   );
 
-  // The numbers of the last word of the source and of the destination, of the last beat, and of this beat.
+  // Indices of the last word of the source and of the destination, of the last beat, and of this beat.
   count_t     source_last, target_last, last, index_q, target;
-  logic       is_behind;  // the realigner is a word behind the source
+  logic       is_behind;  // the realigner lags the source by a word
   logic [5:0] last_byte;
 
-  // A copy of no bytes is a beat that writes none.
+  // A copy without bytes is a beat that writes none.
   function automatic count_t last_word(logic [5:0] offset, logic [BytesWidth-1:0] size);
     return count_t'(((BytesWidth + 1)'(size) + (BytesWidth + 1)'(offset) - (BytesWidth + 1)'(size != '0)) >> 6);
   endfunction

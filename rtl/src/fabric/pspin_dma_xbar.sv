@@ -1,9 +1,11 @@
-// The interconnect of the clusters' DMA engines (PsPIN III-C). Each direction of each L2 memory and of each L1 gives all engines
-// together one beat a cycle. The clusters come in turn; each moves a beat from the queue that it has not used last, or from the
-// other one if a channel of that is taken. A cluster whose word is in a bank that somebody else uses is passed over.
+// SPDX-License-Identifier: Apache-2.0
+// Interconnect of the clusters' DMA engines (PsPIN III-C). Each direction of each L2 memory and of each L1 carries one
+// beat per cycle for all engines together. Clusters are served round robin; each moves a beat from the queue that it
+// did not use last, or from the other one if that queue's channel is taken. A cluster whose word is in a busy bank is
+// skipped.
 //
-// A beat that is granted in cycle b is read in L2 or requested from another cluster's L1 in b and b + 1, and its word goes back in
-// b + 3. What an engine writes to other memories than its own L1 comes to them from here.
+// A beat granted in cycle b reads L2, or requests from another cluster's L1, in b and b + 1, and its word returns in b
+// + 3. Writes to memories other than the engine's own L1 also pass through here.
 module pspin_dma_xbar
   import pspin_pkg::*;
 #(
@@ -62,7 +64,7 @@ module pspin_dma_xbar
     logic [Clusters-1:0] l1_write;
   } channels_t;
 
-  // ---- What each beat needs, and whether its word can be read in this cycle.
+  // ---- Channels needed by each beat, and whether its word can be read in this cycle.
   logic [L1Groups-1:0] l1_busy [Clusters];
   channels_t [1:0]     needs [Clusters];
   logic [1:0]          is_taken [Clusters];
@@ -71,7 +73,7 @@ module pspin_dma_xbar
     return (address - start) / BeatBytes;
   endfunction
 
-  // What an engine now has on its way to an L1 is there when a word could be read that is granted now.
+  // An engine's write to an L1 in flight now arrives when a word granted now could be read.
   always_comb begin
     for (int unsigned i = 0; i < Clusters; i++) l1_busy[i] = '0;
     for (int unsigned i = 0; i < Clusters; i++) begin
@@ -115,10 +117,10 @@ module pspin_dma_xbar
     end
   end
 
-  // ---- The choice: clusters from the one behind the latest that was first.
+  // ---- Choice: clusters from the one after the latest first one.
   index_t              next_q, first;
   logic                any;
-  logic [Clusters-1:0] chosen;  // of each, the beat of a handler
+  logic [Clusters-1:0] chosen;  // for each, the beat of a handler
   logic [Clusters-1:0] granted;
 
   always_comb begin
@@ -152,10 +154,10 @@ module pspin_dma_xbar
     else if (any) next_q <= first == Last ? '0 : first + 1'b1;
   end
 
-  // ---- The words that are read: in L2 at once, in the L1 of another cluster in the next cycle.
+  // ---- Reads: in L2 at once, in the L1 of another cluster in the next cycle.
   dma_beat_t           beat [Clusters];
   logic [Clusters-1:0] reads_packet, reads_handler, reads_other;
-  logic [Clusters-1:0] asked [Clusters];  // whose L1 each reads
+  logic [Clusters-1:0] asked [Clusters];  // L1 that each reads
   logic [31:0]         asked_address [Clusters];
   logic [Clusters-1:0] is_asked;
 
@@ -191,7 +193,7 @@ module pspin_dma_xbar
 
   always_ff @(posedge clk_i) other_read_address_o <= asked_address;
 
-  // ---- The words go back in b + 3.
+  // ---- Words return in b + 3.
   logic [Clusters-1:0] packet_q [3], handler_q [3], asked_q [3][Clusters];
 
   always_ff @(posedge clk_i) begin
@@ -207,9 +209,9 @@ module pspin_dma_xbar
     end
   end
 
-  // ---- What is written to L2 or to the L1 of another cluster.
+  // ---- Writes to L2 or to the L1 of another cluster.
   logic [Clusters-1:0] to_packet, to_handler;
-  logic [Clusters-1:0] to_other [Clusters];  // which engines write to each L1
+  logic [Clusters-1:0] to_other [Clusters];  // engines that write to each L1
 
   for (genvar i = 0; i < Clusters; i++) begin : g_write
     assign to_packet[i]  = write_valid_i[i] && place_of(write_i[i].address) == PlacePacket;
@@ -225,7 +227,7 @@ module pspin_dma_xbar
     for (int unsigned i = 0; i < Clusters; i++) if (from[i]) one_of |= write[i];
   endfunction
 
-  // A beat counts in L2 in the cycle behind that of its request, as in L1.
+  // A beat uses L2 in the cycle after its request, as in L1.
   logic unused_packet, unused_handler;
 
   pspin_delay #(

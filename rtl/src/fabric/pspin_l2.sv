@@ -1,10 +1,12 @@
-// A memory of the second level: the packet buffer or the handler memory (PsPIN III-C). It has two ports that read and write at the
-// same time: port A for NIC and host, and port B for the DMA engines and the HPUs. Banks that a beat uses together are one group.
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the second level: the packet buffer or the handler memory (PsPIN III-C). It has two ports that read and
+// write concurrently: port A for NIC and host, and port B for the DMA engines and the HPUs. Banks used together by a
+// beat form a group.
 //
-// Who uses a group is decided in the cycle of a request. What the DMA engines write has had its time since its beat was granted, so
-// it is first; then the second half of an atomic operation, which begins only if no such beat comes then; port A, which writes before
-// it reads; beats that the engines read, for which the DMA interconnect looks at busy_o; and last a word for an HPU. The memory is used
-// in the next cycle, and what is read is here in the third.
+// Arbitration of groups takes place in the cycle of a request. Priorities: writes of the DMA engines, whose time was
+// fixed by their grant; the second half of an atomic operation, which starts only if no such write follows; port A,
+// writes before reads; reads of the engines, for which the DMA interconnect checks busy_o; words for HPUs. The memory
+// access takes the next cycle, and read data is available in the third.
 module pspin_l2
   import pspin_pkg::*;
 #(
@@ -12,7 +14,7 @@ module pspin_l2
   parameter int unsigned Bytes     = 4194304,
   parameter int unsigned Banks     = 32,
   parameter int unsigned BankBytes = 8,
-  parameter int unsigned Ports     = 2,  // 1: either port A or port B
+  parameter int unsigned Ports     = 2,  // 1: either port A or port B per cycle
   localparam int unsigned Groups     = Banks * BankBytes / BeatBytes,
   localparam int unsigned Rows       = Bytes / (Groups * BeatBytes),
   localparam int unsigned GroupWidth = Groups > 1 ? $clog2(Groups) : 1,
@@ -21,28 +23,28 @@ module pspin_l2
   input  logic              clk_i,
   input  logic              rst_ni,
 
-  // Port A: the NIC-host interconnect. Ready depends on the address, and that of reads on what is written.
+  // Port A: the NIC-host interconnect. Ready depends on the address, and for reads on the write.
   input  logic              a_write_valid_i,
   output logic              a_write_ready_o,
   input  beat_request_t     a_write_i,
   input  logic              a_read_valid_i,
   output logic              a_read_ready_o,
   input  logic [31:0]       a_read_address_i,
-  output logic [511:0]      a_read_data_o,     // of the read three cycles before
+  output logic [511:0]      a_read_data_o,     // for the read three cycles before
 
-  // Port B: the DMA interconnect, which is never refused: it reads no group that is busy, and what it writes comes a cycle early.
+  // Port B: the DMA interconnect, which is never refused: it reads no busy group, and sends writes a cycle early.
   output logic [Groups-1:0] busy_o,
   input  logic              b_read_valid_i,
   input  logic [31:0]       b_read_address_i,
-  output logic [511:0]      b_read_data_o,     // of the read three cycles before
+  output logic [511:0]      b_read_data_o,     // for the read three cycles before
   input  logic              b_write_valid_i,
   input  beat_request_t     b_write_i,
 
-  // Port B: words for HPUs, from the PE interconnect. Ready depends on the request. Answers come in order.
+  // Port B: words for HPUs, from the PE interconnect. Ready depends on the request. Responses are in order.
   input  logic              pe_valid_i,
   output logic              pe_ready_o,
   input  word_request_t     pe_i,
-  output logic              pe_rvalid_o,       // also for what is written
+  output logic              pe_rvalid_o,       // also for writes
   output logic [31:0]       pe_rdata_o
 );
 
@@ -65,12 +67,12 @@ module pspin_l2
     return row_t'((address - Start) / BeatBytes / Groups);
   endfunction
 
-  // A memory with one port for all is one group as far as others wait.
+  // A memory with one shared port is a single group for conflicts.
   function automatic groups_t waits(groups_t groups);
     return Ports == 1 ? {Groups{|groups}} : groups;
   endfunction
 
-  // ---- The cycle of the requests: who uses which group, and which are taken before each.
+  // ---- Cycle of the requests: users of each group, and groups taken by higher priorities.
   groups_t       a_write, a_read, b_write, b_read, b_next, hold, before_write, before_read, before_pe;
   group_t        a_write_group, a_read_group, pe_group;
   logic          takes_pe, b_writes_q;
@@ -99,7 +101,7 @@ module pspin_l2
   assign a_read_ready_o  = !before_read[a_read_group];
   assign takes_pe        = pe_valid_i && pe_ready_o;
 
-  // ---- Atomic operations of HPUs: the group is read, and held in the next cycle for what is written.
+  // ---- Atomic operations of HPUs: read the group, and hold it in the next cycle for the write.
   typedef struct packed {
     atop_e       atop;
     logic [31:0] operand;
@@ -127,7 +129,7 @@ module pspin_l2
     end
   end
 
-  // ---- The cycle of the memory.
+  // ---- Cycle of the memory access.
   typedef struct packed {
     row_t                 row;
     logic [BeatBytes-1:0] strobe;
@@ -136,7 +138,7 @@ module pspin_l2
 
   typedef struct packed {
     row_t        row;
-    logic [3:0]  word;   // of the beat
+    logic [3:0]  word;   // word within the beat
     logic        we;
     logic        is_sc;
     logic [3:0]  be;
@@ -236,13 +238,13 @@ module pspin_l2
     );
   end
 
-  // ---- The cycle of the data, which registers take.
+  // ---- Cycle of the data, which is registered.
   groups_t     a_from_q, b_from_q, word_from_q;
   logic [3:0]  word_place_q;
   logic        answers_q, is_sc_q;
   logic [31:0] old;
 
-  // The data of the group that was read.
+  // Data of the group that was read.
   function automatic logic [511:0] chosen(groups_t from, logic [511:0] data [Groups]);
     chosen = '0;
     for (int unsigned i = 0; i < Groups; i++) chosen |= {512{from[i]}} & data[i];

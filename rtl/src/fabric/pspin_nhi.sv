@@ -1,10 +1,11 @@
-// The interconnect of NIC and host (PsPIN III-C): a port for beats that are written to each of L1, L2 handler memory, L2 packet buffer and
-// program memory, and a port for beats that are read from each memory.
+// SPDX-License-Identifier: Apache-2.0
+// Interconnect of NIC and host (PsPIN III-C): for each of L1, L2 handler memory, L2 packet buffer and program memory, a
+// write port and a read port for beats.
 //
-// At each port for writing, what the NIC writes and the data that comes from the host for handlers take turns. A beat that is taken is in
-// its memory for everybody who comes later. At each port for reading, the engines of commands and the outside take turns, a beat each. A
-// read that is taken in cycle c uses its memory in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all
-// later ones of its reader and of its memory wait.
+// At each write port, writes of the NIC and host data for handlers alternate. An accepted beat is visible to all later
+// accesses. At each read port, the command engines and the outside are served round robin, a beat each. A read accepted
+// in cycle c uses its memory in c + 1, and its data arrives in c + 4; if the bank of an L2 memory is busy then, later
+// reads of the same reader and of the same memory stall.
 module pspin_nhi
   import pspin_pkg::*;
 #(
@@ -17,8 +18,8 @@ module pspin_nhi
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // NIC and host: beats to write. Ready depends on the address, and on the off-cluster DMA engine if it writes to the same port.
-  // Missing: what is taken in this cycle goes nowhere.
+  // NIC and host: beats to write. Ready depends on the address, and on the off-cluster DMA engine if it writes to the
+  // same port. Missing: the beat accepted in this cycle is unmapped.
   input  logic                write_valid_i,
   output logic                write_ready_o,
   input  beat_request_t       write_i,
@@ -29,8 +30,9 @@ module pspin_nhi
   output logic                host_ready_o,
   input  beat_request_t       host_i,
 
-  // Outbound engine, off-cluster DMA engine, and NIC and host: beats to read, for which they have room. Ready depends on the address,
-  // and on the others if they read the same memory. The data is 0 where there is no memory. Missing: so it is for NIC and host.
+  // Outbound engine, off-cluster DMA engine, and NIC and host: beats to read, for which they have buffers. Ready
+  // depends on the address, and on the others if they read the same memory. Missing: the address of NIC and host is
+  // unmapped; the data is 0.
   input  logic [2:0]          read_valid_i,
   output logic [2:0]          read_ready_o,
   input  logic [31:0]         read_address_i [3],
@@ -38,7 +40,7 @@ module pspin_nhi
   output logic [511:0]        read_data_o [3],
   output logic                read_missing_o,
 
-  // The L1 of each cluster. Data comes three cycles after its read.
+  // L1 of each cluster. Data arrives three cycles after its read.
   output logic [Clusters-1:0] l1_write_valid_o,
   input  logic [Clusters-1:0] l1_write_ready_i,
   output beat_request_t       l1_write_o,
@@ -47,7 +49,7 @@ module pspin_nhi
   output logic [31:0]         l1_read_address_o [Clusters],
   input  logic [511:0]        l1_read_data_i [Clusters],
 
-  // L2 handler memory, L2 packet buffer, program memory. Data comes three cycles after its read.
+  // L2 handler memory, L2 packet buffer, program memory. Data arrives three cycles after its read.
   output logic [2:0]          memory_write_valid_o,
   input  logic [2:0]          memory_write_ready_i,
   output beat_request_t       memory_write_o [3],
@@ -61,7 +63,7 @@ module pspin_nhi
 
   typedef logic [Memories-1:0] memories_t;
 
-  // The memory of a beat; none when the address is behind its end.
+  // Memory of a beat; none when the address is beyond its end.
   function automatic memories_t memory_of(logic [31:0] address);
     logic [31:0] offset;
     memory_of = '0;
@@ -79,13 +81,13 @@ module pspin_nhi
     endcase
   endfunction
 
-  // ---- The ports for writes: [0..2] as the memories, [3] all L1.
+  // ---- Write ports: [0..2] as the memories, [3] all L1.
   localparam int unsigned Ports = 4;
 
   memories_t        nic_target, host_target, write_ready;
   logic [Ports-1:0] nic_port, host_port, nic_taken, host_taken;
 
-  // The port of a memory.
+  // Port of a memory.
   function automatic logic [Ports-1:0] port_of(memories_t memory);
     return {memory[Memories-1:3] != '0, memory[2:0]};
   endfunction
@@ -131,7 +133,8 @@ module pspin_nhi
   assign write_missing_o = nic_target == '0;
   assign host_ready_o    = host_target == '0 || host_taken != '0;
 
-  // ---- The ports for reads. A cycle after its choice a beat is read from L2; L1 gets the request at once, and uses its banks then.
+  // ---- Read ports. L2 reads a beat in the cycle after its choice; L1 gets the request at once, and uses its banks in
+  // that cycle, too.
   localparam int unsigned Readers = 3;
   localparam int unsigned Outside = 2;
 
@@ -143,7 +146,7 @@ module pspin_nhi
   memories_t          source [Readers];
   logic [Readers-1:0] valid_q, moves, takes, finds_none;
   read_t              read_q [Readers];
-  memories_t          held;                // a beat waits there for its bank
+  memories_t          held;                // a beat stalls on its bank
   logic [Readers-1:0] grant [Memories];
 
   for (genvar r = 0; r < Readers; r++) begin : gen_reader

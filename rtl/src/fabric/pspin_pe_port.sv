@@ -1,6 +1,7 @@
-// The accesses of the HPUs of one cluster to memories that are not its own L1, a word each (PsPIN III-C): up to InFlight, which start
-// and end in order. An access that is taken in cycle c reaches its memory in c plus half of the latency, or when the memory takes it;
-// its answer comes after the other half, or when the memory has it.
+// SPDX-License-Identifier: Apache-2.0
+// Accesses of one cluster's HPUs to memories other than its own L1, a word each (PsPIN III-C): up to InFlight, in
+// order. An access accepted in cycle c reaches its memory in c plus half of the latency, or once the memory accepts it;
+// its response follows after the other half, or once the memory has it.
 module pspin_pe_port
   import pspin_pkg::*;
 #(
@@ -50,7 +51,7 @@ module pspin_pe_port
     return tag == Last ? '0 : tag + 1'b1;
   endfunction
 
-  // The cycles of an access to its memory and back, less the one that a register takes.
+  // Cycles of an access to its memory and back, minus one for a register.
   function automatic cycles_t way_there(logic is_l1);
     return is_l1 ? cycles_t'(RemoteL1Cycles / 2 - 1) : cycles_t'(L2Cycles / 2 - 1);
   endfunction
@@ -59,7 +60,7 @@ module pspin_pe_port
     return is_l1 ? cycles_t'(RemoteL1Cycles - RemoteL1Cycles / 2 - 1) : cycles_t'(L2Cycles - L2Cycles / 2 - 1);
   endfunction
 
-  // ---- The accesses: from head to next they are in their memories or wait for their turn to answer, from next to tail on the way.
+  // ---- Accesses: head to next are in their memories or wait for their turn to respond, next to tail in flight.
   tag_t                head_q, next_q, tail_q;
   logic [InFlight-1:0] taken_q, asked_q, done_q;
   word_request_t       request_q [InFlight];

@@ -1,10 +1,11 @@
-// The interconnect by which HPUs reach what is not in their own L1, a word at a time (PsPIN III-C). Each memory takes the accesses of
-// the clusters in turn, one a cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Interconnect through which HPUs access memories other than their own L1, a word at a time (PsPIN III-C). Each memory
+// serves the clusters round robin, one access per cycle.
 module pspin_pe_xbar
   import pspin_pkg::*;
 #(
   parameter int unsigned Clusters       = 4,
-  parameter int unsigned InFlight       = 8,   // of each cluster
+  parameter int unsigned InFlight       = 8,   // accesses in flight per cluster
   parameter int unsigned RemoteL1Cycles = 16,
   parameter int unsigned L2Cycles       = 18,
   localparam int unsigned Memories      = 3 + Clusters
@@ -12,7 +13,7 @@ module pspin_pe_xbar
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // The HPUs of each cluster. Answers come in order; those to writes too.
+  // HPUs of each cluster. Responses are in order, including those to writes.
   input  logic [Clusters-1:0] pe_valid_i,
   output logic [Clusters-1:0] pe_ready_o,
   input  word_request_t       pe_i [Clusters],
@@ -21,14 +22,14 @@ module pspin_pe_xbar
   output logic [HpuWidth-1:0] pe_rhpu_o [Clusters],
   output logic [31:0]         pe_rdata_o [Clusters],
 
-  // The L1 of each cluster, for the HPUs of others: in the cycle of the access. Answers come in order.
+  // L1 of each cluster, for the HPUs of others: in the cycle of the access. Responses are in order.
   output logic [Clusters-1:0] remote_valid_o,
   input  logic [Clusters-1:0] remote_ready_i,
   output word_request_t       remote_o [Clusters],
   input  logic [Clusters-1:0] remote_rvalid_i,
   input  logic [31:0]         remote_rdata_i [Clusters],
 
-  // L2 handler memory, L2 packet buffer, program memory: in the cycle of the access. Answers come in order.
+  // L2 handler memory, L2 packet buffer, program memory: in the cycle of the access. Responses are in order.
   output logic [2:0]          memory_valid_o,
   input  logic [2:0]          memory_ready_i,
   output word_request_t       memory_o [3],
@@ -39,7 +40,7 @@ module pspin_pe_xbar
   localparam int unsigned TagWidth     = InFlight > 1 ? $clog2(InFlight) : 1;
   localparam int unsigned MemoryWidth  = $clog2(Memories);
   localparam int unsigned ClusterIndex = Clusters > 1 ? $clog2(Clusters) : 1;
-  localparam int unsigned Answers      = 4;  // that a memory may owe
+  localparam int unsigned Answers      = 4;  // outstanding responses per memory
 
   // ---- The ports of the clusters.
   logic [Clusters-1:0]    valid, ready;
@@ -77,7 +78,7 @@ module pspin_pe_xbar
     );
   end
 
-  // ---- The memories, each with the accesses that it has not answered.
+  // ---- Memories, each with its outstanding accesses.
   logic [Memories-1:0] memory_valid, memory_ready, memory_takes, memory_rvalid;
   word_request_t       memory_request [Memories];
   logic [Clusters-1:0] grants [Memories];
@@ -130,7 +131,7 @@ module pspin_pe_xbar
     for (int unsigned i = 0; i < Memories; i++) ready |= grants[i];
   end
 
-  // ---- The outside.
+  // ---- Outside ports.
   assign memory_valid_o = memory_valid[2:0];
   assign remote_valid_o = memory_valid[Memories-1:3];
   assign memory_ready   = {remote_ready_i, memory_ready_i};

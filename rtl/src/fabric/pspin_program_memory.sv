@@ -1,7 +1,9 @@
-// The program memory (PsPIN III-C): one port, half duplex, which refills the instruction caches of the clusters in turn, a line at a
-// time. In the cycles that are left HPUs read words, then NIC and host write and read beats, a word of the port a cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Program memory (PsPIN III-C): one half-duplex port, which refills the instruction caches of the clusters round robin,
+// a line at a time. In the remaining cycles HPUs read words, then NIC and host write and read beats, one word of the
+// port per cycle.
 //
-// A line that is asked for in cycle s comes in the cycles before s + MissCycles.
+// A line requested in cycle s arrives before s + MissCycles.
 module pspin_program_memory
   import pspin_pkg::*;
 #(
@@ -15,7 +17,7 @@ module pspin_program_memory
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  // Instruction caches of the clusters: a line, and its words in order. Ready tells whose turn it is.
+  // Instruction caches of the clusters: a line, and its words in order. Ready selects the cluster.
   input  logic [Clusters-1:0]  refill_valid_i,
   output logic [Clusters-1:0]  refill_ready_o,
   input  logic [31:0]          refill_address_i [Clusters],
@@ -29,14 +31,14 @@ module pspin_program_memory
   output logic                 pe_rvalid_o,
   output logic [31:0]          pe_rdata_o,
 
-  // NIC-host interconnect: a beat that is written or read, whose last word is done when it is taken.
+  // NIC-host interconnect: a beat to write or read, accepted with its last word.
   input  logic                 write_valid_i,
   output logic                 write_ready_o,
   input  beat_request_t        write_i,
   input  logic                 read_valid_i,
   output logic                 read_ready_o,
   input  logic [31:0]          read_address_i,
-  output logic [511:0]         read_data_o        // of the read three cycles before
+  output logic [511:0]         read_data_o        // for the read three cycles before
 );
 
   localparam int unsigned Rows         = Bytes / PortBytes;
@@ -60,7 +62,7 @@ module pspin_program_memory
     return row_t'((address - ProgramStart) / PortBytes);
   endfunction
 
-  // ---- Lines: one is begun when the one before has had its cycles.
+  // ---- Lines: one starts after the cycles of the one before.
   logic                    any_line, takes_line, begins;
   logic [ClusterIndex-1:0] whose, line_cluster, line_cluster_q;
   logic [LineWidth-1:0]    left_q, line_index_q;
@@ -113,7 +115,7 @@ module pspin_program_memory
     end
   end
 
-  // ---- The port. A beat that is read is collected; then it is taken, and rests until it has gone.
+  // ---- Port. A beat to read is collected, then accepted, and stays until it leaves.
   localparam int unsigned PhaseWidth = BeatWidth + 1;
   localparam logic [PhaseWidth-1:0] Collected = PhaseWidth'(BeatWords + 1), Rested = PhaseWidth'(BeatWords + 2);
 
@@ -151,7 +153,7 @@ module pspin_program_memory
     .rdata_o(rdata)
   );
 
-  // ---- What was read in the cycle before.
+  // ---- Data read in the cycle before.
   logic                    line_read_q, pe_read_q, beat_read_q;
   logic [ClusterIndex-1:0] cluster_q;
   logic [BeatWidth-1:0]    place_q;

@@ -1,5 +1,6 @@
-// The instructions with which an HPU starts after reset: they give it its stack and its two numbers (sdk/pspin/rt/runtime/src/
-// start.S), and jump to the entry, which is that of the program or that of its loop after a handler was given up.
+// SPDX-License-Identifier: Apache-2.0
+// Instructions of an HPU after reset: they set its stack and its two numbers (sdk/pspin/rt/runtime/src/start.S), and
+// jump to the entry: that of the program, or that of its loop after a handler is given up.
 module pspin_boot_rom (
   input  logic [31:0] entry_i,
   input  logic [31:0] stack_top_i,
@@ -12,8 +13,8 @@ module pspin_boot_rom (
 
   localparam logic [4:0] Zero = 5'd0, Sp = 5'd2, T0 = 5'd5, A0 = 5'd10, A1 = 5'd11;
 
-  // What the instruction sets, from which register, and a constant: its lower 12 bits, which `addi` adds with their sign, and the
-  // upper part that `lui` has to set for that.
+  // Destination, source register and constant of the instruction: lower 12 bits, which `addi` adds with sign, and the
+  // matching upper part for `lui`.
   logic [4:0]  rd, rs;
   logic [31:0] value;
   logic [19:0] upper;

@@ -1,5 +1,6 @@
-// The commands of an HPU that are in flight (PsPIN III-B2): each has a place, from its issue until its response. One more waits for
-// the command unit. A handler knows its command by the place, in the low 8 bits, and how often that was used before.
+// SPDX-License-Identifier: Apache-2.0
+// In-flight commands of an HPU (PsPIN III-B2): each has a slot from its issue until its response. One more waits for
+// the command unit. A handler knows its command by the slot, in the low 8 bits, and the slot's use count.
 module pspin_command_slots
   import pspin_pkg::*;
 #(
@@ -9,22 +10,22 @@ module pspin_command_slots
   input  logic                  clk_i,
   input  logic                  rst_ni,
 
-  // From the driver: a command of the task at a place of the cluster. It is taken when ready, and has this number.
+  // From the driver: a command of the task in a slot of the cluster. It is accepted when ready, and gets this number.
   input  logic                  issue_valid_i,
   output logic                  issue_ready_o,
   input  command_t              issue_i,
   input  logic [PlaceWidth-1:0] place_i,
   output logic [31:0]           number_o,
 
-  // Whether the command of this number is done. One that was never given out is.
+  // Query: set if the command of this number is complete. A number never issued is.
   input  logic [31:0]           query_i,
   output logic                  is_done_o,
 
-  // A task has failed: what its commands bring is discarded.
+  // A task failed: the data of its commands is discarded.
   input  logic                  fails_i,
   input  logic [PlaceWidth-1:0] failed_place_i,
 
-  // Whether commands of the task at this place are in flight.
+  // Set if commands of the task in this slot are in flight.
   input  logic [PlaceWidth-1:0] fed_back_place_i,
   output logic                  in_flight_o,
   output logic                  any_in_flight_o,
@@ -34,16 +35,16 @@ module pspin_command_slots
   input  logic                  command_ready_i,
   output command_t              command_o,
 
-  // From the command unit: a response for this HPU, and the place of the task that had issued its command.
+  // From the command unit: a response for this HPU, and the slot of the issuing task.
   input  logic                  response_valid_i,
   input  logic [SlotWidth-1:0]  response_slot_i,
   output logic [PlaceWidth-1:0] response_place_o,
 
-  // To the engines that bring data from the host.
+  // To the engines that read data from the host.
   output logic [Slots-1:0]      orphans_o
 );
 
-  localparam int unsigned UsesWidth = 24;  // as many as a number has bits for
+  localparam int unsigned UsesWidth = 24;  // width of the use count in a number
 
   logic [Slots-1:0]      busy_q, orphan_q, responds, busy, fails, takes;
   logic [PlaceWidth-1:0] place_q [Slots];
@@ -52,7 +53,7 @@ module pspin_command_slots
   logic [SlotWidth-1:0]  free;
   command_t              command_q;
 
-  // A response is seen in the cycle in which it comes.
+  // A response is visible in the cycle of its arrival.
   always_comb begin
     for (int unsigned i = 0; i < Slots; i++) responds[i] = response_valid_i && response_slot_i == SlotWidth'(i);
   end
@@ -66,7 +67,7 @@ module pspin_command_slots
   assign issue_ready_o = !waits_q && !(&busy);
   assign issues        = issue_valid_i && issue_ready_o;
 
-  // What the core asks is apart from what it does, which may follow from the answer.
+  // The core's query is separate from its actions, which may depend on the answer.
   always_comb begin
     number_o  = '0;
     is_done_o = 1'b1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The core of an HPU: CV32E40P with CORE-V extensions and RV32A, without floating point, interrupts and debug.
 module pspin_core
   import pspin_pkg::*;
@@ -28,10 +29,10 @@ module pspin_core
   output logic [31:0] data_addr_o,
   output logic [31:0] data_wdata_o,
   input  logic [31:0] data_rdata_i,
-  output logic [2:0]  data_size_o,    // bytes of the whole access, of which this may be the part in one word
+  output logic [2:0]  data_size_o,    // bytes of the whole access, which may cross into a second word
   output logic        data_second_o,  // this is the part in the second word
 
-  // To the HPU: the instruction in the execute stage, or the latest one there; and one that traps instead of getting there.
+  // To the HPU: the instruction in the execute stage, or the latest one there; and an instruction that traps before it.
   output logic [31:0] pc_ex_o,
   output logic        traps_o,
   output logic [31:0] trap_pc_o,
@@ -39,7 +40,7 @@ module pspin_core
   output logic        trap_is_late_o  // a cycle later than for others
 );
 
-  // Causes of exceptions (RISC-V Priv. 3.1.15). All others are calls of an environment, which there is none.
+  // Causes of exceptions (RISC-V Priv. 3.1.15). All others are environment calls, which are not supported.
   localparam logic [5:0] Illegal    = 6'd2;
   localparam logic [5:0] Breakpoint = 6'd3;
 
@@ -54,8 +55,8 @@ module pspin_core
   assign trap_pc_o    = pc_id;
   assign trap_cause_o = cause == Breakpoint ? CauseBreakpoint : CauseIllegal;
 
-  // The controller waits until the instruction leaves the execute stage. One that is none does so without a result, which takes a
-  // cycle more; one for a control register that there is not has one.
+  // The controller waits until the instruction leaves the execute stage. An illegal one leaves without a result, which
+  // takes a cycle more; one for a missing control register has a result.
   assign trap_is_late_o = cause == Illegal && !csr_ex;
 
   always_ff @(posedge clk_i) begin

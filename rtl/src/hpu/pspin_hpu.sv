@@ -1,18 +1,19 @@
-// A handler processing unit (PsPIN III-B2): core, protection of memory, and the driver by which the scheduler of the cluster gives it
-// tasks. All HPUs are the same module; who it is comes by ports.
+// SPDX-License-Identifier: Apache-2.0
+// Handler processing unit (PsPIN III-B2): core, memory protection, and the driver through which the cluster's scheduler
+// assigns tasks. All HPUs are the same module; ports carry the identity.
 module pspin_hpu
   import pspin_pkg::*;
 #(
   parameter int unsigned Clusters     = 4,
-  parameter int unsigned Tasks        = 20,       // places of a cluster
+  parameter int unsigned Tasks        = 20,       // task slots of a cluster
   parameter int unsigned StackBytes   = 1024,
   parameter int unsigned L1Bytes      = 1 << 20,
-  parameter int unsigned HandlerBytes = 4 << 20,  // of L2 handler memory
-  parameter int unsigned PacketBytes  = 4 << 20,  // of the L2 packet buffer
+  parameter int unsigned HandlerBytes = 4 << 20,  // size of L2 handler memory
+  parameter int unsigned PacketBytes  = 4 << 20,  // size of the L2 packet buffer
   parameter int unsigned ProgramBytes = 32 << 10,
-  parameter int unsigned Commands     = 4,        // in flight
-  parameter int unsigned Buffered     = 1,        // completions
-  parameter int unsigned DirectBytes  = 32,       // of a host-direct command
+  parameter int unsigned Commands     = 4,        // commands in flight
+  parameter int unsigned Buffered     = 1,        // buffered completions
+  parameter int unsigned DirectBytes  = 32,       // bytes of a host-direct command
   parameter int unsigned TrapCycles   = 20,
   parameter bit          CoreV        = 1'b1,
   localparam int unsigned PlaceWidth = Tasks > 1 ? $clog2(Tasks) : 1
@@ -20,11 +21,11 @@ module pspin_hpu
   input  logic                     clk_i,
   input  logic                     rst_ni,
 
-  // Identity, and the registers of the unit.
+  // Identity, and registers of the unit.
   input  hpu_id_t                  id_i,
   input  cfg_t                     cfg_i,
 
-  // pspin_icache (OBI). A request is withdrawn when the core is reset; a fetch outside of the code is answered with an error.
+  // pspin_icache (OBI). A request is withdrawn when the core is reset; a fetch outside of the code returns an error.
   output logic                     instr_req_o,
   input  logic                     instr_gnt_i,
   output logic [31:0]              instr_addr_o,
@@ -32,40 +33,40 @@ module pspin_hpu
   input  logic [31:0]              instr_rdata_i,
   input  logic                     instr_error_i,
 
-  // pspin_l1 of the cluster: the grant comes in the cycle of the request, which may be withdrawn, and the answer in the next one;
-  // that to an atomic operation one later. Addresses are those that everybody has, here and below.
+  // pspin_l1 of the cluster: grants in the cycle of the request, which may be withdrawn, and responds in the next; to
+  // an atomic operation one cycle later. Addresses are global, here and below.
   output logic                     l1_valid_o,
   input  logic                     l1_gnt_i,
   output word_request_t            l1_o,
   input  logic                     l1_rvalid_i,
   input  logic [31:0]              l1_rdata_i,
 
-  // pspin_pe_port: other memories. One access is in flight, and is answered before the next one is asked for.
+  // pspin_pe_port: other memories. One access is outstanding at a time.
   output logic                     pe_valid_o,
   input  logic                     pe_ready_i,
   output word_request_t            pe_o,
   input  logic                     pe_rvalid_i,
   input  logic [31:0]              pe_rdata_i,
 
-  // pspin_csched: a task, which comes when the HPU is idle, and a cycle later the row of its context. A task may be assigned in the
-  // cycle after one in which idle_o is set. waits_o: the HPU waits for a task, and nothing of it is under way.
+  // pspin_csched: a task, while the HPU is idle, and a cycle later the row of its context. A task may be assigned in
+  // the cycle after one with idle_o. waits_o: the HPU waits for a task, and has nothing in flight.
   input  logic                     assign_valid_i,
   input  logic [PlaceWidth-1:0]    assign_place_i,
   input  task_t                    assign_task_i,
-  input  range_t                   assign_packet_i,  // in L1
+  input  range_t                   assign_packet_i,  // address and size in L1
   input  execution_context_t       context_i,
   input  range_t [Clusters-1:0]    scratchpads_i,
   output logic                     idle_o,
   output logic                     waits_o,
 
-  // pspin_csched: tasks that have ended, and whose commands are done, in order.
+  // pspin_csched: finished tasks with all commands complete, in order.
   output logic                     done_valid_o,
   input  logic                     done_ready_i,
   output logic [PlaceWidth-1:0]    done_place_o,
   output outcome_t                 done_outcome_o,
 
-  // Arbiter of the cluster for commands; responses for all HPUs. orphans_o: the places of commands whose task has failed, for which
-  // the off-cluster DMA engine does not write what it has read from the host.
+  // Arbiter of the cluster for commands; responses for all HPUs. orphans_o: slots of commands whose task failed, for
+  // which the off-cluster DMA engine discards the data read from the host.
   output logic                     command_valid_o,
   input  logic                     command_ready_i,
   output command_t                 command_o,
@@ -73,7 +74,7 @@ module pspin_hpu
   input  response_t                response_i,
   output logic [Commands-1:0]      orphans_o,
 
-  // pspin_cluster_dma: transfers of the handler; from a cycle with transfer_landed_i on, the oldest of this HPU has landed.
+  // pspin_cluster_dma: transfers of the handler; transfer_landed_i: the oldest of this HPU has landed.
   output logic                     transfer_valid_o,
   input  logic                     transfer_ready_i,
   output logic [31:0]              transfer_from_o,
@@ -151,9 +152,9 @@ module pspin_hpu
 
   assign request = '{writes, atop, address, be, wdata, expects, expected};
 
-  // --------------------------------------------------------------------------------------------------------------- instructions
-  // After a reset the core executes the boot ROM until it fetches from another place; no handler gets there. The last instruction
-  // is given to it when it may leave.
+  // ---------------------------------------------------------------------------------------------------------------
+  // instructions After a reset the core executes the boot ROM until it fetches from another address; handlers cannot
+  // return there. The ROM delays its last instruction until the core may leave.
   logic        boots_q, from_rom, rom_gnt, rom_rvalid_q, may_leave, again;
   logic [1:0]  pending_q, pending, stale_q;
   logic [4:2]  rom_addr_q;
@@ -178,7 +179,7 @@ module pspin_hpu
   assign instr_addr_o = fetch_addr;
   assign fetch_gnt    = from_rom ? rom_gnt : instr_gnt_i;
 
-  // Answers to what was asked for before the core was reset are dropped.
+  // Responses to requests from before a reset of the core are dropped.
   assign pending      = pending_q + 2'(instr_req_o && instr_gnt_i) - 2'(instr_rvalid_i);
   assign fetch_rvalid = rom_rvalid_q || (instr_rvalid_i && stale_q == '0);
   assign fetch_rdata  = rom_rvalid_q ? rom_rdata : instr_error_i ? '0 : instr_rdata_i;
@@ -201,13 +202,13 @@ module pspin_hpu
     rom_addr_q <= fetch_addr[4:2];
   end
 
-  // The time that handlers read goes on while the core has no clock, and when it is reset.
+  // The time read by handlers advances while the core has no clock, and during its reset.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) cycles_q <= '0;
     else cycles_q <= cycles_q + 1'b1;
   end
 
-  // While the core waits for a task, and no fetch is under way, it has no clock.
+  // While the core waits for a task without a fetch in flight, its clock is stopped.
   pspin_gate u_gate (
     .clk_i,
     .enable_i(!is_waiting || fetches || rom_rvalid_q || pending_q != '0 || !core_rst_n),
@@ -297,7 +298,7 @@ module pspin_hpu
   logic     misuse, bites, ends, can_end, is_code;
   outcome_t misuse_outcome, outcome;
 
-  // A fetch from elsewhere fails as an instruction that is none, and counts before it is executed.
+  // A fetch outside the code fails like an illegal instruction, and counts before its execution.
   assign is_code = trap_pc - cfg_i.code.address < cfg_i.code.size;
 
   pspin_recovery #(

@@ -1,8 +1,10 @@
-// The HPU driver (PsPIN III-B2): the device from which an HPU learns its task, to which it gives commands and transfers, and to which
-// it reports the end. Its registers are those of the published interface (sdk/pspin/rt/runtime/include/hwsched.h).
+// SPDX-License-Identifier: Apache-2.0
+// HPU driver (PsPIN III-B2): the device that passes tasks to an HPU, accepts its commands and transfers, and receives
+// its completion. Its registers are those of the published interface (sdk/pspin/rt/runtime/include/hwsched.h).
 //
-// An access is taken at once. The driver acts on it in the next cycle, and answers then, unless the HPU has to wait: at the function
-// pointer for a task, at the doorbell for its transfers and for a place in the buffer of completions, and for commands.
+// An access is accepted at once. The driver acts on it and responds in the next cycle, unless the HPU must wait: at the
+// function pointer for a task, at the doorbell for its transfers and for room in the completion buffer, and for
+// commands.
 module pspin_hpu_driver
   import pspin_pkg::*;
 #(
@@ -18,7 +20,7 @@ module pspin_hpu_driver
   input  hpu_id_t                  id_i,
   input  logic                     enable_i,
 
-  // The core's access: whether the driver has this register, and the access itself.
+  // Access of the core: set if the driver has this register, and the access itself.
   output logic                     has_register_o,
   input  logic                     access_valid_i,
   input  word_request_t            access_i,
@@ -27,7 +29,7 @@ module pspin_hpu_driver
   output logic                     rvalid_o,
   output logic [31:0]              rdata_o,
 
-  // Protection of what commands and transfers read, and of what transfers write; and the windows of the task.
+  // Protection of the ranges read and written by commands and transfers; and the windows of the task.
   output range_t                   source_o,
   output logic                     source_writes_o,
   input  logic                     source_allowed_i,
@@ -36,13 +38,13 @@ module pspin_hpu_driver
   input  logic                     destination_allowed_i,
   input  logic [31:0]              destination_common_i,
   output logic                     is_open_o,    // the handler runs
-  output logic                     is_booted_o,  // the HPU has waited for a task
+  output logic                     is_booted_o,  // the HPU has reached its first wait for a task
   output range_t                   packet_o,
   output range_t                   l2_packet_o,
   output range_t                   handler_memory_o,
   output range_t [Clusters-1:0]    scratchpads_o,
 
-  // Recovery: misuse of a register, the watchdog, the end of a task that has failed.
+  // Recovery: misuse of a register, expiry of the watchdog, end of a failed task.
   output logic                     misuse_o,
   output outcome_t                 misuse_outcome_o,
   output logic                     bites_o,
@@ -52,7 +54,7 @@ module pspin_hpu_driver
   input  outcome_t                 outcome_i,
   output logic                     can_end_o,
 
-  // CSCHED: a task comes, and its context a cycle later.
+  // CSCHED: a task, and its context a cycle later.
   input  logic                     assign_valid_i,
   input  logic [PlaceWidth-1:0]    assign_place_i,
   input  task_t                    assign_task_i,
@@ -63,7 +65,7 @@ module pspin_hpu_driver
   output logic                     waits_o,
   output logic                     is_waiting_o,  // for a task, at the function pointer
 
-  // CSCHED: tasks that have ended, and whose commands are done.
+  // CSCHED: finished tasks with all commands complete.
   output logic                     done_valid_o,
   input  logic                     done_ready_i,
   output logic [PlaceWidth-1:0]    done_place_o,
@@ -157,7 +159,7 @@ module pspin_hpu_driver
   end
   assign has_register_o = register != None;
 
-  // The access on which the driver acts. What a store has written begins at bit 0.
+  // Access in progress. Stored data starts at bit 0.
   register_e   register_q;
   logic        stores_q, acts;
   logic [4:0]  index_q;
@@ -183,7 +185,7 @@ module pspin_hpu_driver
     end
   end
 
-  // A handler that is killed in this cycle does nothing more.
+  // A handler killed in this cycle has no further effect.
   assign acts = register_q != None && !stop_i;
 
   // ------------------------------------------------------------------------------------------------------------------ the task
@@ -194,7 +196,7 @@ module pspin_hpu_driver
   execution_context_t    context_q, now_context;
   range_t [Clusters-1:0] scratchpads_q;
 
-  // In the cycle after the assignment the context comes, and is used at once.
+  // The context arrives in the cycle after the assignment, and is used at once.
   assign now_context = is_new_q ? context_i : context_q;
 
   always_comb begin
@@ -205,7 +207,7 @@ module pspin_hpu_driver
     endcase
   end
 
-  // From the ring of the doorbell on, the memory of the task is no longer the handler's.
+  // From the doorbell on, the task's memory no longer belongs to the handler.
   assign is_open_o        = is_open_q && register_q != Doorbell;
   assign is_booted_o      = is_booted_q;
   assign packet_o         = packet_q;
@@ -246,8 +248,8 @@ module pspin_hpu_driver
     end
   end
 
-  // The words of the task, in the order of the published task_t behind the size of the handler. Programs see the scratchpads of four
-  // clusters.
+  // Words of the task, in the order of the published task_t after the size of the handler. Programs see the scratchpads
+  // of four clusters.
   logic [31:0] task_words [19];
 
   for (genvar i = 0; i < 4; i++) begin : g_scratchpad
@@ -272,8 +274,9 @@ module pspin_hpu_driver
   assign task_words[17] = task_q.her.message % Clusters;
   assign task_words[18] = task_q.her.flow;
 
-  // -------------------------------------------------------------------------------------------------------------- the watchdog
-  // It counts from the assignment on, and at least three cycles; it stops when the doorbell is rung, although that may have to wait.
+  // -------------------------------------------------------------------------------------------------------------- the
+  // watchdog It counts from the assignment on, at least three cycles; it stops at the doorbell, even if that has to
+  // wait.
   logic        watches_q, rings;
   logic [31:0] left_q;
 
@@ -304,7 +307,7 @@ module pspin_hpu_driver
   logic                     refused, refused_finished, fails_q, has_failed, pops, feeds_back, in_flight, any_in_flight;
   logic [PlaceWidth-1:0]    response_place;
 
-  // A response that the host has refused is a failure of its task, whether that has ended or not.
+  // A response refused by the host is a failure of its task, whether that has ended or not.
   assign refusal     = '{EndFaulted, CauseHost, '0, response_i.host};
   assign refused     = responds && response_i.is_refused;
   assign now_failure = fails_q ? failure_q : refusal;
@@ -367,7 +370,7 @@ module pspin_hpu_driver
   assign responds = response_valid_i && response_i.hpu == id_i;
   assign reports  = acts && register_q == Error && stores_q;
 
-  // The words are the kind, and what the kind needs; bit 0 of the kind asks for an event.
+  // The words are the kind and its arguments; bit 0 of the kind requests an event.
   always_comb begin
     command                   = '0;
     command.hpu               = id_i;
@@ -437,7 +440,7 @@ module pspin_hpu_driver
     .orphans_o
   );
 
-  // What software can read has a value from the reset on, here and for transfers: words that were not written are 0.
+  // Readable registers have a reset value, here and for transfers: unwritten words are 0.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       is_done_q <= 1'b0;
@@ -454,7 +457,7 @@ module pspin_hpu_driver
   logic        launches, launched, has_landed;
   logic [31:0] launched_q, landed_q, landed, transfer_q [TransferWords];
 
-  // Transfers land in the order in which they were launched; one that does so in this cycle counts.
+  // Transfers land in launch order; one landing in this cycle counts.
   assign landed     = landed_q + 32'(transfer_landed_i);
   assign has_landed = landed == launched_q;
 
@@ -485,8 +488,8 @@ module pspin_hpu_driver
     end
   end
 
-  // A command reads or writes one range, a transfer reads one and writes another. No DMA engine reaches program memory, which a
-  // handler may only read, so the source of a transfer is asked for as if it was written.
+  // A command reads or writes one range, a transfer reads one and writes another. No DMA engine reaches program memory,
+  // which a handler may only read, so the check treats a transfer's source as a write.
   always_comb begin
     source_o        = '{transfer_q[0], transfer_q[2]};
     source_writes_o = 1'b1;
@@ -539,7 +542,7 @@ module pspin_hpu_driver
 
   assign is_waiting_o = register_q == Function && !start_o;
 
-  // Nothing is under way, and nothing will be before a task comes.
+  // Nothing is in flight, and nothing will be before the next task.
   assign waits_o = register_q == Function && !has_task_q && !assign_valid_i && count_q == '0 && !any_in_flight && has_landed;
 
 endmodule

@@ -1,5 +1,6 @@
-// The way of an HPU's accesses: to the L1 of its cluster, to other memories, or to its driver. Answers come in the order of the
-// accesses, because the next one waits while a late answer is out. An access that is not allowed is never granted.
+// SPDX-License-Identifier: Apache-2.0
+// Routes an HPU's accesses to the L1 of its cluster, to other memories, or to its driver. Responses are in order,
+// because the next access waits while a late response is outstanding. A denied access is never granted.
 module pspin_lsu_mux
   import pspin_pkg::*;
 (
@@ -10,7 +11,7 @@ module pspin_lsu_mux
   input  logic          req_i,
   output logic          gnt_o,
   input  word_request_t request_i,
-  input  logic          second_i,       // this is the part in its second word
+  input  logic          second_i,       // second word of a split access
   output logic          rvalid_o,
   output logic [31:0]   rdata_o,
 
@@ -19,12 +20,12 @@ module pspin_lsu_mux
   input  logic          is_own_l1_i,
   input  logic [31:0]   common_i,
 
-  // To the recovery: an access fails; the HPU asks for nothing new; what was under way is forgotten.
+  // To the recovery: an access fails; stop new requests; cancel those in flight.
   output logic          denied_o,
   output cause_e        denied_cause_o,
   input  logic          stop_i,
   input  logic          abort_i,
-  output logic          remote_busy_o,  // an access to other memories is under way, and is not answered in this cycle
+  output logic          remote_busy_o,  // an access to other memories is in flight, and not answered in this cycle
 
   // L1 of the cluster.
   output logic          l1_valid_o,
@@ -41,7 +42,7 @@ module pspin_lsu_mux
   // For both.
   output word_request_t request_o,
 
-  // The driver takes an access at once, if it has this register.
+  // The driver accepts an access at once, if it has this register.
   input  logic          has_register_i,
   output logic          driver_valid_o,
   input  logic          driver_rvalid_i,
@@ -58,11 +59,11 @@ module pspin_lsu_mux
   target_e waits_q;
   logic    asks, allowed, misaligned;
 
-  // A core transfers a word at a time; whether the access is allowed is decided for all of it with its first word.
+  // A core transfers a word at a time; the check of the first word decides for the whole access.
   assign allowed    = allowed_i || second_i;
   assign misaligned = request_i.atop != AtopNone && request_i.address[1:0] != '0;
 
-  // A remote access that has been asked for stays, although the HPU is to be stopped.
+  // A requested remote access persists even while the HPU is being stopped.
   logic asked_q;
   assign asks = req_i && (waits_q == Nothing || rvalid_o) && (!stop_i || asked_q);
 

@@ -1,5 +1,6 @@
-// Protection of memory, to the byte (PsPIN III-B2): whether an HPU may use a range of addresses, and where that is. A range is
-// allowed when one window holds all of it, and one memory.
+// SPDX-License-Identifier: Apache-2.0
+// Byte-granular memory protection (PsPIN III-B2): checks whether an HPU may use a range of addresses, and translates
+// it. A range is allowed when it lies within one window and one memory.
 module pspin_protect
   import pspin_pkg::*;
 #(
@@ -9,23 +10,23 @@ module pspin_protect
   parameter int unsigned PacketBytes  = 4 << 20,
   parameter int unsigned ProgramBytes = 32 << 10
 ) (
-  // From the HPU: who it is, and what the handler that runs may use; each scratchpad lies in its cluster's L1.
+  // From the HPU: its identity, and windows of the running handler; each scratchpad is in its cluster's L1.
   input  logic [ClusterWidth-1:0] cluster_i,
   input  windows_t                windows_i,
   input  range_t [Clusters-1:0]   scratchpads_i,
 
-  // What is asked for, at an address as the HPU sees it.
+  // Range to check, at an address as seen by the HPU.
   input  range_t                  range_i,
   input  logic                    writes_i,
 
-  // The answer, in the same cycle.
+  // Result, in the same cycle.
   output logic                    allowed_o,
   output logic                    is_own_l1_o,
-  output logic [31:0]             common_o      // its address as everybody sees it
+  output logic [31:0]             common_o      // its global address
 );
 
-  // What may hold the range: the windows of the task with the scratchpad of the cluster, and the memory in which it lies. The windows
-  // are those of windows_t, from its last member on.
+  // Candidates for the range: the windows of the task with the scratchpad of the cluster, and the memory that contains
+  // it. The windows are those of windows_t, from its last member on.
   localparam int unsigned Code = 3;
   localparam int unsigned Windows = 7;
 
@@ -56,7 +57,7 @@ module pspin_protect
     for (int unsigned i = 0; i < Clusters; i++) if (cluster == i) scratchpad = scratchpads_i[i];
   end
 
-  // One that has no bytes holds none, not even the range without bytes.
+  // An empty window contains nothing, not even an empty range.
   assign candidates = {memory, scratchpad, windows_i};
 
   for (genvar i = 0; i <= Windows; i++) begin : gen_holds

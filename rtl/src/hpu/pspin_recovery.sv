@@ -1,8 +1,9 @@
-// What happens when a handler fails or is killed (PsPIN III-B2, B3): the core is reset, and its boot ROM leads it back to the loop of
-// the runtime, which begins TrapCycles after the failure, together with the end of the task. Nothing of that is code that a handler
-// could change.
+// SPDX-License-Identifier: Apache-2.0
+// Recovery after a handler fails or is killed (PsPIN III-B2, B3): the core is reset, and its boot ROM returns to the
+// runtime's loop, which starts TrapCycles after the failure, together with the end of the task. Handlers cannot change
+// any code on this path.
 //
-// The core is in reset while the unit is not enabled, too, and then starts at the entry of the program.
+// The core is also in reset while the unit is disabled, and then starts at the entry of the program.
 module pspin_recovery
   import pspin_pkg::*;
 #(
@@ -14,38 +15,39 @@ module pspin_recovery
   // The host's registers.
   input  logic        enable_i,
 
-  // From the core: an instruction traps, or its access is denied; it is in the execute stage, or was so many cycles ago.
+  // From the core: an instruction traps, or its access is denied; it is in the execute stage, or was that many cycles
+  // ago.
   input  logic        traps_i,
   input  logic [1:0]  trap_age_i,
   input  outcome_t    trap_i,
   input  logic        denied_i,
-  input  logic        denied_early_i,  // the access would have taken a second cycle
+  input  logic        denied_early_i,  // the access would take a second cycle
   input  outcome_t    denial_i,
 
-  // From the driver: an access to a register is a misuse. The watchdog bites; remote_busy_i: an access to a remote memory cannot be
-  // taken back, and is answered first.
+  // From the driver: misuse of a register. Expiry of the watchdog; remote_busy_i: an access to a remote memory cannot
+  // be cancelled, and completes first.
   input  logic        misuse_i,
   input  outcome_t    misuse_outcome_i,
   input  logic        bites_i,
   input  logic        remote_busy_i,
 
-  // To the accesses of the HPU: none begins; and the one that is under way is forgotten.
+  // To the accesses of the HPU: none starts; and those in flight are cancelled.
   output logic        stop_o,
   output logic        abort_o,
 
-  // To and from the driver: the task ends now, when it can.
+  // To and from the driver: the task ends as soon as it can.
   output logic        ends_o,
   output outcome_t    outcome_o,
   input  logic        can_end_i,
 
-  // To the core and its boot ROM: whether it may leave for the program, and which entry it takes.
+  // To the core and its boot ROM: permission to leave for the program, and its entry.
   output logic        core_rst_no,
   output logic        may_leave_o,
   output logic        again_o
 );
 
-  // From the grant of the last instruction of the boot ROM to the cycle in which the first one of the program is executed: fetch,
-  // decode, and a jump.
+  // From the grant of the boot ROM's last instruction to the execution of the program's first one: fetch, decode, and a
+  // jump.
   localparam int unsigned LeaveCycles = 5;
   localparam int unsigned ResetCycles = 3;
   localparam int unsigned End = TrapCycles + 1;
@@ -70,8 +72,9 @@ module pspin_recovery
   assign kills  = state_q == Running && (bites_i || killed_q);
   assign stop_o = kills || state_q != Running;
 
-  // A failure counts from the cycle after the last one of its access or instruction in the execute stage, which is the one in which
-  // the driver acts; a command that does not exist counts as an access that is denied. `first` says which cycle comes next: 1 for that one, and End for the one in which the task ends.
+  // A failure counts from the cycle after its access's or instruction's last one in the execute stage, in which the
+  // driver acts; an unknown command counts as a denied access. `first` is the index of the next cycle: 1 for that one,
+  // and End for the one in which the task ends.
   always_comb begin
     fails   = state_q == Running;
     outcome = trap_i;

@@ -1,5 +1,6 @@
-// What an HPU has read by its latest load-reserved, until its next store-conditional (RISC-V Unpriv. "A" extension). A
-// store-conditional takes place when the word still has this value.
+// SPDX-License-Identifier: Apache-2.0
+// Value read by an HPU's latest load-reserved, until its next store-conditional (RISC-V Unpriv. "A" extension). A
+// store-conditional takes place if the word still has this value.
 module pspin_reservation
   import pspin_pkg::*;
 (
@@ -14,7 +15,7 @@ module pspin_reservation
   input  logic        rvalid_i,
   input  logic [31:0] rdata_i,
 
-  // For the access that the core asks for: the value that its word should have.
+  // For the access requested by the core: the expected value of its word.
   output logic        expected_valid_o,
   output logic [31:0] expected_o
 );
@@ -22,7 +23,7 @@ module pspin_reservation
   logic        reads_q, valid_q;
   logic [31:0] addr_q, value_q;
 
-  // The answer to a load-reserved may be here in the cycle in which its store-conditional asks.
+  // The response to a load-reserved may arrive in the cycle of its store-conditional's request.
   logic        valid;
   logic [31:0] value;
   assign valid            = valid_q || (reads_q && rvalid_i);

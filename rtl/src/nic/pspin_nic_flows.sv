@@ -1,13 +1,14 @@
-// Decides which packets the unit processes, and to which message each belongs (PsPIN III-A). A few rules, of which the first that fits
-// counts, look at the first beat of an Ethernet frame: IPv4 without options, no fragment, protocol, destination address and port.
-// The packets of a rule form messages of a fixed number of packets.
+// SPDX-License-Identifier: Apache-2.0
+// Selects packets for the unit and their messages (PsPIN III-A). Rules, of which the first match wins, examine the
+// first beat of an Ethernet frame: IPv4 without options, no fragment, protocol, destination address and port. The
+// packets of a rule form messages of a fixed number of packets.
 //
-// The driver changes a rule only when none of its messages is open.
+// The driver changes a rule only while none of its messages is open.
 module pspin_nic_flows
   import pspin_pkg::*;
 #(
   parameter int unsigned Rules   = 4,
-  parameter int unsigned IdWidth = 6,   // of numbers of messages
+  parameter int unsigned IdWidth = 6,   // width of message numbers
   localparam int unsigned RuleWidth = Rules > 1 ? $clog2(Rules) : 1
 ) (
   input  logic                    clk_i,
@@ -18,16 +19,16 @@ module pspin_nic_flows
   input  logic [RuleWidth-1:0]    rule_index_i,
   input  nic_rule_t               rule_i,
 
-  // From pspin_nic_inbound: the first beat of a packet; the answer is there in the same cycle.
+  // From pspin_nic_inbound: first beat of a packet; the result is combinational.
   input  logic [511:0]            header_i,       // byte 0 of the packet is in the lowest bits
   input  logic [63:0]             keep_i,
   output logic                    match_o,
   output logic [RuleWidth-1:0]    match_rule_o,
 
-  // From pspin_nic_inbound: a packet of a rule is complete, and takes its place in a message.
+  // From pspin_nic_inbound: a packet of a rule is complete, and is counted in a message.
   input  logic [RuleWidth-1:0]    packet_rule_i,
   input  logic                    packet_take_i,
-  output logic                    packet_valid_o, // there is a number for its message
+  output logic                    packet_valid_o, // a number is available for its message
   output logic [IdWidth-1:0]      packet_message_o,
   output logic                    packet_eom_o,
   output logic [ContextWidth-1:0] packet_context_o,
@@ -50,7 +51,7 @@ module pspin_nic_flows
     else if (rule_write_i) rules_q[rule_index_i] <= rule_i;
   end
 
-  // Numbers in headers begin with their highest byte.
+  // Header fields are big-endian.
   function automatic logic [15:0] half(logic [511:0] header, int unsigned at);
     return {header[8*at+:8], header[8*at+8+:8]};
   endfunction
@@ -86,7 +87,7 @@ module pspin_nic_flows
   // Messages //
   //////////////
 
-  // The open message of each rule, and how many packets it still has.
+  // Open message of each rule, and its number of packets left.
   logic [Rules-1:0]   open_q;
   logic [IdWidth-1:0] message_q [Rules];
   logic [15:0]        left_q    [Rules];
@@ -114,7 +115,7 @@ module pspin_nic_flows
     end
   end
 
-  // Payload, and fields that no rule looks at.
+  // Payload, and fields that no rule examines.
   logic unused;
   assign unused = ^{header_i, keep_i};
 

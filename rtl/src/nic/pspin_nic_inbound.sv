@@ -1,19 +1,21 @@
-// The inbound engine of a NIC (PsPIN III-A, Flow 1): it writes packets of the network into the packet buffer, asks the unit to process
-// them, and frees them when the unit is done. Packets that no rule wants go on to the host.
+// SPDX-License-Identifier: Apache-2.0
+// Inbound engine of a NIC (PsPIN III-A, Flow 1): writes packets of the network into the packet buffer, requests
+// handlers from the unit, and frees packets when the unit finishes. Packets without a matching rule go to the host.
 //
-// A packet has a slot of the packet buffer from its first beat on, and a message from its last one on, so that one that is bad or too
-// long leaves no trace. Its request comes WriteCycles + 1 cycles after its last beat has been taken: then all of it is in L2.
+// A packet holds a slot of the packet buffer from its first beat on, and a message number from its last one on, so that
+// a bad or long packet leaves no trace. Its request follows WriteCycles + 1 cycles after its last beat is accepted,
+// when all of it is in L2.
 //
-// Each message has a queue of the unit for itself. If two shared one, the request of the second could wait for the end of the first,
-// whose packets are behind that request.
+// Each message has a private queue of the unit. If two shared one, the request of the second could wait for the end of
+// the first, whose packets are behind that request.
 module pspin_nic_inbound
   import pspin_pkg::*;
 #(
   parameter int unsigned Rules       = 4,
   parameter int unsigned Slots       = 64,
-  parameter int unsigned SlotBytes   = 2048,           // the largest packet; a multiple of a beat
-  parameter logic [31:0] SlotsAt     = 32'h1C40_0000,  // in the packet buffer
-  parameter int unsigned MessageIds  = 64,             // no more than the unit has queues
+  parameter int unsigned SlotBytes   = 2048,           // largest packet; a multiple of a beat
+  parameter logic [31:0] SlotsAt     = 32'h1C40_0000,  // address in the packet buffer
+  parameter int unsigned MessageIds  = 64,             // at most the unit's number of queues
   parameter int unsigned WriteCycles = 4,
   localparam int unsigned RuleWidth = Rules > 1 ? $clog2(Rules) : 1
 ) (
@@ -25,7 +27,7 @@ module pspin_nic_inbound
   input  logic [RuleWidth-1:0] rule_index_i,
   input  nic_rule_t            rule_i,
 
-  // From the network: AXI-Stream, byte 0 first. user says with the last beat that the packet is bad.
+  // From the network: AXI-Stream, byte 0 first. user marks a bad packet with its last beat.
   input  logic                 rx_valid_i,
   output logic                 rx_ready_o,
   input  logic [511:0]         rx_data_i,
@@ -33,7 +35,7 @@ module pspin_nic_inbound
   input  logic                 rx_last_i,
   input  logic                 rx_user_i,
 
-  // To the host: packets that no rule wants.
+  // To the host: packets without a matching rule.
   output logic                 other_valid_o,
   input  logic                 other_ready_i,
   output logic [511:0]         other_data_o,
@@ -41,7 +43,7 @@ module pspin_nic_inbound
   output logic                 other_last_o,
   output logic                 other_user_o,
 
-  // To the unit: beats of packets, requests, and packets that are done.
+  // To the unit: beats of packets, requests, and finished packets.
   output logic                 write_valid_o,
   input  logic                 write_ready_i,
   output beat_request_t        write_o,
@@ -52,11 +54,11 @@ module pspin_nic_inbound
   output logic                 feedback_ready_o,
   input  feedback_t            feedback_i,
 
-  // To counters, in the cycle of the last beat of a packet: it is for the unit, for the host, or dropped.
+  // To counters, in the cycle of a packet's last beat: stored for the unit, sent to the host, or dropped.
   output logic                 stored_o,
   output logic                 other_o,
   output logic                 dropped_o,
-  output logic                 empty_o           // nothing is here, and the unit has no packet
+  output logic                 empty_o           // nothing inside, and the unit has no packet
 );
 
   localparam int unsigned PlaceWidth = Slots > 1 ? $clog2(Slots) : 1;
@@ -64,7 +66,7 @@ module pspin_nic_inbound
   localparam int unsigned Beats      = SlotBytes / BeatBytes;
   localparam int unsigned BeatWidth  = $clog2(Beats + 1);
   localparam int unsigned UsedWidth  = $clog2(Slots + 1);
-  localparam int unsigned Waiting    = 2 * WriteCycles;  // requests; enough for one in each cycle
+  localparam int unsigned Waiting    = 2 * WriteCycles;  // pending requests; enough for one per cycle
 
   if (SlotBytes % BeatBytes != 0 || SlotBytes >= 2**SizeWidth) begin : g_check
     $fatal(1, "a slot has whole beats, and its size is that of a packet");
@@ -149,7 +151,7 @@ module pspin_nic_inbound
     .given_i (done_id)
   );
 
-  // The slot of a packet is taken with its last beat; one that is dropped leaves it to the next.
+  // A packet takes its slot with its last beat; a dropped packet leaves the slot to the next.
   pspin_nic_pool #(
     .Count(Slots)
   ) u_slots (
@@ -169,7 +171,7 @@ module pspin_nic_inbound
   typedef enum logic [1:0] {
     ToUnit,
     ToHost,
-    Dropped  // what is left of a packet that is too long
+    Dropped  // remainder of a packet that is too long
   } way_e;
 
   way_e                 way, way_q;
@@ -184,7 +186,7 @@ module pspin_nic_inbound
   always_comb begin
     way = way_q;
     if (is_first_q) way = match ? ToUnit : ToHost;
-    // A bad packet, or one that does not fit into its slot, is not written any more.
+    // Stop writing a packet that is bad or exceeds its slot.
     if (way == ToUnit && (index == BeatWidth'(Beats) || (beat.last && beat.is_bad))) way = Dropped;
   end
 
@@ -269,8 +271,8 @@ module pspin_nic_inbound
   // Feedback //
   //////////////
 
-  // Packets of each message that have been stored and are not done, and whether the last one is among them or done. When none is
-  // left then, the number is free; the unit has no packet of it, whichever way the message has ended.
+  // Stored, unfinished packets of each message, and whether the last packet is among them or finished. At zero with the
+  // last one finished, the number is free; the unit has no packet of it, regardless of the message's end.
   logic [UsedWidth-1:0]  used_q [MessageIds];
   logic [MessageIds-1:0] ended_q;
   logic [UsedWidth-1:0]  all_q;
@@ -296,7 +298,7 @@ module pspin_nic_inbound
     end
   end
 
-  // What feedback says about the end of handlers is for the host.
+  // The end of handlers in the feedback concerns only the host.
   logic unused;
   assign unused = ^feedback_i;
 

@@ -1,5 +1,6 @@
-// The outbound engine of a NIC (PsPIN III-C, Flow 3): packets of handlers and packets of the host leave for the network, packet by
-// packet in turn. A packet of a handler is a frame as it is to be sent; one without bytes is no packet.
+// SPDX-License-Identifier: Apache-2.0
+// Outbound engine of a NIC (PsPIN III-C, Flow 3): sends packets of handlers and of the host to the network, round robin
+// per packet. A handler's packet is a complete frame; an empty one is not sent.
 module pspin_nic_outbound
   import pspin_pkg::*;
 (
@@ -22,7 +23,7 @@ module pspin_nic_outbound
   input  logic         host_last_i,
   input  logic [31:0]  host_dest_i,
 
-  // To the network: AXI-Stream; dest is the node that the command names.
+  // To the network: AXI-Stream; dest is the node named by the command.
   output logic         tx_valid_o,
   input  logic         tx_ready_i,
   output logic [511:0] tx_data_o,
@@ -91,7 +92,7 @@ module pspin_nic_outbound
     .count_o(unused_count)
   );
 
-  // The rest of a command says where the data was.
+  // The rest of a command describes the location of the data.
   logic unused;
   assign unused = ^send_command_i;
 

@@ -1,4 +1,5 @@
-// Gives out the numbers 0 to Count - 1, in turn, and takes them back: for places of packets in memory, and for numbers of messages.
+// SPDX-License-Identifier: Apache-2.0
+// Allocator of the numbers 0 to Count - 1, in round-robin order: for packet slots in memory, and for message numbers.
 module pspin_nic_pool #(
   parameter int unsigned Count = 64,
   localparam int unsigned Width = Count > 1 ? $clog2(Count) : 1
@@ -6,12 +7,12 @@ module pspin_nic_pool #(
   input  logic             clk_i,
   input  logic             rst_ni,
 
-  // The next number, which stays until it is taken.
+  // Next number, stable until taken.
   output logic             valid_o,
   input  logic             take_i,
   output logic [Width-1:0] number_o,
 
-  // A number that is free again.
+  // Freed number.
   input  logic             give_i,
   input  logic [Width-1:0] given_i
 );

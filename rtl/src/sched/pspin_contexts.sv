@@ -1,5 +1,6 @@
-// The table of execution contexts (PsPIN III-A), of which each cluster has a copy. A row has the context and its scratchpad in the L1
-// of each cluster. Its owner writes a row only while no message has that context.
+// SPDX-License-Identifier: Apache-2.0
+// Table of execution contexts (PsPIN III-A), of which each cluster has a copy. A row has the context and its scratchpad
+// in the L1 of each cluster. Its owner writes a row only while no message uses the context.
 module pspin_contexts
   import pspin_pkg::*;
 #(
@@ -17,7 +18,7 @@ module pspin_contexts
   input  logic [ClusterWidth-1:0] scratchpad_cluster_i,
   input  range_t                  scratchpad_i,
 
-  // From the scheduler of the cluster: the row is there in the next cycle, and stays until the next read.
+  // From the scheduler of the cluster: the row is output in the next cycle, and stable until the next read.
   input  logic                    read_i,
   input  logic [ContextWidth-1:0] index_i,
   output execution_context_t      context_o,
@@ -26,7 +27,7 @@ module pspin_contexts
 
   localparam int unsigned IndexWidth = Contexts > 1 ? $clog2(Contexts) : 1;
 
-  // Numbers have widths that do for all configurations.
+  // Widths suit all configurations.
   logic unused;
   assign unused = ^{context_index_i, scratchpad_index_i, index_i};
 

@@ -1,11 +1,12 @@
-// Chooses the cluster of a task (PsPIN III-B1): the home cluster of its message if that has room, else the cluster with the fewest
-// tasks among those with room, and of several the one with the lowest number. A task that has nowhere to go waits, and with it all
-// behind it. Two other policies leave out one half of this rule.
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the cluster of a task (PsPIN III-B1): the home cluster of its message if that has room, else the one with the
+// fewest tasks among those with room, ties to the lowest number. A task without a cluster blocks all tasks behind it.
+// Two other policies omit one half of this rule.
 module pspin_dispatcher #(
   parameter int unsigned Clusters   = 4,
-  parameter int unsigned Tasks      = 20,    // that a cluster holds
-  parameter bit          UsesHome   = 1'b1,  // the home cluster comes first
-  parameter bit          UsesOthers = 1'b1,  // clusters but the home cluster may have the task
+  parameter int unsigned Tasks      = 20,    // capacity of a cluster
+  parameter bit          UsesHome   = 1'b1,  // prefer the home cluster
+  parameter bit          UsesOthers = 1'b1,  // allow clusters other than the home cluster
   localparam int unsigned IndexWidth = Clusters > 1 ? $clog2(Clusters) : 1,
   localparam int unsigned TasksWidth = $clog2(Tasks + 1)
 ) (
@@ -14,11 +15,11 @@ module pspin_dispatcher #(
   output logic                                ready_o,
   input  logic [IndexWidth-1:0]               home_i,
 
-  // From the clusters: whether each has room for this task, and how many it has.
+  // From the clusters: room for this task, and number of tasks.
   input  logic [Clusters-1:0]                 has_room_i,
   input  logic [Clusters-1:0][TasksWidth-1:0] tasks_i,
 
-  // To the clusters, one of which takes the task in this cycle.
+  // To the clusters, one of which accepts the task in this cycle.
   output logic [Clusters-1:0]                 send_o
 );
 

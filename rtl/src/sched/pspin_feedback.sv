@@ -1,14 +1,16 @@
-// The way back of tasks (PsPIN III-B1): ends of tasks from the clusters, and packets for which no handler ran, take turns. Each of
-// them tells the queue engine once, and the NIC when it is the end of its packet. A failure goes to the status unit too.
+// SPDX-License-Identifier: Apache-2.0
+// Return path of tasks (PsPIN III-B1): arbitrates round robin among ends of tasks from the clusters and packets without
+// a handler. Each is reported once to the queue engine, and to the NIC if it ends its packet. A failure is also
+// reported to the status unit.
 //
-// What comes in a cycle leaves in the same one at the earliest; FeedbackCycles - 1 cycles later if there are more. An end that the NIC
-// or the status unit does not take holds all behind it.
+// An input leaves in the same cycle at the earliest; later ones queue for FeedbackCycles - 1 cycles. An end that the
+// NIC or the status unit does not accept stalls all behind it.
 module pspin_feedback
   import pspin_pkg::*;
 #(
   parameter int unsigned Clusters       = 4,
   parameter int unsigned FeedbackCycles = 1,
-  parameter int unsigned SkippedDepth   = 4    // packets without a handler that wait here
+  parameter int unsigned SkippedDepth   = 4    // buffered packets without a handler
 ) (
   input  logic                       clk_i,
   input  logic                       rst_ni,
@@ -18,13 +20,13 @@ module pspin_feedback
   output logic        [Clusters-1:0] done_ready_o,
   input  completion_t [Clusters-1:0] done_i,
 
-  // From the queue engine, packets for which no handler runs.
+  // From the queue engine: packets without a handler to run.
   input  logic                       skipped_valid_i,
   output logic                       skipped_ready_o,
   input  task_t                      skipped_i,
-  input  logic                       skipped_resets_i,  // because the message was given up
+  input  logic                       skipped_resets_i,  // because the message is given up
 
-  // To the queue engine, which answers in the same cycle whether the message has ended.
+  // To the queue engine, which responds in the same cycle whether the message ended.
   output logic                       ended_valid_o,
   output logic        [15:0]         ended_mpq_o,
   output logic                       ended_failed_o,
@@ -141,7 +143,7 @@ module pspin_feedback
   // Ends //
   //////////
 
-  logic told_q, last_q, reported_q;  // the queue engine and the status unit have learned it
+  logic told_q, last_q, reported_q;  // reported to the queue engine and to the status unit
   logic has_failed, last;
 
   assign has_failed         = out.outcome.kind inside {EndFaulted, EndTimedOut};
@@ -152,7 +154,7 @@ module pspin_feedback
   assign ended_feeds_back_o = out.feeds_back;
   assign last               = told_q ? last_q : ended_last_i;
 
-  // The NIC is told together with the status unit, or after it.
+  // The NIC is notified together with the status unit, or after it.
   logic is_reported;
   assign is_reported      = !has_failed || reported_q || failed_ready_i;
   assign failed_valid_o   = valid && has_failed && !reported_q;

@@ -1,13 +1,14 @@
-// The engine of the message processing queues (PsPIN III-B1): it keeps the order of handlers within a message.
+// SPDX-License-Identifier: Apache-2.0
+// The engine of the message processing queues (PsPIN III-B1): keeps the order of handlers within a message.
 //
-// A request is accepted in cycle T. Its queue knows it in T + 1, may be ready in T + 2 and is selected then; the dispatcher sees the
-// task in T + 3. The same holds for the end of a task that lets its queue go on.
+// A request is accepted in cycle T. It is in its queue in T + 1, which may be ready and selected in T + 2; the
+// dispatcher sees the task in T + 3. The end of a task that unblocks its queue has the same latency.
 //
-// Each queue has a credit for OwnCells requests and shares SharedCells with the others. Cells have no owner: the credits only bound
-// how many a queue has. A last packet that waits for the completion handler keeps its cell, on the credit of its queue, which has
-// no other request then.
+// Each queue has a credit for OwnCells requests and shares SharedCells with the others. Cells have no owner: the
+// credits only bound the number of a queue. A last packet that waits for the completion handler keeps its cell, on the
+// credit of its queue, which has no other request then.
 //
-// Requests and the links between them are in memories. The link of a request that is popped comes in the next cycle, in which it
+// Requests and the links between them are in memories. The link of a popped request is read in the next cycle, when it
 // replaces the head of its queue.
 module pspin_mpq
   import pspin_pkg::*;
@@ -15,10 +16,10 @@ module pspin_mpq
   parameter int unsigned Queues      = 8,  // a power of two
   parameter int unsigned SharedCells = 4,
   parameter int unsigned OwnCells    = 1,  // at least 1
-  parameter int unsigned IdWidth     = 10,  // of numbers of messages
-  parameter int unsigned Width       = 8,   // of what else a request says
-  parameter int unsigned TasksWidth  = 8,   // counts the tasks and skipped packets of a message that have not ended
-  parameter int unsigned SkipsWidth  = 8,   // counts the skipped packets among them
+  parameter int unsigned IdWidth     = 10,  // width of message numbers
+  parameter int unsigned Width       = 8,   // width of the rest of a request
+  parameter int unsigned TasksWidth  = 8,   // width of the counter of a message's unfinished tasks and skipped packets
+  parameter int unsigned SkipsWidth  = 8,   // width of the counter of skipped packets among them
   localparam int unsigned QueueWidth = $clog2(Queues)
 ) (
   input  logic                  clk_i,
@@ -29,17 +30,17 @@ module pspin_mpq
   output logic                  her_ready_o,
   input  logic [IdWidth-1:0]    her_message_i,
   input  logic                  her_eom_i,
-  input  logic [2:0]            her_roles_i,    // the handlers that the message has, by role_e
+  input  logic [2:0]            her_roles_i,    // handlers of the message, by role_e
   input  logic [Width-1:0]      her_data_i,
 
-  // Tasks to the dispatcher, and packets for which no handler runs.
+  // Tasks to the dispatcher, and packets without a handler to run.
   output logic                  task_valid_o,
   input  logic                  task_ready_i,
   output logic [QueueWidth-1:0] task_queue_o,
   output role_e                 task_role_o,
   output logic                  task_feeds_back_o,
   output logic                  task_skips_o,
-  output logic                  task_resets_o,  // skipped because its message was given up
+  output logic                  task_resets_o,  // skipped because its message is given up
   output logic [Width-1:0]      task_data_o,
 
   // Ends of tasks and of skipped packets, from the feedback.
@@ -47,24 +48,24 @@ module pspin_mpq
   input  logic [QueueWidth-1:0] done_queue_i,
   input  logic                  done_failed_i,
   input  logic                  done_skipped_i,
-  output logic                  done_last_o,    // the message has ended with it
+  output logic                  done_last_o,    // it ends the message
 
-  // Messages that the driver gives up.
+  // Messages given up by the driver.
   input  logic                  reset_valid_i,
   input  logic [IdWidth-1:0]    reset_message_i,
-  output logic                  reset_done_o,   // there is such a message
-  output logic                  reset_free_o,   // and its queue is free already; otherwise the last feedback says so
+  output logic                  reset_done_o,   // the message exists
+  output logic                  reset_free_o,   // its queue is free now; otherwise the last feedback frees it
 
-  // The idle time-out, which gives up the message of a queue unless the driver or an end comes first.
+  // Idle time-out: gives up the message of a queue unless the driver or an end precedes it.
   input  logic                  idle_valid_i,
   input  logic [QueueWidth-1:0] idle_queue_i,
   output logic                  idle_done_o,
   output logic                  idle_free_o,
   output logic [IdWidth-1:0]    idle_message_o,
-  output logic                  touch_o,        // a request was accepted
-  output logic                  touch_new_o,    // the first one of a message
+  output logic                  touch_o,        // request accepted
+  output logic                  touch_new_o,    // first request of a message
   output logic [QueueWidth-1:0] touched_o,
-  output logic [Queues-1:0]     active_o,       // queues with a message that was not given up
+  output logic [Queues-1:0]     active_o,       // queues with a message that is not given up
   output logic [Queues-1:0]     free_o
 );
 
@@ -74,7 +75,7 @@ module pspin_mpq
   localparam int unsigned SharedWidth = SharedCells > 0 ? $clog2(SharedCells + 1) : 1;
   localparam int unsigned TagWidth    = IdWidth > QueueWidth ? IdWidth - QueueWidth : 1;
 
-  // What the place of a queue does not say about its message.
+  // Bits of the message number beyond the queue index.
   function automatic logic [TagWidth-1:0] tag(logic [IdWidth-1:0] message);
     return TagWidth'(message >> QueueWidth);
   endfunction
@@ -86,13 +87,13 @@ module pspin_mpq
   logic [LengthWidth-1:0] length_q  [Queues];
   logic [TasksWidth-1:0]  running_q [Queues];
   logic [SkipsWidth-1:0]  skipped_q [Queues];
-  logic [CellWidth-1:0]   head_q    [Queues];  // also of the last packet that waits for the completion handler
+  logic [CellWidth-1:0]   head_q    [Queues];  // also holds the last packet that waits for the completion handler
   logic [CellWidth-1:0]   tail_q    [Queues];
   logic [Queues-1:0]      ended_q, failed_q, has_last_q;
 
   // Cells.
   logic [Cells-1:0]       used_q;
-  logic [SharedWidth-1:0] shared_q;            // credits that are left
+  logic [SharedWidth-1:0] shared_q;            // credits left
   logic [CellWidth-1:0]   free_cell;
 
   ////////////////
@@ -112,7 +113,7 @@ module pspin_mpq
   assign touch_new_o  = accepts && is_new;
   assign touched_o    = q_in;
 
-  // Credits see to it that there is one.
+  // Credits guarantee a free cell.
   logic unused_free_valid;
 
   pspin_first #(
@@ -160,7 +161,7 @@ module pspin_mpq
                                   : idle_valid_i && !ends_reset && !(accepts && q_in == q_reset);
   assign resets   = is_meant && !is_given;
 
-  // Nothing is left of the message: no task that runs, also none that ends in this cycle, and no packet, also none that comes.
+  // The message is empty: no running task, counting an end in this cycle, and no packet, counting an arrival.
   assign ends_reset  = done_valid_i && done_queue_i == q_reset;
   assign reset_frees = running_q[q_reset] == TasksWidth'(ends_reset) && length_q[q_reset] == '0 && !has_last_q[q_reset]
                      && !(accepts && q_in == q_reset);
@@ -198,16 +199,16 @@ module pspin_mpq
     .index_o   (q_out)
   );
 
-  // A message that is given up in this cycle gives nothing.
+  // A message given up in this cycle gives nothing.
   assign may_give    = ready_q & ~(Queues'(resets) << q_reset);
   assign selects     = any_ready && (!valid_q || task_ready_i);
   assign is_eom      = ended_q[q_out] && length_q[q_out] == LengthWidth'(1);
   assign runs        = roles_q[q_out][RolePayload] && !failed_q[q_out];
   assign completes   = is_eom && roles_q[q_out][RoleCompletion] && !failed_q[q_out];
-  // A request that comes in this cycle takes its credit before the one that leaves returns its own.
+  // A request arriving in this cycle takes its credit before the leaving one returns its own.
   assign is_shared   = length_q[q_out] > LengthWidth'(OwnCells)
                      || (length_q[q_out] == LengthWidth'(OwnCells) && accepts && q_in == q_out);
-  // A task that ends in this cycle does not run any more.
+  // A task that ends in this cycle no longer runs.
   assign out_running = running_q[q_out] - TasksWidth'(done_valid_i && done_queue_i == q_out);
   assign is_idle     = out_running == '0 && !runs;
 
@@ -244,10 +245,10 @@ module pspin_mpq
     endcase
   end
 
-  // A cell is free when its packet has been read for the last time.
+  // A cell is free after the last read of its packet.
   assign frees_cell = selects && ((pops && !keeps_last) || state_q[q_out] == MpqCompletion || (state_q[q_out] == MpqReset && !pops));
 
-  // The request behind the one that is popped becomes the head in the next cycle.
+  // The request behind the popped one becomes the head in the next cycle.
   logic                  fetches, fetched_q;
   logic [QueueWidth-1:0] q_fetched_q;
   logic [CellWidth-1:0]  link;
@@ -255,7 +256,7 @@ module pspin_mpq
   assign fetches  = selects && pops && length_q[q_out] != LengthWidth'(1);
   assign out_cell = fetched_q && q_fetched_q == q_out ? link : head_q[q_out];
 
-  // Whether a queue could give something.
+  // True if a queue could give a task or packet.
   function automatic logic could_give(mpq_state_e state, logic has_waiting, logic has_last, logic only_skipped);
     unique case (state)
       MpqHeader, MpqPayload: return has_waiting;
@@ -269,7 +270,7 @@ module pspin_mpq
     for (int unsigned i = 0; i < Queues; i++) begin
       ready_d[i] = could_give(state_q[i], length_q[i] != '0, has_last_q[i], running_q[i] == TasksWidth'(skipped_q[i]));
     end
-    // A selection counts at once for the queue that was selected.
+    // A selection takes effect at once for its queue.
     if (selects) begin
       ready_d[q_out] = could_give(
           out_state_d,
@@ -342,7 +343,7 @@ module pspin_mpq
     end
   end
 
-  logic is_alone;  // the request that comes is the only one of its queue
+  logic is_alone;  // the arriving request is the only one of its queue
   assign is_alone = length_q[q_in] == LengthWidth'(selects && pops && q_out == q_in);
 
   always_ff @(posedge clk_i) begin

@@ -1,5 +1,6 @@
-// What the queue engine needs of the execution contexts: which handlers there are, where they are pinned, and how long a message may
-// be idle. Another copy, with all the rest, is in each cluster (pspin_contexts).
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the execution contexts for the queue engine: existing handlers, pins, and idle thresholds. Each cluster has
+// another copy with the rest (pspin_contexts).
 module pspin_mpq_contexts
   import pspin_pkg::*;
 #(
@@ -13,13 +14,13 @@ module pspin_mpq_contexts
   input  logic [ContextWidth-1:0] write_index_i,
   input  execution_context_t      write_context_i,
 
-  // The context of a request, in the same cycle.
+  // Context of a request, in the same cycle.
   input  logic [ContextWidth-1:0] index_i,
   output logic [2:0]              roles_o,        // by role_e
   output logic                    is_pinned_o,
   output logic [7:0]              pin_o,
 
-  // The idle time-out, which is there in the next cycle.
+  // Idle threshold, output in the next cycle.
   input  logic                    idle_read_i,
   input  logic [ContextWidth-1:0] idle_index_i,
   output logic [31:0]             idle_cycles_o
@@ -47,7 +48,7 @@ module pspin_mpq_contexts
     if (write_i) pin_q[IndexWidth'(write_index_i)] <= write_context_i.pin;
   end
 
-  // A row has more, which is for the clusters; numbers have widths that do for all configurations.
+  // The rest of a row is for the clusters; widths suit all configurations.
   logic unused;
   assign unused = ^{write_context_i, write_index_i, index_i, idle_index_i};
 

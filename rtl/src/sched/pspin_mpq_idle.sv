@@ -1,14 +1,14 @@
-// The idle time-out of messages (PsPIN III-B3): it gives up a message when no request has come for it in as many cycles as its
-// execution context allows. The message queue that may have been idle for longest, as a pseudo-LRU tree says, is compared in each
-// cycle.
+// SPDX-License-Identifier: Apache-2.0
+// Idle time-out of messages (PsPIN III-B3): gives up a message without requests for the number of cycles set by its
+// execution context. Each cycle checks the message queue that may be idle for longest, according to a pseudo-LRU tree.
 //
-// The tree names a queue in cycle c; the time of its latest request and its context are read in c + 1, the time that the context
-// allows in c + 2, and the queue is given up in c + 3. A request that comes meanwhile saves its message.
+// The tree selects a queue in cycle c; c + 1 reads the time of its latest request and its context, c + 2 the threshold
+// of the context, and c + 3 gives up the queue. A request that arrives meanwhile saves its message.
 module pspin_mpq_idle
   import pspin_pkg::*;
 #(
   parameter int unsigned Queues    = 8,   // a power of two
-  parameter int unsigned TimeWidth = 40,  // of times, which wrap: wider than those that contexts allow
+  parameter int unsigned TimeWidth = 40,  // width of times, which wrap: wider than thresholds of contexts
   localparam int unsigned QueueWidth = $clog2(Queues)
 ) (
   input  logic                    clk_i,
@@ -21,12 +21,13 @@ module pspin_mpq_idle
   input  logic [ContextWidth-1:0] touch_context_i,
   input  logic [Queues-1:0]       active_i,
 
-  // The table of contexts, which answers in the next cycle.
+  // Table of contexts, which responds in the next cycle.
   output logic                    read_o,
   output logic [ContextWidth-1:0] read_context_o,
   input  logic [31:0]             idle_cycles_i,
 
-  // To the queue engine: the message of this queue is given up. It need not follow; then the queue has its turn again.
+  // To the queue engine: the message of this queue is given up. The engine may ignore it; the queue is then checked
+  // again later.
   output logic                    idle_o,
   output logic [QueueWidth-1:0]   idle_queue_o,
   output logic [ContextWidth-1:0] idle_context_o

@@ -1,6 +1,7 @@
-// Finds message queues that may have been idle for long (PsPIN III-B3): a tree with a bit at each node, which points away from the
-// half that was accessed last. The way from the root to the victim never goes into a half without active queues. A victim that was
-// compared counts as accessed, so that each active queue has its turn.
+// SPDX-License-Identifier: Apache-2.0
+// Finds message queues that may be idle for long (PsPIN III-B3): a tree with a bit at each node, which points away from
+// the half that was accessed last. The path from the root to the victim avoids halves without active queues. A compared
+// victim counts as accessed, so that each active queue has its turn.
 module pspin_mpq_lru #(
   parameter int unsigned Queues = 8,  // a power of two
   localparam int unsigned Levels = $clog2(Queues)
@@ -8,7 +9,7 @@ module pspin_mpq_lru #(
   input  logic              clk_i,
   input  logic              rst_ni,
 
-  input  logic              touch_i,       // a request has come to this queue
+  input  logic              touch_i,       // a request arrived for this queue
   input  logic [Levels-1:0] touched_i,
 
   input  logic [Queues-1:0] active_i,      // queues with a message
@@ -21,7 +22,7 @@ module pspin_mpq_lru #(
   logic [Queues-1:1]   upper_q, upper_d;   // the victim is in the upper half
   logic [2*Queues-1:1] active;
 
-  // For each node whether there is an active queue below it.
+  // For each node: set if an active queue is below it.
   function automatic logic [2*Queues-1:1] nodes(logic [Queues-1:0] queues);
     nodes[2*Queues-1:Queues] = queues;
     for (int n = int'(Queues) - 1; n >= 1; n--) nodes[n] = nodes[2*n] | nodes[2*n+1];
@@ -38,7 +39,7 @@ module pspin_mpq_lru #(
     end
   end
 
-  // All nodes on the way to a queue point away from it.
+  // Points all nodes on the path to a queue away from it.
   function automatic logic [Queues-1:1] away(logic [Queues-1:1] upper, logic [Levels-1:0] queue);
     for (int level = int'(Levels) - 1, node = 1; level >= 0; level--) begin
       upper[node] = !queue[level];

@@ -1,23 +1,24 @@
-// The scheduler of the unit (PsPIN III-B1): the queue engine, the dispatcher, and the way back of tasks.
+// SPDX-License-Identifier: Apache-2.0
+// Scheduler of the unit (PsPIN III-B1): the queue engine, the dispatcher, and the return path of tasks.
 //
-// A request that is accepted in cycle T comes to a cluster in T + 3; an end of a task that a cluster offers in T goes to the NIC in
-// the same cycle, if nothing else does.
+// A request accepted in cycle T reaches a cluster in T + 3; a task's end offered by a cluster in T reaches the NIC in
+// the same cycle, unless others compete.
 module pspin_sched
   import pspin_pkg::*;
 #(
   parameter int unsigned Clusters       = 4,
-  parameter int unsigned Tasks          = 20,    // that a cluster holds
+  parameter int unsigned Tasks          = 20,    // capacity of a cluster
   parameter int unsigned Queues         = 8,     // a power of two
   parameter int unsigned SharedCells    = 4,
   parameter int unsigned OwnCells       = 1,
-  parameter int unsigned IdWidth        = 10,    // of numbers of messages: the NIC sets no bits above
+  parameter int unsigned IdWidth        = 10,    // width of message numbers: the NIC clears the bits above
   parameter int unsigned Contexts       = 64,
   parameter int unsigned SelectCycles   = 2,
   parameter int unsigned DispatchCycles = 1,
   parameter int unsigned FeedbackCycles = 1,
-  parameter int unsigned SkippedDepth   = 4,     // packets without a handler that wait for their turn
-  parameter bit          UsesHome       = 1'b1,  // policy of the dispatcher: the home cluster comes first
-  parameter bit          UsesOthers     = 1'b1,  // clusters but the home cluster may have a task
+  parameter int unsigned SkippedDepth   = 4,     // buffered packets without a handler
+  parameter bit          UsesHome       = 1'b1,  // policy of the dispatcher: prefer the home cluster
+  parameter bit          UsesOthers     = 1'b1,  // allow clusters other than the home cluster
   parameter bit          UsesPins       = 1'b0,  // the pin of a context names the home cluster
   localparam int unsigned TasksWidth  = $clog2(Tasks + 1),
   localparam int unsigned InsideWidth = $clog2(Queues * OwnCells + SharedCells + Clusters * Tasks + SkippedDepth + FeedbackCycles + 2)
@@ -38,8 +39,8 @@ module pspin_sched
   input  logic                                       feedback_ready_i,
   output feedback_t                                  feedback_o,
 
-  // To the clusters: the bytes that a task would take; which of them have room, and how many tasks each has, as of the end of the
-  // last cycle; and the cluster that takes the task in this cycle.
+  // To the clusters: bytes of the offered task; room and number of tasks of each, as of the end of the last cycle; and
+  // the cluster that accepts the task in this cycle.
   output logic               [SizeWidth-1:0]         offer_transfer_o,
   input  logic [Clusters-1:0]                        has_room_i,
   input  logic [Clusters-1:0][TasksWidth-1:0]        tasks_i,
@@ -51,7 +52,7 @@ module pspin_sched
   output logic [Clusters-1:0]                        done_ready_o,
   input  completion_t [Clusters-1:0]                 done_i,
 
-  // To the status unit: tasks that have failed, and messages that the idle time-out has given up.
+  // To the status unit: failed tasks, and messages given up by the idle time-out.
   output logic                                       failed_valid_o,
   input  logic                                       failed_ready_i,
   output completion_t                                failed_o,
@@ -59,16 +60,16 @@ module pspin_sched
   input  logic                                       idle_ready_i,
   output idle_t                                      idle_o,
 
-  // From the registers: the driver gives up a message. The answers are there in the same cycle.
+  // From the registers: the driver gives up a message. Results are combinational.
   input  logic                                       reset_valid_i,
   input  logic [31:0]                                reset_message_i,
-  output logic                                       reset_done_o,     // there is such a message
-  output logic                                       reset_free_o,     // and its number may be used again now
+  output logic                                       reset_done_o,     // the message exists
+  output logic                                       reset_free_o,     // its number is free now
 
   // To the registers and counters.
   output logic [Queues-1:0]                          free_o,           // queues without a message
-  output logic [InsideWidth-1:0]                     inside_o,         // packets that were accepted and not yet fed back
-  output logic                                       empty_o,          // nothing is here, and nothing comes
+  output logic [InsideWidth-1:0]                     inside_o,         // accepted packets without feedback
+  output logic                                       empty_o,          // nothing inside or arriving
   output sched_events_t                              events_o
 );
 
@@ -112,7 +113,7 @@ module pspin_sched
     .idle_cycles_o  (idle_cycles)
   );
 
-  // The home cluster is found when a request comes, and waits with it.
+  // The home cluster is computed on arrival of a request, and stored with it.
   logic [HomeWidth-1:0] home;
   assign home = UsesPins && is_pinned ? HomeWidth'(pin % 8'(Clusters)) : HomeWidth'(her_i.message % Clusters);
 
@@ -203,7 +204,7 @@ module pspin_sched
     .idle_context_o (idle_context)
   );
 
-  // One message is told at a time.
+  // One message is reported at a time.
   assign idle = is_due && !idle_valid_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -226,7 +227,7 @@ module pspin_sched
 
   logic is_ripe, sends, has_cluster, skipped_ready;
 
-  // The task has been in the dispatcher for as long as it takes.
+  // The task has spent DispatchCycles in the dispatcher.
   if (DispatchCycles == 1) begin : g_at_once
     assign is_ripe = 1'b1;
   end else begin : g_later
@@ -311,7 +312,7 @@ module pspin_sched
     else inside_o <= inside_o + InsideWidth'(touch) - InsideWidth'(ended_valid && ended_feeds_back);
   end
 
-  // Fields have widths that do for all configurations.
+  // Widths of fields suit all configurations.
   logic unused;
   assign unused = ^ended_mpq;
 

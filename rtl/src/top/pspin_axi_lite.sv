@@ -1,5 +1,6 @@
-// The AXI4-Lite port of the driver on the host: accesses to the registers, one at a time. A write needs all bytes of its word; one with
-// fewer is answered with SLVERR, and nothing is written. When both wait, writes and reads take turns.
+// SPDX-License-Identifier: Apache-2.0
+// AXI4-Lite port of the driver on the host: register accesses, one at a time. A write must have all byte strobes set;
+// otherwise it returns SLVERR, and nothing is written. Concurrent writes and reads alternate.
 module pspin_axi_lite (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -23,7 +24,7 @@ module pspin_axi_lite (
   output logic [31:0] r_data_o,
   output logic [1:0]  r_resp_o,
 
-  // pspin_regs, which answers in the next cycle.
+  // pspin_regs, which responds in the next cycle.
   output logic        ctrl_valid_o,
   output logic        ctrl_we_o,
   output logic [15:0] ctrl_address_o,
@@ -37,7 +38,7 @@ module pspin_axi_lite (
 
   logic could_write, could_read, writes, reads, wrote_q, reading_q;
 
-  // A read keeps its place while the registers answer.
+  // A read keeps its turn until the registers respond.
   assign could_write = aw_valid_i && w_valid_i && !b_valid_o;
   assign could_read  = ar_valid_i && !r_valid_o && !reading_q;
   assign writes      = could_write && !(could_read && wrote_q);

@@ -1,17 +1,19 @@
-// Counters of the unit, for the registers. A freeze copies all of them in one cycle, so that the driver reads values of one time.
+// SPDX-License-Identifier: Apache-2.0
+// Counters of the unit, for the registers. A freeze copies all of them in one cycle, so that the driver reads a
+// consistent snapshot.
 module pspin_counters #(
   parameter int unsigned N     = 8,
-  parameter int unsigned Width = 48,  // of a counter: at 1 GHz, one a cycle, it counts for three days
-  parameter int unsigned Step  = 1,   // bits of what is added in a cycle
+  parameter int unsigned Width = 48,  // width of a counter: three days at 1 GHz and one event per cycle
+  parameter int unsigned Step  = 1,   // width of the increment of a cycle
   localparam int unsigned IndexWidth = N > 1 ? $clog2(N) : 1
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // What has happened in this cycle.
+  // Events of this cycle.
   input  logic [N-1:0][Step-1:0]  add_i,
 
-  // From the registers: which one, as it was at the latest freeze, or is in the cycle of one.
+  // From the registers: index to read, as of the latest freeze, including one in this cycle.
   input  logic                    freeze_i,
   input  logic [IndexWidth-1:0]   index_i,
   output logic [63:0]             value_o

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Control registers of the unit, for the driver on the host (docs/pspin-integration.md): settings of all HPUs, the table of contexts, the
 // event queue, the console, and the counters. The addresses come from crates/base/abi/src/pspin.rs.
 module pspin_regs
@@ -14,15 +15,15 @@ module pspin_regs
   parameter int unsigned PacketBytes    = 4194304,
   parameter int unsigned ProgramBytes   = 32768,
   parameter int unsigned MaxPacketBytes = 9216,
-  parameter int unsigned Events         = 16,      // that wait for the driver
-  parameter int unsigned Characters     = 64,      // that wait for the driver
-  parameter int unsigned Step           = 8,       // bits of what a counter counts in a cycle
+  parameter int unsigned Events         = 16,      // events pending for the driver
+  parameter int unsigned Characters     = 64,      // characters pending for the driver
+  parameter int unsigned Step           = 8,       // width of a counter's increment
   localparam int unsigned Sources       = 3 + Clusters
 ) (
   input  logic                                clk_i,
   input  logic                                rst_ni,
 
-  // The driver on the host: one access at a time, which is answered in the next cycle.
+  // Driver on the host: one access at a time, answered in the next cycle.
   input  logic                                ctrl_valid_i,
   input  logic                                ctrl_we_i,
   input  logic [15:0]                         ctrl_address_i,
@@ -31,7 +32,7 @@ module pspin_regs
   output logic [31:0]                         ctrl_rdata_o,
   output logic                                irq_o,
 
-  // To the clusters, and whoever has a copy of the table of contexts.
+  // To the clusters, and other holders of the table of contexts.
   output cfg_t                                cfg_o,
   output logic                                context_write_o,
   output logic [ContextWidth-1:0]             context_index_o,
@@ -41,30 +42,31 @@ module pspin_regs
   output logic [ClusterWidth-1:0]             scratchpad_cluster_o,
   output range_t                              scratchpad_o,
 
-  // To pspin_sched, which answers in the same cycle.
+  // To pspin_sched, which responds in the same cycle.
   output logic                                reset_valid_o,
   output logic [31:0]                         reset_message_o,
   input  logic                                reset_done_i,
   input  logic                                reset_free_i,
 
-  // From the command unit: failures, and ends of commands. Ready does not depend on valid.
+  // From the command unit: failures, and completions of commands. Ready does not depend on valid.
   input  logic [2:0]                          event_valid_i,
   output logic [2:0]                          event_ready_o,
   input  driver_event_t [2:0]                 event_i,
 
-  // From the clusters: a program asks for the end of the run; characters of their HPUs.
+  // From the clusters: a program requests the end of the run; console characters of HPUs.
   input  logic [Clusters-1:0]                 terminate_i,
   input  logic [Clusters-1:0]                 console_valid_i,
   output logic [Clusters-1:0]                 console_ready_o,
   input  logic [Clusters-1:0][7:0]            console_char_i,
   input  logic [Clusters-1:0][HpuWidth-1:0]   console_hpu_i,
 
-  // From everybody: nothing is under way; and what has happened in this cycle, by Counter*, where the registers do not know it.
+  // From all modules: nothing in flight; and events of this cycle, by Counter*, that the registers cannot see.
   input  logic                                idle_i,
   input  logic [CounterRows-1:0][Step-1:0]    counts_i
 );
 
-  // What hardware and software share: pspin_pkg has the types, the list of crates/base/abi the numbers.
+  // Checks of the interface between hardware and software: pspin_pkg has the types, the list of crates/base/abi the
+  // numbers.
   if (32'(NoticeFailed) != EventFailed || 32'(NoticeIdle) != EventIdle || 32'(NoticeCommand) != EventCommand ||
       32'(NoticeTerminated) != EventTerminated) begin : g_check_events
     $fatal(1, "the kinds of events are not those of pspin_abi_pkg");
@@ -95,12 +97,12 @@ module pspin_regs
   assign writes  = ctrl_valid_i && ctrl_we_i;
   assign reads   = ctrl_valid_i && !ctrl_we_i;
 
-  // Words that can be written, by address. `hits` tells that an address is that of a register.
+  // Writable words, by address. `hits` is true if an address is that of a register.
   function automatic logic hits(logic [15:0] at, logic [31:0] register);
     return 32'(at) == register;
   endfunction
 
-  // The offset of a word behind a register.
+  // Offset of a word after a register.
   function automatic int unsigned behind(logic [15:0] at, logic [31:0] register);
     return (32'(at) - register) >> 2;
   endfunction
@@ -192,7 +194,7 @@ module pspin_regs
     context_o.handlers[RoleCompletion] = {word(row_q, ControlContextCompletion), word(row_q, ControlContextCompletionBytes)};
   end
 
-  // What the latest reset of a message has found.
+  // Result of the latest reset of a message.
   logic reset_done_q, reset_free_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -206,7 +208,7 @@ module pspin_regs
 
   localparam int unsigned SourceWidth = $clog2(Sources);
 
-  // Each source waits for its turn here.
+  // Each source queues here for its turn.
   logic [2:0]          told_valid;
   driver_event_t [2:0] told;
   logic [2:0][1:0]     tolds;
@@ -410,7 +412,7 @@ module pspin_regs
     if (reads) ctrl_rdata_o <= rdata;
   end
 
-  // Registers are words; counters and queues say more than is of use here.
+  // Registers are words; the remaining signals of counters and queues are unused.
   logic unused;
   assign unused = ^{ctrl_address_i[1:0], tolds, characters, counts_i};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The PsPIN unit with AXI at its edges, as a network card uses it (docs/pspin-integration.md): AXI4 for the memories and for the host,
 // AXI4-Lite for the registers, AXI-Stream for packets of handlers, and plain streams for requests and feedback.
 module pspin_top
@@ -8,10 +9,10 @@ module pspin_top
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
-  output logic                    irq_o,   // to the driver on the host: events or characters wait
-  output logic                    idle_o,  // to the clock: it may stop until something comes
+  output logic                    irq_o,   // to the driver on the host: events or characters pending
+  output logic                    idle_o,  // to the clock: it may stop until the next input
 
-  // Inbound engine of the NIC: requests, each for a packet that has been written to the packet buffer; and packets that are done.
+  // Inbound engine of the NIC: requests, each for a packet in the packet buffer; and finished packets.
   input  logic                    her_valid_i,
   output logic                    her_ready_o,
   input  logic [31:0]             her_message_i,
@@ -32,7 +33,7 @@ module pspin_top
   output logic [2:0]              feedback_kind_o,   // end_e
   output logic                    feedback_last_o,
 
-  // Inbound engine of the NIC, and the host: AXI4 to the memories of the unit.
+  // Inbound engine of the NIC, and host: AXI4 to the memories of the unit.
   input  logic                    nic_aw_valid_i,
   output logic                    nic_aw_ready_o,
   input  logic [NicIdWidth-1:0]   nic_aw_id_i,
@@ -63,7 +64,7 @@ module pspin_top
   output logic [1:0]              nic_r_resp_o,
   output logic                    nic_r_last_o,
 
-  // Outbound engine of the NIC: packets as AXI-Stream. The others say with each beat who sends the packet, and where to.
+  // Outbound engine of the NIC: packets as AXI-Stream. The other signals give sender and destination with each beat.
   output logic                    send_tvalid_o,
   input  logic                    send_tready_i,
   output logic [511:0]            send_tdata_o,
@@ -75,8 +76,9 @@ module pspin_top
   output logic [31:0]             send_user_o,
   output logic [ContextWidth-1:0] send_context_o,
 
-  // Host memory: AXI4. Identifiers: 0 off-cluster DMA engine, 1 host-direct commands, 2 the unit itself. The user bits tell the IOMMU
-  // for whom an access is: the execution context of a handler, or, when the highest bit is set, the unit itself.
+  // Host memory: AXI4. Identifiers: 0 off-cluster DMA engine, 1 host-direct commands, 2 the unit itself. The user bits
+  // identify the requester to the IOMMU: the execution context of a handler, or, when the highest bit is set, the unit
+  // itself.
   output logic                    host_aw_valid_o,
   input  logic                    host_aw_ready_i,
   output logic [HostIdWidth-1:0]  host_aw_id_o,
@@ -386,12 +388,12 @@ module pspin_top
     .ctrl_rdata_i  (ctrl_rdata)
   );
 
-  // Answers wait at the edges after the unit has become quiet.
+  // Responses may remain at the edges after the unit is quiet.
   assign idle_o = unit_idle && !nic_aw_valid_i && !nic_w_valid_i && !nic_b_valid_o && !nic_ar_valid_i && !nic_r_valid_o && !host_aw_valid_o
     && !host_w_valid_o && !host_ar_valid_o && !ctrl_aw_valid_i && !ctrl_b_valid_o && !ctrl_ar_valid_i && !ctrl_r_valid_o
     && !her_valid_i && !feedback_valid_o && !send_tvalid_o;
 
-  // The command has more than packets need, and AXI says where a burst begins.
+  // The command has fields that packets do not need, and AXI tells the start of a burst.
   logic unused;
   assign unused = ^{send, send_first, host_write_bytes, host_write_first};
 

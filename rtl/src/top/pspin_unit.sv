@@ -1,5 +1,6 @@
-// The PsPIN unit (PsPIN III): scheduler, clusters, memories and interconnects, command unit, registers. Its ports are streams of its own;
-// pspin_top puts AXI around them.
+// SPDX-License-Identifier: Apache-2.0
+// PsPIN unit (PsPIN III): scheduler, clusters, memories and interconnects, command unit, registers. Its ports are plain
+// streams; pspin_top wraps them in AXI.
 module pspin_unit
   import pspin_pkg::*;
   import pspin_abi_pkg::*;
@@ -8,24 +9,25 @@ module pspin_unit
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // From the inbound engine of the NIC: packets that have been written to the packet buffer.
+  // From the inbound engine of the NIC: packets in the packet buffer.
   input  logic                    her_valid_i,
   output logic                    her_ready_o,
   input  her_t                    her_i,
 
-  // To the inbound engine: packets that are done.
+  // To the inbound engine: finished packets.
   output logic                    feedback_valid_o,
   input  logic                    feedback_ready_i,
   output feedback_t               feedback_o,
 
-  // From NIC and host: beats that are written to the memories, of the packet buffer and all others. Ready depends on the address.
-  // Missing: what is taken in this cycle goes nowhere, as there is no memory.
+  // From NIC and host: beats to write to the memories, of the packet buffer and all others. Ready depends on the
+  // address. Missing: the beat accepted in this cycle is unmapped.
   input  logic                    write_valid_i,
   output logic                    write_ready_o,
   input  beat_request_t           write_i,
   output logic                    write_missing_o,
 
-  // From NIC and host: beats that are read from the memories, and their data, in order. Missing: there is no memory, the data is 0.
+  // From NIC and host: beats to read from the memories, and their data, in order. Missing: the address is unmapped, the
+  // data is 0.
   input  logic                    read_valid_i,
   output logic                    read_ready_o,
   input  logic [31:0]             read_address_i,
@@ -42,9 +44,9 @@ module pspin_unit
   output logic                    send_first_o,
   output logic                    send_last_o,
 
-  // To host memory, writes, beat by beat; the first byte of the first beat goes to the address, and the size is that of all beats. The
-  // host answers each write when it has accepted it, in the order of those with the same id: 0 is the off-cluster DMA engine, 1 a
-  // host-direct command, 2 the unit's own status of a failure.
+  // To host memory, writes, beat by beat; the first byte of the first beat goes to the address, and the size is that of
+  // all beats. The host responds to each write once it accepts it, in the order of those with the same id: 0 is the
+  // off-cluster DMA engine, 1 a host-direct command, 2 the unit's own status of a failure.
   output logic                    host_write_valid_o,
   input  logic                    host_write_ready_i,
   output logic [63:0]             host_write_address_o,
@@ -60,8 +62,8 @@ module pspin_unit
   input  logic [1:0]              host_written_id_i,
   input  logic                    host_written_refused_i,
 
-  // To host memory, reads: id 0 is the off-cluster DMA engine, 1 a host-direct command. The data of each id comes in order, and
-  // begins with the first byte of the address.
+  // To host memory, reads: id 0 is the off-cluster DMA engine, 1 a host-direct command. The data of each id is in
+  // order, and starts with the first byte of the address.
   output logic                    host_read_valid_o,
   input  logic                    host_read_ready_i,
   output logic [63:0]             host_read_address_o,
@@ -84,7 +86,7 @@ module pspin_unit
   output logic [31:0]             ctrl_rdata_o,
   output logic                    irq_o,
 
-  // All HPUs wait for a task, and nothing has been under way for some cycles: the clock may stop until something comes.
+  // All HPUs wait for a task, and nothing was in flight for some cycles: the clock may stop until the next input.
   output logic                    idle_o
 );
 
@@ -101,7 +103,7 @@ module pspin_unit
   localparam int unsigned PacketGroups  = L2PacketBanks * L2PacketBankBits / (8 * BeatBytes);
   localparam int unsigned HandlerGroups = L2HandlerBanks * L2HandlerBankBits / (8 * BeatBytes);
   localparam int unsigned L1Groups      = L1Banks * L1BankBits / (8 * BeatBytes);
-  localparam int unsigned Step          = $clog2(Hpus + 1);  // bits of what is counted in a cycle
+  localparam int unsigned Step          = $clog2(Hpus + 1);  // width of a counter's increment
 
   ///////////////
   // Registers //
@@ -433,7 +435,7 @@ module pspin_unit
     .Bytes     (ProgramBytes),
     .PortBytes (ProgramPortBits / 8),
     .LineBytes (IcacheLineBytes),
-    .MissCycles(IcacheMissCycles - 1)  // the cache asks in the cycle after the fetch
+    .MissCycles(IcacheMissCycles - 1)  // the cache sends its request in the cycle after the fetch
   ) u_program_memory (
     .clk_i,
     .rst_ni,
@@ -695,7 +697,7 @@ module pspin_unit
   // Idle //
   //////////
 
-  // What has left an interconnect reaches its memory within this time.
+  // Upper bound of the time in which outputs of an interconnect reach their memory.
   localparam int unsigned QuietCycles = 32;
 
   logic [$clog2(QuietCycles+1)-1:0] quiet_q;

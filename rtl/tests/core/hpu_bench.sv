@@ -1,4 +1,6 @@
-// An HPU with memories that answer at once, and what is around it as ports: the bench plays CSCHED, command unit and DMA engine.
+// SPDX-License-Identifier: Apache-2.0
+// HPU with memories that respond at once, and its surroundings as ports: the bench plays CSCHED, command unit and DMA
+// engine.
 module hpu_bench
   import pspin_pkg::*;
 (
@@ -6,7 +8,7 @@ module hpu_bench
   input  logic        rst_ni,
   input  logic        enable_i,
 
-  // The next task; its context has one range in handler memory, and one scratchpad.
+  // Next task; its context has one range in handler memory, and one scratchpad.
   input  logic        assign_i,
   input  logic [4:0]  place_i,
   input  logic [31:0] function_i,
@@ -53,7 +55,7 @@ module hpu_bench
   output logic [7:0]  console_char_o,
   output logic        terminate_o,
 
-  // A memory does not answer.
+  // Blocks a memory.
   input  logic        l1_blocks_i,
   input  logic        remote_blocks_i,
   output logic        remote_asks_o
@@ -75,10 +77,10 @@ module hpu_bench
   logic               instr_req, instr_rvalid_q, instr_error_q, l1_valid, l1_gnt, l1_rvalid, pe_valid, pe_rvalid;
   logic [31:0]        instr_addr, instr_rdata, l1_rdata, pe_rdata;
 
-  // The program may write to the scratchpad when it starts.
+  // The program may write to the scratchpad during its start.
   assign cfg = '{enable_i, Program, again, '{32'h1C00_0000, 32'h1_0000}, '{Program, 32'h8000}, '{Scratch, 32'h3000}};
 
-  // The address of __rt_again, which the bench has found in the program.
+  // Address of __rt_again, which the bench finds in the program.
   logic [31:0] again /* verilator public_flat_rw */;
 
   always_comb begin
@@ -215,7 +217,7 @@ module hpu_bench
   logic l1_ready;
   assign l1_gnt = l1_ready && !l1_blocks_i;
 
-  // Other memories: an access is executed ten cycles after it was taken, and answered as one to L1.
+  // Other memories: an access executes ten cycles after its acceptance, and is answered like one to L1.
   word_request_t       remote_q;
   logic [9:0]          remote_delay_q;
   logic                remote_gnt;

@@ -1,4 +1,5 @@
-// Boots an HPU, gives it handlers, compares what they leave in memory and what its driver says, and counts cycles.
+// SPDX-License-Identifier: Apache-2.0
+// Boots an HPU, runs handlers on it, compares their results in memory and the outputs of its driver, and counts cycles.
 #include <elf.h>
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 static uint64_t retired_count;
 static uint64_t cycle;
-static uint64_t entered; // the cycle in which the first instruction of the program left decode
+static uint64_t entered; // cycle in which the first instruction of the program leaves decode
 static bool prints;
 static const uint32_t CODE = 0x1D000000;
 
@@ -43,7 +44,7 @@ extern "C" void pspin_accessed(int hart, int address, int what, int value) {
         std::printf("  hart %d access %03x %08x %08x\n", hart, what, address, value);
 }
 
-// The code of a program, and its symbols.
+// Code of a program, and its symbols.
 struct Program {
     std::map<std::string, uint32_t> symbols;
     std::vector<uint32_t> words;
@@ -74,7 +75,7 @@ static Program load(const char *path) {
     return program;
 }
 
-// The causes of failures (crates/card/pspin-unit/src/status.rs), and how a task ends.
+// Causes of failures (crates/card/pspin-unit/src/status.rs), and ends of tasks.
 enum Cause { NONE, LOAD, STORE, MISALIGNED, FETCH, ILLEGAL, BREAKPOINT, COMMAND, HOST, WATCHDOG, IDLE, REPORTED };
 enum Kind { DONE, SKIPPED, FAULTED, TIMED_OUT };
 
@@ -99,7 +100,7 @@ class Bench {
         top.enable_i = 1;
     }
 
-    // Simulates a cycle with the inputs as they are; what comes out is noted.
+    // Simulates a cycle with the current inputs, and records the outputs.
     void cycle() {
         if (!responses.empty() && responses.front().first == now) {
             top.response_i = 1;
@@ -147,7 +148,7 @@ class Bench {
             cycle();
     }
 
-    // Assigns a task in this cycle; its function pointer can be read in the next.
+    // Assigns a task in this cycle; its function pointer is readable in the next.
     void assign(const char *handler, uint32_t watchdog = 1000000) {
         if (!top.idle_o) {
             std::fprintf(stderr, "%s: the HPU is not idle\n", handler);
@@ -162,7 +163,7 @@ class Bench {
         cycle();
     }
 
-    // Runs up to the end of the task; the number of cycles since its start.
+    // Runs to the end of the task. Returns the number of cycles since its start.
     uint64_t finish(uint64_t most = 2000000) {
         uint64_t before = ends;
         for (uint64_t until = now + most; ends == before;) {
@@ -182,7 +183,7 @@ class Bench {
         return finish();
     }
 
-    // How the task ended whose feedback comes next.
+    // Returns the outcome of the task with the next feedback.
     Outcome outcome() {
         for (uint64_t until = now + 1000; outcomes.empty() && now < until;)
             cycle();
@@ -195,7 +196,7 @@ class Bench {
         return outcome;
     }
 
-    // Ignores how tasks have ended so far.
+    // Discards the outcomes so far.
     void forget() {
         cycles(3);
         outcomes.clear();

@@ -1,4 +1,5 @@
-/* Handlers that leave what they have computed in L1, where the bench compares it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers that leave their results in L1, where the bench compares them. */
 #include <corev.h>
 #include <stdint.h>
 
@@ -22,7 +23,7 @@ __attribute__((naked, used)) void empty_ph(handler_args_t *args) { __asm__("ret"
     __asm__ volatile(name " %0, %2, %1" : "=r"(old), "+A"(OUT[index]) : "r"(operand) : "memory");                      \
     OUT[(index) + 1] = old
 
-/* Each atomic operation: the value that was there, and the new one. */
+/* Each atomic operation: old value, and new value. */
 __handler__ void atomics_ph(handler_args_t *args);
 void atomics_ph(handler_args_t *args) {
     uint32_t old;
@@ -38,7 +39,7 @@ void atomics_ph(handler_args_t *args) {
     AMO(13, "amomax.w", 5);
     AMO(15, "amominu.w", 5);
     AMO(17, "amomaxu.w", 5);
-    /* A store-conditional that succeeds, one without a reservation, one whose word has changed. */
+    /* Store-conditionals: successful, without a reservation, and with a changed word. */
     uint32_t value, failed[3];
     __asm__ volatile("lr.w %0, %2 \n sc.w %1, %3, %2" : "=&r"(value), "=&r"(failed[0]), "+A"(OUT[19]) : "r"(77));
     __asm__ volatile("sc.w %0, %2, %1" : "=r"(failed[1]), "+A"(OUT[19]) : "r"(88));
@@ -49,7 +50,7 @@ void atomics_ph(handler_args_t *args) {
     OUT[22] = OUT[19];
 }
 
-/* A sum with post-increment loads and a hardware loop: 4 instructions and 3 cycles a word. */
+/* Sum with post-increment loads and a hardware loop: 4 instructions and 3 cycles per word. */
 __handler__ void corev_ph(handler_args_t *args);
 void corev_ph(handler_args_t *args) {
     (void)args;
@@ -64,7 +65,7 @@ void corev_ph(handler_args_t *args) {
     OUT[25] = cv_mac(1000, 20, 30);
 }
 
-/* Runs for long, for the speed of the simulation: about a third of its instructions are accesses. */
+/* Long-running handler for measuring simulation speed: about a third of its instructions are accesses. */
 __handler__ void busy_ph(handler_args_t *args);
 void busy_ph(handler_args_t *args) {
     (void)args;
@@ -77,7 +78,7 @@ void busy_ph(handler_args_t *args) {
     OUT[26] = sum;
 }
 
-/* What crosses words is transferred in two accesses. */
+/* Accesses across words are split in two. */
 __handler__ void misaligned_ph(handler_args_t *args);
 void misaligned_ph(handler_args_t *args) {
     (void)args;

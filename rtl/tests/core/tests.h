@@ -1,7 +1,9 @@
-// What an HPU is tested for. Numbers of cycles are those of the model (crates/card/pspin-unit/src/core).
+/* SPDX-License-Identifier: Apache-2.0 */
+// Tests of an HPU. Cycle counts are those of the model (crates/card/pspin-unit/src/core).
 #pragma once
 
-// Cycles from the start of a handler to the cycle behind the execute stage of its first instruction, in which the driver acts.
+// Cycles from the start of a handler to the cycle after its first instruction's execute stage, in which the driver
+// acts.
 static const uint64_t FIRST = 5;
 static const uint64_t TRAP = 20;
 
@@ -97,14 +99,15 @@ static void faults(Bench &bench) {
     expect("cycles while the HPU waits", bench.word(PLACE + 0x1F0) - time, uint32_t(bench.started - started));
     expect("instructions are counted", bench.word(PLACE + 0x10C) > 10, 1);
     expect_end(bench, "reads_cycle", DONE, NONE, 0, 0);
-    // What is handed on by the handler of a failure is not what another gets.
+    // State left by a failed handler is not visible to the next.
     for (const char *kind : {"lb", "lh", "lw", "sb", "sh", "sw", "lr", "amo"}) {
         bench.word(PLACE + 0x100) = 0x1C300001;
         std::string name = std::string("probe_") + kind;
         uint64_t cycles = bench.run(name.c_str());
         bool is_atomic = !std::strcmp(kind, "lr") || !std::strcmp(kind, "amo");
         int cause = is_atomic ? MISALIGNED : kind[0] == 's' ? STORE : LOAD;
-        // A second cycle for what crosses words or is atomic, and one more when the instruction waits for the value of t2.
+        // Accesses across words and atomic ones take a second cycle, and one more if the instruction waits for the
+        // value of t2.
         uint64_t late = is_atomic || !std::strcmp(kind + 1, "w");
         expect((name + ": cycles").c_str(), cycles - TRAP - FIRST - 3 - late,
                (kind[0] == 's' || !std::strcmp(kind, "amo")));
@@ -124,7 +127,7 @@ static void protection(Bench &bench) {
     } const windows[] = {
         {0x10000000, 1024, true}, {0x1C000000, 0x10000, true}, {0x1D000000, 0x8000, false}, {0x10004000, 33, true},
         {0x1C400100, 33, true},   {0x1C200000, 100, true},     {PLACE, 0x3000, true},       {0x10400010, 5, true},
-        {0x1B004000, 33, true}, // the packet again, as this HPU sees its L1
+        {0x1B004000, 33, true}, // the packet again, at this HPU's alias of its L1
     };
     bench.top.packet_bytes_i = 33;
     int allowed = 0, denied = 0;
@@ -149,7 +152,7 @@ static void protection(Bench &bench) {
                 }
     expect("some were allowed", allowed > 300, 1);
     expect("some were denied", denied > 300, 1);
-    // From its doorbell on, a handler has lost its packet.
+    // From its doorbell on, a handler has no access to its packet.
     bench.run("rings_twice");
     bench.cycles(TRAP + 5);
     expect_end(bench, "rings_twice", DONE, NONE, 0, 0);
@@ -180,7 +183,7 @@ static void commands(Bench &bench) {
     expect("command: number", bench.word(PLACE + 0x110), 0);
     expect("command: the handler has waited", bench.ended > bench.issued + 30, 1);
     expect_end(bench, "commands_wait", DONE, NONE, 0, 0);
-    // The place has another number the next time, and the feedback waits for the response.
+    // The slot has another number the next time, and the feedback waits for the response.
     command(bench, 0, {0, 0, 0x10004000, 96, 0});
     bench.response_after = 40;
     bench.run("commands");
@@ -188,7 +191,7 @@ static void commands(Bench &bench) {
     expect("command: the next number", bench.word(PLACE + 0x110), 0x100);
     expect_end(bench, "commands", DONE, NONE, 0, 0);
     expect("response to feedback", bench.fed_back - (bench.issued + 40), 1);
-    // More commands than places: the HPU waits. A number is done when its place has another.
+    // More commands than slots: the HPU waits. A number is complete once its slot has another.
     command(bench, 2, {1, 0xF10A, 0x1C400100, 0, 64}, 6);
     bench.run("commands");
     const uint32_t numbers[] = {0x200, 1, 2, 3, 0x300, 0x101};
@@ -201,7 +204,7 @@ static void commands(Bench &bench) {
         expect("a command that is not in flight is done", bench.word(PLACE + 0x108), 1);
         expect_end(bench, "test_command", DONE, NONE, 0, 0);
     }
-    // One that the command unit does not take yet.
+    // A command that the command unit does not accept yet.
     top.command_ready_i = 0;
     command(bench, 4, {8, 0, 8 << 1 | 1, 1, 2});
     bench.response_after = 10;
@@ -219,7 +222,7 @@ static void commands(Bench &bench) {
     bench.finish();
     expect("two completions", bench.outcome().kind, DONE);
     expect_end(bench, "test_command", DONE, NONE, 0, 0);
-    // Memory that is not the handler's, and commands that do not exist.
+    // Memory outside the handler's windows, and unknown commands.
     command(bench, 0, {0, 0, 0x10004001, 96, 1});
     bench.run("commands");
     expect_end(bench, "a byte too many", FAULTED, COMMAND, 0, 0x10004001);
@@ -235,7 +238,7 @@ static void commands(Bench &bench) {
     command(bench, 4, {0, 0, 33 << 1 | 1});
     bench.run("commands");
     expect_end(bench, "too much data", FAULTED, LOAD, bench.program.symbols.at("commands_at"), 0x1B205080);
-    // The host refuses: while the handler runs, and after it has ended. Only responses for this HPU count.
+    // The host refuses: while the handler runs, and after its end. Only responses for this HPU count.
     top.response_refused_i = 1;
     bench.response_after = 15;
     command(bench, 1, {0x23456780, 1, 0x10004000, 96, 1});
@@ -321,7 +324,8 @@ static void doorbell(Bench &bench) {
     expect_end(bench, "the second completion", FAULTED, REPORTED, 0, 77);
 }
 
-// The watchdog bites wherever a handler waits; the task ends TRAP cycles later, and the HPU goes on with the next one.
+// The watchdog expires wherever a handler waits; the task ends TRAP cycles later, and the HPU continues with the next
+// one.
 static void watchdog(Bench &bench) {
     auto &top = bench.top;
     const uint32_t after = 80;
@@ -335,7 +339,7 @@ static void watchdog(Bench &bench) {
     killed("forever", after + TRAP);
     bench.run("waits_function", after);
     killed("waits_function", after + TRAP);
-    // A command that nobody takes, a place that does not become free, a response that does not come: they are orphans.
+    // Orphans: a command not accepted, a slot not freed, a response that does not arrive.
     command(bench, 0, {0, 0, 0x10004000, 96, 0}, 2);
     bench.response_after = 0;
     top.command_ready_i = 0;
@@ -357,13 +361,13 @@ static void watchdog(Bench &bench) {
     expect("the feedback waits for the other orphan", bench.outcomes.size(), 0);
     bench.responses.emplace_back(bench.now + 5, 1);
     killed("no response", after + TRAP);
-    // The places of orphans are used again, for commands that are none.
+    // The slots of orphans are reused, by invalid commands.
     command(bench, 0, {0, 0, 0x10004000, 96, 0}, 1);
     bench.run("commands");
     expect("no orphan", top.orphans_o, 0);
     bench.responses.emplace_back(bench.now + 5, bench.slot);
     expect_end(bench, "commands", DONE, NONE, 0, 0);
-    // The end waits for transfers, and so does the end of a handler that is killed.
+    // The end waits for transfers, and so does the end of a killed handler.
     bench.word(PLACE + 0x104) = 1;
     bench.word(PLACE + 0x200) = 0x1C400100;
     bench.word(PLACE + 0x204) = PLACE + 0x400;
@@ -377,7 +381,7 @@ static void watchdog(Bench &bench) {
     bench.run("transfers", after);
     killed("a transfer that is not taken", after + TRAP);
     top.transfer_ready_i = 1;
-    // L1 and the console do not answer; a remote memory answers late, and cannot be stopped.
+    // L1 and the console do not respond; a remote memory responds late, and its access cannot be cancelled.
     bench.word(PLACE + 0x100) = PLACE + 0x108;
     bench.assign("probe_lw", after);
     bench.cycles(5);
@@ -402,7 +406,7 @@ static void watchdog(Bench &bench) {
     bench.run("probe_lw");
     expect("the remote store took place", bench.word(PLACE + 0x108), 0x600D);
     expect_end(bench, "probe_lw", DONE, NONE, 0, 0);
-    // It does not bite in the cycle before the doorbell, and in that of the doorbell it does.
+    // The watchdog does not expire in the cycle before the doorbell, but does in that of the doorbell.
     for (uint32_t cycles : {9U, 10U}) {
         bench.cycles(40);
         bench.run("empty_ph", cycles);
@@ -412,7 +416,7 @@ static void watchdog(Bench &bench) {
     }
 }
 
-// The host stops the HPU, and starts it with what may be another program.
+// The host stops the HPU, and restarts it with a possibly different program.
 static void enable(Bench &bench) {
     bench.cycles(50);
     expect("it waits", bench.top.waits_o, 1);

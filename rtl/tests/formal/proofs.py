@@ -1,4 +1,5 @@
-"""How properties of units are proven: in every reachable state, by induction, with yosys."""
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of properties of units: in every reachable state, by induction, with yosys."""
 
 import subprocess
 import sys
@@ -24,7 +25,7 @@ sat -verify -prove-asserts -tempinduct -maxsteps 24 -seq 1 -set-at 1 rst_ni 0 -s
 
 
 def proofs() -> list[str]:
-    """Return the names of all proofs, one a file of rtl/formal."""
+    """Return the names of all proofs, one per file of rtl/formal."""
     return [path.stem.removeprefix("prove_") for path in sorted((RTL / "formal").glob("prove_*.sv"))]
 
 

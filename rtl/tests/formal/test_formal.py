@@ -1,4 +1,5 @@
-"""Properties of units that hold in every reachable state. The defects that make them fail are in tests/mutations."""
+# SPDX-License-Identifier: Apache-2.0
+"""Properties of units that hold in every reachable state. tests/mutations has the defects that violate them."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-// The C interface of a simulated design: its ports and memories by name, its clock, and what its observers tell. Nothing here
-// knows which design it is; crates/card/pspin-rtl does.
+// SPDX-License-Identifier: Apache-2.0
+// C interface of a simulated design: its ports and memories by name, its clock, and events of its observers. It is
+// independent of the design; crates/card/pspin-rtl knows which one it is.
 #include "Vdesign.h"
 #include "verilated.h"
 #include "verilated_syms.h"
@@ -16,7 +17,7 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// A port of the top module, or a memory: where its value is, and the bytes of a row.
+// Port of the top module, or memory: address of its value, and bytes of a row.
 struct pspin_value {
     const char *scope;
     const char *name;
@@ -25,7 +26,7 @@ struct pspin_value {
     uint64_t bytes;
 };
 
-// What an observer has told.
+// Event of an observer.
 struct pspin_event {
     uint64_t cycle;
     uint16_t kind;
@@ -35,7 +36,7 @@ struct pspin_event {
 
 namespace {
 
-// Verilator's way to end a process, as an exception.
+// Verilator's fatal exit, as an exception.
 struct Fatal : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -53,7 +54,7 @@ struct Simulation {
 #endif
 };
 
-// The simulation that is evaluated, for the functions that the design calls.
+// Simulation being evaluated, for the functions called by the design.
 thread_local Simulation *current;
 
 template <typename F> int attempt(Simulation *simulation, F &&action) {
@@ -84,8 +85,8 @@ void vl_fatal(const char *file, int line, const char *, const char *message) {
     throw Fatal(std::string(file ? file : "") + ":" + std::to_string(line) + ": " + message);
 }
 
-// Writes what the code has counted, in a library that gcc has compiled to count (-fprofile-generate): a library of C++ may stay in its
-// process when it is closed. Others have no such function.
+// Writes the profile counts of a library instrumented by gcc (-fprofile-generate): a C++ library may stay in its
+// process after closing. Other libraries lack this function.
 extern "C" __attribute__((weak)) void __gcov_dump();
 
 extern "C" void pspin_event(int kind, int unit, int a, int b, int c, int d, int e) {
@@ -97,8 +98,8 @@ extern "C" void pspin_event(int kind, int unit, int a, int b, int c, int d, int 
                                     static_cast<uint32_t>(d), static_cast<uint32_t>(e)}});
 }
 
-// What the monitor of retired instructions (observe/pspin_retire.sv) tells: 1 a program counter, 2 a result, 3 what was
-// loaded, 4 an access.
+// Reports of the monitor of retired instructions (observe/pspin_retire.sv): 1 a program counter, 2 a result, 3 a loaded
+// value, 4 an access.
 extern "C" void pspin_retired(int hart, int pc) { pspin_event(1, hart, pc, 0, 0, 0, 0); }
 
 extern "C" void pspin_written(int hart, int port, int index, int value) {
@@ -109,7 +110,7 @@ extern "C" void pspin_accessed(int hart, int address, int what, int value) {
     pspin_event(4, hart, address, what, value, 0, 0);
 }
 
-// Makes a design in its state before reset; where the build asks for random values, they come from this seed.
+// Creates a design in its state before reset; seed determines random values, if the build uses them.
 EXPORT Simulation *pspin_open(int seed) {
     auto *simulation = new Simulation;
     attempt(simulation, [&] {
@@ -140,16 +141,16 @@ EXPORT void pspin_close(Simulation *simulation) {
         __gcov_dump();
 }
 
-// What went wrong, if the latest call has failed.
+// Returns the error message, if the latest call failed.
 EXPORT const char *pspin_error(const Simulation *simulation) { return simulation->error.c_str(); }
 
-// The ports and memories; the array is valid as long as the simulation.
+// Returns the ports and memories; the array is valid as long as the simulation.
 EXPORT uint64_t pspin_values(const Simulation *simulation, const pspin_value **values) {
     *values = simulation->values.data();
     return simulation->values.size();
 }
 
-// Lets changed inputs reach what depends on them within the cycle. Returns 0, or 1 for a failure.
+// Propagates changed inputs through combinational logic within the cycle. Returns 0, or 1 for a failure.
 EXPORT int pspin_settle(Simulation *simulation) {
     return attempt(simulation, [&] {
         *simulation->clock = 0;
@@ -166,7 +167,7 @@ EXPORT int pspin_tick(Simulation *simulation) {
     });
 }
 
-// Takes the events since the last time; the array is valid until the next tick.
+// Returns the events since the last call; the array is valid until the next tick.
 EXPORT uint64_t pspin_events(const Simulation *simulation, const struct pspin_event **events) {
     *events = simulation->events.data();
     return simulation->events.size();
@@ -175,7 +176,7 @@ EXPORT uint64_t pspin_events(const Simulation *simulation, const struct pspin_ev
 EXPORT void pspin_forget(Simulation *simulation) { simulation->events.clear(); }
 
 #if VM_TRACE
-// Begins to write a waveform of all signals. Returns 0, or 1 for a failure.
+// Starts a waveform of all signals. Returns 0, or 1 for a failure.
 EXPORT int pspin_wave(Simulation *simulation, const char *file) {
     return attempt(simulation, [&] {
         simulation->design->trace(&simulation->wave, 99);
@@ -187,6 +188,6 @@ EXPORT int pspin_wave(Simulation *simulation, const char *file) {
     });
 }
 
-// Writes what has changed by a time, in picoseconds.
+// Writes the changes up to a time in picoseconds.
 EXPORT void pspin_dump(Simulation *simulation, uint64_t time) { simulation->wave.dump(time); }
 #endif

@@ -1,5 +1,6 @@
-// The clock gate of src/common for a simulator, in which inputs have settled when the clock falls: the enable is a register of the
-// falling edge. What decides about a latch would be evaluated before it is known which clocks have an edge, once more.
+// SPDX-License-Identifier: Apache-2.0
+// Clock gate of src/common for a simulator, whose inputs are settled at the falling edge: the enable is a register of
+// that edge. A latch would be evaluated again before it is known which clocks have an edge.
 module pspin_gate (
   input  logic clk_i,
   input  logic enable_i,

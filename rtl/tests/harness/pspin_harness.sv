@@ -1,4 +1,5 @@
-// The unit with the fields of its structures as ports of their own, for crates/card/pspin-rtl.
+// SPDX-License-Identifier: Apache-2.0
+// The unit with the fields of its structures as separate ports, for crates/card/pspin-rtl.
 module pspin_harness
   import pspin_pkg::*;
 (
@@ -27,14 +28,14 @@ module pspin_harness
   output logic [2:0]   feedback_kind_o,
   output logic         feedback_last_o,
 
-  // Packets that are written.
+  // Packets to write.
   input  logic         write_valid_i,
   output logic         write_ready_o,
   input  logic [31:0]  write_address_i,
   input  logic [63:0]  write_strobe_i,
   input  logic [511:0] write_data_i,
 
-  // Packets that leave.
+  // Packets to send.
   output logic         send_valid_o,
   input  logic         send_ready_i,
   output logic [7:0]   send_cluster_o,
@@ -99,8 +100,8 @@ module pspin_harness
   assign send_flow_o         = send_command.flow;
   assign send_user_o         = send_command.user;
 
-  // What the unit sees of the inputs: they change at the edges of load_i, so what depends on them is evaluated once for all that have
-  // changed, and not at all in a cycle in which none has. What depends on ports is evaluated at each edge of the clock.
+  // Inputs as seen by the unit: they change at the edges of load_i, so dependent logic is evaluated once per change of
+  // inputs, and not at all in a cycle without. Logic that depends on ports is evaluated at each edge of the clock.
   logic her_valid_q, her_eom_q, feedback_ready_q, write_valid_q, send_ready_q, host_write_ready_q,
         host_written_valid_q, host_written_refused_q, host_read_ready_q, host_data_valid_q, host_data_last_q,
         host_data_refused_q, ctrl_valid_q, ctrl_we_q;

@@ -1,4 +1,5 @@
-// One HPU with memories that answer at once, and a task for it: the harness compares the instructions that it executes with those of
+// SPDX-License-Identifier: Apache-2.0
+// One HPU with memories that respond at once, and a task for it: the harness compares its instructions with those of
 // the instruction-set simulator.
 module pspin_hpu_bench
   import pspin_pkg::*;
@@ -10,7 +11,7 @@ module pspin_hpu_bench
   input  logic        clk_i,
   input  logic        rst_ni,
 
-  // What the registers of the unit say.
+  // Registers of the unit.
   input  logic        enable_i,
   input  logic [31:0] entry_i,
   input  logic [31:0] again_i,
@@ -25,13 +26,13 @@ module pspin_hpu_bench
   input  logic [31:0] watchdog_i,
   output logic        idle_o,
 
-  // Its end.
+  // End of the task.
   output logic        done_valid_o,
   output logic [2:0]  done_kind_o,
   output logic [3:0]  done_cause_o,
   output logic [31:0] done_pc_o,
 
-  // What it prints.
+  // Console output.
   output logic        console_valid_o,
   output logic [7:0]  console_char_o
 );
@@ -61,7 +62,7 @@ module pspin_hpu_bench
     assigned.feeds_back = 1'b1;
   end
 
-  // The row of the context comes a cycle after the task.
+  // The row of the context arrives a cycle after the task.
   always_ff @(posedge clk_i) begin
     if (assign_valid_i) begin
       execution_context_q <= '0;

@@ -1,21 +1,24 @@
-/* Handlers that do what the bytes of their packet say, for the lockstep of hardware and model: random packets make random handlers.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers controlled by the bytes of their packets, for the lockstep of hardware and model: random packets make random
+ * handlers.
  *
- * The first word of a packet decides how long a handler runs, what it uses, and whether it fails; the second one is the number of
- * the packet. Whatever a handler writes goes to a place of that number, and what many write is added up, so that memory does not
- * depend on the order of packets in the end. There are more places than packets in the unit and its NIC.
+ * The first word of a packet determines how long a handler runs, what it uses, and whether it fails; the second one is
+ * the number of the packet. A handler writes only to a slot of that number, and shared results are sums, so the final
+ * memory does not depend on the order of packets. There are more slots than packets in the unit and its NIC.
  *
  *     spinkit pspin lockstep rtl/tests/lockstep/random.c --handlers words
  *
- * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
- * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile, also over the end of a
- * hardware loop. counters: cycles, as handlers read them. commands: packets, and memory of the host. faults: each kind of failure, and
- * handlers that never end. all: all of that but divisions, counters, loads, and transfers in a row. */
+ * loops: only time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA
+ * engine. divisions: divisions behind loads, stores and atomic operations, whose responses the core awaits meanwhile,
+ * also over the end of a hardware loop. counters: cycles, as handlers read them. commands: packets, and memory of the
+ * host. faults: each kind of failure, and endless handlers. all: all of that but divisions, counters, loads, and
+ * consecutive transfers. */
 #include <corev.h>
 #include <handler.h>
 
 enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32, COUNTERS = 64, BURSTS = 128 };
 
-/* Bytes of a place on the card and on the host, and of the sums before the first one. */
+/* Bytes of a slot on the card and on the host, and of the sums before the first one. */
 #define PLACE 64u
 #define HOST_PLACE 4096u
 #define SUMS 64u
@@ -29,7 +32,7 @@ static inline void add(volatile uint32_t *word, uint32_t value) {
     __asm__ volatile("amoadd.w zero, %1, %0" : "+A"(*word) : "r"(value) : "memory");
 }
 
-/* Waits for a lock of a word, adds to another one, and opens the lock. */
+/* Acquires a lock in one word, adds to another word, and releases the lock. */
 static inline void locked(volatile uint32_t *words, uint32_t value) {
     uint32_t old;
     do
@@ -51,22 +54,22 @@ static inline void increment(volatile uint32_t *word) {
 static inline void fail(uint32_t choice, volatile uint32_t *words) {
     switch (choice) {
     case 0: *(volatile uint32_t *)(uintptr_t)init_handlers = 1; break;  /* code */
-    case 1: (void)*(volatile uint32_t *)16; break;                      /* no memory */
+    case 1: (void)*(volatile uint32_t *)16; break;                      /* unmapped memory */
     case 2: __asm__ volatile("ebreak"); break;                          /* a breakpoint */
-    case 3: __asm__ volatile(".word 0xFFFFFFFF"); break;                /* no instruction */
+    case 3: __asm__ volatile(".word 0xFFFFFFFF"); break;                /* illegal instruction */
     case 4: add((volatile uint32_t *)((uintptr_t)words + 2), 1); break; /* an atomic operation across words */
-    case 5: ((void (*)(void))0x1D00F000)(); break;                      /* no code */
-    case 6: MMIO_WRITE(HWSCHED_ERROR, 77); break;                       /* an error of its own */
-    case 7: spin_send_packet((void *)64, 64, NULL); break;              /* a command with memory that is not its */
-    case 8: spin_write_to_host(64, 1, NULL); break;                     /* a command that the host refuses */
+    case 5: ((void (*)(void))0x1D00F000)(); break;                      /* outside the code */
+    case 6: MMIO_WRITE(HWSCHED_ERROR, 77); break;                       /* a reported error */
+    case 7: spin_send_packet((void *)64, 64, NULL); break;              /* a command with foreign memory */
+    case 8: spin_write_to_host(64, 1, NULL); break;                     /* a command refused by the host */
     default:
         for (;;)
             ;
     }
 }
 
-/* Divides behind an access, `number` of which decides about the access, and `choice` about the length of the division. Twice the quotient
- * does not need what was read, then once it does. */
+/* Divides after an access; `number` selects the access, and `choice` the length of the division. Twice the quotient is
+ * independent of the access's result, then once dependent on it. */
 static inline void divide(volatile uint32_t *word, uint32_t number, uint32_t choice) {
     uint32_t read, first, second, divisor = choice >> (choice & 31);
     if (number & 1)
@@ -102,8 +105,8 @@ static inline void divide_in_loop(volatile uint32_t *word, uint32_t choice) {
     *word = quotient ^ rest ^ value;
 }
 
-/* Stores the cycles from one reading of their counter to the next, which is the target of a jump or behind a fence, and split over two
- * words or not. */
+/* Stores the cycles between two reads of their counter; the second read is the target of a jump or behind a fence, and
+ * straddles two words or not. */
 #define COUNT(to, before, between)                                                                                     \
     do {                                                                                                               \
         uint32_t from, until;                                                                                          \
@@ -214,7 +217,7 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
     __handler__ void name##_ph(handler_args_t *args) { name(args, 1); }                                                \
     __handler__ void name##_th(handler_args_t *args) { name(args, 2); }
 
-/* The longest comes first: together with the runtime, it just fits into the smallest instruction cache. */
+/* The longest is first: together with the runtime, it just fits into the smallest instruction cache. */
 HANDLERS(all, WORDS | COPIES | COMMANDS | FAULTS)
 HANDLERS(loops, 0)
 HANDLERS(words, WORDS | LOADS)

@@ -1,7 +1,8 @@
-"""Each defect of these lists is found: by a test of its unit, by a proof, or by both, as the list says.
+# SPDX-License-Identifier: Apache-2.0
+"""Each defect of these lists is found: by a test of its unit, by a proof, or by both, as listed.
 
-A defect is one change of one file. Its text must be there exactly once, so that a list that is out of date fails;
-`make rtl` tests that, and leaves the rest to `make rtl-mutations`.
+A defect is one change of one file. Its text must occur exactly once, so that an outdated list fails; `make rtl` tests
+that, and leaves the rest to `make rtl-mutations`.
 """
 
 import shutil
@@ -21,7 +22,7 @@ from units import cases, run  # noqa: E402
 
 @dataclass(frozen=True)
 class Mutation:
-    """A defect, and what finds it."""
+    """Defect, and the test or proof that finds it."""
 
     name: str
     text: str
@@ -30,11 +31,11 @@ class Mutation:
     new: str
     test: str | None = None  # one of the parameter sets of this check_*.py finds it
     proof: str | None = None
-    assertion: str | None = None  # of rtl/sva, which fails in this test
+    assertion: str | None = None  # assertion of rtl/sva, which fails in this test
 
 
 def mutations() -> dict[str, Mutation]:
-    """Return all of them by list and name."""
+    """Return all defects by list and name."""
     found = {}
     for path in sorted(HERE.glob("*.toml")):
         for table in tomllib.loads(path.read_text(encoding="utf-8"))["mutation"]:

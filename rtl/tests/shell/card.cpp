@@ -1,4 +1,5 @@
-// Plays the network, the host's memory and the driver of nic_shell, line by line as standard input says:
+// SPDX-License-Identifier: Apache-2.0
+// Plays the network, the host's memory and the driver of nic_shell, controlled by lines of standard input:
 //
 //   set ADDRESS VALUE       writes a register            get NAME ADDRESS    reads one
 //   load ADDRESS BYTES      writes a memory of the unit  dump NAME ADDRESS   reads a beat of it
@@ -6,11 +7,11 @@
 //   rule INDEX BITS         a rule of the card           pace SEED PERCENT   how often each side of a stream is ready
 //   rx BAD BYTES            a frame from the network     from BYTES          a frame from the host
 //   boot ADDRESS            until bit 0 of this register is set
-//   play CYCLES             until nothing is left to do  run CYCLES          whatever is left
+//   play CYCLES             until everything is done  run CYCLES          whatever is left
 //   reset                   and all is forgotten         waves FILE          writes a waveform from here on
 //
-// Numbers and bytes are hexadecimal, cycles decimal. What leaves the card is printed: `tx CYCLE BYTES`, `other CYCLE BYTES`; and what was
-// read: `NAME VALUE`. At the end come the card's counters.
+// Numbers and bytes are hexadecimal, cycles decimal. Prints packets that leave the card: `tx CYCLE BYTES`, `other CYCLE
+// BYTES`; and read values: `NAME VALUE`. The card's counters are printed last.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -69,7 +70,7 @@ struct Beat {
     Bytes data;
     uint64_t keep = 0;
     bool last = false;
-    unsigned user = 0; // an identifier of AXI, or whether a packet is bad
+    unsigned user = 0; // an AXI identifier, or the bad-packet flag
 };
 
 template <typename Port> void put(Port &port, const Bytes &data) {
@@ -100,7 +101,7 @@ std::deque<Beat> beats(const Bytes &frame, unsigned user) {
     return all;
 }
 
-// A stream into the card: what is offered stays until it is taken.
+// Stream into the card: an offer stays until it is accepted.
 struct Source {
     std::deque<Beat> queue;
     bool offers = false;
@@ -187,17 +188,17 @@ class Card {
     unsigned long pace = 100;
     std::minstd_rand random;
     Source rx, from, reads, answers;
-    Bytes sent, passed;                               // of frames that have not ended
-    std::deque<std::pair<uint64_t, unsigned>> writes; // bursts whose data has not come
-    std::deque<Beat> data;                            // that has come before its burst
-    uint64_t at = 0;                                  // bytes of the first burst that have been written
+    Bytes sent, passed;                               // bytes of unfinished frames
+    std::deque<std::pair<uint64_t, unsigned>> writes; // bursts whose data is outstanding
+    std::deque<Beat> data;                            // data that precedes its burst
+    uint64_t at = 0;                                  // bytes already written of the first burst
     std::map<uint64_t, uint8_t> memory;
     std::map<std::string, uint64_t> counts;
 
     bool happens() { return random() % 100 < pace; }
 
-    // One cycle: inputs are there, outputs settle, what goes over is taken, and the registers change.
-    // `see` looks at the outputs.
+    // One cycle: apply inputs, settle outputs, transfer accepted items, and update registers. `see` samples the
+    // outputs.
     void cycle(const std::function<void()> &see = {}) {
         top->rx_valid_i = rx.valid(happens());
         if (rx.offers) {
@@ -279,7 +280,7 @@ class Card {
         }
     }
 
-    // The first beat of the first burst comes to host memory.
+    // Writes the first beat of the first burst to host memory.
     void store() {
         const Beat &beat = data.front();
         const uint64_t first = writes.front().first / BEAT * BEAT + at;
@@ -295,7 +296,7 @@ class Card {
         data.pop_front();
     }
 
-    // Nothing is offered while it lasts.
+    // Nothing is offered during reset.
     void reset() {
         rx = from = reads = answers = {};
         sent = passed = {};
@@ -326,7 +327,7 @@ class Card {
         return content;
     }
 
-    // Goes on to the end of the cycle in which a port is ready, or an answer is there.
+    // Runs to the end of the cycle in which a port is ready or has a response.
     void until(const uint8_t &port, const std::function<void()> &see = {}) {
         for (unsigned waited = 0; waited < 10'000; waited++) {
             bool is_there = false;
@@ -395,7 +396,7 @@ class Card {
     void boot(uint64_t address) {
         for (unsigned tries = 0; tries < 100; tries++) {
             for (unsigned i = 0; i < 100; i++)
-                cycle(); // an access counts as something that is under way
+                cycle(); // an access counts as outstanding work
             if (read(address) & 1)
                 return;
         }

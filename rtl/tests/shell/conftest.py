@@ -1,4 +1,5 @@
-"""Where the tests of the shell find its parts, and those of the units' tests."""
+# SPDX-License-Identifier: Apache-2.0
+"""Import paths of the shell's tests: its parts, and those of the units' tests."""
 
 import sys
 from pathlib import Path

@@ -1,15 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames of Ethernet with IPv4 and their answers, by the rules of RFC 768, 791, 792 and 1071."""
 
 import struct
 from dataclasses import dataclass
 
 ICMP, UDP = 1, 17
-LEAST = 60  # bytes of a frame without its sum
+LEAST = 60  # bytes of a frame without its checksum
 CARD, PEER = bytes.fromhex("020000000002"), bytes.fromhex("020000000001")
 
 
 def checksum(data: bytes) -> int:
-    """Return the sum of the Internet: 0 over data that has its own."""
+    """Return the Internet checksum: 0 over data that includes its own."""
     words = struct.unpack(f">{(len(data) + 1) // 2}H", data + bytes(len(data) % 2))
     total = sum(words)
     while total >> 16:
@@ -18,25 +19,25 @@ def checksum(data: bytes) -> int:
 
 
 def ethernet(kind: int, content: bytes) -> bytes:
-    """Return a frame for the card, padded to the least size."""
+    """Return a frame for the card, padded to the minimum size."""
     return (CARD + PEER + kind.to_bytes(2, "big") + content).ljust(LEAST, b"\0")
 
 
 @dataclass
 class Packet:
-    """An IPv4 packet with UDP, ICMP or something else; `wrong` names the part whose sum is wrong."""
+    """An IPv4 packet with UDP, ICMP or another protocol; `wrong` names the part with a wrong checksum."""
 
     source: int
     target: int
     protocol: int
     payload: bytes
     ports: tuple[int, int] = (40_000, 7)
-    kind: int = 8  # of ICMP: an echo request
+    kind: int = 8  # ICMP type: an echo request
     wrong: str = ""
     has_sum: bool = True  # UDP may have none
 
     def inner(self) -> bytes:
-        """Return what the IPv4 packet has."""
+        """Return the payload of the IPv4 packet."""
         if self.protocol == ICMP:
             return sealed(
                 struct.pack(">BBHHH", self.kind, 0, 0, 0x1234, 1) + self.payload, 2, b"", self.wrong == "icmp"
@@ -57,7 +58,7 @@ class Packet:
         return ethernet(0x0800, sealed(ip, 10, b"", self.wrong == "ip") + inner)
 
     def answer(self) -> bytes:
-        """Return what the network should get for it."""
+        """Return the expected answer for the network."""
         kind = 0 if self.protocol == ICMP else self.kind
         data = Packet(
             self.target, self.source, self.protocol, self.payload, self.ports[::-1], kind, "", self.has_sum
@@ -66,7 +67,7 @@ class Packet:
 
 
 def sealed(data: bytes, at: int, pseudo: bytes, is_wrong: bool) -> bytes:
-    """Return data with its sum, or with another one."""
+    """Return data with its checksum, or with a wrong one."""
     value = checksum(pseudo + data) or 0xFFFF
     value ^= 0x0100 if is_wrong else 0
     return data[:at] + value.to_bytes(2, "big") + data[at + 2 :]

@@ -1,5 +1,6 @@
-// A small network card around the unit of a machine, which it uses by AXI as any card does: packets of the network that a rule wants go
-// to the unit, all others to the host's network stack; packets of handlers and of the host go to the network.
+// SPDX-License-Identifier: Apache-2.0
+// Small network card around the unit of a machine, which it uses through AXI like any card: network packets that match
+// a rule go to the unit, all others to the host's network stack; packets of handlers and of the host go to the network.
 module nic_shell
   import pspin_pkg::*;
   import pspin_abi_pkg::*;
@@ -12,7 +13,7 @@ module nic_shell
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // The driver: rules of the card; beats for the memories of the unit, and AXI4 to read them; AXI4-Lite to its registers.
+  // Driver: rules of the card; beats for the memories of the unit, and AXI4 to read them; AXI4-Lite to its registers.
   input  logic                    rule_write_i,
   input  logic [1:0]              rule_index_i,
   input  nic_rule_t               rule_i,
@@ -49,7 +50,7 @@ module nic_shell
   input  logic [511:0]            rx_data_i,
   input  logic [63:0]             rx_keep_i,
   input  logic                    rx_last_i,
-  input  logic                    rx_user_i,       // with the last beat: the packet is bad
+  input  logic                    rx_user_i,       // the packet is bad; valid with its last beat
   output logic                    tx_valid_o,
   input  logic                    tx_ready_i,
   output logic [511:0]            tx_data_o,
@@ -93,18 +94,19 @@ module nic_shell
   input  logic [511:0]            host_r_data_i,
   input  logic                    host_r_last_i,
 
-  // To counters: a packet of the network is for the unit, for the host, or dropped; one of a handler or of the host is sent.
+  // To counters: a network packet is stored for the unit, sent to the host, or dropped; a packet of a handler or of the
+  // host is sent.
   output logic                    stored_o,
   output logic                    other_o,
   output logic                    dropped_o,
   output logic                    sent_o,
   output logic                    from_o,
-  output logic                    empty_o,         // nothing is here, and the unit has no packet
+  output logic                    empty_o,         // nothing inside, and the unit has no packet
   output logic                    idle_o
 );
 
   localparam int unsigned SlotBytes = 2048;
-  localparam logic [2:0]  Burst     = 3'd6;  // bytes of a beat, as AXI says them: 2**6
+  localparam logic [2:0]  Burst     = 3'd6;  // bytes of a beat in AXI encoding: 2**6
 
   /////////////
   // Inbound //
@@ -159,7 +161,7 @@ module nic_shell
   // Writes, and answers //
   /////////////////////////
 
-  // The driver and the inbound engine share the port; each beat is a burst of its own.
+  // The driver and the inbound engine share the port; each beat is a separate burst.
   logic          write_valid, write_ready, aw_valid, aw_ready, w_valid, w_ready, b_valid;
   beat_request_t write, load;
   logic [1:0]    b_resp;
@@ -181,7 +183,7 @@ module nic_shell
     .data_o (write)
   );
 
-  // Address and data may be taken in different cycles.
+  // Address and data may be accepted in different cycles.
   logic          aw_room, w_room;
   logic [31:0]   aw_addr;
   logic [511:0]  w_data;
@@ -219,7 +221,8 @@ module nic_shell
     .count_o()
   );
 
-  // The unit is asked when all writes have been answered that were taken before the end of the packet. Sixteen bits tell them apart.
+  // The unit is asked once all writes accepted before the end of the packet are answered. Sixteen bits suffice to order
+  // them.
   logic [15:0] written_q, answered_q, written_at;
   logic        mark_ready, mark_valid, is_written, her_valid, her_ready;
 
@@ -425,7 +428,7 @@ module nic_shell
     .host_o        (from_o)
   );
 
-  // The card does not ask to which node a packet goes, and all of its writes are to memory that there is.
+  // The card ignores the destination node of a packet, and writes only to mapped memory.
   logic unused;
   assign unused = ^{other_user, mark_ready, b_id, b_resp, r_id, r_last, send_flow, send_user, send_context, tx_dest, host_aw_user,
                     host_ar_user, host_aw_size, host_ar_size, host_aw_burst, host_ar_burst};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures in the format of libpcap: frames of Ethernet, each with its time in nanoseconds."""
 
 import struct
@@ -9,9 +10,9 @@ ETHERNET = 1
 
 
 def read(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Return time and bytes of each frame.
+    """Yield time and bytes of each frame.
 
-    Raises ValueError for a file of another format, and for one that was cut off.
+    Raises ValueError for a file of another format, and for a truncated one.
     """
     data = path.read_bytes()
     order = next((order for order in "<>" if data[:4] in magics(order)), None)
@@ -36,7 +37,7 @@ def read(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def magics(order: str) -> list[bytes]:
-    """Return how a file of this byte order can begin."""
+    """Return the possible magic numbers of a file of this byte order."""
     return [struct.pack(f"{order}I", magic) for magic in (MICROSECONDS, NANOSECONDS)]
 
 

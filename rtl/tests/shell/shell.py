@@ -1,9 +1,10 @@
-"""Plays a capture to a card with the unit of pspin-tiny, and writes what it answers.
+# SPDX-License-Identifier: Apache-2.0
+"""Plays a capture to a card with the unit of pspin-tiny, and writes its answers.
 
     make -C rtl shell PCAP=in.pcap TO=out.pcap
 
-The card answers pings and UDP packets for one port by handlers (echo.c); all other frames are its host's. Frames come
-as fast as the card takes them. A cycle is a nanosecond.
+The card answers pings and UDP packets for one port by handlers (echo.c); all other frames go to its host. Frames arrive
+as fast as the card accepts them. A cycle is a nanosecond.
 """
 
 import argparse
@@ -26,14 +27,14 @@ import units  # noqa: E402
 from nic_model import BEAT, ICMP, UDP, Rule  # noqa: E402
 
 ABI = sv_types.constants("pspin_abi_pkg")
-# The memory that the host gives to messages of several packets: a greeting, and records behind it.
+# Host memory for messages of several packets: a greeting, and records behind it.
 HOST, RECORD, RECORDS = 0x1_2000_0000, 64, 64
 REJECTED = ("malformed", "wrong_sum", "no_request")
 
 
 @dataclass
 class Result:
-    """What has left the card, each frame with its cycle, and what was counted."""
+    """Frames that left the card, with their cycles, and counts."""
 
     sent: list[tuple[int, bytes]] = field(default_factory=list)
     for_host: list[tuple[int, bytes]] = field(default_factory=list)
@@ -45,13 +46,13 @@ class Result:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Return how many frames the handlers did not answer, by reason."""
+        """Return the number of frames not answered by the handlers, by reason."""
         numbers = struct.unpack_from("<3I", bytes.fromhex(self.values["rejected"]), int(self.values["offset"], 16))
         return dict(zip(REJECTED, numbers, strict=True))
 
 
 class Card:
-    """The lines that card.cpp reads: what the driver does, and what comes from network and host."""
+    """Lines for card.cpp: actions of the driver, and frames of network and host."""
 
     def __init__(self, rules: Sequence[Rule], greeting: bytes = bytes(RECORD)) -> None:
         self.lines: list[str] = []
@@ -76,7 +77,7 @@ class Card:
         }
         for name, value in registers.items():
             self.set(name, value)
-        # Context 0 has a handler for each packet; context 1 has those for the beginning and the end of messages, too.
+        # Context 0 has a handler for each packet; context 1 also has those for the start and the end of messages.
         for name, symbol in handlers.items():
             self.set(name, symbols[symbol])
             self.set(f"{name}Bytes", len(code) - (symbols[symbol] - programs.PROGRAM))
@@ -98,7 +99,7 @@ class Card:
             self.lines.append(f"load {address + at:x} {data[at : at + BEAT].hex()}")
 
     def receive(self, frame: bytes, *, is_bad: bool = False) -> None:
-        """Let a frame come from the network; its end may say that the sum of Ethernet is wrong."""
+        """Let a frame arrive from the network; its end may mark the Ethernet checksum as wrong."""
         self.lines.append(f"rx {is_bad:x} {frame.hex()}")
 
     def send(self, frame: bytes) -> None:
@@ -106,7 +107,7 @@ class Card:
         self.lines.append(f"from {frame.hex()}")
 
     def play(self, cycles: int = 10_000_000) -> Result:
-        """Run the simulator until nothing is left to do."""
+        """Run the simulator until everything is done."""
         at = self.program.symbols["rejected"]
         base = ABI["ControlCounters"]
         lines = [
@@ -135,7 +136,7 @@ class Card:
 
 
 def simulator() -> Path:
-    """Build the simulator, unless it is there."""
+    """Build the simulator, unless it exists."""
     folder = units.OUT.parent / ("shell-waves" if units.WAVES else "shell")
     with units.lock(folder.with_name(f".{folder.name}")):
         units.build(units.Case("shell", "nic_shell"), folder, main=HERE / "card.cpp")
@@ -143,12 +144,12 @@ def simulator() -> Path:
 
 
 def rules(address: int | None, port: int | None) -> list[Rule]:
-    """Return what the card answers: pings, and UDP packets for a port."""
+    """Return the rules for the packets that the card answers: pings, and UDP packets for a port."""
     return [Rule(ICMP, None, address, 0, 1, 2048), Rule(UDP, port, address, 0, 1, 2048)]
 
 
 def play(frames: Iterable[bytes], out: Path, host: Path | None, card: Card) -> Result:
-    """Play frames, and write the captures of what has left the card."""
+    """Play frames, and write the captures of the frames that left the card."""
     for frame in frames:
         card.receive(frame)
     if units.WAVES:

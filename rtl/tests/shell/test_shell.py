@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A card with the unit of pspin-tiny between a network and a host; all edges of the unit are AXI."""
 
 import random
@@ -18,7 +19,7 @@ ME, OTHER = 0x0A00_0002, 0x0A00_0003
 PEERS = [0x0A00_0001, 0xC0A8_0105, 0x0A00_00FE]
 SEED = 1
 QUEUES = constants("pspin_cfg_pkg")["MpqQueues"]
-# Pings and UDP echo, each packet alone; and UDP packets in messages of four, with handlers for their begin and end.
+# Pings and UDP echo, each packet alone; and UDP packets in messages of four, with handlers for their start and end.
 RULES = [*shell.rules(ME, 7), Rule(UDP, 9, ME, 1, 4, 2048)]
 
 
@@ -36,7 +37,7 @@ def same(frames: list[tuple[int, bytes]], expected: list[bytes]) -> None:
 
 
 def test_pings_and_udp(tmp_path: Path) -> None:
-    """A capture of all that a network has; the captures that come out have the right answers and the host's frames."""
+    """Captures with all kinds of traffic: the output captures have the right answers and the host's frames."""
     rng = random.Random(SEED)
     frames: list[bytes] = []
     answers: list[bytes] = []
@@ -87,7 +88,7 @@ def test_pings_and_udp(tmp_path: Path) -> None:
 
 
 def test_frames_that_are_bad_or_too_long_leave_no_trace() -> None:
-    """What the network marks as bad is dropped, and its place is used by the next frame."""
+    """A frame marked bad by the network is dropped, and the next frame reuses its slot."""
     rng = random.Random(SEED)
     card = shell.Card(RULES)
     answers, bad = [], 0
@@ -144,7 +145,7 @@ def test_bursts_of_more_messages_than_queues(pace: int) -> None:
 
 
 def test_resets_in_the_middle() -> None:
-    """A card that is reset at any time, with anything under way, works as if it was new."""
+    """A card that is reset at any time, with anything in flight, works like a new one."""
     rng = random.Random(SEED)
     card = shell.Card(RULES, rng.randbytes(shell.RECORD))
     setup, card.lines = card.lines, []
@@ -167,7 +168,7 @@ def test_resets_in_the_middle() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """The command of the guide on a capture of another byte order, and on files that it cannot use."""
+    """The command of the guide on a capture of another byte order, and on unusable files."""
     frame = Packet(PEERS[0], OTHER, ICMP, b"hello").frame()
     record = struct.pack(">4I", 3, 141_592, len(frame), len(frame)) + frame
     capture = tmp_path / "in.pcap"

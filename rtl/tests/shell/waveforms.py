@@ -1,4 +1,5 @@
-"""Draws the waveforms of docs/pspin-integration.md from what happens in the shell: `make -C rtl guide`.
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the waveforms of docs/pspin-integration.md from the shell's activity: `make -C rtl guide`.
 
 Each has its place in the guide behind a comment with its name. With `--check` the guide is compared, and not written.
 """
@@ -27,10 +28,10 @@ Sample = dict[str, int]
 
 @dataclass(frozen=True)
 class Waveform:
-    """Ports from the cycle before `begins` until the one behind the next that `ends`.
+    """Ports from the cycle before `begins` until the one after the next that `ends`.
 
-    A group of ports begins with its valid, which says when its vectors are shown. A number behind a port says how many
-    of its low bits are.
+    A group of ports starts with its valid, which determines when its vectors are shown. A number after a port limits it
+    to that many low bits.
     """
 
     begins: Callable[[Sample], object]
@@ -102,7 +103,7 @@ WAVEFORMS = {
 
 
 def record() -> tuple[list[Sample], dict[str, int]]:
-    """Let a message of four packets pass; return the ports in each cycle, and how many bits they have."""
+    """Let a message of four packets pass; return the ports in each cycle, and their widths."""
     card = shell.Card([Rule(UDP, PORT, ME, 1, 4, 2048)], bytes(range(shell.RECORD)))
     card.lines.insert(0, f"waves {VCD}")
     for number in range(4):
@@ -126,7 +127,7 @@ def record() -> tuple[list[Sample], dict[str, int]]:
                 names.setdefault(words[3], []).append(words[4])
                 widths[words[4]] = int(words[2])
             elif line[0] == "#":
-                # A cycle has an even time, when its inputs and outputs are there, and an odd one, behind its edge.
+                # A cycle has an even time, at which its inputs and outputs are settled, and an odd one, after its edge.
                 if now and int(line[1:]) % 2:
                     cycles.append(dict(now))
             elif line[0] == "b" and len(words) == 2:
@@ -137,11 +138,11 @@ def record() -> tuple[list[Sample], dict[str, int]]:
 
 
 def draw(waveform: Waveform, cycles: list[Sample], widths: dict[str, int]) -> str:
-    """Return the lines of a waveform: a column a cycle."""
+    """Return the lines of a waveform, one column per cycle."""
     begin = next(index for index, now in enumerate(cycles) if waveform.begins(now))
     end = next(index for index in range(begin, len(cycles)) if waveform.ends(cycles[index]))
     shown = cycles[begin - 1 : end + 2]
-    rows: list[tuple[str, list[str], list[bool]]] = []  # with what is new in a cycle, of a vector
+    rows: list[tuple[str, list[str], list[bool]]] = []  # with the new values of a vector in a cycle
     for group in waveform.groups:
         valid, *others = group.split()
         is_new = [True, *(bool(now[valid] and now[others[0]]) for now in shown)]
@@ -153,7 +154,7 @@ def draw(waveform: Waveform, cycles: list[Sample], widths: dict[str, int]) -> st
             width = int(bits or widths[name])
             digits = (width + 3) // 4
             values = [f"{now[name] & (1 << width) - 1:0{digits}X}" if now[valid] else "" for now in shown]
-            if digits > 8:  # of an address of 64 bits, the part that is not 0
+            if digits > 8:  # for an address of 64 bits, the nonzero part
                 least = max(len(value.lstrip("0")) for value in values)
                 values = [value[-least:] for value in values]
             rows.append((f"{name}[{width - 1}:0]" if bits else name, values, is_new))

@@ -1,4 +1,5 @@
-"""Areas and longest paths of small netlists, against values that were computed by hand."""
+# SPDX-License-Identifier: Apache-2.0
+"""Areas and longest paths of small netlists, against values computed by hand."""
 
 import json
 import math
@@ -15,7 +16,7 @@ import fpga  # noqa: E402
 import gates  # noqa: E402
 import netlist  # noqa: E402
 
-# Two flip-flops, an inverter, and two NAND2 of which one has twice the drive:
+# Two flip-flops, an inverter, and two NAND2, one with twice the drive:
 #   a_q -> INV -> NAND2 (with b_i) -> NAND2_X2 (with b_i) -> b_q and y_o
 CELLS = {
     "a": ("DFF", {"C": [2], "D": [9], "Q": [3]}),

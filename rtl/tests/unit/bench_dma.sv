@@ -1,5 +1,6 @@
-// DMA engines, their interconnect, the L2 memories and the NIC-host interconnect, with a test in the places of CSCHED, HPUs, NIC and
-// host. L1 is nothing but memories with one port for the banks of a beat.
+// SPDX-License-Identifier: Apache-2.0
+// DMA engines, their interconnect, the L2 memories and the NIC-host interconnect; the test plays CSCHED, HPUs, NIC and
+// host. L1 is only memories with one port for the banks of a beat.
 module bench_dma
   import pspin_pkg::*;
 #(
@@ -48,7 +49,7 @@ module bench_dma
   output logic [511:0]             read_data_o [3],
   output logic                     read_missing_o,
 
-  // Groups of banks that are in use, for the model of the DMA interconnect.
+  // Busy groups of banks, for the model of the DMA interconnect.
   output logic [PacketBanks-1:0]    packet_busy_o,
   output logic [HandlerBanks/8-1:0] handler_busy_o
 );

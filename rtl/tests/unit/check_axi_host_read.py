@@ -1,4 +1,5 @@
-"""Reads from host memory: bytes, bursts within pages, beats of the engines mixed by the host."""
+# SPDX-License-Identifier: Apache-2.0
+"""Reads from host memory: bytes, bursts within pages, interleaved beats of the engines."""
 
 from collections import deque
 from typing import Any
@@ -17,12 +18,12 @@ def byte_at(address: int) -> int:
 
 
 def refuses(address: int) -> bool:
-    """Whether the host refuses a beat."""
+    """Return true if the host refuses a beat."""
     return address // PAGE % 8 == 0
 
 
 class Host:
-    """Host memory, which answers the identifiers in any order."""
+    """Host memory, which serves the identifiers in any order."""
 
     def __init__(self, bench: Bench, ids: int) -> None:
         self.bench, self.dut = bench, bench.dut
@@ -61,7 +62,7 @@ class Host:
 
 
 class Sink:
-    """The unit, which takes beats in some cycles."""
+    """The unit, which accepts beats in some cycles."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.dut, self.pace = bench, bench.dut, 1.0
@@ -82,7 +83,7 @@ class Sink:
 
 @cocotb.test()
 async def random_reads(dut) -> None:
-    """All alignments and sizes; what comes begins with the first byte."""
+    """All alignments and sizes; data starts with the first byte."""
     bench = await start(dut)
     rng = bench.rng
     ids = int(dut.Ids.value)

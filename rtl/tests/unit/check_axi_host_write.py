@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes to host memory: bytes, bursts within pages, answers in the order of each engine."""
 
 from collections import deque
@@ -13,7 +14,7 @@ BEAT, PAGE = 64, 4096
 
 
 class Host:
-    """Host memory, of which every eighth page refuses what is written."""
+    """Host memory; every eighth page refuses writes."""
 
     def __init__(self, bench: Bench, ids: int) -> None:
         self.bench, self.dut, self.ids = bench, bench.dut, ids
@@ -24,7 +25,7 @@ class Host:
         cocotb.start_soon(self._run())
 
     def take(self) -> None:
-        """Take a burst that is complete."""
+        """Take a complete burst."""
         fields: Any = self.aw.seen[0][1]
         beats = fields["len"] + 1
         if len(self.w.seen) < beats:
@@ -61,7 +62,7 @@ class Host:
 
 @cocotb.test()
 async def random_writes(dut) -> None:
-    """All alignments and sizes; what was accepted is in host memory, byte by byte."""
+    """All alignments and sizes; accepted writes are in host memory, byte by byte."""
     bench = await start(dut)
     rng = bench.rng
     ids = int(dut.Ids.value)

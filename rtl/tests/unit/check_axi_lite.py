@@ -1,4 +1,5 @@
-"""The AXI4-Lite port of the registers: every access comes to them once and is answered, whoever waits."""
+# SPDX-License-Identifier: Apache-2.0
+"""The AXI4-Lite port of the registers: every access reaches them once and is answered, with stalls on either side."""
 
 from collections import deque
 
@@ -10,7 +11,7 @@ OKAY, SLAVE_ERROR = 0, 2
 
 @cocotb.test()
 async def random_accesses(dut) -> None:
-    """Writes and reads with pauses of both sides, against registers of Python."""
+    """Writes and reads with pauses of both sides, against registers in Python."""
     bench = await start(dut)
     rng = bench.rng
     registers = dict.fromkeys(range(0, 64, 4), 0)

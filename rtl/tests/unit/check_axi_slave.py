@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The AXI port for NIC and host: bursts of any length and size, in order, with the right bytes and responses."""
 
 from collections import deque
@@ -16,7 +17,7 @@ OKAY, SLVERR, DECERR, INCR = 0, 2, 3, 1
 
 
 class Memories:
-    """Beats of one memory, which are taken in some cycles; reads are answered in order, some cycles later."""
+    """Beats of one memory, accepted in some cycles; reads are answered in order, some cycles later."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.dut = bench, bench.dut
@@ -78,7 +79,7 @@ def beats_of(burst: dict[str, int]) -> list[tuple[int, int]]:
 
 @cocotb.test()
 async def random_bursts(dut) -> None:
-    """What is written is there when its response has come; everything is answered, in order."""
+    """A write is visible once its response arrives; every burst is answered, in order."""
     bench = await start(dut)
     rng = bench.rng
     ids = 1 << len(dut.aw_id_i)
@@ -90,7 +91,7 @@ async def random_bursts(dut) -> None:
     responses = {OKAY: 0, SLVERR: 0, DECERR: 0}
     for part in range(12):
         aw.pace, w.pace, ar.pace, b.pace, r.pace = (rng.choice([0.3, 1.0]) for _ in range(5))
-        # First all is written, then read: the two directions are not ordered.
+        # First all writes, then the reads: the two directions are not ordered.
         for _ in range(20):
             burst = random_burst(bench, ids, range(BEAT, BYTES - PAGE))
             aw.send(burst)

@@ -1,4 +1,7 @@
-"""A cluster of pspin-tiny boots the runtime and runs handlers. Dispatcher, memories and feedback arbiter are played."""
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of pspin-tiny boots the runtime and runs handlers. The test plays dispatcher, memories and feedback
+arbiter.
+"""
 
 import tempfile
 from collections import deque
@@ -16,7 +19,7 @@ CONTEXT, RANGE, BEAT = struct("execution_context_t"), struct("range_t"), struct(
 WORD, COMMAND, RESPONSE = struct("word_request_t"), struct("command_t"), struct("response_t")
 HANDLERS = ("empty", "sum", "tell")
 SCRATCHPAD, HANDLER, PACKETS = 0x1000_3000, 0x1C00_0000, 0x1C40_0000
-LATENCY, LEAST_BEATS, MISS, LINE = 10, 2, 12, 32  # of pspin-tiny
+LATENCY, LEAST_BEATS, MISS, LINE = 10, 2, 12, 32  # values of pspin-tiny
 
 
 def program() -> Program:
@@ -26,19 +29,19 @@ def program() -> Program:
 
 
 class Around:
-    """What is around the cluster."""
+    """Surroundings of the cluster."""
 
     def __init__(self, bench: Bench, code: bytes, grants: float = 1) -> None:
         self.bench, self.dut, self.code, self.grants = bench, bench.dut, code, grants
         self.packets = bytearray(bench.rng.randbytes(65_536))
         self.granted: list[int] = []  # cycles
         self.done: list[tuple[int, dict[str, Any]]] = []
-        self.takes = 1.0  # how likely a feedback is taken
+        self.takes = 1.0  # probability of accepting a feedback
         for task in (self._refill(), self._beats(), self._feedback()):
             cocotb.start_soon(task)
 
     async def _refill(self) -> None:
-        """Lines of the program, of which the port has one in four cycles. The cache asks a cycle after the fetch."""
+        """Lines of the program, one per four cycles at the port. The cache asks in the cycle after the fetch."""
         dut, coming, free = self.dut, {}, 0
         while True:
             now = self.bench.cycle
@@ -55,7 +58,7 @@ class Around:
             await FallingEdge(dut.clk_i)
 
     async def _beats(self) -> None:
-        """The DMA interconnect: a word comes three cycles after its grant."""
+        """DMA interconnect: a word arrives three cycles after its grant."""
         dut, words = self.dut, deque([None] * 3)
         while True:
             beat = BEAT.unpack(int(dut.beat_o.value) & (1 << BEAT.width) - 1)
@@ -81,7 +84,7 @@ class Around:
             await FallingEdge(dut.clk_i)
 
     async def words(self, read: dict[int, int]) -> None:
-        """The PE interconnect: a word of another memory comes some cycles later, one at a time."""
+        """PE interconnect: a word of another memory arrives some cycles later, one at a time."""
         dut, coming = self.dut, deque()
         while True:
             ready = self.bench.happens(0.7)
@@ -98,11 +101,11 @@ class Around:
             await FallingEdge(dut.clk_i)
 
     def word(self, address: int, number: int, hpu: int) -> int:
-        """Return what an HPU reads for the n-th time."""
+        """Return the result of an HPU's n-th read."""
         return (address * 5 + number * 977 + hpu * 65_537 + 0x2000_0000) % (1 << 32)
 
     async def commands(self, taken: list[dict[str, Any]]) -> None:
-        """The command unit: engines have a credit now and then; a response comes some cycles later."""
+        """Command unit: engines have a credit now and then; a response arrives some cycles later."""
         dut, coming = self.dut, deque()
         while True:
             ready, credit = self.bench.happens(0.7), self.bench.rng.randrange(8)
@@ -133,7 +136,7 @@ class Around:
             await FallingEdge(dut.clk_i)
 
     async def boot(self, made: Program) -> None:
-        """Write the contexts, one for each handler, and let the HPUs start."""
+        """Write the contexts, one for each handler, and start the HPUs."""
         dut = self.dut
         code = {"address": PROGRAM, "size": len(made.code)}
         for index, name in enumerate(HANDLERS):
@@ -176,7 +179,7 @@ class Around:
             await FallingEdge(dut.clk_i)
             if has_room:
                 break
-        # Room that was there stays: nobody else sends.
+        # Room persists: no other task is sent.
         dut.send_valid_i.value = 1
         cycle = self.bench.cycle
         await self.bench.next()
@@ -203,7 +206,7 @@ class Around:
 
 
 class Events:
-    """Cycles of what happens inside."""
+    """Cycles of internal events."""
 
     def __init__(self, bench: Bench) -> None:
         self.landed: list[int] = []
@@ -230,12 +233,12 @@ class Events:
 
 @cocotb.test()
 async def unloaded(dut) -> None:
-    """One task at a time takes the cycles that it has in the model, from the first beat to the feedback arbiter."""
+    """A single task takes the same cycles as in the model, from the first beat to the feedback arbiter."""
     bench, made = await start(dut), program()
     around, events = Around(bench, made.code), Events(bench)
     await around.boot(made)
     assert (await around.read(SCRATCHPAD))[8:10] == b"\x0d\x60"
-    # The handler's only line is not in the instruction cache for its first task.
+    # The handler's only line misses in the instruction cache for its first task.
     await around.send(0, 0, 64)
     for _ in range(100):
         await bench.next()
@@ -287,7 +290,7 @@ async def loaded(dut) -> None:
 
 @cocotb.test()
 async def outside(dut) -> None:
-    """Each HPU has its own words of other memories, responses and characters, whoever else asks."""
+    """Each HPU gets its own words of other memories, responses and characters, despite concurrent requests."""
     bench, made = await start(dut), program()
     around = Around(bench, made.code)
     around.takes = 0.5

@@ -1,4 +1,5 @@
-"""The command unit: what commands move, what they bring back, and when."""
+# SPDX-License-Identifier: Apache-2.0
+"""The command unit: data moved by commands, their responses, and cycles."""
 
 import struct as bytes_of
 from itertools import count
@@ -41,12 +42,12 @@ PARAMETERS = [
 ]
 
 L1, OTHER_L1, L2 = 0x1000_0000, 0x1040_0000, 0x1C40_0000
-PLACES = count(1 << 20, 4096)  # for data of the host
+PLACES = count(1 << 20, 4096)  # destinations of host data
 END, CAUSE = enum("end_e"), enum("cause_e")
 
 
 def random_command(bench: Bench, kinds: list[int]) -> Command:
-    """Return a command of any HPU. Those that bring data have memory of their own."""
+    """Return a command of any HPU. Those that read host data have private memory."""
     rng, dut = bench.rng, bench.dut
     kind = rng.choice(kinds)
     size = rng.choice([0, 1, rng.randrange(BEAT), rng.randrange(3 * BEAT), rng.randrange(30 * BEAT)])
@@ -69,7 +70,7 @@ def random_command(bench: Bench, kinds: list[int]) -> Command:
 
 
 async def write_contexts(bench: Bench) -> list[int]:
-    """Install four contexts; the last has no descriptor. Returns the descriptors."""
+    """Install four contexts; the last has no descriptor. Return the descriptors."""
     descriptors = [0x1000_0000_0000 + 64 * context for context in range(3)] + [0]
     for context, descriptor in enumerate(descriptors):
         bench.dut.context_write_i.value = 1
@@ -80,7 +81,7 @@ async def write_contexts(bench: Bench) -> list[int]:
 
 
 def fail(world: World, descriptors: list[int], counts: list[int]) -> dict[str, Any]:
-    """Let a handler fail, or a message be given up. Returns the event that is to come."""
+    """Let a handler fail, or a message be given up. Return the expected event."""
     rng = world.bench.rng
     context, message = rng.randrange(4), rng.getrandbits(32)
     counts[context] += 1
@@ -106,7 +107,7 @@ def fail(world: World, descriptors: list[int], counts: list[int]) -> dict[str, A
 
 @cocotb.test()
 async def random_commands(dut) -> None:
-    """Commands of all kinds, failures, refusals, orphans, and pauses of everybody around."""
+    """Commands of all kinds, failures, refusals, orphans, and pauses on all sides."""
     bench = await start(dut)
     descriptors = await write_contexts(bench)
     world, counts, expected = World(bench, Pace()), [0] * 4, []
@@ -161,7 +162,7 @@ async def one_at_a_time(dut) -> None:
                 done = at + path + words - 1 + READ_CYCLES
             case KIND.CommandToHost:
                 done = world.when("written")[0]
-                # Bytes that do not fit into the last beat but one are one cycle late.
+                # Bytes that exceed the second-to-last beat are one cycle late.
                 late = (command.size - 1) // BEAT + 1 == words and command.address % BEAT != 0 and words > 1
                 assert world.when("host write 0") == [at + path + wait + words - 1 + READ_CYCLES + late]
             case KIND.CommandFromHost:
@@ -182,7 +183,7 @@ async def one_at_a_time(dut) -> None:
 
 @cocotb.test()
 async def sends_without_pauses(dut) -> None:
-    """A beat is read in each cycle but the gaps, and responses come when all of a packet has been read."""
+    """A beat is read in each cycle except for the gaps, and responses arrive once all of a packet is read."""
     bench = await start(dut)
     path, gaps = int(dut.PathCycles.value), [int(dut.L1Gap.value), int(dut.L2Gap.value)]
     world = World(bench, Pace(1, 1, 1, 1, 1), is_exact=True)
@@ -198,7 +199,7 @@ async def sends_without_pauses(dut) -> None:
         first = max(command.taken + path, turned if is_other else free)
         last = first + beats(command.address, command.size) - 1
         free, turned = last + 1, last + 1 + gaps[command.address >= L2]
-        # The memory is read in the cycle behind the one in which the interconnect takes a beat.
+        # The memory is read in the cycle after the interconnect accepts a beat.
         assert [next(reads) + 1 for _ in range(first, last + 1)] == list(range(first, last + 1))
         responded = next(cycle for cycle, other in world.responses if other is command)
         assert responded == last + READ_CYCLES + RESPONSE_CYCLES
@@ -208,7 +209,7 @@ async def sends_without_pauses(dut) -> None:
 
 @cocotb.test()
 async def copies_without_pauses(dut) -> None:
-    """Copies to the host wait at first, and are read with a gap behind each."""
+    """Copies to the host wait at first, and are read with a gap after each."""
     bench = await start(dut)
     path = int(dut.PathCycles.value) + int(dut.CopyStart.value)
     gaps = [int(dut.CopyL1Gap.value), int(dut.CopyL2Gap.value)]

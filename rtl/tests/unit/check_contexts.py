@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of execution contexts: rows are written and read, and scratchpads one by one."""
 
 import cocotb
@@ -10,7 +11,7 @@ PARAMETERS = [{"Contexts": 16, "Clusters": clusters} for clusters in (4, 1)]
 
 @cocotb.test()
 async def rows(dut) -> None:
-    """A row that is read is there in the next cycle, and stays."""
+    """A row is output in the cycle after its read, and stable."""
     context_t, range_t = struct("execution_context_t"), struct("range_t")
     contexts, clusters = int(dut.Contexts.value), int(dut.Clusters.value)
     cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())

@@ -1,4 +1,5 @@
-"""Credits are taken and come back; none is made or lost."""
+# SPDX-License-Identifier: Apache-2.0
+"""Credits are taken and returned; none is created or lost."""
 
 import cocotb
 from common import start
@@ -8,7 +9,7 @@ PARAMETERS = [{"Credits": most} for most in (3, 8, 1)]
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     most = int(dut.Credits.value)
     bench = await start(dut)
     left = most

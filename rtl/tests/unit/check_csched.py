@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scheduler of a cluster against the rules of crates/card/pspin-unit/src/cluster/scheduler.rs, in every cycle.
 
-DMA engine and drivers are played: packets land in any order, HPUs run for any time and keep an ended task for as long
-as they like.
+The test plays DMA engine and drivers: packets land in any order, HPUs run for any time and keep an ended task for any
+time.
 """
 
 from collections import deque
@@ -39,9 +40,9 @@ class Hpu:
     """An HPU and its driver, which buffers one ended task."""
 
     task: Task | None = None
-    left: int = 0  # cycles that it runs
+    left: int = 0  # cycles left to run
     is_idle: bool = True
-    ended: deque[tuple[Task, dict[str, Any], int]] = field(default_factory=deque)  # and from when on it may leave
+    ended: deque[tuple[Task, dict[str, Any], int]] = field(default_factory=deque)  # and earliest cycle of release
 
 
 def noise(rng, kind: Struct) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def noise(rng, kind: Struct) -> dict[str, Any]:
 
 
 def random_task(rng, largest: int) -> dict[str, Any]:
-    """Return a task with any values, and with a transfer of any size up to this one."""
+    """Return a task with random values, and with a transfer of any size up to `largest`."""
     fields = noise(rng, TASK)
     fields["her"]["transfer"] = rng.choice([0, 1, 64, 65, rng.randrange(largest + 1)])
     return fields
@@ -58,7 +59,7 @@ def random_task(rng, largest: int) -> dict[str, Any]:
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each cycle is as the rules say, from an empty cluster to an empty one, many times."""
+    """Each cycle follows the rules, from an empty cluster to an empty one, many times."""
     tasks, hpus, slot = int(dut.Tasks.value), int(dut.Hpus.value), int(dut.SlotBytes.value)
     units, delay = int(dut.BufferBytes.value) // slot, int(dut.AssignCycles.value)
     bench = await start(dut)
@@ -73,7 +74,7 @@ async def random_traffic(dut) -> None:
     for cycle in range(6_000):
         busy = cycle // 300 % 4
         runs = (20, 4, 60, 4)[busy]
-        # The dispatcher offers a task until it is taken.
+        # The dispatcher offers a task until it is accepted.
         free = [place for place, task in enumerate(places) if task is None]
         transfer = offered["her"]["transfer"]
         size = -(-transfer // slot)
@@ -81,7 +82,7 @@ async def random_traffic(dut) -> None:
         has_room = bool(free) and size <= units and spot is not None
         sends = has_room and bench.happens((0.9, 0.3, 0.9, 0.02)[busy])
         dut.offer_transfer_i.value, dut.send_i.value, dut.send_valid_i.value = transfer, TASK.pack(**offered), sends
-        # One of the packets under way lands.
+        # One of the packets in flight lands.
         lands = flying.pop(rng.randrange(len(flying))) if flying and bench.happens(0.3) else None
         dut.landed_valid_i.value = lands is not None
         dut.landed_place_i.value = lands.place if lands else rng.randrange(tasks)
@@ -101,7 +102,7 @@ async def random_traffic(dut) -> None:
         assert int(dut.tasks_o.value) == tasks - len(free), cycle
         fulls += not free
         blocked += bool(free) and not has_room
-        # The feedback of the first driver that asks, from the one behind the latest on.
+        # The feedback of the first requesting driver, in round-robin order.
         order = [index % hpus for index in range(turn, turn + hpus)]
         choice = next((index for index in order if offers[index]), None)
         assert bool(dut.done_valid_o.value) == (choice is not None), cycle
@@ -114,7 +115,7 @@ async def random_traffic(dut) -> None:
                 assert int(dut.done_ready_o.value) == 1 << choice, cycle
                 turn, leaves = (choice + 1) % hpus, drivers[choice].ended.popleft()[0]
                 compared += 1
-        # What comes to a driver.
+        # Inputs of a driver.
         assert int(dut.assign_valid_o.value) == sum(1 << index for index, (at, _) in given.items() if at == cycle), (
             cycle
         )
@@ -127,19 +128,19 @@ async def random_traffic(dut) -> None:
                 drivers[index].task, drivers[index].left, drivers[index].is_idle = task, rng.randrange(1, runs), False
         if lands:
             lands.landed = True
-        # The first task that waits, and the first idle HPU to which nothing is on its way.
+        # First waiting task, and first idle HPU without a task in flight to it.
         idle = [index for index, driver in enumerate(drivers) if driver.is_idle and index not in given]
         if waiting and waiting[0].landed and idle:
             given[idle[0]] = (cycle + delay, waiting.popleft())
         given = {index: entry for index, entry in given.items() if entry[0] > cycle}
-        # Handlers run, and end when the driver has no other ended task.
+        # Handlers run, and end if the driver has no other ended task.
         for driver in drivers:
             if driver.task and driver.left <= 1 and not driver.ended:
                 driver.ended.append((driver.task, noise(rng, OUTCOME), cycle + 1 + rng.choice([0, 0, 0, 10])))
                 driver.task, driver.is_idle = None, True
             elif driver.task:
                 driver.left -= 1
-        # A task comes. What leaves makes room for the next cycle.
+        # A task arrives. Released room is available in the next cycle.
         assert bool(dut.dma_valid_o.value) == (sends and size > 0), cycle
         if sends:
             assert int(dut.send_place_o.value) == free[0], cycle

@@ -1,4 +1,5 @@
-"""All that goes into a pipe comes out after the same number of cycles."""
+# SPDX-License-Identifier: Apache-2.0
+"""All inputs of a pipeline leave after the same number of cycles."""
 
 import cocotb
 from common import start
@@ -8,7 +9,7 @@ PARAMETERS = [{"Width": 8, "Cycles": cycles} for cycles in (5, 1, 0)]
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     cycles = int(dut.Cycles.value)
     bench = await start(dut)
     on_the_way: dict[int, int] = {}

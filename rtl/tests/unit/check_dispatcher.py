@@ -1,4 +1,5 @@
-"""The dispatcher's choice, as crates/card/pspin-unit/src/schedule/dispatch.rs makes it."""
+# SPDX-License-Identifier: Apache-2.0
+"""The dispatcher's choice, as in crates/card/pspin-unit/src/schedule/dispatch.rs."""
 
 import random
 

@@ -1,4 +1,5 @@
-"""DMA engines, their interconnect, and the memories: where bytes go and in which cycle they are there."""
+# SPDX-License-Identifier: Apache-2.0
+"""DMA engines, their interconnect, and the memories: destinations and cycles of bytes."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ class World:
         self.landed = [0] * self.clusters
         self.packets: list[deque[Copy]] = [deque() for _ in range(self.clusters)]
         self.copies: list[deque[Copy]] = [deque() for _ in range(self.clusters * self.hpus)]
-        self.turns = [0] * self.clusters  # of the HPUs of a cluster
+        self.turns = [0] * self.clusters  # for the HPUs of a cluster
         self.writes: deque[tuple[int, bytes, int]] = deque()
         self.reads: list[deque[int]] = [deque() for _ in range(3)]
         self.reading: list[deque[int]] = [deque() for _ in range(3)]  # what has been taken, of each reader
@@ -46,7 +47,7 @@ class World:
         return (PACKET if memory == self.clusters else HANDLER), int(self.dut.L2Bytes.value)
 
     async def cycle(self, pace: float = 1.0) -> None:
-        """Offer what waits, compare what the unit does, and move the model."""
+        """Offer pending inputs, compare the outputs, and step the model."""
         bench, dut, model = self.bench, self.dut, self.model
         offered = [bool(queue) and bench.happens(pace) for queue in self.packets]
         dut.packet_valid_i.value = sum(1 << i for i, offer in enumerate(offered) if offer)
@@ -83,7 +84,7 @@ class World:
         await bench.next()
 
     def compare(self) -> None:
-        """Compare what has landed."""
+        """Compare the landed copies."""
         landed = {(cluster, queue): copy for cluster, queue, copy in self.model.landed.pop(self.now, [])}
         for cluster in range(self.clusters):
             packet = landed.get((cluster, 0))
@@ -140,7 +141,7 @@ class World:
             await self.cycle()
 
     async def check(self) -> None:
-        """Read all memories when everything has landed."""
+        """Read all memories after everything has landed."""
         while not self.model.is_idle(self.now) or any(self.packets) or any(self.copies) or self.writes:
             await self.cycle()
         for memory in range(self.clusters + 2):
@@ -163,7 +164,7 @@ def target_of(world: World, memory: int, size: int, used: list[tuple[int, int]])
 
 
 def source_of(world: World, memory: int, size: int) -> int:
-    """Return a range of the first half of a memory, which nobody writes."""
+    """Return a range of the first half of a memory, which is never written."""
     start, total = world.start_of(memory)
     return start + world.bench.rng.randrange(total // 2 - size + 1)
 
@@ -179,7 +180,7 @@ def alignments(rng: Any) -> Iterator[tuple[int, int, int]]:
 
 @cocotb.test()
 async def one_at_a_time(dut) -> None:
-    """An engine alone: all alignments and sizes, with the cycle in which each copy has landed."""
+    """A single engine: all alignments and sizes, with the landing cycle of each copy."""
     bench = await start(dut)
     world = World(bench)
     await world.fill()
@@ -195,7 +196,7 @@ async def one_at_a_time(dut) -> None:
         expected = world.now + copy.beats + int(dut.Latency.value) + (copy.beats < 2)
         while queue or not world.model.is_idle(world.now):
             await world.cycle()
-        # Beats that are written to the memory from which others are read may be in the way.
+        # Writes to the memory of the reads may delay them.
         assert world.now == expected + 1 or (origin == to and world.now > expected), hex(origin)
         done += 1
     await world.check()
@@ -205,7 +206,7 @@ async def one_at_a_time(dut) -> None:
 
 @cocotb.test()
 async def all_at_once(dut) -> None:
-    """All engines, NIC and host: each cycle is as the rules say."""
+    """All engines, NIC and host: each cycle follows the rules."""
     bench = await start(dut)
     rng = bench.rng
     world = World(bench)

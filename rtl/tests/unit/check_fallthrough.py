@@ -1,4 +1,5 @@
-"""An entry comes out in the cycle in which it comes, or some cycles later; order is kept and nothing is lost."""
+# SPDX-License-Identifier: Apache-2.0
+"""An entry leaves in the cycle of its arrival, or some cycles later; order is kept and nothing is lost."""
 
 from collections import deque
 
@@ -10,7 +11,7 @@ PARAMETERS = [{"Width": 16, "Depth": depth, "Cycles": cycles} for depth, cycles 
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     depth, cycles = int(dut.Depth.value), int(dut.Cycles.value)
     bench = await start(dut)
     held: deque[tuple[int, int]] = deque()

@@ -1,4 +1,7 @@
-"""The way back of tasks: turns, cycles, and each end told once, with any pace of the NIC and of the status unit."""
+# SPDX-License-Identifier: Apache-2.0
+"""Return path of tasks: round robin, cycles, and each end reported once, at any pace of the NIC and of the status
+unit.
+"""
 
 from collections import deque
 
@@ -16,7 +19,7 @@ ENDS = [End.EndDone, End.EndDone, End.EndFaulted, End.EndTimedOut]
 
 @cocotb.test()
 async def random_ends(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     completion, feedback_t, task = (struct(name) for name in ("completion_t", "feedback_t", "task_t"))
     clusters, cycles = (int(getattr(dut, name).value) for name in ("Clusters", "FeedbackCycles"))
     bench = await start(dut)

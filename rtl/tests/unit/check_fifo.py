@@ -1,4 +1,5 @@
-"""The FIFO keeps order, says when it is full and empty, and loses nothing."""
+# SPDX-License-Identifier: Apache-2.0
+"""The FIFO keeps order, reports full and empty, and loses nothing."""
 
 from collections import deque
 
@@ -10,7 +11,7 @@ PARAMETERS = [{"Width": 16, "Depth": depth} for depth in (3, 4, 1)]
 
 @cocotb.test()
 async def cycles(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     depth = int(dut.Depth.value)
     bench = await start(dut)
     held: deque[int] = deque()
@@ -37,7 +38,7 @@ async def cycles(dut) -> None:
 
 @cocotb.test()
 async def streams(dut) -> None:
-    """What goes in comes out, in order and in the next cycle at the earliest, at any pace of both sides."""
+    """Entries leave in order and in the next cycle at the earliest, at any pace of both sides."""
     bench = await start(dut, most_cycles=5000)
     source, sink, board = Driver(bench, "", ["data"]), Monitor(bench, "", ["data"]), Scoreboard()
     for source.pace, sink.pace in ((1, 1), (0.2, 1), (1, 0.2), (0.5, 0.5)):

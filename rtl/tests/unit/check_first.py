@@ -1,4 +1,5 @@
-"""The number of the lowest bit that is set."""
+# SPDX-License-Identifier: Apache-2.0
+"""The index of the lowest set bit."""
 
 import random
 

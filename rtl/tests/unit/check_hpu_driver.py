@@ -1,7 +1,9 @@
-"""The HPU driver against the rules of crates/card/pspin-unit/src/{core/published.rs, cluster/driver.rs}, in every cycle.
+# SPDX-License-Identifier: Apache-2.0
+"""The HPU driver against the rules of crates/card/pspin-unit/src/{core/published.rs, cluster/driver.rs}, in every
+cycle.
 
-The core, protection, recovery, scheduler, command unit and DMA engine are played: the core makes any access to a
-register, waits for its answer, and fails now and then.
+The test plays core, protection, recovery, scheduler, command unit and DMA engine: the core makes any access to a
+register, waits for its response, and fails now and then.
 """
 
 from collections import Counter, deque
@@ -26,7 +28,7 @@ End, Cause, Kind = enum("end_e"), enum("cause_e"), enum("command_e")
 DONE = {"kind": End.EndDone, "cause": Cause.CauseNone, "pc": 0, "address": 0}
 MASK = (1 << 32) - 1
 
-# First address, number of bytes, name: a register has all bytes of an access. Addresses are those that software knows.
+# First address, number of bytes, name: a register has all bytes of an access. Addresses are those of the software.
 ABI = constants("pspin_abi_pkg")
 DRIVER = ABI["MapDriver"]
 COMMANDS = DRIVER + ABI["DriverCommand"]
@@ -54,13 +56,13 @@ def register(address: int, size: int) -> tuple[int, str] | None:
 
 
 def failed(cause: Any, pc: int = 0, address: int = 0) -> dict[str, int]:
-    """Return the end of a task that has failed."""
+    """Return the end of a failed task."""
     return {"kind": End.EndFaulted, "cause": cause, "pc": pc, "address": address}
 
 
 @dataclass
 class Slot:
-    """A place for a command: how often it was used, and the place of the task whose command is in flight."""
+    """Command slot: its use count, and the slot of the task whose command is in flight."""
 
     uses: int = 0
     owner: int | None = None
@@ -69,7 +71,7 @@ class Slot:
 
 @dataclass
 class Access:
-    """An access on which the driver acts."""
+    """Access in progress at the driver."""
 
     name: str
     first: int
@@ -109,18 +111,18 @@ class Driver:
     issuing: dict[str, Any] | None = None
 
     def in_flight(self, place: int) -> bool:
-        """Tell whether commands of the task at this place are in flight."""
+        """Return true if commands of the task in this slot are in flight."""
         return any(slot.owner == place for slot in self.slots)
 
     def is_done(self, number: int) -> bool:
-        """Tell whether a command is done."""
+        """Return true if a command is complete."""
         if number & 0xFF >= len(self.slots):
             return True
         slot = self.slots[number & 0xFF]
         return slot.owner is None or slot.uses & 0xFF_FFFF != number >> 8
 
     def task_words(self) -> list[int]:
-        """Return what programs see of the task."""
+        """Return the task words visible to programs."""
         host, her = self.row["host"], self.task["her"]
         four = (self.scratchpads + [{"address": 0, "size": 0}] * 4)[:4]
         return [
@@ -140,7 +142,7 @@ class Driver:
         ]
 
     def command(self, common: int) -> tuple[dict[str, Any], tuple[int, int, bool] | None] | None:
-        """Return the command of the words, and what it uses: address, size, whether it writes there."""
+        """Return the command of the words, and its range: address, size, write flag."""
         kind, a, b, c, d, e, user, _ = self.words
         fields: dict[str, Any] = {"host": b << 32 | a, "user": user, "has_event": 0}
         if kind >> 1 == 0:
@@ -160,12 +162,12 @@ class Driver:
 
 
 def task_word(driver: Driver, access: Access, is_new: bool) -> int:
-    """Return the word that an access reads; 0 before the row of the context has come."""
+    """Return the word that an access reads; 0 before the row of the context arrives."""
     return driver.task_words()[(access.address - DRIVER - 4) // 4] if driver.task and not is_new else 0
 
 
 def handlers(rng) -> int:
-    """Return the bits of a context with any values."""
+    """Return the bits of a context with random values."""
     return rng.getrandbits(ROW.width)
 
 
@@ -178,7 +180,7 @@ def row_of(bits: int) -> dict[str, Any]:
 
 @cocotb.test()
 async def random_programs(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     clusters, places = int(dut.Clusters.value), int(dut.Tasks.value)
     bench = await start(dut)
     rng = bench.rng
@@ -189,11 +191,11 @@ async def random_programs(dut) -> None:
     )
     recovering, stops, outcome, aborts = 0, False, DONE, 0
     row_next: tuple[int, int] | None = None
-    taken: list[int] = []  # places of commands that the command unit has
+    taken: list[int] = []  # slots of commands at the command unit
     seen: Counter[str] = Counter()
     for cycle in range(shorter(30_000)):
         lively = cycle // 2000 % 3
-        # What the others do.
+        # Inputs of the other units.
         assigns = driver.idle and bench.happens(0.5)
         task, packet = TASK.unpack(rng.getrandbits(TASK.width)), RANGE.unpack(rng.getrandbits(64))
         task["role"] = rng.randrange(3)
@@ -229,9 +231,9 @@ async def random_programs(dut) -> None:
         dut.source_allowed_i.value, dut.destination_allowed_i.value = allowed
         dut.source_common_i.value, dut.destination_common_i.value = common
 
-        # What comes out.
+        # Outputs.
         bites = driver.bites_at is not None and driver.bites_at == cycle and not is_new
-        # A watchdog of two cycles bites in the cycle after that in which its row has come.
+        # A watchdog of two cycles expires in the cycle after the arrival of its row.
         kills = bites and not recovering and not stops
         stop = bool(recovering) or stops or kills
         ends_now = recovering == 1
@@ -242,7 +244,7 @@ async def random_programs(dut) -> None:
         feeds_back = bool(driver.finished) and not driver.in_flight(driver.finished[0][0])
         expected_done = list(driver.finished[0]) if feeds_back else None
         is_full = len(driver.finished) == driver.buffered
-        # The response comes first, then the driver acts.
+        # The response precedes the driver's action.
         failure = driver.failure
         expected_orphans = sum(slot.orphan << number for number, slot in enumerate(driver.slots))
         issuing = driver.issuing
@@ -262,7 +264,7 @@ async def random_programs(dut) -> None:
         driver.landed += lands
         has_landed = driver.landed == driver.launched
         can_end = has_landed and (driver.task is None or not is_full)
-        answer: int | None = None  # what a load gets
+        answer: int | None = None  # result of a load
         rvalid, starts, rings = False, False, False
         misuse, sent, launch = None, None, None
         reported = None
@@ -328,7 +330,7 @@ async def random_programs(dut) -> None:
         waits = access is not None and not rvalid
         new = None
         if not waits and not stop and misuse is None and bench.happens(0.7):
-            # A handler seldom asks for another task, and without a handler it is time to ask.
+            # A handler seldom asks for another task; without a handler, asking is likely.
             chosen = (
                 REGISTERS[1:] + [REGISTERS[2]] * 2 + [REGISTERS[4]] * 8 + [REGISTERS[7]] * 3 + REGISTERS[-1:] * 2
                 if driver.opened and bench.happens(0.95)
@@ -340,11 +342,11 @@ async def random_programs(dut) -> None:
             address = first + (rng.randrange(width) if bench.happens(0.1) else 4 * rng.randrange(width // 4))
             stores = bench.happens(0.6)
             value = rng.choice([rng.getrandbits(32), rng.randrange(12), rng.randrange(4) << 8 | rng.randrange(5)])
-            # A number is often that of a command in flight, or of the one that had its place before.
+            # A number is often that of a command in flight, or of its slot's previous one.
             if wanted in ("wait", "test"):
                 uses = [(max(slot.uses - rng.randrange(2), 0), number) for number, slot in enumerate(driver.slots)]
                 value = rng.choice([count << 8 | number for count, number in uses])
-            # Words of commands are often those of one that exists.
+            # Words of commands are often valid.
             if wanted == "command" and bench.happens(0.8):
                 value = rng.choice([rng.randrange(5), rng.randrange(33) << 1 | 1, 0])
                 value = rng.choice([*range(6), rng.randrange(8)]) if first == COMMANDS else value
@@ -439,7 +441,7 @@ async def random_programs(dut) -> None:
             watchdog = rng.choice([*range(6), *range(40, 60), 300, 300, 300, 1000])
             fields = ROW.unpack(bits) | {"watchdog_cycles": watchdog}
             row_next = ROW.pack(**fields), rng.getrandbits(64 * clusters)
-        # Recovery: what the HPU was doing is forgotten, and some time later its task ends.
+        # Recovery: the HPU's action is cancelled, and its task ends some time later.
         aborts = max(0, aborts - 1)
         if ends_now and ends:
             recovering = 0
@@ -467,7 +469,7 @@ async def random_programs(dut) -> None:
         }.items():  # fmt: skip
             seen[what] += happened
         await bench.next()
-    # What is rare does not come in every quick run.
+    # Rare events do not occur in every quick run.
     assert len(seen) >= (12 if QUICK else 15), seen
     assert QUICK or min(seen.values()) > 4, seen
 

@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """The instruction cache against the rules of crates/card/pspin-unit/src/core/cache.rs, in every cycle.
 
-HPUs fetch from a few places of the program, and withdraw fetches as they do when they are reset. The program memory
-takes lines when it likes, and brings them in order.
+HPUs fetch from a few places of the program, and withdraw fetches as at a reset. The program memory accepts lines at
+random times, and returns them in order.
 """
 
 from collections import deque
@@ -20,13 +21,13 @@ PROGRAM, RANGE = 0x1D00_0000, struct("range_t")
 
 
 class Cache:
-    """The rules: a line takes the place of the oldest of its set when asked for, and is there when it is whole."""
+    """Rules: a line replaces the oldest of its set when requested, and is valid when complete."""
 
     def __init__(self, sets: int, ways: int) -> None:
         self.sets, self.ways = sets, ways
         self.lines = [[None] * ways for _ in range(sets)]
         self.oldest = [0] * sets
-        self.missed: deque[int] = deque()  # not asked for yet
+        self.missed: deque[int] = deque()  # not requested yet
         self.asked: deque[tuple[int, int]] = deque()  # with its way
 
     def has(self, line: int) -> bool:
@@ -54,7 +55,7 @@ class Cache:
 
 @cocotb.test()
 async def random_fetches(dut) -> None:
-    """Each cycle is as the rules say. The program changes while the cache is emptied."""
+    """Each cycle follows the rules. The program changes while the cache is flushed."""
     ports, ways, size = int(dut.Ports.value), int(dut.Ways.value), int(dut.LineBytes.value)
     code = int(dut.ProgramBytes.value) * 3 // 4 + 4
     bench = await start(dut)
@@ -65,14 +66,14 @@ async def random_fetches(dut) -> None:
     fetches: list[int | None] = [None] * ports
     places = [4 * rng.randrange(code // 4) for _ in range(ports)]
     answers: dict[int, tuple[int, bool]] = {}
-    bringing: deque[int] = deque()  # the beats of all lines
+    bringing: deque[int] = deque()  # beats of all lines
     turn = compared = errors = withdrawn = merged = replaced = 0
     for cycle in range(6_000):
         flush = cycle % 1000 < 60
         if cycle % 1000 == 50:
             assert not cache.asked
             program = rng.randbytes(len(program))
-        # Fetches go on, and jump now and then; some of them out of the code.
+        # Fetches continue, and jump now and then, some out of the code.
         for port in range(ports):
             if flush:
                 fetches[port] = None
@@ -99,7 +100,7 @@ async def random_fetches(dut) -> None:
         )
         await bench.read()
 
-        # Answers to what was granted in the last cycle.
+        # Responses to the grants of the last cycle.
         assert int(dut.rvalid_o.value) == sum(1 << port for port in answers), cycle
         for port, (word, error) in answers.items():
             assert int(dut.rdata_o[port].value) == word, (cycle, port)
@@ -117,7 +118,7 @@ async def random_fetches(dut) -> None:
                 answers[port] = (int.from_bytes(program[fetch : fetch + 4], "little"), False)
             grants += (port in answers) << port
         assert int(dut.gnt_o.value) == grants, cycle
-        # One of the lines that are missed and not on their way is put behind the others.
+        # One missed line without a refill is queued behind the others.
         missing = {port: fetch // size for port, fetch in enumerate(fetches) if fetch is not None}
         missing = {port: line for port, line in missing.items() if port not in answers}
         merged += any(cache.is_coming(line) for line in missing.values())

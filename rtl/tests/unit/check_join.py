@@ -1,4 +1,5 @@
-"""Streams that become one: packets stay whole and in order, nothing is lost, and nobody waits for ever."""
+# SPDX-License-Identifier: Apache-2.0
+"""Merged streams: packets stay whole and in order, nothing is lost, and no sender starves."""
 
 import cocotb
 from common import Bench, start
@@ -13,7 +14,7 @@ async def random_packets(dut) -> None:
     rng, senders = bench.rng, int(dut.N.value)
     next_beat, packet, waits = [0] * senders, [0] * senders, [0] * senders
     offers: list[int | None] = [None] * senders
-    held: int | None = None  # the sender whose packet has begun
+    held: int | None = None  # sender of the packet in progress
     offered: tuple[int, int] | None = None
     taken = [0] * senders
     for cycle in range(4000):

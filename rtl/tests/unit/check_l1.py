@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The L1 of a cluster against the rules of crates/card/pspin-unit/src/memory/banks.rs and core/hpus.rs, in every cycle."""
 
 from dataclasses import dataclass
@@ -20,11 +21,11 @@ LANES = 16
 
 @dataclass
 class Asker:
-    """An HPU, or the PE interconnect: the word that it wants, and when it has its answer."""
+    """HPU or PE interconnect: its requested word, and the time of its response."""
 
     request: dict[str, Any] | None = None
-    holds: bool = False  # an atomic request was taken in the cycle before
-    answer: tuple[int, int | None] | None = None  # its cycle and value; None for the answer to a store
+    holds: bool = False  # an atomic request was accepted in the cycle before
+    answer: tuple[int, int | None] | None = None  # cycle and value; None for the response to a store
     gap: int = 0
 
 
@@ -51,7 +52,7 @@ def place_of(word: int, banks: int) -> tuple[int, int]:
 
 
 def banks_of(groups: int, write: dict[str, int] | None, read: int | None) -> set[int]:
-    """Return the banks that beats use."""
+    """Return the banks used by beats."""
     beats = [write["address"] // 64] if write else []
     beats += [read // 64] if read is not None else []
     return {beat % groups * LANES + lane for beat in beats for lane in range(LANES)}
@@ -59,14 +60,14 @@ def banks_of(groups: int, write: dict[str, int] | None, read: int | None) -> set
 
 @cocotb.test()
 async def random_accesses(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     hpus, banks = int(dut.Hpus.value), int(dut.Banks.value)
     words, groups = int(dut.Bytes.value) // 4, banks // LANES
     bench = await start(dut)
     rng = bench.rng
     bases = [0x1B00_0000] * hpus + [0x1040_0000]
     memory = [[0] * (words // banks) for _ in range(banks)]
-    held: set[int] = set()  # the banks in which an atomic operation writes
+    held: set[int] = set()  # banks in which an atomic operation writes
     askers = [Asker() for _ in range(hpus + 1)]
     for beat in range(words // LANES):
         dut.write_valid_i.value = 1
@@ -75,14 +76,14 @@ async def random_accesses(dut) -> None:
     dut.write_valid_i.value = 0
     await bench.next()
     turn = compared = conflicts = moved = waits = gave_way = 0
-    remote_held: int | None = None  # the bank in which an atomic operation of another cluster writes
-    owed: int | None = None  # the bank that the word of another cluster has used last, if an HPU waits for it
-    write = read = None  # the beats of the cycle before, which are now at the banks
+    remote_held: int | None = None  # bank in which an atomic operation of another cluster writes
+    owed: int | None = None  # bank last used by the word of another cluster, if an HPU waits for it
+    write = read = None  # beats of the cycle before, now at the banks
     reads: dict[int, int] = {}
     kinds = set()
     for cycle in range(3_000):
         hot = [0, banks, 1, LANES] if cycle // 500 % 2 else list(range(0, words, 5))
-        # The inputs of this cycle.
+        # Inputs of this cycle.
         for asker, base in zip(askers, bases, strict=True):
             asker.gap = max(0, asker.gap - 1)
             if asker.request is None and asker.gap == 0:
@@ -107,7 +108,7 @@ async def random_accesses(dut) -> None:
         dut.read_address_i.value = next_read if next_read is not None else rng.getrandbits(32)
         await bench.read()
 
-        # Answers.
+        # Responses.
         rvalid = int(dut.hpu_rvalid_o.value) | int(dut.remote_rvalid_o.value) << hpus
         for index, asker in enumerate(askers):
             due = asker.answer is not None and asker.answer[0] == cycle
@@ -120,13 +121,13 @@ async def random_accesses(dut) -> None:
             assert int(dut.read_data_o.value) == reads.pop(cycle), cycle
             compared += 1
 
-        # Who may use which bank: beats, the PE interconnect, HPUs from the pointer on. An atomic one needs two cycles.
+        # Users of each bank: beats, the PE interconnect, HPUs from the pointer on. An atomic one needs two cycles.
         now = banks_of(groups, write, read)
         later = banks_of(groups, next_write, next_read)
         assert not now & held
         order = [hpus, *((turn + step) % hpus for step in range(hpus))]
         taken, first_lost = {}, None
-        missed = set()  # the banks that HPUs want and do not get
+        missed = set()  # banks that HPUs want and do not get
         for index in order:
             asker = askers[index]
             if asker.request is None or asker.holds:
@@ -148,13 +149,13 @@ async def random_accesses(dut) -> None:
         if first_lost is not None:
             turn, moved = first_lost, moved + (first_lost != turn)
 
-        # The bank that the PE interconnect uses or has used is that of HPUs next, if they have waited for it.
+        # The bank that the PE interconnect uses or used goes to HPUs next, if they waited for it.
         used = owed if remote_held is None else remote_held
         used = next((bank for bank, index in taken.items() if index == hpus), used)
         owed = used if used in missed and taken.get(used, hpus) == hpus else None
         remote_held = None
 
-        # What the banks do.
+        # Actions of the banks.
         held.clear()
         for asker in askers:
             asker.holds = False
@@ -199,10 +200,10 @@ async def random_accesses(dut) -> None:
 
 
 async def longest_store(bench: Bench, swap: int, others: int, cycles: int) -> int:
-    """Let HPU 0 store to bank 0 now and then, and return how many cycles that takes at most.
+    """Let HPU 0 store to bank 0 now and then, and return the maximum number of cycles.
 
-    In each cycle, other clusters want to swap a word of this bank, and so do the HPUs in the set `swap`. Those in
-    the set `others` load from another bank whenever bank 0 is held.
+    In each cycle, other clusters want to swap a word of this bank, and so do the HPUs in the set `swap`. Those in the
+    set `others` load from another bank whenever bank 0 is held.
     """
     dut = bench.dut
     hpus, banks = int(dut.Hpus.value), int(dut.Banks.value)
@@ -230,7 +231,7 @@ async def longest_store(bench: Bench, swap: int, others: int, cycles: int) -> in
             if granted & 1:
                 waited, stores = 0, stores + 1
         await bench.next()
-    # Other clusters have their half of the bank as well, and the other bank is there whenever somebody asks for it.
+    # Other clusters also get their half of the bank, and the other bank is always available.
     assert stores > cycles // 100, stores
     assert remote > cycles // 5, remote
     assert loads > cycles // 4 or not others, loads
@@ -239,7 +240,7 @@ async def longest_store(bench: Bench, swap: int, others: int, cycles: int) -> in
 
 @cocotb.test()
 async def nobody_starves(dut) -> None:
-    """However often other clusters and all but one HPU swap a word, that HPU stores to its bank after a turn of all.
+    """An HPU stores to its bank after one turn of all, however often other clusters and all other HPUs swap a word.
 
     An atomic operation takes two cycles of the bank. Between two of HPUs there is one of another cluster.
     """
@@ -250,7 +251,7 @@ async def nobody_starves(dut) -> None:
 
 @cocotb.test()
 async def another_bank_is_no_turn(dut) -> None:
-    """HPUs that use another bank while this one is held do not come before the HPU that waits for it."""
+    """HPUs that use another bank while this one is held do not overtake the HPU that waits for it."""
     hpus = int(dut.Hpus.value)
     bench = await start(dut)
     for swap in (1 << index for index in range(1, hpus)):

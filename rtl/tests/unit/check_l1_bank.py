@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bank against a list of words: bytes, atomic operations, cycles."""
 
 import cocotb
@@ -12,7 +13,7 @@ def signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-# The operation of bits 31 to 27 of the instruction (RISC-V Unpriv. "A").
+# Operation in bits 31 to 27 of the instruction (RISC-V Unpriv. "A").
 OPERATIONS = {
     0b00000: lambda old, operand: (old + operand) & MASK,
     0b00001: lambda _, operand: operand,
@@ -28,13 +29,13 @@ LR, SC = 0b00010, 0b00011
 
 
 def merge(old: int, new: int, be: int) -> int:
-    """Replace the bytes that are enabled."""
+    """Replace the enabled bytes."""
     mask = sum(0xFF << 8 * byte for byte in range(4) if be >> byte & 1)
     return old & ~mask | new & mask
 
 
 def modify(operation: int, old: int, data: int, expected: int | None) -> tuple[int, int]:
-    """Return the word after an atomic operation, and its answer."""
+    """Return the word after an atomic operation, and its response."""
     if operation == LR:
         return old, old
     if operation == SC:
@@ -44,7 +45,7 @@ def modify(operation: int, old: int, data: int, expected: int | None) -> tuple[i
 
 @cocotb.test()
 async def random_accesses(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     bench = await start(dut)
     rng = bench.rng
     words = [rng.getrandbits(32) for _ in range(8)]
@@ -54,7 +55,7 @@ async def random_accesses(dut) -> None:
         await bench.next()
     dut.req_i.value = 0
     await bench.next()
-    answers: dict[int, int | None] = {}  # by cycle; None for the answer to a store
+    answers: dict[int, int | None] = {}  # by cycle; None for the response to a store
     busy, compared, kinds = -1, 0, set()
     for cycle in range(4_000):
         row, request = rng.randrange(8), bench.happens(0.8)

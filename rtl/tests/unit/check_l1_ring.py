@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packet buffer against the rules of crates/card/pspin-unit/src/memory/ring.rs, and against a map of units."""
 
 import random
@@ -18,7 +19,7 @@ class Piece:
 
 
 class Ring:
-    """The rules. What is freed in a cycle is room in the next."""
+    """Rules. Freed units are available in the next cycle."""
 
     def __init__(self, units: int) -> None:
         self.units, self.tail, self.pieces = units, 0, []

@@ -1,4 +1,5 @@
-"""An L2 memory: who uses a group of banks in which cycle, and what is read."""
+# SPDX-License-Identifier: Apache-2.0
+"""An L2 memory: users of the groups of banks in each cycle, and read data."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ WRITE, WORD = struct("beat_request_t"), struct("word_request_t")
 
 @dataclass
 class Model:
-    """The memory, the atomic operation under way, and what is to come."""
+    """Memory, atomic operation in progress, and pending responses."""
 
     groups: int
     ports: int
@@ -29,14 +30,14 @@ class Model:
     atomic: dict[str, Any] | None = None
     answers: deque[tuple[int, int | None]] = field(default_factory=deque)  # cycle and word
     beats: dict[tuple[str, int], bytes] = field(default_factory=dict)  # by port and cycle
-    late: int = 0  # cycles in which an atomic operation waits for its second half only
+    late: int = 0  # cycles in which only an atomic operation waits for its second half
 
     def group(self, address: int) -> int:
         """Return the group of an address."""
         return address // BEAT % self.groups
 
     def waits(self, groups: set[int]) -> set[int]:
-        """Return the groups that are in use for others."""
+        """Return the groups busy for others."""
         return set(range(self.groups)) if groups and self.ports == 1 else groups
 
     def word(self, address: int) -> int:
@@ -51,7 +52,7 @@ class Model:
                 self.data[address - START + index] = value
 
     def operate(self, request: dict[str, Any]) -> int:
-        """Do an atomic operation; return its answer."""
+        """Perform an atomic operation; return its response."""
         address = request["address"] & ~3
         expected = request["expected"] if request["expected_valid"] else None
         new, answer = modify(request["atop"] & 31, self.word(address), request["wdata"], expected)
@@ -77,7 +78,7 @@ def random_word(bench: Bench, model: Model) -> dict[str, Any]:
 
 @cocotb.test()
 async def random_accesses(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     bench = await start(dut)
     rng = bench.rng
     size, ports = int(dut.Bytes.value), int(dut.Ports.value)
@@ -100,7 +101,7 @@ async def random_accesses(dut) -> None:
     compared = {"a": 0, "b": 0, "pe": 0}
     waited = {"a write": 0, "a read": 0, "pe": 0}
     for cycle in range(6000):
-        # Requests that wait stay as they are.
+        # Waiting requests stay unchanged.
         pace = (0.2, 0.5, 0.9)[cycle // 200 % 3]
         if a_write is None and bench.happens(pace):
             a_write = {"address": random_beat(), "strobe": rng.getrandbits(BEAT), "wdata": rng.getrandbits(512)}
@@ -112,7 +113,7 @@ async def random_accesses(dut) -> None:
         b_next = b_beat if bench.happens(0.3) else None
         b_read, b_wants = random_beat(), bench.happens(pace)
 
-        # Who uses what.
+        # Users of each group.
         held = {model.group(model.atomic["address"])} if model.atomic else set()
         hit = {model.group(b_write["address"])} if b_write else set()
         hit_next = model.waits({model.group(b_next["address"])} if b_next else set())
@@ -158,7 +159,7 @@ async def random_accesses(dut) -> None:
             assert int(dut.pe_rdata_o.value) == word, cycle
             compared["pe"] += 1
 
-        # What becomes of the memory.
+        # Updates of the memory.
         if model.atomic:
             model.answers.append((cycle + 2, model.operate(model.atomic)))
             model.atomic = None

@@ -1,4 +1,5 @@
-"""The way of an HPU's accesses: each goes to one place, and its answer comes from there."""
+# SPDX-License-Identifier: Apache-2.0
+"""Routing of an HPU's accesses: each goes to one destination, which answers it."""
 
 from collections import Counter
 from typing import Any
@@ -15,13 +16,13 @@ PLACES = ("l1", "pe", "driver")
 async def random_accesses(dut) -> None:
     bench = await start(dut)
     rng = bench.rng
-    access: dict[str, Any] | None = None  # that the core asks for
-    waits: str | None = None  # the place that has the access which is not answered
-    asked = False  # a remote memory has been asked, and has not taken it
+    access: dict[str, Any] | None = None  # requested by the core
+    waits: str | None = None  # destination of the outstanding access
+    asked = False  # a remote memory has a request that it has not accepted
     stop = abort = False
     seen: Counter[str] = Counter()
     for now in range(7_000):
-        # A handler that is stopped is forgotten when its remote access has been taken and answered.
+        # A stopped handler is cancelled once its remote access is accepted and answered.
         if not stop:
             stop = bench.happens(0.02)
         elif abort:
@@ -98,7 +99,7 @@ async def random_accesses(dut) -> None:
             waits = None
         if granted:
             waits = goes
-        # A core that is denied goes on only after its reset; here it asks for something else.
+        # A core with a denied access continues only after its reset; here it makes another request.
         if granted or goes in ("denied", "misaligned"):
             access = None
         await bench.next()

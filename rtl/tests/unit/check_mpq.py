@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queue engine against the rules of crates/card/pspin-unit/src/schedule/mpq.rs: the same task in the same cycle."""
 
 import cocotb
@@ -22,7 +23,7 @@ PARAMETERS = [
 
 @cocotb.test()
 async def random_messages(dut) -> None:
-    """Each cycle is as the rules say, with requests, ends, and messages that are given up in any combination."""
+    """Each cycle follows the rules, with requests, ends, and resets of messages in any combination."""
     queues, shared, own = (int(getattr(dut, name).value) for name in ("Queues", "SharedCells", "OwnCells"))
     most_tasks, most_skips = (2 ** int(getattr(dut, name).value) - 3 for name in ("TasksWidth", "SkipsWidth"))
     bench = await start(dut)
@@ -60,7 +61,7 @@ async def random_messages(dut) -> None:
         dut.idle_valid_i.value, dut.idle_queue_i.value = idle, idle_queue
         await bench.read()
 
-        # What is there before the clock's edge.
+        # State before the clock's edge.
         is_ready = engine.accepts(message)
         assert bool(dut.her_ready_o.value) == is_ready, now
         assert int(dut.free_o.value) == engine.having("free")
@@ -88,13 +89,13 @@ async def random_messages(dut) -> None:
             engine.accept(now, Her(message, eom, roles, data))
             accepted += 1
         refused += offers and not is_ready
-        # A message of which the first request comes in this cycle is not known yet.
+        # A message whose first request arrives in this cycle is not known yet.
         comes = takes and is_new and message == reset_message
         was_free = engine.reset(now, reset_message) if reset and not comes else None
         assert bool(dut.reset_done_o.value) == (was_free is not None), now
         assert bool(dut.reset_free_o.value) == bool(was_free), now
         resets += was_free is not None
-        # The idle time-out comes after the driver, and not when something else happens to the queue.
+        # The idle time-out follows the driver, and is ignored if the queue has another event.
         is_busy = reset or (takes and message % queues == idle_queue) or (done is not None and done.queue == idle_queue)
         named = engine.queues[idle_queue].message
         was_free = engine.reset(now, named) if idle and not is_busy else None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The idle time-out: only a message that was idle for long enough is given up, and each of those soon."""
 
 import cocotb
@@ -10,14 +11,14 @@ STAGES = 3  # from the choice of a queue to its end
 
 @cocotb.test()
 async def ages(dut) -> None:
-    """Each cycle is as the tree and the times say."""
+    """Each cycle follows the tree and the times."""
     queues = int(dut.Queues.value)
     bench = await start(dut)
     rng, order = bench.rng, Order(queues)
     idle_cycles = [rng.randrange(1, 40 * queues) for _ in range(8)]
     touched, context = [0] * queues, [0] * queues
     active: set[int] = set()
-    named: list[int | None] = [None] * (STAGES + 1)  # the queues in the stages, the latest first
+    named: list[int | None] = [None] * (STAGES + 1)  # queues in the stages, the latest first
     answer = given_up = saved = 0
     for now in range(12000):
         is_busy = now // 1000 % 3 != 2

@@ -1,4 +1,5 @@
-"""The tree finds an active queue, as crates/card/pspin-unit/src/schedule/lru.rs does by the times of accesses."""
+# SPDX-License-Identifier: Apache-2.0
+"""The tree finds an active queue, as crates/card/pspin-unit/src/schedule/lru.rs does by access times."""
 
 import random
 

@@ -1,4 +1,5 @@
-"""The NIC-host interconnect: who writes, who reads, and when the data comes."""
+# SPDX-License-Identifier: Apache-2.0
+"""The NIC-host interconnect: writers, readers, and times of data."""
 
 from collections import deque
 from typing import Any
@@ -24,7 +25,7 @@ def memory_of(address: int, clusters: int) -> int | None:
 
 @cocotb.test()
 async def random_beats(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     bench = await start(dut)
     rng = bench.rng
     clusters = int(dut.Clusters.value)
@@ -38,11 +39,11 @@ async def random_beats(dut) -> None:
 
     writers: list[dict[str, int] | None] = [None, None]
     readers: list[int | None] = [None] * READERS
-    turns = [0] * 4  # whose turn it is at each port for writing
-    read_turns = [0] * memories  # and at each port for reading
-    chosen: list[tuple[int | None, int] | None] = [None] * READERS  # memory and address: asked for in the cycle before
+    turns = [0] * 4  # next side at each write port
+    read_turns = [0] * memories  # next reader at each read port
+    chosen: list[tuple[int | None, int] | None] = [None] * READERS  # memory and address of the read requested before
     data: dict[tuple[int, int], int] = {}  # by cycle and memory
-    coming: list[deque[tuple[int, int | None]]] = [deque() for _ in range(READERS)]  # of each reader, cycle and data
+    coming: list[deque[tuple[int, int | None]]] = [deque() for _ in range(READERS)]  # cycle and data, by reader
     counts = dict.fromkeys(("written", "missing", "read", "late", "lost", "turns", "together", "several", "held"), 0)
     for cycle in range(5000):
         pace = (0.9, 0.2)[cycle // 300 % 2]
@@ -71,7 +72,7 @@ async def random_beats(dut) -> None:
             port.value = data.pop((cycle, memory), None) or rng.getrandbits(512)
         await bench.read()
 
-        # Writes: each port takes a beat of NIC or host, in turn.
+        # Writes: each port alternates between NIC and host.
         targets = [memory_of(writer["address"], clusters) if writer else None for writer in writers]
         ports = [min(target, 3) if target is not None else None for target in targets]
         valid = int(dut.memory_write_valid_o.value) | int(dut.l1_write_valid_o.value) << 3
@@ -102,7 +103,7 @@ async def random_beats(dut) -> None:
                 counts["missing"] += targets[i] is None
                 writers[i] = None
 
-        # The reads that were asked for in the cycle before. Those that wait hold up their readers and their memories.
+        # Reads requested in the cycle before. Stalled ones block their readers and their memories.
         valid = int(dut.memory_read_valid_o.value)
         held = set()
         for reader, beat in enumerate(chosen):
@@ -124,7 +125,7 @@ async def random_beats(dut) -> None:
             chosen[reader] = None
         assert not valid
 
-        # The next ones: each memory has a turn of its own.
+        # Next reads: each memory serves its readers round robin.
         waiting = [i for i, reader in enumerate(readers) if reader is not None and chosen[i] is None]
         sources = {i: memory_of(readers[i] or 0, clusters) for i in waiting}
         taken = sum(1 << i for i, memory in sources.items() if memory is None)

@@ -1,4 +1,5 @@
-"""The rules of the NIC: the first that fits a frame counts, and packets of a rule form messages."""
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the NIC: the first match wins, and packets of a rule form messages."""
 
 import cocotb
 from common import start
@@ -10,13 +11,13 @@ PARAMETERS = [{"Rules": rules, "IdWidth": 6} for rules in (4, 1)]
 
 @cocotb.test()
 async def rules_and_messages(dut) -> None:
-    """Each frame is answered as the rules say, and each packet has its place in a message."""
+    """Each frame gets the verdict of the rules, and each packet is counted in a message."""
     rule_t = struct("nic_rule_t")
     count = int(dut.Rules.value)
     bench = await start(dut)
     rng = bench.rng
     rules: list[Rule | None] = [None] * count
-    left = [0] * count  # packets of the open message
+    left = [0] * count  # packets left in the open message
     message = [0] * count
     found: dict[int | None, int] = {}
     messages = waits = 0
@@ -29,7 +30,7 @@ async def rules_and_messages(dut) -> None:
         dut.rule_i.value = rule_t.pack(**rule.fields())
         whole = random_frame(rng, 200)
         packet = whole[: rng.randrange(30, 42)] if bench.happens(0.3) else whole
-        # What is behind the end of a frame is anything, for example what would be there in a longer one.
+        # Bytes after the end of a frame are arbitrary, for example those of a longer frame.
         dut.header_i.value, dut.keep_i.value = beats(whole)[0][0], beats(packet)[0][1]
         number, id_valid = rng.getrandbits(6), bench.happens(0.7)
         of_rule = rng.randrange(count)

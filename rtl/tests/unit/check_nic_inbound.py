@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inbound engine between a network, a host and a unit: bytes, requests, cycles, and nothing is lost."""
 
 from collections import deque
@@ -16,11 +17,11 @@ PARAMETERS = [dict(zip(NAMES, sizes, strict=True)) for sizes in SIZES]
 
 @dataclass
 class Stored:
-    """A packet that is for the unit."""
+    """Packet for the unit."""
 
     packet: bytes
     rule: int
-    at: int  # the cycle in which its last beat was taken
+    at: int  # cycle in which its last beat was accepted
 
 
 @cocotb.test()
@@ -33,7 +34,7 @@ async def random_packets(dut) -> None:
     bench = await start(dut)
     rng = bench.rng
     rules = random_rules(rng, count)
-    # The last rule takes what the others leave.
+    # The last rule matches everything else.
     rules[-1].packets = 3
     rules[-1].is_used, rules[-1].protocol, rules[-1].port, rules[-1].address = True, UDP, None, None
     for index, rule in enumerate(rules):
@@ -45,14 +46,14 @@ async def random_packets(dut) -> None:
     coming: deque[tuple[int, int, bool, int]] = deque()  # beats from the network, with user
     for_host: deque[tuple[int, int, bool, int]] = deque()
     for_unit: deque[tuple[bytes, int]] = deque()
-    stored: deque[Stored] = deque()  # packets in memory, whose request has not come
-    inside: list[dict[str, int]] = []  # requests that the unit has
+    stored: deque[Stored] = deque()  # packets in memory without a request yet
+    inside: list[dict[str, int]] = []  # requests at the unit
     memory = bytearray(slots * slot_bytes)
     used: set[int] = set()  # slots
-    open_messages: dict[int, tuple[int, int]] = {}  # by rule: the message, and its packets that are to come
+    open_messages: dict[int, tuple[int, int]] = {}  # by rule: message, and number of packets left
     in_message: dict[int, int] = {}  # packets inside, by message
     ended: set[int] = set()
-    written = 0  # bytes of the packet that comes
+    written = 0  # bytes of the arriving packet
     offers = False
     counts = dict.fromkeys(("stored", "other", "dropped", "done", "messages", "full"), 0)
     expected_drops = 0
@@ -89,7 +90,7 @@ async def random_packets(dut) -> None:
             dut.feedback_i.value = feedback_t.pack(**fields)
         await bench.read()
 
-        # The unit may ask in the cycle in which all of the packet is there, and not before.
+        # The engine may send the request in the cycle in which the packet is complete, and not before.
         is_due = bool(stored) and now >= stored[0].at + write_cycles + 1
         assert bool(dut.her_valid_o.value) == is_due, now
         if is_due:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The outbound engine: packets of handlers and of the host leave whole, in the order of each."""
 
 from collections import deque
@@ -10,7 +11,7 @@ from sv_types import struct
 
 @cocotb.test()
 async def random_packets(dut) -> None:
-    """Packets are not mixed, none is lost, and the sides take turns."""
+    """Packets are not interleaved, none is lost, and the sides alternate."""
     command_t = struct("command_t")
     bench = await start(dut)
     rng = bench.rng
@@ -58,7 +59,7 @@ async def random_packets(dut) -> None:
             part = b""
     assert not part
     assert sent == len(whole) == sum(map(len, packets))
-    # Each side's packets in order; both sides are served.
+    # Packets of each side in order; both sides are served.
     turns = ""
     queues = [deque(side) for side in packets]
     for packet in whole:

@@ -1,4 +1,5 @@
-"""Numbers are given out once until they come back, in turn."""
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers are allocated once until they are returned, in round-robin order."""
 
 import cocotb
 from common import start
@@ -8,7 +9,7 @@ PARAMETERS = [{"Count": count} for count in (5, 64, 1)]
 
 @cocotb.test()
 async def numbers(dut) -> None:
-    """No number is out twice, and each is there again soon after it has come back."""
+    """No number is allocated twice, and each is available soon after its return."""
     count = int(dut.Count.value)
     bench = await start(dut)
     out: set[int] = set()

@@ -1,4 +1,5 @@
-"""The PE interconnect: each access reaches its memory and has its answer in the cycle that the rules say, in order."""
+# SPDX-License-Identifier: Apache-2.0
+"""The PE interconnect: each access reaches its memory and is answered in the cycle given by the rules, in order."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ PARAMETERS = [
 ]
 
 WORD = struct("word_request_t")
-ANSWERS = 4  # that a memory may owe
+ANSWERS = 4  # outstanding responses of a memory
 
 
 @dataclass
@@ -27,20 +28,20 @@ class Access:
     hpu: int
     request: dict[str, Any]
     memory: int
-    ready: int  # the cycle from which on its memory may have it
+    ready: int  # first cycle in which its memory may accept it
     back: int
     accepted: int | None = None
     data: int | None = None
-    done: int = 0  # the cycle from which on it may be answered
+    done: int = 0  # first cycle in which it may be answered
 
 
 @dataclass
 class Memory:
-    """A memory that takes an access in some cycles, and answers in order."""
+    """Memory that accepts an access in some cycles, and responds in order."""
 
     turn: int = 0
     ready: bool = False
-    owed: deque[tuple[int, Access]] = field(default_factory=deque)  # with the cycle of the answer
+    owed: deque[tuple[int, Access]] = field(default_factory=deque)  # with the cycle of the response
 
 
 class World:
@@ -102,7 +103,7 @@ class World:
         await bench.next()
 
     def compare_answer(self, cluster: int, now: int) -> None:
-        """Compare the answer to the oldest access of a cluster."""
+        """Compare the response to the oldest access of a cluster."""
         flying = self.flying[cluster]
         oldest = flying[0] if flying else None
         is_due = (
@@ -120,7 +121,7 @@ class World:
             self.unloaded.append(now - oldest.ready)
 
     def compare_access(self, number: int, now: int, answers: int, firsts: list[Access | None]) -> None:
-        """Compare what a memory is asked for."""
+        """Compare the request to a memory."""
         memory, dut = self.memories[number], self.dut
         wanted = {
             cluster: first
@@ -145,7 +146,7 @@ class World:
         memory.owed.append((max(now + self.bench.rng.randrange(1, 4), least), access))
 
     def compare_request(self, cluster: int, now: int, hpu: int) -> None:
-        """Compare whether a cluster's access is taken."""
+        """Compare the acceptance of a cluster's access."""
         flying = self.flying[cluster]
         has_room = len(flying) < self.in_flight
         assert bool(int(self.dut.pe_ready_o.value) >> cluster & 1) == has_room, now
@@ -160,7 +161,7 @@ class World:
 
 @cocotb.test()
 async def random_accesses(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     bench = await start(dut)
     world = World(bench)
     for part in range(12):
@@ -172,5 +173,5 @@ async def random_accesses(dut) -> None:
     assert world.compared > 150
     assert world.waited > 10
     assert world.full > 200
-    # An access of an idle interconnect has its answer after exactly so many cycles.
+    # An access of an idle interconnect has an exact latency.
     assert {world.l1_cycles - world.l1_cycles // 2, world.l2_cycles - world.l2_cycles // 2} <= set(world.unloaded)

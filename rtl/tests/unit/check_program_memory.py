@@ -1,4 +1,5 @@
-"""The program memory: lines in turn and in their cycles, words and beats in the cycles that are left."""
+# SPDX-License-Identifier: Apache-2.0
+"""The program memory: lines round robin and at their cycles, words and beats in the remaining cycles."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ WRITE = struct("beat_request_t")
 
 @dataclass
 class Lines:
-    """The port, as crates/card/pspin-unit/src/fabric/pe.rs has it, and clusters in turn."""
+    """The port, as in crates/card/pspin-unit/src/fabric/pe.rs, and clusters round robin."""
 
     clusters: int
     words: int
@@ -29,7 +30,7 @@ class Lines:
     coming: dict[int, tuple[int, int]] = field(default_factory=dict)  # by cycle, cluster and address of a word
 
     def choose(self, now: int, waiting: set[int]) -> int | None:
-        """Return the cluster whose line is begun."""
+        """Return the cluster whose line is started."""
         if now < self.free or not waiting:
             return None
         cluster = min(waiting, key=lambda index: (index - self.turn) % self.clusters)
@@ -39,7 +40,7 @@ class Lines:
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each line comes in its cycles; the rest comes at last, and right."""
+    """Each line arrives in its cycles; the rest arrives eventually, and correctly."""
     bench = await start(dut)
     rng = bench.rng
     clusters, size = int(dut.Clusters.value), int(dut.Bytes.value)
@@ -64,12 +65,12 @@ async def random_traffic(dut) -> None:
                     asked[cluster] = START + line * rng.randrange(size // line)
             if word is None and bench.happens(0.3):
                 word = START + rng.randrange(size)
-            # Beats are not read while any is written: which is first is decided elsewhere.
+            # Beats are not read while any is written: their order is decided elsewhere.
             if beat is None and not writes and bench.happens(0.3):
                 beat = START + BEAT * rng.randrange(size // BEAT)
             elif beat is None and not beats and not writes and not words and bench.happens(0.2):
                 writes.append((START + BEAT * rng.randrange(size // BEAT), rng.getrandbits(512), rng.getrandbits(BEAT)))
-        may_ask = {} if writes else asked  # of what is written, nothing is read meanwhile
+        may_ask = {} if writes else asked  # no reads during writes
         dut.refill_valid_i.value = sum(1 << cluster for cluster in may_ask)
         for cluster, address in asked.items():
             dut.refill_address_i[cluster].value = address

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection against sets of bytes: a range is allowed when all of its bytes are in one window, and in one memory."""
 
 import random
@@ -25,7 +26,7 @@ async def random_ranges(dut) -> None:
     memories += [(0x1D00_0000, int(dut.ProgramBytes.value))]
 
     def piece(first: int, size: int) -> tuple[int, int]:
-        """Return a range of a memory: often all of it, or none; and sometimes more than there is."""
+        """Return a range of a memory: often all of it, or none; sometimes beyond its end."""
         begin, end = sorted(rng.choice([0, size, rng.randrange(size + 1)]) for _ in range(2))
         return first + begin, end - begin + rng.choice([0, 0, 0, 8])
 

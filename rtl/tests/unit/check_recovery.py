@@ -1,4 +1,5 @@
-"""Recovery against its rules: which failure counts, from which cycle on, and when the task ends and the HPU goes on."""
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery against its rules: which failure counts, from which cycle, and when the task ends and the HPU continues."""
 
 from collections import Counter
 
@@ -9,7 +10,7 @@ from sv_types import enum, struct
 PARAMETERS = [{"TrapCycles": 20}, {"TrapCycles": 16}]
 
 OUTCOME, End, Cause = struct("outcome_t"), enum("end_e"), enum("cause_e")
-# From the grant of the last instruction of the boot ROM to the first of the program in the execute stage.
+# From the grant of the boot ROM's last instruction to the first of the program in the execute stage.
 LEAVES = 5
 
 
@@ -18,7 +19,7 @@ async def random_failures(dut) -> None:
     bench = await start(dut)
     rng, trap = bench.rng, int(dut.TrapCycles.value)
     enabled, running, killed, again = False, False, False, False
-    failed_at: int | None = None  # the cycle from which the failure counts
+    failed_at: int | None = None  # cycle from which the failure counts
     known_at = 0
     outcome = 0
     seen: Counter[str] = Counter()

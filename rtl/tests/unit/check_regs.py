@@ -1,4 +1,5 @@
-"""The control registers: what the driver writes comes to all units, and what happens there comes to the driver."""
+# SPDX-License-Identifier: Apache-2.0
+"""The control registers: writes of the driver reach all units, and events there reach the driver."""
 
 from collections import deque
 from typing import Any
@@ -15,7 +16,7 @@ NOTICE = enum("notice_e")
 
 
 class Host:
-    """The driver on the host: one access at a time."""
+    """Driver on the host: one access at a time."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.dut = bench, bench.dut
@@ -34,7 +35,7 @@ class Host:
 
 @cocotb.test()
 async def settings_and_contexts(dut) -> None:
-    """Settings stay and read back; a row of the table of contexts is written at once."""
+    """Settings persist and read back; a row of the table of contexts is written at once."""
     bench = await start(dut)
     host, rng = Host(bench), bench.rng
     assert await host.access("Id") == ABI["AbiId"]
@@ -111,7 +112,7 @@ async def settings_and_contexts(dut) -> None:
 
 @cocotb.test()
 async def events_and_console(dut) -> None:
-    """Events and characters come in the order of their source, or are counted as lost."""
+    """Events and characters arrive in the order of their source, or are counted as lost."""
     bench = await start(dut)
     host, rng, clusters = Host(bench), bench.rng, int(dut.Clusters.value)
     await host.access("IrqEnable", 3)
@@ -201,7 +202,7 @@ async def events_and_console(dut) -> None:
 
 @cocotb.test()
 async def counters(dut) -> None:
-    """All counters are those of one cycle, that of the latest read of the first one."""
+    """All counters belong to one cycle, that of the latest read of the first one."""
     bench = await start(dut)
     host, rng = Host(bench), bench.rng
     rows, step = ABI["CounterRows"], int(dut.Step.value)

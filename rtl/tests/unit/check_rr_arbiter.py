@@ -1,4 +1,5 @@
-"""The arbiter grants the first requester at or behind the one that follows the latest grant."""
+# SPDX-License-Identifier: Apache-2.0
+"""The arbiter grants the first requester after the latest grant, in cyclic order."""
 
 import random
 

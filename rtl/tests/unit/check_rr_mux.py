@@ -1,4 +1,5 @@
-"""Streams that are put into one lose nothing, and take turns."""
+# SPDX-License-Identifier: Apache-2.0
+"""Merged streams lose nothing, and are served round robin."""
 
 from collections import deque
 
@@ -10,7 +11,7 @@ PARAMETERS = [{"N": 8, "Width": 16}, {"N": 1, "Width": 16}]
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     senders = int(dut.N.value)
     bench = await start(dut)
     waiting = [deque() for _ in range(senders)]

@@ -1,4 +1,5 @@
-"""The scheduler between a NIC and clusters: each cycle is as the rules say, and every packet comes back once."""
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler between a NIC and clusters: each cycle follows the rules, and every packet is fed back once."""
 
 from collections import deque
 
@@ -17,7 +18,7 @@ SHORT = 30  # cycles of the idle time-out of some contexts
 
 
 async def write_contexts(dut, bench, sched: Sched) -> None:
-    """Fill the table of contexts, by the port of the registers."""
+    """Fill the table of contexts, through the port of the registers."""
     context_t = struct("execution_context_t")
     for index in range(CONTEXTS):
         roles = index % 8
@@ -49,9 +50,9 @@ async def random_traffic(dut) -> None:
     rng, sched = bench.rng, Sched(engine, back, policy, values["DispatchCycles"])
     await write_contexts(dut, bench, sched)
     running: list[list] = [[] for _ in range(clusters)]  # tasks in a cluster
-    ended: list[deque] = [deque() for _ in range(clusters)]  # of which these have ended
-    idle_said = None  # the event that waits for the status unit
-    inside: dict[int, dict] = {}  # requests by their number
+    ended: list[deque] = [deque() for _ in range(clusters)]  # those of them that have ended
+    idle_said = None  # event pending for the status unit
+    inside: dict[int, dict] = {}  # requests by number
     count = dict.fromkeys(("accepted", "sent", "fed_back", "reset", "idle", "skipped", "blocked", "held", "failed"), 0)
     user, until = 0, 12000
     for now in range(until + 3000):
@@ -120,7 +121,7 @@ async def random_traffic(dut) -> None:
         assert bool(dut.reset_free_o.value) == bool(was_free), now
         count["reset"] += was_free is not None
 
-        # The hardware says which message was idle; it must have been.
+        # The hardware chooses the idle message, which must be due.
         assert bool(dut.idle_valid_o.value) == (idle_said is not None), now
         if idle_said is not None:
             assert idle_t.unpack(dut.idle_o.value) == idle_said, now
@@ -210,7 +211,7 @@ async def resets_in_traffic(dut) -> None:
         dut.feedback_ready_i.value = dut.failed_ready_i.value = dut.idle_ready_i.value = 1
         running: deque[dict] = deque()
         back: list[int] = []
-        # One message of three packets with all handlers is alone; then there is traffic, until the reset.
+        # A message of three packets with all handlers runs alone, followed by traffic until the reset.
         alone = [{"message": round_ % queues, "execution_context": 7, "eom": int(user == 2)} for user in range(3)]
         offered, traffic = 0, rng.randrange(10, 200)
         for _ in range(100 + traffic):

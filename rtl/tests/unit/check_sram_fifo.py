@@ -1,4 +1,5 @@
-"""The queue in a memory keeps order, says when it is full, shows its first entry in time, and loses nothing."""
+# SPDX-License-Identifier: Apache-2.0
+"""The queue in a memory keeps order, reports full, shows its first entry in time, and loses nothing."""
 
 from collections import deque
 
@@ -10,7 +11,7 @@ PARAMETERS = [{"Width": 16, "Depth": depth} for depth in (3, 4, 1)]
 
 @cocotb.test()
 async def cycles(dut) -> None:
-    """Each cycle is as the rules say: an entry is read after the cycle in which it came, and shown in the next."""
+    """Each cycle follows the rules: an entry is read after the cycle of its arrival, and shown in the next."""
     depth = int(dut.Depth.value)
     bench = await start(dut)
     held: deque[int] = deque()

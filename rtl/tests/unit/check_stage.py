@@ -1,4 +1,5 @@
-"""A stage holds one piece, and moves one in each cycle when the receiver takes them."""
+# SPDX-License-Identifier: Apache-2.0
+"""A stage holds one item, and passes one per cycle when the receiver accepts them."""
 
 import cocotb
 from common import start
@@ -8,7 +9,7 @@ PARAMETERS = [{"Width": 8}]
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    """Each cycle is as the rules say."""
+    """Each cycle follows the rules."""
     bench = await start(dut)
     held = None
     compared = stalls = 0

@@ -1,4 +1,5 @@
-"""Everybody around the command unit: clusters with commands, the NIC-host interconnect, NIC, host, and registers."""
+# SPDX-License-Identifier: Apache-2.0
+"""Surroundings of the command unit: clusters with commands, NIC-host interconnect, NIC, host, and registers."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ BEAT, SLOTS, READ_CYCLES, RESPONSE_CYCLES, NHI_CYCLES = 64, 4, 4, 2, 4
 
 
 def content(address: int, size: int) -> bytes:
-    """Return what is in a memory before anybody writes."""
+    """Return the initial contents of a memory."""
     return bytes((byte * 89 + (byte >> 8) * 3 + 7) & 255 for byte in range(address, address + size))
 
 
@@ -32,7 +33,7 @@ def beats(address: int, size: int) -> int:
 
 @dataclass
 class Command:
-    """A command, and what the host does with it."""
+    """A command, and the host's reaction to it."""
 
     kind: int
     cluster: int
@@ -48,7 +49,7 @@ class Command:
 
     @property
     def bits(self) -> int:
-        """What the HPU sends."""
+        """Bits sent by the HPU."""
         data = {"address": self.address, "size": self.size}
         hpu = {"cluster": self.cluster, "hpu": self.hpu}
         return COMMAND.pack(kind=self.kind, hpu=hpu, slot=self.slot, data=data, **self.others)
@@ -56,7 +57,7 @@ class Command:
 
 @dataclass
 class Pace:
-    """How likely everybody does something in a cycle."""
+    """Probability of each action in a cycle."""
 
     command: float = 0.7
     nhi: float = 0.8
@@ -66,20 +67,20 @@ class Pace:
 
 
 class World:
-    """Everybody around the command unit; a step is a cycle of all of them."""
+    """Surroundings of the command unit; a step is a cycle of all of them."""
 
     def __init__(self, bench: Bench, pace: Pace, is_exact: bool = False) -> None:
-        """With `is_exact` the host answers without chance, and refuses nothing."""
+        """With `is_exact` the host responds deterministically, and refuses nothing."""
         self.bench, self.dut, self.pace, self.is_exact = bench, bench.dut, pace, is_exact
         self.clusters, self.hpus = int(self.dut.Clusters.value), int(self.dut.Hpus.value)
         self.room = int(self.dut.OutboundQueue.value)
         self.waiting: list[deque[Command]] = [deque() for _ in range(self.clusters)]
         self.flying: dict[tuple[int, int, int], Command] = {}  # by cluster, HPU and place
         self.accepted: dict[int, deque[Command]] = {kind: deque() for kind in KIND}
-        self.reading: deque[Command] = deque()  # sends that are being read
+        self.reading: deque[Command] = deque()  # sends being read
         self.left = 0  # beats of the first one
-        self.outside = 0  # sends without a response, as far as credits go
-        self.returns: deque[int] = deque()  # when their credits come back
+        self.outside = 0  # sends without a response, for the count of credits
+        self.returns: deque[int] = deque()  # cycles at which their credits return
         self.reads: deque[tuple[int, int, int]] = deque()  # cycle, reader, address
         self.turn = 0
         self.packet = self.burst = b""
@@ -91,21 +92,21 @@ class World:
         self.failures: deque[tuple[str, int]] = deque()
         self.told: list[dict] = []
         self.statuses: list[tuple[int, bytes]] = []  # address and bytes, in the order of failures
-        self.log: list[tuple[str, int]] = []  # what has happened, and when
+        self.log: list[tuple[str, int]] = []  # events and their cycles
         self.responses: list[tuple[int, Command]] = []
         self.compared = 0
 
     def say(self, what: str) -> None:
-        """Note that something happens in this cycle."""
+        """Record an event in this cycle."""
         self.log.append((what, self.bench.cycle))
 
     def when(self, what: str) -> list[int]:
-        """Return the cycles in which something has happened."""
+        """Return the cycles of an event."""
         return [cycle for name, cycle in self.log if name == what]
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return true if nothing is left to do."""
         return not any(self.waiting) and not self.flying and not self.failures and not self.statuses
 
     async def step(self) -> None:
@@ -126,9 +127,9 @@ class World:
         asks = int(dut.read_valid_o.value)
         asking = {i: self.read_address(i) for i in range(2) if asks >> i & 1}
         if len({place(address) for address in asking.values()}) < len(asking):
-            del asking[1 - self.turn]  # they take turns at a memory
+            del asking[1 - self.turn]  # one read a cycle at a memory
             self.turn = 1 - self.turn
-        readers = [i for i in asking if bench.happens(pace.nhi)]  # the banks of others are in use
+        readers = [i for i in asking if bench.happens(pace.nhi)]  # the banks of others are busy
         dut.read_ready_i.value = sum(1 << i for i in readers)
         self.bring_beat(now)
         dut.write_ready_i.value = writes = bench.happens(pace.nhi)
@@ -168,7 +169,7 @@ class World:
         await bench.next()
 
     def offer(self, cluster: int, credit: int) -> Command | None:
-        """Return the command that a cluster offers: the engine has a credit, and the HPU a place."""
+        """Return the command offered by a cluster: the engine has a credit, and the HPU a slot."""
         if not self.waiting[cluster] or not self.bench.happens(self.pace.command):
             return None
         command = self.waiting[cluster][0]
@@ -179,7 +180,7 @@ class World:
         return command
 
     def take_command(self, taken: int) -> None:
-        """The unit takes a command."""
+        """Let the unit accept a command."""
         cluster = taken.bit_length() - 1
         assert taken == 1 << cluster
         command = self.waiting[cluster].popleft()
@@ -192,7 +193,7 @@ class World:
             self.outside += 1
 
     def bring_beat(self, now: int) -> None:
-        """The interconnect brings what it took before."""
+        """Return the beats that the interconnect accepted before."""
         valid = 0
         for i in range(2):
             self.dut.read_data_i[i].value = self.bench.rng.getrandbits(512)
@@ -203,11 +204,11 @@ class World:
         self.dut.read_rvalid_i.value = valid
 
     def read_address(self, reader: int) -> int:
-        """Return the address of the beat that an engine asks for."""
+        """Return the address of the beat that an engine requests."""
         return int(self.dut.read_address_o.value) >> 32 * reader & 0xFFFF_FFFF
 
     def take_read(self, now: int, reader: int) -> None:
-        """A beat is read. The credit of a send comes back when its last beat has had its time."""
+        """Read a beat. The credit of a send returns after its last beat's latency."""
         address = self.read_address(reader)
         assert address % BEAT == 0
         self.reads.append((now + NHI_CYCLES, reader, address))
@@ -219,7 +220,7 @@ class World:
                 self.returns.append(now + 1 + READ_CYCLES)
 
     def take_send(self) -> None:
-        """A beat of a packet."""
+        """Take a beat of a packet."""
         dut, command = self.dut, self.accepted[KIND.CommandSend][0]
         assert int(dut.send_command_o.value) == command.bits
         assert bool(dut.send_first_o.value) == (self.packet == b"")
@@ -234,7 +235,7 @@ class World:
         self.say("sent")
 
     def take_host_write(self, now: int) -> None:
-        """A beat of a write to the host."""
+        """Take a beat of a write to the host."""
         dut, rng = self.dut, self.bench.rng
         number, address = int(dut.host_write_id_o.value), int(dut.host_write_address_o.value)
         data = int(dut.host_write_data_o.value).to_bytes(BEAT, "little")[: int(dut.host_write_bytes_o.value)]
@@ -264,7 +265,7 @@ class World:
         self.answers[number].append((now + (2 if self.is_exact else rng.randrange(1, 20)), is_refused))
 
     def answer(self, now: int) -> None:
-        """The host answers writes, and brings what it was asked for."""
+        """Respond to writes of the host, and return requested data."""
         dut, rng = self.dut, self.bench.rng
         ready = [number for number, answers in self.answers.items() if answers and answers[0][0] <= now]
         dut.host_written_valid_i.value = bool(ready)
@@ -284,7 +285,7 @@ class World:
             dut.host_data_i.value = int.from_bytes(data.ljust(BEAT, b"?"), "little")
 
     def take_host_read(self, now: int) -> None:
-        """The host is asked for data. If it refuses, it may do so after some of it."""
+        """Take a read of host memory. A refusal may follow some of its data."""
         dut, rng = self.dut, self.bench.rng
         number = int(dut.host_read_id_o.value)
         command = self.accepted[KIND.CommandFromHost if number == 0 else KIND.CommandHostDirectRead].popleft()
@@ -303,7 +304,7 @@ class World:
             self.bring[number].append((at + i, part, i == len(parts) - 1, is_refused))
 
     def take_write(self) -> None:
-        """Data of the host is written to a memory of the unit."""
+        """Write host data to a memory of the unit."""
         write = WRITE.unpack(self.dut.write_o.value)
         assert write["address"] % BEAT == 0
         for i in range(BEAT):
@@ -313,7 +314,7 @@ class World:
         self.say("write")
 
     def take_event(self, event: dict) -> None:
-        """The driver is told something."""
+        """Take an event for the driver."""
         if event["kind"] == NOTICE.NoticeCommand:
             self.expected_events.append(event["user"])
         else:
@@ -321,7 +322,7 @@ class World:
         self.compared += 1
 
     def take_response(self, now: int, response: dict) -> None:
-        """A command is done."""
+        """Take the end of a command."""
         hpu = response["hpu"]
         command = self.flying.pop((hpu["cluster"], hpu["hpu"], response["slot"]))
         assert bool(response["is_refused"]) == command.is_refused

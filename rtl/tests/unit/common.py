@@ -1,7 +1,8 @@
-"""Parts of cocotb tests: clock and reset, streams with random pauses, comparison of what comes with what should come.
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of cocotb tests: clock and reset, streams with random pauses, comparison of outputs with expected values.
 
-A cycle begins at the falling edge of the clock: inputs change there, and everything is read at the rising edge, as it
-is before the registers change. `check_fifo.py` shows the use.
+A cycle starts at the falling edge of the clock: inputs change there, and everything is read at the rising edge, before
+the registers change. `check_fifo.py` shows the use.
 """
 
 import os
@@ -15,14 +16,14 @@ from cocotb.clock import Clock
 from cocotb.handle import LogicArrayObject, LogicObject
 from cocotb.triggers import FallingEdge, RisingEdge
 
-# What a stream carries: values by the names of its ports, or one value when there is one port.
+# Value of a stream: values by the names of its ports, or one value for a single port.
 Item = int | dict[str, int]
 
 QUICK = bool(os.environ.get("QUICK"))
 
 
 def shorter(count: int) -> int:
-    """Return a quarter in a quick run: of the cycles of a long random test, and of what must have happened in them."""
+    """Return a quarter in a quick run: for cycles of a long random test, and for the required number of events."""
     return count // 4 if QUICK else count
 
 
@@ -37,14 +38,14 @@ def leaves(handle: Any) -> Iterator[Any]:
 
 
 class Bench:
-    """Clock, reset, the number of the cycle, and the random numbers of a test. `make SEED=n` chooses others."""
+    """Clock, reset, cycle number, and random numbers of a test. `make SEED=n` chooses others."""
 
     def __init__(self, dut: Any) -> None:
         self.dut, self.cycle = dut, 0
         self.rng = random.Random(cocotb.RANDOM_SEED)
 
     async def reset(self, cycles: int = 1) -> None:
-        """Reset the unit for whole cycles, begun within any; the next cycle is number 0. All inputs are 0."""
+        """Reset the unit for whole cycles, starting within any; the next cycle is number 0. All inputs are 0."""
         for handle in self.dut:
             if handle._name.endswith("_i") and handle._name != "clk_i":
                 list(leaves(handle))
@@ -58,19 +59,19 @@ class Bench:
         self.cycle = 0
 
     async def read(self) -> None:
-        """Go to the end of this cycle: outputs have their values."""
+        """Advance to the end of this cycle: outputs have their values."""
         await RisingEdge(self.dut.clk_i)
 
     async def next(self) -> None:
-        """Go to the beginning of the next cycle: inputs may change."""
+        """Advance to the start of the next cycle: inputs may change."""
         await FallingEdge(self.dut.clk_i)
 
     def happens(self, likely: float) -> bool:
-        """Throw dice."""
+        """Return true with this probability."""
         return self.rng.random() < likely
 
     async def count(self, most: int) -> None:
-        """Count cycles. A test that goes on for too long waits for something that never comes."""
+        """Count cycles, to end a test that waits forever."""
         while self.cycle < most:
             await FallingEdge(self.dut.clk_i)
             self.cycle += 1
@@ -87,7 +88,7 @@ async def start(dut: Any, most_cycles: int = 50_000) -> Bench:
 
 
 class Stream:
-    """The ports of a stream of a unit: {name}_valid_i, {name}_ready_o and so on, and those that carry its values."""
+    """Ports of a unit's stream: {name}_valid_i, {name}_ready_o and so on, and those of its values."""
 
     def __init__(self, bench: Bench, name: str, way: str, fields: Iterable[str] = ()) -> None:
         self.bench, self.name = bench, name
@@ -108,11 +109,11 @@ class Stream:
                 self.value = next(iter(self.fields.values()))
 
     def is_taken(self) -> bool:
-        """Tell whether something goes over in this cycle; to be asked at its end."""
+        """Return true if a transfer takes place in this cycle; valid at its end."""
         return bool(self.valid.value) and (self.ready is None or bool(self.ready.value))
 
     def get(self) -> Item:
-        """Return what the ports carry."""
+        """Return the value of the ports."""
         if self.value is not None:
             return int(self.value.value)
         return {name: int(port.value) for name, port in self.fields.items()}
@@ -126,13 +127,13 @@ class Stream:
             self.value.value = item
 
     def put_noise(self) -> None:
-        """Set the ports to values that nobody may use."""
+        """Set the ports to values that must not be used."""
         for port in [self.value] if self.value is not None else self.fields.values():
             port.value = self.bench.rng.getrandbits(len(port))
 
 
 class Driver:
-    """Sends what it is given, in order, with pauses; a value that is offered stays until it is taken."""
+    """Sends queued values, in order, with pauses; an offered value stays until it is accepted."""
 
     def __init__(self, bench: Bench, name: str, fields: Iterable[str] = (), pace: float = 0.7) -> None:
         self.stream, self.pace = Stream(bench, name, "i", fields), pace
@@ -141,7 +142,7 @@ class Driver:
         cocotb.start_soon(self._run(bench))
 
     def send(self, item: Item) -> None:
-        """Send one more."""
+        """Queue one more value."""
         self.waiting.append(item)
 
     async def _run(self, bench: Bench) -> None:
@@ -161,7 +162,7 @@ class Driver:
 
 
 class Monitor:
-    """Collects what a unit sends, with back-pressure if it drives ready, and holds it to the rules of a handshake."""
+    """Collects the outputs of a unit, with back-pressure if it drives ready, and checks the rules of a handshake."""
 
     def __init__(self, bench: Bench, name: str, fields: Iterable[str] = (), pace: float | None = 0.7) -> None:
         self.stream, self.pace = Stream(bench, name, "o", fields), pace
@@ -187,25 +188,25 @@ class Monitor:
 
 
 class Scoreboard:
-    """What should come, by the key of a stream, in order; and that everything came."""
+    """Expected values by key of a stream, in order; checks that all arrive."""
 
     def __init__(self) -> None:
         self.expected: dict[Any, deque[Any]] = {}
         self.compared = 0
 
     def expect(self, item: Any, key: Any = None) -> None:
-        """Say what comes next."""
+        """Add the next expected value."""
         self.expected.setdefault(key, deque()).append(item)
 
     def compare(self, item: Any, key: Any = None) -> None:
-        """Say what has come."""
+        """Compare a received value."""
         assert self.expected.get(key), f"{item} of {key} has come, and nothing should"
         expected = self.expected[key].popleft()
         assert item == expected, f"{item} of {key} has come after {self.compared} others, and not {expected}"
         self.compared += 1
 
     def finish(self, at_least: int) -> None:
-        """Test that nothing is missing, and that there was enough to compare."""
+        """Check that nothing is missing, and that enough was compared."""
         missing = {key: list(items)[:4] for key, items in self.expected.items() if items}
         assert not missing, f"never came: {missing}"
         assert self.compared >= at_least, f"only {self.compared} were compared"

@@ -1,4 +1,5 @@
-"""What the tests of units have reached of the coverage points in rtl/sva, all parameter sets together."""
+# SPDX-License-Identifier: Apache-2.0
+"""Coverage points of rtl/sva reached by the tests of units, all parameter sets together."""
 
 import re
 import sys

@@ -1,4 +1,5 @@
-"""The rules of DMA engines and their interconnect (crates/card/pspin-unit/src/fabric/dma.rs), and the bytes of memories."""
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of DMA engines and their interconnect (crates/card/pspin-unit/src/fabric/dma.rs), and the bytes of memories."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -16,12 +17,12 @@ def place(address: int) -> str:
 
 @dataclass
 class Copy:
-    """A packet, or what a handler copies."""
+    """A packet, or a copy of a handler."""
 
     source: int
     target: int
     size: int
-    tag: int  # the place of the task, or the HPU
+    tag: int  # slot of the task, or HPU
 
     def words(self, start: int) -> int:
         """Return the number of words that its bytes touch at an address."""
@@ -29,7 +30,9 @@ class Copy:
 
     @property
     def is_behind(self) -> bool:
-        """Whether bytes move towards the start of a word, so that each word waits for the next one of the source."""
+        """Return true if bytes move towards the start of a word, so that each word waits for the next one of the
+        source.
+        """
         return self.target % BEAT < self.source % BEAT
 
     @property
@@ -38,16 +41,16 @@ class Copy:
         return self.words(self.target) + self.is_behind
 
     def source_of(self, beat: int) -> int | None:
-        """Return the address of the word that a beat reads, if it reads one."""
+        """Return the address of the word read by a beat, if any."""
         return self.source // BEAT * BEAT + BEAT * beat if beat < self.words(self.source) else None
 
     def target_of(self, beat: int) -> int | None:
-        """Return the address of the word that a beat writes, if it writes one."""
+        """Return the address of the word written by a beat, if any."""
         word = beat - self.is_behind
         return self.target // BEAT * BEAT + BEAT * word if word >= 0 else None
 
     def channels(self, beat: int) -> set[tuple[str, str]]:
-        """Return what a beat uses, of which there is one for each memory and direction."""
+        """Return the channels used by a beat, one for each memory and direction."""
         read = (place(self.source), "read")
         reads = not read[0].startswith("l1") or self.source_of(beat) is not None
         return {(place(self.target), "write"), *([read] if reads else [])}
@@ -55,7 +58,7 @@ class Copy:
 
 @dataclass
 class Engine:
-    """The engine of a cluster: packets, and copies of handlers."""
+    """Engine of a cluster: packets, and copies of handlers."""
 
     queues: tuple[deque[Copy], deque[Copy]] = field(default_factory=lambda: (deque(), deque()))
     beats: list[int] = field(default_factory=lambda: [0, 0])
@@ -63,7 +66,7 @@ class Engine:
 
 
 class Interconnect:
-    """All engines. `landed` says for each cycle which copies have landed from then on: cluster, queue, copy."""
+    """All engines. `landed` has for each cycle the copies that have landed from then on: cluster, queue, copy."""
 
     def __init__(self, clusters: int, latency: int, least: int, l1_groups: int) -> None:
         self.engines = [Engine() for _ in range(clusters)]
@@ -74,7 +77,7 @@ class Interconnect:
         self.moved = self.passed = 0
 
     def step(self, now: int, busy: dict[str, int]) -> None:
-        """Move the beats of a cycle. Groups of banks of L2 memories are busy for others."""
+        """Move the beats of a cycle. `busy` has the busy groups of banks of L2 memories."""
         taken: set[tuple[str, str]] = set()
         first = None
         for step in range(len(self.engines)):
@@ -96,7 +99,7 @@ class Interconnect:
             self.next = (first + 1) % len(self.engines)
 
     def is_taken(self, now: int, address: int | None, busy: dict[str, int]) -> bool:
-        """Whether the bank of a word is in use."""
+        """Return true if the bank of a word is busy."""
         if address is None:
             return False
         memory, word = place(address), address // BEAT
@@ -121,14 +124,14 @@ class Interconnect:
             self.landed.setdefault(at, []).append((cluster, queue, copy))
 
     def is_idle(self, now: int) -> bool:
-        """Whether everything has landed."""
+        """Return true if everything has landed."""
         return (
             not any(queue for engine in self.engines for queue in engine.queues) and max(self.landed, default=0) < now
         )
 
 
 class Bytes:
-    """The bytes of all memories, with those that were never written."""
+    """Bytes of all memories; tracks unwritten ones."""
 
     def __init__(self) -> None:
         self.bytes: dict[int, int] = {}
@@ -140,5 +143,5 @@ class Bytes:
                 self.bytes[address + index] = value
 
     def read(self, address: int, size: int) -> bytes:
-        """Return bytes, all of which were written."""
+        """Return bytes, all of which must be written."""
         return bytes(self.bytes[address + index] for index in range(size))

@@ -1,4 +1,5 @@
-"""The rules of the way back of tasks, as crates/card/pspin-unit/src/unit.rs has them in send_feedback."""
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the return path of tasks, as in send_feedback of crates/card/pspin-unit/src/unit.rs."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,16 +14,16 @@ SKIPPED_DEPTH = 4
 
 @dataclass
 class Returning:
-    """An end that has left its cluster."""
+    """End that has left its cluster."""
 
     at: int
     end: dict[str, Any]  # a completion_t
-    last: bool | None = None  # what the queue engine has said
-    reported: bool = False  # the status unit knows the failure
+    last: bool | None = None  # response of the queue engine
+    reported: bool = False  # the failure is reported to the status unit
 
 
 class Feedback:
-    """The way of ends to the queue engine, the NIC and the status unit."""
+    """Return path of ends to the queue engine, the NIC and the status unit."""
 
     def __init__(self, clusters: int, cycles: int) -> None:
         self.clusters, self.cycles = clusters, cycles
@@ -31,11 +32,11 @@ class Feedback:
         self.way: deque[Returning] = deque()
 
     def has_room(self) -> bool:
-        """Tell whether a packet without a handler may come."""
+        """Return true if a packet without a handler may arrive."""
         return len(self.skipped) < SKIPPED_DEPTH
 
     def collect(self, now: int, offered: list[dict[str, Any] | None]) -> int | None:
-        """Take an end from a cluster, or a packet without a handler. Returns which."""
+        """Take an end from a cluster, or a packet without a handler. Return its index."""
         if len(self.way) == self.cycles:
             return None
         sources = [*offered, self.skipped[0] if self.skipped else None]
@@ -49,13 +50,13 @@ class Feedback:
         return choice
 
     def front(self, now: int) -> Returning | None:
-        """Return the end that arrives."""
+        """Return the arriving end."""
         return self.way[0] if self.way and self.way[0].at <= now else None
 
     def arrive(
         self, now: int, complete: Callable[[dict[str, Any]], bool], ready: bool, failed_ready: bool
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None, bool]:
-        """Tell everybody. Returns what NIC and status unit are offered, and whether the end is new."""
+        """Report to all units. Return the offers to NIC and status unit, and whether the end is new."""
         front = self.front(now)
         if front is None:
             return None, None, False

@@ -1,4 +1,5 @@
-"""The rules of the queue engine, as crates/card/pspin-unit/src/schedule/mpq.rs has them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the queue engine, as in crates/card/pspin-unit/src/schedule/mpq.rs."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ class Her:
     eom: bool
     roles: int
     data: int
-    start: int = 0  # the cycle from which it may be selected
+    start: int = 0  # first cycle of its selection
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Queue:
     failed: bool = False
     ended: bool = False
     last: Her | None = None
-    start: int = 0  # an end or a reset is seen by the selection from this cycle on
+    start: int = 0  # first cycle in which the selection sees an end or a reset
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Task:
 
 
 class Engine:
-    """The rules, as the model has them."""
+    """Rules of the model."""
 
     def __init__(self, queues: int, shared: int, own: int) -> None:
         self.queues = [Queue() for _ in range(queues)]
@@ -68,7 +69,7 @@ class Engine:
         queue.waiting.append(her)
 
     def reset(self, now: int, message: int) -> bool | None:
-        """Give up a message. Returns whether its queue is free; None if there is no such message."""
+        """Give up a message. Return true if its queue is free; None if the message does not exist."""
         queue = self.queues[message % len(self.queues)]
         if queue.message != message or queue.state in ("free", "reset"):
             return None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames of Ethernet with IPv4, and the rules by which a NIC sorts them."""
 
 import random
@@ -9,7 +10,7 @@ BEAT = 64
 
 
 def frame(protocol: int, address: int, port: int, payload: bytes, *, fragment: int = 0, options: bool = False) -> bytes:
-    """Return an Ethernet frame with an IPv4 packet. The engines do not look at checksums."""
+    """Return an Ethernet frame with an IPv4 packet. The engines ignore checksums."""
     ports = binary.pack(">HHHH", 1, port, 8 + len(payload), 0) if protocol in (UDP, TCP) else b"\x08\0\0\0"
     words = 6 if options else 5
     length = 4 * words + len(ports) + len(payload)
@@ -19,7 +20,7 @@ def frame(protocol: int, address: int, port: int, payload: bytes, *, fragment: i
 
 @dataclass
 class Rule:
-    """Which packets the unit processes, and how: nic_rule_t."""
+    """Rule for the packets of the unit: nic_rule_t."""
 
     protocol: int
     port: int | None
@@ -44,7 +45,7 @@ class Rule:
         }
 
     def fits(self, packet: bytes) -> bool:
-        """Tell whether a frame is one of those."""
+        """Return true if a frame matches."""
         if not self.is_used or len(packet) < 34 or packet[12:15] != b"\x08\x00\x45":
             return False
         fragment, protocol, address = binary.unpack_from(">HxBxx4xI", packet, 20)
@@ -63,7 +64,7 @@ def beats(packet: bytes) -> list[tuple[int, int, bool]]:
 
 
 def random_rules(rng: random.Random, count: int) -> list[Rule]:
-    """Return rules that many frames of `random_frame` fit, some of them more than one."""
+    """Return rules that match many frames of `random_frame`, some of them with several rules."""
     return [
         Rule(
             rng.choice((ICMP, UDP, UDP)),

@@ -1,4 +1,5 @@
-"""Programs for HPUs: handlers behind the runtime that PsPIN has, by the compiler of the repository."""
+# SPDX-License-Identifier: Apache-2.0
+"""Programs for HPUs: handlers on PsPIN's runtime, built by the compiler of the repository."""
 
 import struct
 import subprocess
@@ -20,7 +21,7 @@ SYMBOLS, EMPTY = 2, 8  # types of sections: symbols; bytes that are 0 and not in
 
 @dataclass(frozen=True)
 class Program:
-    """The content of program memory and of handler memory, and the addresses of the symbols."""
+    """Contents of program memory and of handler memory, and addresses of the symbols."""
 
     code: bytes
     data: bytes

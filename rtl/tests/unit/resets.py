@@ -1,4 +1,5 @@
-"""Runs before the tests of a unit that says RESETS: it is reset that often, in the middle of what they do."""
+# SPDX-License-Identifier: Apache-2.0
+"""Runs before the tests of a unit with RESETS: resets it that often, in the middle of its tests."""
 
 import os
 from importlib import import_module
@@ -12,7 +13,7 @@ CHECK = import_module(os.environ["CHECK"])
 
 @cocotb.test()
 async def resets_in_the_middle(dut) -> None:
-    """The first test begins, and ends nowhere; the tests behind find a unit that has forgotten all of it."""
+    """Start the first test and abort it by a reset; the following tests find a unit without any trace of it."""
     test = next(test for test in vars(CHECK).values() if hasattr(test, "func"))
     start_soon = cocotb.start_soon
     for _ in range(CHECK.RESETS):

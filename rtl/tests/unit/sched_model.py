@@ -1,4 +1,5 @@
-"""The rules of queue engine, dispatcher and way back together, in the order of crates/card/pspin-unit/src/unit.rs."""
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of queue engine, dispatcher and return path together, in the order of crates/card/pspin-unit/src/unit.rs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from mpq_model import Engine, Her, Task
 
 @dataclass
 class Context:
-    """What the scheduler knows of an execution context."""
+    """Scheduler's part of an execution context."""
 
     roles: int
     pin: int | None
@@ -19,7 +20,7 @@ class Context:
 
 @dataclass
 class Policy:
-    """How the dispatcher chooses."""
+    """Policy of the dispatcher."""
 
     home: bool
     others: bool
@@ -32,12 +33,12 @@ class Sched:
     def __init__(self, engine: Engine, back: Feedback, policy: Policy, dispatch_cycles: int) -> None:
         self.engine, self.back, self.policy, self.dispatch_cycles = engine, back, policy, dispatch_cycles
         self.contexts: dict[int, Context] = {}
-        self.since = 0  # the cycle in which the engine has selected its task
+        self.since = 0  # cycle in which the engine selected its task
         self.touched = [0] * len(engine.queues)
         self.allowed = [0] * len(engine.queues)
 
     def accept(self, now: int, her: dict[str, Any]) -> None:
-        """Accept a request, which the engine has room for."""
+        """Accept a request for which the engine has room."""
         number = her["message"] % len(self.engine.queues)
         if self.engine.queues[number].state == "free":
             self.allowed[number] = self.contexts[her["execution_context"]].idle_cycles
@@ -51,7 +52,7 @@ class Sched:
         return (her["message"] if pin is None or not self.policy.pins else pin) % self.back.clusters
 
     def waiting(self, now: int) -> Task | None:
-        """Return the task for which the dispatcher looks for a place."""
+        """Return the task at the dispatcher."""
         is_ripe = self.engine.out is not None and now >= self.since + self.dispatch_cycles
         return self.engine.out if is_ripe else None
 
@@ -64,7 +65,7 @@ class Sched:
         return min(others, key=lambda index: tasks[index], default=None)
 
     def end(self, now: int, end: dict[str, Any]) -> bool:
-        """Tell the engine of an end. Returns whether its message has ended."""
+        """Report an end to the engine. Return true if its message ended."""
         kind = end["outcome"]["kind"]
         failed, skipped = kind in (End.EndFaulted, End.EndTimedOut), kind in (End.EndSkipped, End.EndMessageReset)
         return self.engine.complete(now, end["mpq"], failed, skipped)
@@ -72,7 +73,7 @@ class Sched:
     def dispatch(
         self, now: int, has_room: Sequence[bool], tasks: Sequence[int], has_room_for_skipped: bool
     ) -> int | None:
-        """Send a task, and select the next one. Returns the cluster."""
+        """Send a task, and select the next one. Return the cluster."""
         task, cluster, taken = self.waiting(now), None, False
         if task is not None and task.skips:
             taken = has_room_for_skipped

@@ -1,4 +1,5 @@
-"""The types of the SystemVerilog packages: struct("her_t").pack(message=3), enum("role_e").RoleCompletion."""
+# SPDX-License-Identifier: Apache-2.0
+"""Types of the SystemVerilog packages: struct("her_t").pack(message=3), enum("role_e").RoleCompletion."""
 
 from enum import IntEnum
 from functools import cache
@@ -13,14 +14,14 @@ CONSTANTS = SOURCES.parents[1] / "out" / "rtl" / "gen" / "pspin-tiny"
 
 
 class Struct:
-    """A packed struct, whose values are numbers for the ports of a unit, and dictionaries for Python."""
+    """Packed struct, whose values are numbers for the ports of a unit, and dictionaries for Python."""
 
     def __init__(self, kind: PackedStructType) -> None:
         self.width = kind.bitWidth
         self.fields = {field.name: (field.bitOffset, field.type.canonicalType) for field in kind}
 
     def pack(self, **values: Any) -> int:
-        """Return the bits of a value; fields that are not named are 0."""
+        """Return the bits of a value; fields not given are 0."""
         bits = 0
         for name, value in values.items():
             offset, kind = self.fields[name]

@@ -1,4 +1,5 @@
-"""All units, each with the parameters that make a difference."""
+# SPDX-License-Identifier: Apache-2.0
+"""All units, each with the relevant parameter sets."""
 
 import pytest
 from units import QUICK, Case, cases, run

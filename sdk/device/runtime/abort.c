@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* abort() and a failed assert() end the handler with the return code FAIL. */
 #include <spin.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* C11's atomic operations on 64 bits (C11 7.17), under the names that compilers call. They are commands to the card, so
  * they are also atomic with respect to PtlHandlerCAS and PtlHandlerFAdd, happen at their exact time, and leave no lock
  * behind when a handler is killed. Each is sequentially consistent, whatever memory order the program asks for. Compilers
@@ -46,8 +47,8 @@ word __atomic_fetch_sub_8(word *at, word value, int order) {
     return added(at, -value);
 }
 
-/* The other operations repeat a compare-and-swap until no other handler has changed the value in between; the first guess
- * of the value may be wrong. */
+/* The other operations repeat a compare-and-swap until no other handler changes the value in between; the first guess
+ * may be wrong. */
 #define UPDATE(name, result)                                                                                           \
     word __atomic_##name##_8(word *at, word value, int order);                                                         \
     word __atomic_##name##_8(word *at, word value, int order) {                                                        \

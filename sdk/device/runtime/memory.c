@@ -1,6 +1,7 @@
-/* The memory functions that compilers expect everywhere (C11 7.24). They access words where possible, because HPU memory
- * takes the same time for a word as for a byte. They are compiled without builtins, so that the loops do not become calls
- * to themselves. Words are little-endian on every HPU kind. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory functions that compilers expect everywhere (C11 7.24). They access words where possible, because HPU memory
+ * takes the same time for a word as for a byte. They are compiled without builtins, so that the loops do not become
+ * calls to themselves. Words are little-endian on every HPU kind. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,8 +32,8 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n) {
                 *dw++ = *sw++;
             s = (const uint8_t *)sw;
         } else {
-            /* Each destination word consists of parts of two aligned source words. The bytes of `low` before `s` are never
-             * used, and the last word that is read contains at least one byte of the source, so every read stays within
+            /* Each destination word consists of parts of two aligned source words. The bytes of `low` before `s` are
+             * never used, and the last word read contains at least one byte of the source, so every read stays within
              * the words of the source. */
             const word_t *sw = (const word_t *)(s - phase(s));
             word_t low = *sw++;

@@ -1,4 +1,5 @@
-/* spin_printf() gives the card the format and the place of the arguments, which the simulator formats. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spin_printf() passes the format and the address of the arguments to the card; the simulator formats them. */
 #include <spin.h>
 #include <stdarg.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Accumulate: multiplies an incoming array of double complex numbers onto one in host memory, packet by packet, on the
  * card (sPIN §4.4.2, App. C.3.2).
  *
@@ -6,14 +7,14 @@
  *     PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory);
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
- * With `struct accumulate_cache` and accumulate_cached the card keeps the array in HPU memory, as cards that cache atomic
- * operations do (§4.4.2); accumulate_flush then writes it to host memory. README.md shows both entries.
+ * With `struct accumulate_cache` and accumulate_cached the card keeps the array in HPU memory, as cards that cache
+ * atomic operations do (§4.4.2); accumulate_flush then writes it to host memory. README.md shows both entries.
  *
  * The numbers of a message go to the entry's memory from `offset` on, whatever the sender's remote offset. The entry's
- * event is posted when all results are in host memory, or in HPU memory if that keeps them. Messages that overlap in host
- * memory must not be in flight at the same time, since one could read what the other is about to replace; in HPU memory
- * they may overlap. A message that loses packets (flow control), or whose handler fails, is a failure in the entry's
- * event and counter; some of the numbers then keep their old values. */
+ * event is posted when all results are in host memory, or in HPU memory if that keeps them. Messages that overlap in
+ * host memory must not be in flight at the same time, since one could read data that the other is about to replace; in
+ * HPU memory they may overlap. A message that loses packets (flow control), or whose handler fails, is a failure in the
+ * entry's event and counter; some numbers then keep their old values. */
 #ifndef HANDLERS_ACCUMULATE_H
 #define HANDLERS_ACCUMULATE_H
 
@@ -24,8 +25,8 @@ struct accumulate {
     ptl_size_t offset; /* position of the array in the entry's memory, bytes */
 };
 
-/* Bytes of host memory that a handler processes at a time. They are on its stack, which is HPU memory of its own
- * context: the paper's listing allocates them from a heap that cards do not have. */
+/* Bytes of host memory that a handler processes at a time. They are on its stack, in the HPU memory of its context: the
+ * paper's listing allocates them from a heap, which cards lack. */
 enum { ACCUMULATE_CHUNK = 4096 };
 
 /* onto[i] *= by[i], for one complex number. The card fuses multiplications and additions. */
@@ -74,18 +75,18 @@ enum accumulate_chunk { ACCUMULATE_AWAY, ACCUMULATE_BUSY, ACCUMULATE_HERE };
  * allocates `bytes` more for the numbers. */
 struct accumulate_cache {
     struct accumulate array;
-    uint32_t bytes;                     /* the first bytes of the array are kept, at most ACCUMULATE_CACHE of them */
+    uint32_t bytes;                     /* length of the cached start of the array, at most ACCUMULATE_CACHE */
     uint32_t states[ACCUMULATE_CHUNKS]; /* enum accumulate_chunk */
     double numbers[];
 };
 
-/* Number of bytes of chunk `number` that are kept. */
+/* Number of cached bytes of chunk `number`. */
 static inline uint32_t accumulate_kept(const struct accumulate_cache *c, uint32_t number) {
     uint32_t rest = c->bytes - number * ACCUMULATE_CHUNK;
     return rest < ACCUMULATE_CHUNK ? rest : ACCUMULATE_CHUNK;
 }
 
-/* Place of chunk `number` in HPU memory, and in the entry's memory. */
+/* Address of chunk `number` in HPU memory, and its offset in the entry's memory. */
 static inline double *accumulate_numbers(struct accumulate_cache *c, uint32_t number) {
     return c->numbers + number * (ACCUMULATE_CHUNK / sizeof(double));
 }
@@ -105,9 +106,8 @@ static inline void accumulate_leave(struct accumulate_cache *c, uint32_t number,
     __atomic_store_n(&c->states[number], (uint32_t)state, __ATOMIC_RELEASE);
 }
 
-/* Payload handler: multiplies onto numbers that HPU memory keeps. It fetches them when a message is the first to need
- * them. What follows them in the array is left to accumulate_payload. Fails when the array does not fit the entry's
- * memory. */
+/* Payload handler: multiplies onto numbers cached in HPU memory. It fetches them when a message is the first to need
+ * them. It leaves the rest of the array to accumulate_payload. Fails when the array does not fit the entry's memory. */
 __handler int accumulate_cached(const ptl_payload_t p, void *state) {
     struct accumulate_cache *c = state;
     ptl_payload_t rest = p;
@@ -130,9 +130,9 @@ __handler int accumulate_cached(const ptl_payload_t p, void *state) {
     return rest.length > 0 ? accumulate_payload(rest, &c->array) : SUCCESS;
 }
 
-/* Header handler: writes the numbers that HPU memory keeps to host memory. It is that of an empty message, the flush,
- * whose event is posted when they are there; the host may then change the array. Products of messages whose events have
- * not been posted before may be missing. Fails when host memory cannot be written. */
+/* Header handler: writes the cached numbers to host memory. It belongs to an empty message, the flush, whose event is
+ * posted when they are there; the host may then change the array. Products of messages without an event before the
+ * flush may be missing. Fails when host memory cannot be written. */
 __handler int accumulate_flush(const ptl_header_t h, void *state) {
     struct accumulate_cache *c = state;
     (void)h;

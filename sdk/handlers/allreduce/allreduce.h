@@ -1,11 +1,14 @@
-/* All-reduce in the cards: every rank gets the sum of all ranks' vectors. The CPUs only start it and learn of its end.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce in the cards: every rank gets the sum of all ranks' vectors. The CPUs only start it and are notified of
+ * its end.
  *
- * Three algorithms, each with a file of its own: recursive doubling (doubling.h), a ring (ring.h) and a tree (tree.h). What they share
- * is here. Vectors are cut into segments, one in each packet, which go their way independently of each other. A card fetches its
- * rank's own segment by DMA when it needs it, adds what comes, and writes sums to host memory.
+ * Three algorithms, each in a separate file: recursive doubling (doubling.h), a ring (ring.h) and a tree (tree.h). This
+ * file has the shared parts. Vectors are cut into segments, one in each packet, which are independent of each other. A
+ * card fetches its rank's own segment by DMA when it needs it, adds arriving ones, and writes sums to host memory.
  *
- * A rank has at most `window` segments under way: it contributes segment n + window when it has the sum of segment n. So memory on
- * the card does not depend on the size of the vector, and packets never fill the card's buffer. Setup: README.md. */
+ * A rank has at most `window` segments in flight: it contributes segment n + window when it has the sum of segment n.
+ * So memory on the card does not depend on the size of the vector, and packets never fill the card's buffer. Setup:
+ * README.md. */
 #ifndef HANDLERS_ALLREDUCE_H
 #define HANDLERS_ALLREDUCE_H
 
@@ -14,26 +17,26 @@
 #include <spin.h>
 #include <string.h>
 
-/* Begins every packet; the data follows. */
+/* Header of every packet; the data follows. */
 struct allreduce_packet {
     uint32_t operation; /* number of the all-reduce */
-    uint32_t segment;   /* of the vector */
-    uint32_t step;      /* of the algorithm */
+    uint32_t segment;   /* segment of the vector */
+    uint32_t step;      /* step of the algorithm */
     uint32_t unused;
 };
 
 enum allreduce_type { ALLREDUCE_INT32, ALLREDUCE_FLOAT, ALLREDUCE_DOUBLE };
 
-/* Match bits, to which `bits` of the state is added: packets, messages to the own card, messages of the ring's barrier; and to the host:
- * a segment of the sum is there, and for whom the card waits. */
+/* Match bits, to which `bits` of the state is added: packets, messages to the own card, messages of the ring's barrier;
+ * and to the host: notice of a segment of the sum, and the rank for which the card waits. */
 enum { ALLREDUCE_PACKET, ALLREDUCE_START, ALLREDUCE_READY, ALLREDUCE_DONE, ALLREDUCE_ANSWER };
 
-/* The upper half of the header data of a message to the own card: 0 to begin an operation, whose number is the lower half; the number of
- * a segment plus 1 to contribute that; or a question, whose answer is a rank. */
+/* Upper half of the header data of a message to the own card: 0 starts the operation whose number is the lower half; a
+ * segment's number plus 1 contributes that segment; or a query, answered with a rank. */
 enum { ALLREDUCE_WHO = 0x7fffffff, ALLREDUCE_NOBODY = 0x7fffffff };
 
-/* Buffers for segments that handlers fetch; the most bytes of HPU memory for segments under way; the largest window; the
- * least bytes of a segment of a longer vector; the segments of a vector that is shorter than so many packets. */
+/* Buffers for segments fetched by handlers; limits: bytes of HPU memory for segments in flight; window; least bytes of
+ * a segment of a longer vector; packets below which a vector is split evenly. */
 enum {
     ALLREDUCE_BUFFERS = 32,
     ALLREDUCE_MEMORY = 1 << 19,
@@ -42,32 +45,32 @@ enum {
     ALLREDUCE_PARTS = 8
 };
 
-/* At the beginning of HPU memory; buffers and slots follow. Set by allreduce_plan. */
+/* Start of HPU memory; buffers and slots follow. Set by allreduce_plan. */
 struct allreduce {
     ptl_match_bits_t bits;
     uint32_t rank, ranks;
     uint32_t type;     /* enum allreduce_type */
-    uint32_t bytes;    /* of the vector */
+    uint32_t bytes;    /* bytes of the vector */
     uint32_t segment;  /* bytes of a segment */
     uint32_t segments; /* number of segments */
-    uint32_t told;     /* counts by which the host learns that an operation is complete */
-    uint32_t window;   /* segments of a rank that are under way at the most */
+    uint32_t told;     /* counts that report the end of an operation to the host */
+    uint32_t window;   /* limit of a rank's segments in flight */
     uint32_t room;     /* bytes of a buffer for a packet */
     uint32_t slots;    /* number of slots, a power of two */
     uint32_t slot;     /* bytes of a slot */
-    uint32_t arity;    /* of the tree: children of a rank */
+    uint32_t arity;    /* tree: children of a rank */
     uint32_t in_order; /* the tree adds in a fixed order: the same bits in each run */
-    uint32_t twos;     /* of recursive doubling: log2 of the ranks that double */
+    uint32_t twos;     /* recursive doubling: log2 of the ranks that double */
     uint32_t folded;   /* ranks beyond that power of two; each is folded into a neighbour */
     struct barrier ready;
     uint32_t claimed[ALLREDUCE_BUFFERS]; /* 1 while a handler uses the buffer of this number */
 };
 
-/* What the state of a segment begins with, in the slot that it uses. */
+/* Start of a segment's state, in its slot. */
 struct allreduce_slot {
     uint32_t lock;
-    uint32_t arrived; /* a bit for each contribution that is here */
-    uint32_t awaited; /* of recursive doubling: the step whose packet is added next; 0 before the own contribution */
+    uint32_t arrived; /* a bit for each arrived contribution */
+    uint32_t awaited; /* recursive doubling: step of the next packet to add; 0 before the own contribution */
     uint32_t segment;
 };
 
@@ -75,12 +78,12 @@ static inline struct allreduce_slot *allreduce_slot_number(struct allreduce *a, 
     return (void *)((uint8_t *)(a + 1) + ALLREDUCE_BUFFERS * a->room + number * a->slot);
 }
 
-/* The slot of a segment. Operations follow each other in the slots without a gap. */
+/* Slot of a segment. Consecutive operations use the slots without a gap. */
 static inline struct allreduce_slot *allreduce_slot(struct allreduce *a, uint32_t operation, uint32_t segment) {
     return allreduce_slot_number(a, (operation * a->segments + segment) & (a->slots - 1));
 }
 
-/* A place for a packet in a slot. */
+/* Place of a packet in a slot. */
 static inline struct allreduce_packet *allreduce_place(const struct allreduce *a, struct allreduce_slot *slot,
                                                        uint32_t number) {
     return (void *)((uint8_t *)(slot + 1) + number * a->room);
@@ -149,20 +152,20 @@ static inline int allreduce_write(const struct allreduce *a, const struct allred
                                  PTL_ME_HOST_MEM, written);
 }
 
-/* Adds one to the host's counter, by an empty message to the own card, whose event comes behind the data that was written before. (A
+/* Adds one to the host's counter, by an empty message to the own card, whose event follows the data written before. (A
  * count by PtlHandlerCTInc could overtake it.) */
 static inline int allreduce_count(const struct allreduce *a) {
     return PtlHandlerPutFromDevice(a, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = a->rank}, a->bits + ALLREDUCE_DONE,
                                    0, NULL, 0);
 }
 
-/* Waits until a sum has left for host memory, and tells the host. */
+/* Waits until a sum leaves for host memory, and notifies the host. */
 static inline int allreduce_tell(const struct allreduce *a, ptl_dma_h written) {
     return PtlHandlerDMAWait(written) ? FAIL : allreduce_count(a);
 }
 
-/* Tells this card to contribute the first `count` segments from `from` on, each `stride` behind the one before: by messages to
- * itself, so that all HPUs take part. */
+/* Makes this card contribute the first `count` segments from `from` on, `stride` apart: by messages to itself, so that
+ * all HPUs take part. */
 static inline int allreduce_spread(const struct allreduce *a, uint32_t operation, uint32_t from, uint32_t stride) {
     for (uint32_t i = 0, segment = from; i < a->window && segment < a->segments; i++, segment += stride)
         if (PtlHandlerPutFromDevice(a, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = a->rank},
@@ -172,7 +175,7 @@ static inline int allreduce_spread(const struct allreduce *a, uint32_t operation
     return 0;
 }
 
-/* Tells the host for which rank this card waits. */
+/* Tells the host the rank for which this card waits. */
 static inline int allreduce_answer(const struct allreduce *a, uint32_t rank) {
     return PtlHandlerPutFromDevice(a, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = a->rank},
                                    a->bits + ALLREDUCE_ANSWER, 0, NULL, rank);
@@ -180,14 +183,15 @@ static inline int allreduce_answer(const struct allreduce *a, uint32_t rank) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* The handlers of an algorithm; only the ring has `ready`. */
+/* Handlers of an algorithm; only the ring has `ready`. */
 struct allreduce_algorithm {
     ptl_header_handler_t start, ready;
     ptl_payload_handler_t packet;
 };
 
-/* Fills in what follows from bits, rank, ranks, type, bytes, arity and in_order: segments of at most `segment` bytes, with `places`
- * places for packets in a slot, and `sets` slots for each segment under way. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type, bytes, arity and in_order: segments of at most `segment` bytes, with
+ * `places` places for packets in a slot, and `sets` slots for each segment in flight. Returns the bytes of HPU
+ * memory. */
 static inline uint32_t allreduce_divide(struct allreduce *a, uint32_t segment, uint32_t places, uint32_t sets) {
     a->segment = segment & ~7u;
     a->told = a->segments = (a->bytes + a->segment - 1) / a->segment;
@@ -200,16 +204,16 @@ static inline uint32_t allreduce_divide(struct allreduce *a, uint32_t segment, u
     return (uint32_t)sizeof *a + ALLREDUCE_BUFFERS * a->room + a->slots * a->slot;
 }
 
-/* Bytes of a segment when `bytes` are shared by `parts` handlers at the same time: not so few that their start takes longer than the
- * additions, and at most what a packet of `packet` bytes has room for. */
+/* Bytes of a segment when `parts` handlers share `bytes` concurrently: enough that starting a handler takes less time
+ * than the additions, and at most the room in a packet of `packet` bytes. */
 static inline uint32_t allreduce_piece(uint32_t bytes, uint32_t parts, uint32_t packet) {
     uint32_t most = packet - (uint32_t)sizeof(struct allreduce_packet), share = (bytes + parts - 1) / parts;
     share = share < ALLREDUCE_LEAST ? ALLREDUCE_LEAST : share;
     return (share < most ? share + 7 : most) & ~7u;
 }
 
-/* Appends the entries of this rank: `source` is its vector, `sums` becomes the sum, and `ct` counts to `told` in each operation. Returns
- * PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
+/* Appends the entries of this rank: `source` is its vector, `sums` receives the sum, and `ct` counts to `told` in each
+ * operation. Returns PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
 static inline int allreduce_attach(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct allreduce *a, uint32_t memory,
                                    const struct allreduce_algorithm *algorithm, void *source, void *sums,
                                    ptl_handle_ct_t ct) {

@@ -1,15 +1,16 @@
-/* All-reduce by recursive doubling: in step n ranks whose numbers differ in bit n - 1 exchange what they have and add it. The sum is
- * the same, bit by bit, on all ranks and in each run, because a + b = b + a.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce by recursive doubling: in step n ranks whose numbers differ in bit n - 1 exchange and add their sums. The
+ * result is identical, bit by bit, on all ranks and in each run, because a + b = b + a.
  *
- * With ranks beyond a power of two, each of the first such ranks is folded into its neighbour: rank 0 into 1, 2 into 3, and so on. Step 0
- * is what it sends there, and the last step the sum that it gets. A packet that comes early waits in its place of the slot. A rank may
- * be one segment ahead of another in each slot, so there are two slots for each segment under way. */
+ * With ranks beyond a power of two, each of the first such ranks is folded into its neighbour: rank 0 into 1, 2 into 3,
+ * and so on. Step 0 is its contribution, and the last step returns the sum. An early packet waits in its place of the
+ * slot. A rank may be one segment ahead of another in each slot, so there are two slots for each segment in flight. */
 #ifndef HANDLERS_ALLREDUCE_DOUBLING_H
 #define HANDLERS_ALLREDUCE_DOUBLING_H
 
 #include <handlers/allreduce/allreduce.h>
 
-/* Whether this rank is folded into its neighbour; whether its neighbour is folded into it. */
+/* True if this rank is folded into its neighbour; true if its neighbour is folded into it. */
 static inline bool allreduce_is_folded(const struct allreduce *a) {
     return a->rank < 2 * a->folded && a->rank % 2 == 0;
 }
@@ -17,7 +18,7 @@ static inline bool allreduce_has_folded(const struct allreduce *a) {
     return a->rank < 2 * a->folded && a->rank % 2 == 1;
 }
 
-/* The rank with which this one exchanges packets in a step. */
+/* Rank with which this one exchanges packets in a step. */
 static inline uint32_t allreduce_partner(const struct allreduce *a, uint32_t step) {
     if (step == 0 || step > a->twos)
         return a->rank ^ 1;
@@ -25,8 +26,8 @@ static inline uint32_t allreduce_partner(const struct allreduce *a, uint32_t ste
     return other < a->folded ? 2 * other + 1 : other + a->folded;
 }
 
-/* Goes on when the awaited packet has been added, as far as packets are there. The caller has the slot's lock. Returns 1 when the
- * slot's own place has the sum, 0 if not, and a negative number if a packet could not be sent. */
+/* Proceeds after the awaited packet is added, through all packets that have arrived. The caller holds the slot's lock.
+ * Returns 1 when the slot's own place has the sum, 0 if not, and a negative number if a packet could not be sent. */
 static inline int allreduce_go_on(struct allreduce *a, struct allreduce_slot *slot) {
     struct allreduce_packet *own = allreduce_place(a, slot, 0);
     for (;;) {
@@ -42,7 +43,7 @@ static inline int allreduce_go_on(struct allreduce *a, struct allreduce_slot *sl
     }
 }
 
-/* Writes a sum to the host, sends it to the rank that is folded into this one, and frees the slot. */
+/* Writes a sum to the host, sends it to the rank folded into this one, and frees the slot. */
 static inline int allreduce_finish(struct allreduce *a, struct allreduce_slot *slot, struct allreduce_packet *sum) {
     ptl_dma_h written;
     if (allreduce_write(a, sum, &written) ||
@@ -52,7 +53,7 @@ static inline int allreduce_finish(struct allreduce *a, struct allreduce_slot *s
     return 0;
 }
 
-/* Contributes this rank's own segment, and those whose turn comes by it. */
+/* Contributes this rank's own segment, and the segments unblocked by it. */
 static inline int allreduce_double_own(struct allreduce *a, uint32_t operation, uint32_t segment) {
     int result = 1;
     for (; segment < a->segments && result > 0; segment += a->window) {
@@ -77,7 +78,7 @@ static inline int allreduce_double_own(struct allreduce *a, uint32_t operation, 
     return result < 0 ? FAIL : 0;
 }
 
-/* Payload handler: adds the partner's packet when its step has come, and sends the sum to the next partner. */
+/* Payload handler: adds the partner's packet in its step, and sends the sum to the next partner. */
 __handler int allreduce_double_packet(const ptl_payload_t p, void *state) {
     struct allreduce *a = state;
     struct allreduce_packet *packet = (void *)p.base;
@@ -103,7 +104,8 @@ __handler int allreduce_double_packet(const ptl_payload_t p, void *state) {
     return result == 0 ? SUCCESS : FAIL;
 }
 
-/* Header handler: contributes a segment, spreads the first ones over the HPUs, or says for whom the card waits. */
+/* Header handler: contributes a segment, spreads the first ones over the HPUs, or answers for which rank the card
+ * waits. */
 __handler int allreduce_double_start(const ptl_header_t h, void *state) {
     struct allreduce *a = state;
     uint32_t operation = (uint32_t)h.hdr_data, what = (uint32_t)(h.hdr_data >> 32);
@@ -126,7 +128,8 @@ __handler int allreduce_double_start(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Fills in the state, from bits, rank, ranks, type and bytes, for packets of at most `packet` bytes. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type and bytes, for packets of at most `packet` bytes. Returns the bytes
+ * of HPU memory. */
 static inline uint32_t allreduce_plan_doubling(struct allreduce *a, uint32_t packet) {
     for (a->twos = 0; 2u << a->twos <= a->ranks;)
         a->twos++;

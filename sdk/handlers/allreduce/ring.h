@@ -1,9 +1,11 @@
-/* All-reduce over a ring: a segment goes from its first rank, which is its number modulo the ranks, around the ring until all ranks have
- * added their part (reduce-scatter), and then as the sum of all to every rank (all-gather). Each rank sends and receives 2 (1 - 1/P) times
- * the vector, the least that is possible. The order of the additions is that of the ring, so the sum has the same bits in each run.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce over a ring: a segment goes from its first rank, which is its number modulo the ranks, around the ring
+ * until all ranks add their part (reduce-scatter), and then as the sum to every rank (all-gather). Each rank sends and
+ * receives 2 (1 - 1/P) times the vector, the minimum. The order of the additions is that of the ring, so the sum has
+ * the same bits in each run.
  *
- * A packet is added to and forwarded by one handler, and nothing of it stays on the card. So every rank must be ready before the first
- * packet comes: cards meet in a barrier first. */
+ * One handler adds to a packet and forwards it, and nothing of it stays on the card. So every rank must be ready before
+ * the first packet arrives: cards meet in a barrier first. */
 #ifndef HANDLERS_ALLREDUCE_RING_H
 #define HANDLERS_ALLREDUCE_RING_H
 
@@ -11,9 +13,9 @@
 
 enum {
     ALLREDUCE_RING_WINDOW = 16
-}; /* segments of each rank under way; so many packets may wait for each HPU of a card */
+}; /* segments of each rank in flight; each HPU of a card may have as many packets waiting */
 
-/* Sends a packet to the next rank of the ring. `step` counts the ranks that it has left behind. */
+/* Sends a packet to the next rank of the ring. `step` counts the ranks already passed. */
 static inline int allreduce_next(const struct allreduce *a, struct allreduce_packet *packet, uint32_t step) {
     return allreduce_send(a, packet, step, a->rank + 1 < a->ranks ? a->rank + 1 : 0);
 }
@@ -57,8 +59,8 @@ __handler int allreduce_ring_packet(const ptl_payload_t p, void *state) {
     return allreduce_ring_own(a, operation, segment + a->window * a->ranks) == 0 ? SUCCESS : FAIL;
 }
 
-/* Lets this rank's first segments go when all ranks have come to the barrier. A rank that has none might get the sum before it has left
- * the barrier, and must not begin the next operation in it: its host waits for one count more. */
+/* Releases this rank's first segments once all ranks reach the barrier. A rank that has none might get the sum before
+ * it leaves the barrier, and must not start the next operation in it: its host waits for one more count. */
 static inline int allreduce_ring_ready(struct allreduce *a, ptl_hdr_data_t data) {
     int result = barrier_message(&a->ready, data);
     if (result <= 0)
@@ -71,11 +73,11 @@ __handler int allreduce_ring_barrier(const ptl_header_t h, void *state) {
     return allreduce_ring_ready(state, h.hdr_data) == 0 ? DROP_PENDING : FAIL;
 }
 
-/* Header handler: enters the barrier, contributes a segment, or says for whom the card waits. */
+/* Header handler: enters the barrier, contributes a segment, or answers for which rank the card waits. */
 __handler int allreduce_ring_start(const ptl_header_t h, void *state) {
     struct allreduce *a = state;
     uint32_t operation = (uint32_t)h.hdr_data, what = (uint32_t)(h.hdr_data >> 32);
-    /* Once it has left the barrier, the round is 0 again, and the rank behind in the ring is the one that it waits for. */
+    /* After the barrier, the round is 0 again, and the card waits for the previous rank in the ring. */
     int result = what == ALLREDUCE_WHO
                      ? allreduce_answer(a, barrier_behind(&a->ready, a->ready.flags[operation & 1].round))
                  : what == 0 ? allreduce_ring_ready(a, barrier_enter(operation))
@@ -85,8 +87,8 @@ __handler int allreduce_ring_start(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Fills in the state, from bits, rank, ranks, type and bytes, for packets of at most `packet` bytes, of which every rank has
- * equally many. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type and bytes, for packets of at most `packet` bytes, the same number at
+ * every rank. Returns the bytes of HPU memory. */
 static inline uint32_t allreduce_plan_ring(struct allreduce *a, uint32_t packet) {
     uint32_t share = (a->bytes + a->ranks - 1) / a->ranks, most = allreduce_piece(share, ALLREDUCE_PARTS / 2, packet);
     uint32_t pieces = (share + most - 1) / most;

@@ -1,18 +1,20 @@
-/* All-reduce over a tree: sums go up to rank 0, and the sum of all comes down. A rank's children are arity * rank + 1 and the following.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce over a tree: partial sums go up to rank 0, and the total goes down. A rank's children are arity * rank + 1
+ * and the following.
  *
- * The last contribution of a segment gets the sum of the others added in its own packet, which goes up at once, so that the slot is free
- * for the next segment. Contributions are added as they arrive; floating-point sums may then differ from run to run in their last bits.
- * With `in_order` each waits in a place of its own, and the last one adds them in the order own, first child, second child: the same
- * bits in every run. */
+ * The sum of a segment's other contributions is added to the packet of the last one, which goes up at once, so that the
+ * slot is free for the next segment. Contributions are added as they arrive; floating-point sums may then differ from
+ * run to run in their last bits. With `in_order` each waits in a separate place, and the last one adds them in the
+ * order own, first child, second child: the same bits in every run. */
 #ifndef HANDLERS_ALLREDUCE_TREE_H
 #define HANDLERS_ALLREDUCE_TREE_H
 
 #include <handlers/allreduce/allreduce.h>
 
-enum { ALLREDUCE_DOWN = 0xff }; /* the step of a packet with the sum; those that go up have the place of their sender */
+enum { ALLREDUCE_DOWN = 0xff }; /* step of a packet with the total; packets going up have the place of their sender */
 enum { ALLREDUCE_ARITY = 31 };  /* children at most */
 
-/* The number of children of this rank; the first one; the rank above. */
+/* Number of children of this rank; the first child; the parent. */
 static inline uint32_t allreduce_child(const struct allreduce *a) { return a->rank * a->arity + 1; }
 static inline uint32_t allreduce_children(const struct allreduce *a) {
     uint32_t first = allreduce_child(a);
@@ -20,7 +22,8 @@ static inline uint32_t allreduce_children(const struct allreduce *a) {
 }
 static inline uint32_t allreduce_parent(const struct allreduce *a) { return (a->rank - 1) / a->arity; }
 
-/* Contributes `packet`, of the sender in place `from` (0: this rank). Returns whether it is the last one; then it has become the sum. */
+/* Contributes `packet`, of the sender in place `from` (0: this rank). Returns true for the last one, which then holds
+ * the sum. */
 static inline bool allreduce_contribute(struct allreduce *a, struct allreduce_packet *packet, uint32_t from) {
     struct allreduce_slot *slot = allreduce_slot(a, packet->operation, packet->segment);
     uint32_t bytes = allreduce_length(a, packet->segment), children = allreduce_children(a);
@@ -47,7 +50,7 @@ static inline bool allreduce_contribute(struct allreduce *a, struct allreduce_pa
     return is_last;
 }
 
-/* Sends the sum of all to the children and writes it to the host. */
+/* Sends the total to the children and writes it to the host. */
 static inline int allreduce_deliver(struct allreduce *a, struct allreduce_packet *sum) {
     uint32_t first = allreduce_child(a), children = allreduce_children(a);
     ptl_dma_h written;
@@ -59,14 +62,14 @@ static inline int allreduce_deliver(struct allreduce *a, struct allreduce_packet
     return allreduce_tell(a, written);
 }
 
-/* Sends what has become the sum of this part of the tree up; the root delivers it. */
+/* Sends the sum of this subtree up; the root delivers it. */
 static inline int allreduce_up(struct allreduce *a, struct allreduce_packet *sum) {
     if (a->rank == 0)
         return allreduce_deliver(a, sum);
     return allreduce_send(a, sum, 1 + (a->rank - 1) % a->arity, allreduce_parent(a));
 }
 
-/* Contributes this rank's own segment, and at the root those whose turn comes by it. */
+/* Contributes this rank's own segment, and at the root the segments unblocked by it. */
 static inline int allreduce_tree_own(struct allreduce *a, uint32_t operation, uint32_t segment) {
     bool is_delivered = true;
     for (; segment < a->segments && is_delivered; segment += a->window) {
@@ -85,7 +88,7 @@ static inline int allreduce_tree_own(struct allreduce *a, uint32_t operation, ui
     return 0;
 }
 
-/* Payload handler: adds a child's packet to the sum that goes up, or passes the sum of all on to the children and the host. */
+/* Payload handler: adds a child's packet to the partial sum, or passes the total on to the children and the host. */
 __handler int allreduce_tree_packet(const ptl_payload_t p, void *state) {
     struct allreduce *a = state;
     struct allreduce_packet *packet = (void *)p.base;
@@ -103,7 +106,7 @@ __handler int allreduce_tree_packet(const ptl_payload_t p, void *state) {
     return allreduce_tree_own(a, operation, segment + a->window) == 0 ? SUCCESS : FAIL;
 }
 
-/* For which rank this one waits: a child whose packet is missing, or the rank above. */
+/* Rank for which this one waits: a child whose packet is missing, or the parent. */
 static inline uint32_t allreduce_tree_missing(struct allreduce *a) {
     for (uint32_t i = 0; i < a->slots; i++) {
         uint32_t arrived = allreduce_slot_number(a, i)->arrived;
@@ -114,7 +117,8 @@ static inline uint32_t allreduce_tree_missing(struct allreduce *a) {
     return a->rank == 0 ? ALLREDUCE_NOBODY : allreduce_parent(a);
 }
 
-/* Header handler: contributes a segment, spreads the first ones over the HPUs, or says for whom the card waits. */
+/* Header handler: contributes a segment, spreads the first ones over the HPUs, or answers for which rank the card
+ * waits. */
 __handler int allreduce_tree_start(const ptl_header_t h, void *state) {
     struct allreduce *a = state;
     uint32_t operation = (uint32_t)h.hdr_data, what = (uint32_t)(h.hdr_data >> 32);
@@ -126,8 +130,8 @@ __handler int allreduce_tree_start(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Fills in the state, from bits, rank, ranks, type, bytes, arity (at most ALLREDUCE_ARITY) and in_order, for packets of at most `packet`
- * bytes. Returns the bytes of HPU memory. */
+/* Computes the state from bits, rank, ranks, type, bytes, arity (at most ALLREDUCE_ARITY) and in_order, for packets of
+ * at most `packet` bytes. Returns the bytes of HPU memory. */
 static inline uint32_t allreduce_plan_tree(struct allreduce *a, uint32_t packet) {
     return allreduce_divide(a, allreduce_piece(a->bytes, ALLREDUCE_PARTS, packet), a->in_order ? a->arity + 1 : 1, 1);
 }

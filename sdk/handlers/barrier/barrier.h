@@ -1,41 +1,44 @@
-/* A barrier among cards, by dissemination: in round n each rank's card tells the rank 2^n ahead that it has come so far, and waits for
- * the rank 2^n behind. Any number of ranks meets in ceil(log2 ranks) rounds; the CPUs only start it and learn of its end.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A barrier among cards, by dissemination: in round n each rank's card sends a message to the rank 2^n ahead, and waits
+ * for the rank 2^n behind. Any number of ranks meets in ceil(log2 ranks) rounds; the CPUs only start it and are
+ * notified of its end.
  *
- * Messages are empty; their header data has the number of the barrier and the round. A card that has left barrier n knows that all
- * ranks have entered it, so messages of at most two barriers are under way, and two sets of flags are enough. Setup: README.md. */
+ * Messages are empty; their header data has the number of the barrier and the round. After barrier n all ranks have
+ * entered it, so messages of at most two barriers are in flight, and two sets of flags are enough. Setup: README.md. */
 #ifndef HANDLERS_BARRIER_H
 #define HANDLERS_BARRIER_H
 
 #include <handlers/common/lock.h>
 #include <spin.h>
 
-/* What a message says, in the upper half of its header data; the lower half is the number of the barrier. Other values are rounds. The
- * host enters, or asks for which rank the card waits. */
+/* Kind of a message, in the upper half of its header data; the lower half is the number of the barrier. Other values
+ * are rounds. The host enters, or queries the rank for which the card waits. */
 enum { BARRIER_ENTER = 1 << 8, BARRIER_WHO };
 
-/* Match bits of messages of a card to its host, added to `bits`: the barrier is over; the answer, in the header data. (A count by
- * PtlHandlerCTInc is there at once, as if no PCI Express were between card and CPU: we do not build on that.) */
+/* Match bits of messages of a card to its host, added to `bits`: end of the barrier; the answer, in the header data. (A
+ * count by PtlHandlerCTInc is visible at once, as if there were no PCI Express between card and CPU: we do not rely on
+ * that.) */
 enum { BARRIER_LEFT = 1, BARRIER_ANSWER };
 
-/* In HPU memory; the host sets the first four. Number, rounds and counts wrap around. */
+/* State in HPU memory; the host sets the first four. Number, rounds and counts wrap around. */
 struct barrier {
-    ptl_match_bits_t bits; /* of the messages between cards */
+    ptl_match_bits_t bits; /* match bits of messages between cards */
     uint32_t rank, ranks;
     uint32_t lock;
-    uint32_t entered; /* barriers that this rank has entered */
+    uint32_t entered; /* barriers entered by this rank */
     struct {
-        uint32_t arrived; /* bit n: the message of round n is here */
-        uint32_t round;   /* that this rank waits for */
+        uint32_t arrived; /* bit n: the message of round n has arrived */
+        uint32_t round;   /* current round of this rank */
     } flags[2];
 };
 
-/* The rank that sends to this one in a round. */
+/* Rank that sends to this one in a round. */
 static inline uint32_t barrier_behind(const struct barrier *b, uint32_t round) {
     uint32_t distance = 1u << round;
     return b->rank >= distance ? b->rank - distance : b->rank + b->ranks - distance;
 }
 
-/* Tells the rank ahead that this one has come to a round. */
+/* Sends this rank's message of a round to the rank ahead. */
 static inline int barrier_tell(const struct barrier *b, uint32_t number, uint32_t round) {
     uint32_t ahead = b->rank + (1u << round);
     const ptl_process_t target = {.rank = ahead < b->ranks ? ahead : ahead - b->ranks};
@@ -43,8 +46,8 @@ static inline int barrier_tell(const struct barrier *b, uint32_t number, uint32_
                                    (ptl_hdr_data_t)round << 32 | number);
 }
 
-/* Takes note of a message, whose header data is given, and goes on as far as messages are there. Returns 1 if this rank leaves the
- * barrier now, 0 if not, or a negative number if a message could not be sent. */
+/* Records a message, given its header data, and proceeds through all arrived messages. Returns 1 if this rank leaves
+ * the barrier now, 0 if not, or a negative number if a message could not be sent. */
 static inline int barrier_message(struct barrier *b, ptl_hdr_data_t data) {
     uint32_t number = (uint32_t)data, what = (uint32_t)(data >> 32), *arrived = &b->flags[number & 1].arrived;
     uint32_t *round = &b->flags[number & 1].round;
@@ -71,7 +74,8 @@ static inline int barrier_message(struct barrier *b, ptl_hdr_data_t data) {
     return result;
 }
 
-/* Header handler: takes note of a message, and tells the host when all ranks have come, or for whom the card waits. */
+/* Header handler: records a message, and notifies the host when the barrier ends, or answers for which rank the card
+ * waits. */
 __handler int barrier_header(const ptl_header_t h, void *state) {
     struct barrier *b = state;
     bool asks = h.hdr_data >> 32 == BARRIER_WHO;
@@ -85,7 +89,7 @@ __handler int barrier_header(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Appends the entries of this rank. `ct` counts barriers that it has left. Returns PTL_OK, or the error of PtlHPUAllocMem or
+/* Appends the entries of this rank. `ct` counts barriers left. Returns PTL_OK, or the error of PtlHPUAllocMem or
  * PtlMEAppend. */
 static inline int barrier_attach(ptl_handle_ni_t ni, ptl_pt_index_t pt, struct barrier state, ptl_handle_ct_t ct) {
     ptl_handle_me_t handle;

@@ -1,10 +1,11 @@
-/* Broadcast: a binomial tree whose inner nodes are cards (sPIN §4.4.3, App. C.3.3). A rank's card forwards what it
- * receives to the rank's children without the CPU: when streaming, packet by packet out of the packet buffer; when
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broadcast: a binomial tree whose inner nodes are cards (sPIN §4.4.3, App. C.3.3). A rank's card forwards received
+ * data to the rank's children without the CPU: when streaming, packet by packet out of the packet buffer; when
  * streaming is off and the message has more than one packet, out of host memory after the last packet.
  *
- * Setup: README.md. Streamed packets are messages of their own, and many of them are in flight at a time, so they
- * cannot keep their offsets in the state that they share. Their match bits encode the offsets: the packet with the
- * bytes from `offset` on goes to the entry with the bits `bits + offset`, whose memory begins there. */
+ * Setup: README.md. Streamed packets are separate messages, and many of them are in flight at a time, so they cannot
+ * keep their offsets in the shared state. Their match bits encode the offsets: the packet with the data from `offset`
+ * on goes to the entry with the match bits `bits + offset`, whose memory starts there. */
 #ifndef HANDLERS_BROADCAST_H
 #define HANDLERS_BROADCAST_H
 
@@ -13,14 +14,14 @@
 /* HPU memory of an entry; set by the host. */
 struct broadcast {
     ptl_match_bits_t bits; /* match bits of the entry */
-    uint32_t rank;         /* of this process in the tree, counted from the root */
+    uint32_t rank;         /* rank of this process in the tree, counted from the root */
     uint32_t ranks;        /* number of ranks in the tree */
     uint32_t reach;        /* distance of the farthest child: broadcast_reach() */
-    uint32_t root;         /* process at which the tree's ranks begin; they wrap around at `ranks` */
+    uint32_t root;         /* process of the tree's first rank; ranks wrap around at `ranks` */
     uint32_t max_packet;   /* max_payload_size of the interface */
     uint8_t streaming;     /* forward packets, not messages */
-    uint8_t stream;        /* what the header handler decided */
-    uint8_t tree;          /* number of the tree where there are two (trees.h), else 0 */
+    uint8_t stream;        /* decision of the header handler */
+    uint8_t tree;          /* number of the tree if there are two (trees.h), else 0 */
     uint8_t unused;
     ptl_size_t length; /* bytes of the message */
 };
@@ -37,14 +38,14 @@ static inline uint32_t broadcast_reach(uint32_t rank, uint32_t ranks) {
     return reach;
 }
 
-/* The process of the child at a distance. */
+/* Process of the child at a distance. */
 static inline ptl_process_t broadcast_child(uint32_t rank, uint32_t ranks, uint32_t root, uint32_t distance) {
     uint32_t process = rank + distance + root;
     return (ptl_process_t){.rank = process < ranks ? process : process - ranks};
 }
 
-/* Header handler: decides where to forward from: the card if the message is one packet or streamed, else host memory.
- * */
+/* Header handler: decides the source of forwarding: the card if the message is one packet or streamed, else host
+ * memory. */
 __handler int broadcast_header(const ptl_header_t h, void *state) {
     struct broadcast *b = state;
     b->stream = b->streaming || h.length <= b->max_packet;
@@ -79,8 +80,8 @@ __handler int broadcast_completion(int dropped_bytes, bool flow_control_triggere
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Gives the entry `me` the handlers, and HPU memory of its own with this initial state, which PtlMEAppend reads. `payload` is
- * broadcast_payload, or that of another tree (trees.h). Returns PTL_OK, or the error of PtlHPUAllocMem. */
+/* Gives the entry `me` the handlers, and separate HPU memory with this initial state, which PtlMEAppend reads.
+ * `payload` is broadcast_payload, or that of another tree (trees.h). Returns PTL_OK, or the error of PtlHPUAllocMem. */
 static inline int broadcast_attach(ptl_handle_ni_t ni, ptl_me_t *me, const struct broadcast *state,
                                    ptl_payload_handler_t payload) {
     me->header_handler = broadcast_header;

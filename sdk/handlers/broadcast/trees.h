@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Broadcast over other trees than the binomial one (sPIN §4.4.3: "arbitrary algorithms (including pipeline and
  * double-tree)"): a chain, which pipelines the packets of a message; a binary tree; and two binary trees, each of which
  * carries half of the packets, so that every rank forwards as much as it receives (Sanders, Speck, Träff 2009).
  *
- * The root has place 0. A rule gives the children of a place from a few numbers, so that a card needs the same memory in
- * a tree of any size. Entries are set up as for streaming in broadcast.h, with `rank` the place. */
+ * The root has place 0. A rule computes the children of a place, so that a card needs the same memory in a tree of any
+ * size. Entries are set up as for streaming in broadcast.h, with `rank` the place. */
 #ifndef HANDLERS_BROADCAST_TREES_H
 #define HANDLERS_BROADCAST_TREES_H
 
@@ -34,21 +35,21 @@ static inline int32_t broadcast_binary(const struct broadcast *b, uint32_t i) {
     return i == (left > 0) && b->reach > 0 ? (int32_t)(b->rank + b->reach) : BROADCAST_NONE;
 }
 
-/* The place of a rank, counted from the root, in tree 0 or 1. The second tree is shifted by one rank: who has children in
- * one tree is a leaf in the other. */
+/* Place of a rank, counted from the root, in tree 0 or 1. The second tree is shifted by one rank: an inner node of one
+ * tree is a leaf in the other. */
 static inline uint32_t broadcast_place(uint32_t rank, uint32_t ranks, uint32_t tree) {
     if (rank == 0)
         return 0;
     return rank > tree ? rank - tree : rank + ranks - 1 - tree;
 }
 
-/* The process at a place. */
+/* Process at a place. */
 static inline ptl_process_t broadcast_process(const struct broadcast *b, uint32_t place) {
     uint32_t rank = place + b->tree < b->ranks ? place + b->tree : place + b->tree + 1 - b->ranks;
     return broadcast_child(rank, b->ranks, b->root, 0);
 }
 
-/* Sends a packet to the children that a rule gives, then writes it to host memory. */
+/* Sends a packet to the children given by a rule, then writes it to host memory. */
 SPIN_HANDLER_CALL int broadcast_forward(const struct broadcast *b, const ptl_payload_t *p, broadcast_rule *child) {
     int32_t place;
     for (uint32_t i = 0; (place = child(b, i)) != BROADCAST_NONE; i++)

@@ -1,4 +1,5 @@
-/* A hash of bytes, the same on host and card (MurmurHash3's 32 bits, Appleby). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hash of bytes, the same on host and card (MurmurHash3's 32 bits, Appleby). */
 #ifndef HANDLERS_COMMON_HASH_H
 #define HANDLERS_COMMON_HASH_H
 
@@ -7,14 +8,14 @@
 
 static inline uint32_t hash_rotate(uint32_t value, int by) { return value << by | value >> (32 - by); }
 
-/* The finalizer: every bit of the result depends on every bit of `value`. */
+/* Finalizer: every bit of the result depends on every bit of `value`. */
 static inline uint32_t hash_mix(uint32_t value) {
     value = (value ^ value >> 16) * 0x85ebca6bu;
     value = (value ^ value >> 13) * 0xc2b2ae35u;
     return value ^ value >> 16;
 }
 
-/* The hash of `bytes` bytes at `data`. Different seeds give independent hashes. */
+/* Returns the hash of `bytes` bytes at `data`. Different seeds give independent hashes. */
 static inline uint32_t hash_bytes(const void *data, uint32_t bytes, uint32_t seed) {
     const uint8_t *at = data;
     uint32_t hash = seed, word = 0;

@@ -1,31 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A queue from handlers to the CPU: a ring of records in host memory.
  *
- * Handlers append from any HPU: one compare-and-swap on the card, one DMA write. The CPU takes records in their order. It writes
- * down how many it has taken; a handler reads that only when the queue seems to be full, so that a queue that is served costs no
- * DMA read. When it is full the handler is told so: nothing is lost without a word.
+ * Handlers append from any HPU: one compare-and-swap on the card, one DMA write. The CPU takes records in order. It
+ * publishes the number taken; a handler reads that only when the queue seems full, so that a well-served queue costs no
+ * DMA read. A full queue refuses the record: nothing is lost silently.
  *
- * A record begins with a uint32_t, its number from 1 on, by which the CPU sees that it is there: a DMA write of one record becomes
- * visible as a whole (its bytes are in host memory at one time). The CPU learns that it may look by the entry's counting event. */
+ * A record starts with a uint32_t, its number from 1 on, by which the CPU detects its arrival: a DMA write of one
+ * record becomes visible as a whole (all bytes at the same time). The entry's counting event tells the CPU when to
+ * look. */
 #ifndef HANDLERS_COMMON_HOST_QUEUE_H
 #define HANDLERS_COMMON_HOST_QUEUE_H
 
 #include <spin.h>
 #include <string.h>
 
-/* In HPU memory. */
+/* Queue state in HPU memory. */
 struct host_queue {
-    ptl_size_t offset; /* of the ring in the host memory of its handlers (`options`) */
+    ptl_size_t offset; /* offset of the ring in the host memory of its handlers (`options`) */
     uint32_t options;  /* PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM */
-    uint32_t bytes;    /* of a record, its number included: a multiple of 8 */
+    uint32_t bytes;    /* bytes of a record, its number included: a multiple of 8 */
     uint32_t capacity; /* number of records, a power of two */
     uint32_t appended; /* counts records; wraps around */
-    uint32_t taken;    /* that the CPU has taken, as far as the card knows */
-    uint32_t refused;  /* records that found the queue full */
+    uint32_t taken;    /* records taken by the CPU, as far as the card knows */
+    uint32_t refused;  /* records refused because the queue was full */
 };
 
-/* In host memory: this, then the records. */
+/* Ring in host memory; the records follow. */
 struct host_queue_ring {
-    uint32_t taken; /* records that the CPU has taken */
+    uint32_t taken; /* records taken by the CPU */
     uint32_t unused;
     uint8_t records[];
 };
@@ -35,8 +37,8 @@ static inline size_t host_queue_bytes(uint32_t capacity, uint32_t bytes) {
     return sizeof(struct host_queue_ring) + (size_t)capacity * bytes;
 }
 
-/* Appends a record, whose first word belongs to the queue. `record` must not change until the DMA `*written` is complete. Returns
- * whether there was room, and counts a refusal if not. */
+/* Appends a record, whose first word belongs to the queue. `record` must not change until the DMA `*written` is
+ * complete. Returns false, and counts a refusal, if the queue is full. */
 static inline bool host_queue_append(struct host_queue *queue, void *record, ptl_dma_h *written) {
     uint32_t number = __atomic_load_n(&queue->appended, __ATOMIC_RELAXED);
     for (;;) {
@@ -63,7 +65,8 @@ static inline bool host_queue_append(struct host_queue *queue, void *record, ptl
     return false;
 }
 
-/* On the host: copies the next record to `record`. Returns whether there was one. `capacity` and `bytes` are the queue's. */
+/* On the host: copies the next record to `record`. Returns false if the queue is empty. `capacity` and `bytes` are the
+ * queue's. */
 static inline bool host_queue_take(struct host_queue_ring *ring, uint32_t capacity, uint32_t bytes, void *record) {
     const uint8_t *place = ring->records + (size_t)(ring->taken & (capacity - 1)) * bytes;
     if (__atomic_load_n((const uint32_t *)place, __ATOMIC_ACQUIRE) != ring->taken + 1)

@@ -1,11 +1,13 @@
-/* Conditional reads (sPIN §5.4): a request has a filter and a range of a table, and the reply has only the rows that match.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conditional reads (sPIN §5.4): a request has a filter and a range of a table, and the reply has only the rows that
+ * match.
  *
  *     client ── request: range, filter ──▶ server's card ── DMA reads of the range
  *     client ◀── packets of rows, then an answer with their number ──┘
  *
- * One handler serves a request: it fetches the range block by block, several blocks ahead, filters each block and sends what is left of
- * it as one packet. A client that cuts a long range into several requests keeps all HPUs busy. Rows come to the client's memory in
- * their order, from the place on that the request names. The CPU of the server does nothing. */
+ * One handler serves a request: it fetches the range block by block, several blocks ahead, filters each block and sends
+ * the remaining rows as one packet. A client that splits a long range into several requests keeps all HPUs busy. Rows
+ * arrive in the client's memory in order, from the offset given in the request. The CPU of the server is idle. */
 #ifndef HANDLERS_CONDITIONAL_READ_H
 #define HANDLERS_CONDITIONAL_READ_H
 
@@ -25,13 +27,13 @@ enum conditional_read_message {
 /* Status of an answer. */
 enum conditional_read_status {
     CONDITIONAL_READ_OK = 1,
-    CONDITIONAL_READ_REFUSED, /* the range is not in the table, or the filter is not valid */
-    CONDITIONAL_READ_NO_ROOM, /* more rows match than the request has room for; those that fit were sent */
+    CONDITIONAL_READ_REFUSED, /* the range is outside the table, or the filter is invalid */
+    CONDITIONAL_READ_NO_ROOM, /* more rows match than fit into the client's memory; those that fit were sent */
     CONDITIONAL_READ_FAILED   /* the table could not be read */
 };
 
-/* Limits: bytes of a block, which is sent as one packet; blocks that a handler has on the card at once; requests that a lane serves at
- * once, a power of two (others wait); lanes. */
+/* Limits: bytes of a block, which is sent as one packet; blocks of a handler on the card at once; concurrent requests
+ * of a lane, a power of two (others wait); lanes. */
 enum {
     CONDITIONAL_READ_BLOCK = 4096,
     CONDITIONAL_READ_AHEAD = 4,
@@ -39,20 +41,20 @@ enum {
     CONDITIONAL_READ_LANES = 4
 };
 
-/* A request: one packet, with the filter behind this structure. */
+/* Request: one packet, with the filter after this structure. */
 struct conditional_read {
-    uint32_t number;       /* the answer is at this place of the client's entry for answers */
-    ptl_process_t client;  /* who gets rows and answer */
+    uint32_t number;       /* index of the answer in the client's entry for answers */
+    ptl_process_t client;  /* destination of rows and answer */
     uint32_t row_bytes;    /* a multiple of 4 */
-    uint64_t offset;       /* of the range in the table, bytes */
-    uint64_t reply_offset; /* where rows go, in the client's entry for rows */
-    uint32_t rows;         /* of the range */
+    uint64_t offset;       /* offset of the range in the table, bytes */
+    uint64_t reply_offset; /* destination of rows, in the client's entry for rows */
+    uint32_t rows;         /* rows of the range */
     uint32_t room;         /* rows for which the client has memory */
     uint32_t filter_bytes;
     uint32_t unused;
 };
 
-/* Memory of a handler that serves a request. */
+/* Memory of a handler serving a request. */
 struct conditional_read_work {
     struct filter_mask masks[FILTER_DEPTH];
     uint8_t blocks[CONDITIONAL_READ_AHEAD][CONDITIONAL_READ_BLOCK] __attribute__((aligned(8)));
@@ -61,12 +63,12 @@ struct conditional_read_work {
 /* HPU memory of a lane. */
 struct conditional_read_lane {
     uint64_t table_bytes;
-    uint32_t block_bytes; /* at most */
+    uint32_t block_bytes; /* limit of the block size */
     uint8_t free[sizeof(struct slots) + CONDITIONAL_READ_AT_ONCE * sizeof(uint32_t)] __attribute__((aligned(4)));
     struct conditional_read_work work[] __attribute__((aligned(8)));
 };
 
-/* Reads, filters and sends a valid range; the answer's status is the result, and its number of rows `*matched`. */
+/* Reads, filters and sends a valid range. Returns the answer's status, and its number of rows in `*matched`. */
 static inline enum conditional_read_status conditional_read_range(const struct conditional_read *r, uint32_t block_rows,
                                                                   struct conditional_read_work *work,
                                                                   uint64_t *matched) {
@@ -90,7 +92,7 @@ static inline enum conditional_read_status conditional_read_range(const struct c
         if (PtlHandlerDMAWait(reads[done % ahead]))
             status = CONDITIONAL_READ_FAILED;
         if (status == CONDITIONAL_READ_FAILED)
-            continue; /* waits for what is on its way to the blocks */
+            continue; /* waits for DMAs in flight to the blocks */
         filter_rows((const uint8_t *)(r + 1), r->filter_bytes, block, rows, r->row_bytes, work->masks);
         rows = filter_pack(block, rows, r->row_bytes, &work->masks[0]);
         *matched += rows;
@@ -107,7 +109,7 @@ static inline enum conditional_read_status conditional_read_range(const struct c
     return status;
 }
 
-/* Whether a request of `bytes` bytes is one that can be served. */
+/* Returns true if a request of `bytes` bytes is valid. */
 static inline bool conditional_read_is_valid(const struct conditional_read *r, ptl_size_t bytes,
                                              const struct conditional_read_lane *lane) {
     if (r->row_bytes == 0 || r->row_bytes % 4 != 0 || r->row_bytes > lane->block_bytes || r->offset % 4 != 0)
@@ -117,7 +119,7 @@ static inline bool conditional_read_is_valid(const struct conditional_read *r, p
            filter_is_valid((const uint8_t *)(r + 1), r->filter_bytes, r->row_bytes);
 }
 
-/* Payload handler: filters the range of a request and sends the rows that match, then the answer. */
+/* Payload handler: filters the range of a request and sends the matching rows, then the answer. */
 __handler int conditional_read_payload(const ptl_payload_t p, void *state) {
     struct conditional_read_lane *lane = state;
     const struct conditional_read *r = (const void *)p.base;
@@ -137,15 +139,15 @@ __handler int conditional_read_payload(const ptl_payload_t p, void *state) {
     return reply_send(r->client, CONDITIONAL_READ_ANSWER, answer) ? FAIL : SUCCESS;
 }
 
-/* Completion handler: keeps the request from the CPU's counter and event queue. Fails when a part of it is lost. */
+/* Completion handler: hides the request from the CPU's counter and event queue. Fails when a part of it is lost. */
 __handler int conditional_read_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     (void)state;
     return dropped_bytes > 0 || flow_control_triggered ? FAIL : SUCCESS_PENDING;
 }
 
-/* Appends the entries of a server for a table, `lanes` of them (1 to CONDITIONAL_READ_LANES). A lane has HPU memory of its own, on
- * PsPIN cards in a cluster of its own. `packet` is the interface's max_payload_size. Returns PTL_OK, or the error of PtlHPUAllocMem or
- * PtlMEAppend. */
+/* Appends the entries of a server for a table, `lanes` of them (1 to CONDITIONAL_READ_LANES). Each lane has separate
+ * HPU memory, on PsPIN cards in a separate cluster. `packet` is the interface's max_payload_size. Returns PTL_OK, or
+ * the error of PtlHPUAllocMem or PtlMEAppend. */
 static inline int conditional_read_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *table, ptl_size_t bytes,
                                          ptl_size_t packet, uint32_t lanes) {
     struct conditional_read_lane lane = {.table_bytes = bytes};

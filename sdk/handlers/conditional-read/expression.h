@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Expressions of filters as text, for the host: comparisons of columns with constants, AND, OR, NOT and parentheses, as in SQL.
  *
  *     salary >= 4000 AND (department = 7 OR NOT name < 'M')
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* A column of a table: its name, and where it is in a row. */
+/* Column of a table: its name, and its position in a row. */
 struct filter_column {
     const char *name;
     enum filter_type type;
@@ -22,12 +23,12 @@ struct filter_column {
 };
 
 struct expression {
-    const char *at; /* in the text */
+    const char *at; /* position in the text */
     const struct filter_column *columns;
-    size_t count; /* of columns */
+    size_t count; /* number of columns */
     uint8_t *filter;
-    uint32_t bytes, most; /* of the filter: so far, and at most */
-    const char *problem;  /* NULL when there is none */
+    uint32_t bytes, most; /* bytes of the filter: so far, and limit */
+    const char *problem;  /* NULL without an error */
 };
 
 static inline void expression_disjunction(struct expression *e);
@@ -42,7 +43,7 @@ static inline void expression_skip(struct expression *e) {
         e->at++;
 }
 
-/* The number of letters, digits and underscores of the next word. */
+/* Returns the number of letters, digits and underscores of the next word. */
 static inline size_t expression_word(struct expression *e) {
     size_t length = 0;
     expression_skip(e);
@@ -51,7 +52,7 @@ static inline size_t expression_word(struct expression *e) {
     return length;
 }
 
-/* Passes over a keyword, if it is next. */
+/* Skips a keyword, if it is next. */
 static inline bool expression_keyword(struct expression *e, const char *keyword) {
     size_t length = expression_word(e);
     if (length != strlen(keyword) || strncasecmp(e->at, keyword, length) != 0)
@@ -110,7 +111,7 @@ static inline void expression_constant(struct expression *e, const struct filter
         expression_fail(e, "the number does not fit its column");
     else
         e->at = end;
-    memcpy(constant, &number, column->bytes); /* little-endian, as the card */
+    memcpy(constant, &number, column->bytes); /* little-endian, like the card */
 }
 
 static inline void expression_comparison(struct expression *e) {
@@ -188,8 +189,8 @@ static inline void expression_disjunction(struct expression *e) {
     }
 }
 
-/* Translates `text` to a filter of at most `most` bytes at `filter`, for rows with these columns. Returns its bytes; or 0, with the
- * problem in words and, in `*place`, where in the text it is. */
+/* Translates `text` to a filter of at most `most` bytes at `filter`, for rows with these columns. Returns its bytes; or
+ * 0, with the problem in words and, in `*place`, its position in the text. */
 static inline uint32_t filter_translate(const char *text, const struct filter_column *columns, size_t count,
                                         uint8_t *filter, uint32_t most, const char **problem, size_t *place) {
     struct expression e = {.at = text, .columns = columns, .count = count, .filter = filter, .most = most};

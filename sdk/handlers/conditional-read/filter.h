@@ -1,8 +1,10 @@
-/* Filters of table rows: a program in postfix order, which host and card interpret.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters of table rows: a program in postfix order, interpreted by host and card.
  *
- * A row has a fixed size, and each column a fixed place in it. A step compares one column with a constant, or combines the results of
- * earlier steps. It is carried out for all rows of a block before the next step: its result is a mask with one bit for each row. So a
- * comparison is a loop of few instructions, and one instruction combines the results of 32 rows. */
+ * A row has a fixed size, and each column a fixed place in it. A step compares one column with a constant, or combines
+ * the results of earlier steps. It is executed for all rows of a block before the next step: its result is a mask with
+ * one bit for each row. So a comparison is a loop of few instructions, and one instruction combines the results of 32
+ * rows. */
 #ifndef HANDLERS_CONDITIONAL_READ_FILTER_H
 #define HANDLERS_CONDITIONAL_READ_FILTER_H
 
@@ -12,28 +14,28 @@
 
 enum filter_operation { FILTER_LESS, FILTER_MORE, FILTER_EQUAL, FILTER_AND, FILTER_OR, FILTER_NOT, FILTER_OPERATIONS };
 
-/* Columns: integers with sign, of 32 or 64 bits, or text, which is padded with zeros and compared byte by byte. */
+/* Column types: signed integers of 32 or 64 bits, or text, which is padded with zeros and compared bytewise. */
 enum filter_type { FILTER_INT32, FILTER_INT64, FILTER_TEXT, FILTER_TYPES };
 
-/* Limits: rows of a block, words of a mask, results that wait to be combined. */
+/* Limits: rows of a block, words of a mask, depth of the result stack. */
 enum { FILTER_ROWS = 256, FILTER_WORDS = FILTER_ROWS / 32, FILTER_DEPTH = 8 };
 
-/* A step. The constant of a comparison follows it, padded to a multiple of 8 bytes. */
+/* Step of a filter. The constant of a comparison follows it, padded to a multiple of 8 bytes. */
 struct filter_step {
     uint8_t operation, type;
-    uint16_t offset; /* of the column in its row */
-    uint16_t bytes;  /* of the constant, as in the row */
+    uint16_t offset; /* offset of the column in its row */
+    uint16_t bytes;  /* bytes of the constant, as in the row */
     uint16_t unused;
 };
 
 static inline uint32_t filter_padded(uint32_t bytes) { return (bytes + 7) & ~7u; }
 
-/* One result of all rows; the bits behind the last row have no meaning. */
+/* Result of a step for all rows; bits after the last row are undefined. */
 struct filter_mask {
     uint32_t words[FILTER_WORDS];
 };
 
-/* Whether `bytes` bytes at `filter` are a filter for rows of `row_bytes`, which leaves one result. */
+/* Returns true if `bytes` bytes at `filter` are a filter for rows of `row_bytes` that leaves one result. */
 static inline bool filter_is_valid(const uint8_t *filter, uint32_t bytes, uint32_t row_bytes) {
     uint32_t results = 0, at = 0;
     while (at < bytes) {
@@ -62,7 +64,7 @@ static inline bool filter_is_valid(const uint8_t *filter, uint32_t bytes, uint32
     return results == 1;
 }
 
-/* Sets the bits of rows for which `test`, which uses the column at `column`, is true. */
+/* Sets the bits of rows for which `test`, an expression of the column at `column`, is true. */
 #define FILTER_EACH_ROW(test)                                                                                          \
     for (uint32_t row = 0; row < rows; row += 32) {                                                                    \
         uint32_t word = 0, most = rows - row < 32 ? rows - row : 32;                                                   \
@@ -82,11 +84,11 @@ static inline bool filter_is_valid(const uint8_t *filter, uint32_t bytes, uint32
             FILTER_EACH_ROW(*(const type *)column == value)                                                            \
     }
 
-/* Integers of rows are aligned to 4 bytes, whatever their size. */
+/* Integers in rows are aligned to 4 bytes, whatever their size. */
 typedef int64_t filter_int64 __attribute__((aligned(4), may_alias));
 typedef int32_t filter_int32 __attribute__((may_alias));
 
-/* Compares a column of `rows` rows, the first of which is at `column`, with a constant. */
+/* Compares a column of `rows` rows, starting at `column`, with a constant. */
 static inline void filter_compare(struct filter_step step, const uint8_t *constant, const uint8_t *column,
                                   uint32_t rows, uint32_t row_bytes, struct filter_mask *mask) {
     if (step.type == FILTER_INT32)
@@ -101,8 +103,8 @@ static inline void filter_compare(struct filter_step step, const uint8_t *consta
         FILTER_EACH_ROW(memcmp(column, constant, step.bytes) == 0)
 }
 
-/* Carries out a valid filter for `rows` rows at `block`, at most FILTER_ROWS. The result is masks[0]; there are FILTER_DEPTH masks.
- * Filter and rows are aligned to 4 bytes. */
+/* Executes a valid filter for `rows` rows at `block`, at most FILTER_ROWS. The result is masks[0]; there are
+ * FILTER_DEPTH masks. Filter and rows are aligned to 4 bytes. */
 static inline void filter_rows(const uint8_t *filter, uint32_t bytes, const uint8_t *block, uint32_t rows,
                                uint32_t row_bytes, struct filter_mask *masks) {
     uint32_t words = (rows + 31) / 32, results = 0;
@@ -132,7 +134,7 @@ static inline void filter_rows(const uint8_t *filter, uint32_t bytes, const uint
     }
 }
 
-/* Copies words to a lower address; eight are read before they are written, so that reads need not wait for writes. */
+/* Copies words to a lower address, eight reads before their writes, so that reads need not wait for writes. */
 static inline void filter_move(uint32_t *to, const uint32_t *from, uint32_t words) {
     uint32_t i = 0;
     for (; i + 8 <= words; i += 8) {
@@ -148,7 +150,7 @@ static inline void filter_move(uint32_t *to, const uint32_t *from, uint32_t word
         to[i] = from[i];
 }
 
-/* Moves the rows of a block whose bit is set to its beginning, in their order. Returns how many they are. */
+/* Moves the selected rows of a block to its start, in order. Returns their number. */
 static inline uint32_t filter_pack(uint8_t *block, uint32_t rows, uint32_t row_bytes, const struct filter_mask *mask) {
     uint32_t *to = (uint32_t *)(void *)block, words = row_bytes / 4, count = 0;
     const uint32_t *from = to;

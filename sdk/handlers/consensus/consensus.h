@@ -1,19 +1,21 @@
-/* Consensus: a replicated log on the cards, and a table of numbers that the leader's card keeps by it (talk, use case 9).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consensus: a replicated log on the cards, and a table of numbers maintained by the leader's card (talk, use case 9).
  *
- * The protocol is Multi-Paxos. A term belongs to one replica (term modulo the number of replicas) and is used for one leadership.
- * The leader's card gives a client's command a slot of the log and sends it to the other replicas' cards; each writes it to its
- * host's memory, unless it has promised a later term, and acknowledges. When a majority has it, the command is chosen: the leader's
- * card carries out the commands in the order of their slots, answers the clients and tells its host. CPUs do only what is rare:
- * they notice that the leader is silent, have a majority promise a new term, read the logs of this majority, and have their card
- * propose again what is in them. From the promise on, the card of the old leader gets no majority: it is fenced.
+ * The protocol is Multi-Paxos. A term belongs to one replica (term modulo the number of replicas) and is used for one
+ * leadership. The leader's card assigns a slot of the log to a client's command and sends it to the other replicas'
+ * cards; each writes it to its host's memory, unless it promised a later term, and acknowledges. When a majority has
+ * it, the command is chosen: the leader's card executes the commands in slot order, answers the clients and notifies
+ * its host. CPUs handle only rare events: they detect that the leader is silent, have a majority promise a new term,
+ * read the logs of this majority, and have their card propose the logged commands again. After the promise, the card of
+ * the old leader gets no majority: it is fenced.
  *
- * The log is a ring. A host that has a snapshot of the numbers, of which all commands are chosen, tells its card: the slots of
- * these commands are used again. So a card takes a command for a slot when its own host's snapshot covers what was there. Of
- * any majority somebody has a chosen command in its log or in its snapshot, and who begins to lead takes the latest snapshot of
- * its majority, and from there on the logs.
+ * The log is a ring. A host that takes a snapshot of the numbers, which covers only chosen commands, notifies its card:
+ * the slots of these commands are reused. So a card accepts a command for a slot only if its own host's snapshot covers
+ * the old contents. In any majority some replica has a chosen command in its log or snapshot, and a new leader takes
+ * the latest snapshot of its majority, and then the logs.
  *
- * Every message is one packet; no host is told of it. One handler at a time works on
- * the state of a card: the others leave it their messages, so that no HPU waits for another. */
+ * Every message is one packet, and causes no event at a host. One handler at a time works on the state of a card: the
+ * others queue their messages for it, so that no HPU waits for another. */
 #ifndef HANDLERS_CONSENSUS_H
 #define HANDLERS_CONSENSUS_H
 
@@ -28,18 +30,18 @@ enum consensus_kind {
     CONSENSUS_ACCEPTED,    /* replica to leader: it is in the log */
     CONSENSUS_REFUSED,     /* replica to leader: a later term was promised */
     CONSENSUS_PREPARE,     /* host of a candidate to all cards: promise this term */
-    CONSENSUS_LEAD,        /* host to its own card: a majority has promised; go on from the snapshot in host memory, and
+    CONSENSUS_LEAD,        /* host to its own card: a majority promised; start from the snapshot in host memory, and
                               propose again the slots before `slot` */
     CONSENSUS_PROPOSE,     /* host to its own card: a command for a slot, as in the logs of the majority */
     CONSENSUS_HEARTBEAT,   /* host of the leader to all other cards */
-    CONSENSUS_TRUNCATE,    /* host to its own card: its snapshot has the commands before `slot` */
-    CONSENSUS_GO_ON        /* card to itself: messages wait */
+    CONSENSUS_TRUNCATE,    /* host to its own card: its snapshot covers the commands before `slot` */
+    CONSENSUS_GO_ON        /* card to itself: messages are queued */
 };
 
 enum consensus_operation { CONSENSUS_NOTHING, CONSENSUS_READ, CONSENSUS_WRITE, CONSENSUS_ADD, CONSENSUS_SWAP };
 
 struct consensus_command {
-    uint32_t client, request; /* process, and its number of the command, from 1 on */
+    uint32_t client, request; /* client process, and its number of the command, from 1 */
     uint32_t operation, key;
     uint64_t value, expected; /* SWAP writes `value` if the number is `expected` */
 };
@@ -49,29 +51,29 @@ struct consensus_message {
     struct consensus_command command;
 };
 
-enum { CONSENSUS_REPLICAS = 8, CONSENSUS_CLIENTS = 64, CONSENSUS_KEYS = 64 }; /* the most */
-enum { CONSENSUS_WINDOW = 128 }; /* commands that are proposed and not chosen, a power of two */
+enum { CONSENSUS_REPLICAS = 8, CONSENSUS_CLIENTS = 64, CONSENSUS_KEYS = 64 }; /* limits */
+enum { CONSENSUS_WINDOW = 128 }; /* commands proposed and not chosen, a power of two */
 enum {
     CONSENSUS_INBOX = 256,
     CONSENSUS_TURN = 64
-}; /* messages that wait, a power of two; that a handler processes at most */
+}; /* queued messages, a power of two; limit of messages per handler */
 
-/* What a client is told; the value of DONE is the number before the command, of NOT_LEADER the replica to ask. */
+/* Status for a client; the value of DONE is the number before the command, of NOT_LEADER the replica to ask. */
 enum consensus_status { CONSENSUS_DONE = 1, CONSENSUS_NOT_LEADER, CONSENSUS_BUSY, CONSENSUS_FULL };
 
-/* In host memory: the log, and what the card says. */
+/* In host memory: the log, and the card's reports. */
 struct consensus_record {
-    uint32_t term, slot; /* term 0: nothing */
+    uint32_t term, slot; /* term 0: empty */
     struct consensus_command command;
 };
 struct consensus_chosen {
     uint32_t term, slot, client, request;
 };
 struct consensus_session {
-    uint32_t request, unused; /* the last that was carried out, so that none is twice */
+    uint32_t request, unused; /* the last executed one, so that none is executed twice */
     uint64_t result;
 };
-/* What the commands before a slot have made of the numbers. */
+/* State of the numbers after the commands before a slot. */
 struct consensus_snapshot {
     uint32_t slot;
     uint32_t check; /* consensus_check of the rest, because hosts copy snapshots while others read them */
@@ -79,23 +81,23 @@ struct consensus_snapshot {
     uint64_t numbers[CONSENSUS_KEYS];
 };
 struct consensus_host {
-    uint32_t promised; /* the latest term that the card has promised */
+    uint32_t promised; /* latest term promised by the card */
     uint32_t end;      /* slots from here on are empty */
     uint32_t heard;    /* messages of leaders */
-    uint32_t chosen;   /* while this card leads: slots before this one are chosen and carried out */
-    uint32_t told;     /* records of choices, which follow the log; they wrap around */
-    uint32_t base;     /* slots before this one are in the host's snapshot, and may be used again */
+    uint32_t chosen;   /* on the leader: slots before this one are chosen and executed */
+    uint32_t told;     /* records of choices, stored after the log; they wrap around */
+    uint32_t base;     /* slots before this one are in the host's snapshot, and may be reused */
 };
 struct consensus_memory {
-    struct consensus_host host;         /* the card writes it */
-    struct consensus_snapshot snapshot; /* the host writes it */
-    struct consensus_record log[];      /* slot s is in place s modulo the number of slots; then the choices */
+    struct consensus_host host;         /* written by the card */
+    struct consensus_snapshot snapshot; /* written by the host */
+    struct consensus_record log[];      /* slot s is at index s modulo the number of slots; then the choices */
 };
 
-/* In host memory of a candidate, one for each replica: its answer to PREPARE. */
+/* In host memory of a candidate, one per replica: its answer to PREPARE. */
 struct consensus_promise {
-    uint32_t term;     /* that it was asked for */
-    uint32_t promised; /* the same, or a later one that it has promised before */
+    uint32_t term;     /* requested term */
+    uint32_t promised; /* the same, or a later one promised before */
     uint32_t end;
     uint32_t base;
 };
@@ -111,34 +113,34 @@ struct consensus_waiting {
     struct consensus_message message;
 };
 
-/* HPU memory of the entry; the host sets the first part, as far as `lock`. */
+/* HPU memory of the entry; the host sets the first part, up to `lock`. */
 struct consensus {
     ptl_match_bits_t bits, replies,
         promises;            /* match bits of this entry, of clients' replies, of candidates' promises */
     uint32_t rank, replicas; /* this process; replicas are processes 0 to replicas - 1 */
-    uint32_t slots, choices; /* of the log, and records of choices that follow it: powers of two */
+    uint32_t slots, choices; /* slots of the log, and records of choices after it: powers of two */
     uint32_t quorum;         /* more than half of the replicas */
     uint32_t lock;
-    struct consensus_host host; /* as far as it was written to host memory */
-    uint32_t leading;           /* the term in which this card leads, or 0 */
+    struct consensus_host host; /* as last written to host memory */
+    uint32_t leading;           /* term led by this card, or 0 */
     uint32_t next;              /* the first free slot */
     uint32_t recovered;         /* requests wait until the slots before this one are chosen */
     struct consensus_proposal proposals[CONSENSUS_WINDOW];
-    struct consensus_snapshot now; /* the numbers, with all that is chosen */
+    struct consensus_snapshot now; /* numbers after all chosen commands */
     uint32_t arrived, processed;   /* messages; they wrap around */
     struct consensus_waiting inbox[CONSENSUS_INBOX];
 };
 
-/* Bytes of that which the host sets. */
+/* Bytes set by the host. */
 enum { CONSENSUS_INITIAL_BYTES = offsetof(struct consensus, lock) };
 
-/* Bytes of host memory for a log and the record of choices. */
+/* Bytes of host memory for a log and the records of choices. */
 static inline size_t consensus_host_bytes(uint32_t slots, uint32_t choices) {
     return sizeof(struct consensus_memory) + slots * sizeof(struct consensus_record) +
            choices * sizeof(struct consensus_chosen);
 }
 
-/* Carries out a command. Returns whether its client is to be told, of the result in its session. */
+/* Executes a command. Returns true if its client must be answered, with the result in its session. */
 static inline bool consensus_execute(struct consensus_snapshot *now, const struct consensus_command *command) {
     struct consensus_session *session = &now->sessions[command->client % CONSENSUS_CLIENTS];
     if (command->operation == CONSENSUS_NOTHING || command->request < session->request)
@@ -155,7 +157,7 @@ static inline bool consensus_execute(struct consensus_snapshot *now, const struc
     return true;
 }
 
-/* A sum over a snapshot (FNV-1a by words). */
+/* Checksum of a snapshot (FNV-1a by words). */
 static inline uint32_t consensus_check(const struct consensus_snapshot *snapshot) {
     const uint64_t *words = (const uint64_t *)snapshot->sessions;
     uint64_t sum = 0xcbf29ce484222325 ^ snapshot->slot;
@@ -164,13 +166,13 @@ static inline uint32_t consensus_check(const struct consensus_snapshot *snapshot
     return (uint32_t)(sum ^ sum >> 32);
 }
 
-/* Writes what the card says to host memory, after everything that was written before, and wakes the host. */
+/* Writes the card's report to host memory, after all earlier writes, and wakes the host. */
 static inline int consensus_tell(struct consensus *c) {
     return PtlHandlerDMAToHostB(&c->host, 0, sizeof c->host, PTL_ME_HOST_MEM) |
            PtlHandlerCTInc((ptl_ct_event_t){.success = 1});
 }
 
-/* Sends a message that is not a command to another card. */
+/* Sends a message other than a command to another card. */
 static inline int consensus_send(const struct consensus *c, uint32_t to, uint32_t kind, uint32_t term, uint32_t slot) {
     struct consensus_message message = {.kind = kind, .term = term, .slot = slot, .from = c->rank};
     return PtlHandlerPutFromDevice(&message, offsetof(struct consensus_message, command), 0, PTL_NO_ACK_REQ,
@@ -183,7 +185,7 @@ static inline int consensus_answer(const struct consensus *c, const struct conse
                       (struct reply){.request = command->request, .status = status, .value = value});
 }
 
-/* Whether this card obeys a term: it has promised no later one. The broken variants of the tests skip it. */
+/* Returns true if this card obeys a term: it promised no later one. The broken variants of the tests skip it. */
 static inline bool consensus_obeys(const struct consensus *c, uint32_t term) {
 #ifdef CONSENSUS_NO_TERM_CHECK
     (void)c, (void)term;
@@ -202,7 +204,7 @@ static inline int consensus_write(struct consensus *c, struct consensus_record *
                                 sizeof *record, PTL_ME_HOST_MEM);
 }
 
-/* Carries out the command of the next slot and answers the client. */
+/* Executes the command of the next slot and answers the client. */
 static inline int consensus_apply(struct consensus *c, const struct consensus_command *command) {
     struct consensus_chosen chosen = {c->leading, c->host.chosen, command->client, command->request};
     int failures = PtlHandlerDMAToHostB(&chosen,
@@ -217,7 +219,7 @@ static inline int consensus_apply(struct consensus *c, const struct consensus_co
     return failures;
 }
 
-/* Counts a vote for a slot, and carries out what is chosen. */
+/* Counts a vote for a slot, and executes chosen commands. */
 static inline int consensus_count(struct consensus *c, uint32_t slot, uint32_t from) {
     int failures = 0;
     if (slot < c->host.chosen || slot >= c->host.chosen + CONSENSUS_WINDOW)
@@ -250,7 +252,7 @@ static inline int consensus_propose(struct consensus *c, uint32_t slot, const st
     return failures | consensus_count(c, slot, c->rank);
 }
 
-/* The leader's card gives a client's command a slot. */
+/* Assigns a slot to a client's command, on the leader's card. */
 static inline int consensus_request(struct consensus *c, const struct consensus_command *command) {
     const struct consensus_session *session = &c->now.sessions[command->client % CONSENSUS_CLIENTS];
     if (c->leading == 0)
@@ -264,7 +266,7 @@ static inline int consensus_request(struct consensus *c, const struct consensus_
     return consensus_propose(c, c->next++, command);
 }
 
-/* A card learns of a term. If it is later than its own, it leads no more. */
+/* Updates the term of a card. A later term than its own ends its leadership. */
 static inline void consensus_learn(struct consensus *c, uint32_t term) {
     if (term > c->host.promised) {
         c->host.promised = term;
@@ -276,7 +278,7 @@ static inline int consensus_promise(struct consensus *c, uint32_t term, uint32_t
     struct consensus_promise promise = {.term = term, .end = c->host.end, .base = c->host.base};
     consensus_learn(c, term);
     promise.promised = c->host.promised;
-    ptl_dma_h written; /* what was accepted before is in host memory, too, when this is */
+    ptl_dma_h written; /* once this is in host memory, so is everything accepted before */
     int failures = PtlHandlerDMAToHostNB(&c->host, 0, sizeof c->host, PTL_ME_HOST_MEM, &written);
     failures |= PtlHandlerDMAWait(written);
     return failures | PtlHandlerPutFromDevice(&promise, sizeof promise, 0, PTL_NO_ACK_REQ,
@@ -284,7 +286,7 @@ static inline int consensus_promise(struct consensus *c, uint32_t term, uint32_t
                                               NULL, 0);
 }
 
-/* The slots before this one are in the host's snapshot. */
+/* Records that the slots before this one are in the host's snapshot. */
 static inline void consensus_truncate(struct consensus *c, uint32_t slot) {
     if (slot > c->host.base)
         c->host.base = slot;
@@ -306,8 +308,9 @@ static inline int consensus_lead(struct consensus *c, uint32_t term, uint32_t en
     return 0;
 }
 
-/* Takes a command for a slot. What the snapshot has is chosen: there the same command was proposed before, or one that can get
- * no majority, and its place may be another slot's. The host sends its snapshot again to those that it does not cover yet. */
+/* Accepts a command for a slot. Commands covered by the snapshot are chosen: the slot's command was proposed before, or
+ * can get no majority, and its place may belong to another slot. The host sends its snapshot again to replicas that it
+ * does not cover yet. */
 static inline int consensus_accept(struct consensus *c, const struct consensus_message *m) {
     struct consensus_record record = {.term = m->term, .slot = m->slot, .command = m->command};
     int failures = 0;
@@ -346,7 +349,7 @@ static inline int consensus_handle(struct consensus *c, const struct consensus_m
     }
 }
 
-/* Processes the messages that wait, in their order, but at most CONSENSUS_TURN. Returns whether it has processed so many. */
+/* Processes queued messages in order, at most CONSENSUS_TURN. Returns true if it reached that limit. */
 static inline bool consensus_process(struct consensus *c, int *failures) {
     for (uint32_t i = 0; i < CONSENSUS_TURN; i++) {
         struct consensus_waiting *first = &c->inbox[c->processed % CONSENSUS_INBOX];
@@ -359,7 +362,7 @@ static inline bool consensus_process(struct consensus *c, int *failures) {
     return true;
 }
 
-/* Leaves a message to the handler that works on the state. */
+/* Queues a message for the handler that works on the state. */
 static inline void consensus_leave(struct consensus *c, const struct consensus_message *message, uint32_t bytes) {
     uint32_t number = __atomic_fetch_add(&c->arrived, 1, __ATOMIC_RELAXED);
     struct consensus_waiting *place = &c->inbox[number % CONSENSUS_INBOX];
@@ -369,7 +372,7 @@ static inline void consensus_leave(struct consensus *c, const struct consensus_m
     __atomic_store_n(&place->is_there, 1, __ATOMIC_RELEASE);
 }
 
-/* Payload handler: does what a message of the protocol says, or leaves it to the handler that is at it. */
+/* Payload handler: processes a message of the protocol, or queues it for the handler at work. */
 __handler int consensus_payload(const ptl_payload_t p, void *state) {
     struct consensus *c = state;
     const struct consensus_message *message = (const struct consensus_message *)p.base;
@@ -383,7 +386,7 @@ __handler int consensus_payload(const ptl_payload_t p, void *state) {
         consensus_leave(c, message, p.length < sizeof *message ? p.length : sizeof *message);
     do {
         bool is_long = is_mine && consensus_process(c, &failures);
-        if (is_long) /* the watchdog ends handlers that never end: another goes on */
+        if (is_long) /* the watchdog ends long handlers: another continues */
             failures |= consensus_send(c, c->rank, CONSENSUS_GO_ON, 0, 0);
         if (is_mine)
             lock_give(&c->lock);
@@ -394,7 +397,7 @@ __handler int consensus_payload(const ptl_payload_t p, void *state) {
     return failures == 0 ? SUCCESS : FAIL;
 }
 
-/* Completion handler: keeps the message from the host's counter, which counts what the handlers tell. */
+/* Completion handler: hides the message from the host's counter, which counts reports of handlers. */
 __handler int consensus_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     (void)state;
     return dropped_bytes == 0 && !flow_control_triggered ? SUCCESS_PENDING : FAIL;

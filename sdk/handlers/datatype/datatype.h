@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector datatype: blocks at a fixed distance in host memory, which the card unpacks at the destination (sPIN §5.2,
  * App. C.3.4) and packs at the sender (§5.2 "at both the send and receive side").
  *
@@ -7,9 +8,9 @@
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
  * Byte i of the data is at offset + i / block * stride + i % block of the entry's memory. Packets are independent: they
- * may arrive in any order and be processed concurrently. The entry's event is posted when all data of the message is in
+ * may arrive in any order and be processed concurrently. The entry's event is posted once all data of the message is in
  * host memory. A message that loses packets (flow control), or whose handler fails, is a failure in the event and in
- * the counter. The data must be shorter than 4 GiB. README.md tells how a sender's card packs. */
+ * the counter. The data must be shorter than 4 GiB. README.md describes packing by a sender's card. */
 #ifndef HANDLERS_DATATYPE_H
 #define HANDLERS_DATATYPE_H
 
@@ -19,13 +20,13 @@
 struct datatype_vector {
     ptl_size_t offset; /* position of the first block in the entry's memory, bytes */
     uint32_t block;    /* bytes, at least 1 */
-    uint32_t stride;   /* from the start of one block to that of the next, bytes */
+    uint32_t stride;   /* distance of the starts of consecutive blocks, bytes */
 };
 
 /* ---- Destination ------------------------------------------------------------------------------------------------- */
 
-/* Writes `left` bytes, which begin at byte `position` of the data, to the blocks. The DMAs do not wait for each other;
- * since the card carries them out in order, waiting for the last one is enough. */
+/* Writes `left` bytes, starting at byte `position` of the data, to the blocks. The DMAs do not wait for each other; the
+ * card executes them in order, so waiting for the last one is enough. */
 static inline int datatype_scatter(const struct datatype_vector *v, uint32_t position, const uint8_t *from,
                                    uint32_t left) {
     uint32_t block = v->block, number = position / block, within = position % block;
@@ -50,12 +51,12 @@ __handler int datatype_unpack(const ptl_payload_t p, void *state) {
     return datatype_scatter(state, (uint32_t)p.offset, p.base, p.length);
 }
 
-/* Begins each message of datatype_send. */
+/* Header of each message of datatype_send. */
 struct datatype_packet {
-    uint64_t position; /* of the data that follows, bytes */
+    uint64_t position; /* position of the following data, bytes */
 };
 
-/* Payload handler: does the same with a message of datatype_send, which says where its data belongs. Fails, too, when the
+/* Payload handler: unpacks a message of datatype_send, which contains the position of its data. Also fails when the
  * message is too short for that. */
 __handler int datatype_unpack_packet(const ptl_payload_t p, void *state) {
     const struct datatype_packet *packet = (const void *)p.base;
@@ -67,22 +68,22 @@ __handler int datatype_unpack_packet(const ptl_payload_t p, void *state) {
 /* ---- Sender ------------------------------------------------------------------------------------------------------ */
 
 enum {
-    DATATYPE_RUN = 4,     /* packets that one handler packs; it starts the DMAs of all before it waits for the first */
-    DATATYPE_BUFFERS = 8, /* handlers that pack at the same time: one for each HPU of the cards of the papers */
+    DATATYPE_RUN = 4,     /* packets packed by one handler; it starts the DMAs of all before it waits for the first */
+    DATATYPE_BUFFERS = 8, /* concurrently packing handlers: one for each HPU of the papers' cards */
     DATATYPE_PACKET = 4096, /* bytes of a packet at most */
 };
 
-/* HPU memory of the sender's entry; set by the host, apart from `claimed`, which are zeros at first, and the buffers. */
+/* HPU memory of the sender's entry; set by the host, except for `claimed`, initially zero, and the buffers. */
 struct datatype_sender {
-    struct datatype_vector vector;      /* in the entry's memory */
-    ptl_match_bits_t bits;              /* of the messages: an entry of the target with datatype_unpack_packet */
-    uint32_t target;                    /* rank that they go to */
+    struct datatype_vector vector;      /* layout in the entry's memory */
+    ptl_match_bits_t bits;              /* match bits of messages to datatype_unpack_packet */
+    uint32_t target;                    /* destination rank */
     uint32_t length;                    /* bytes of the data */
     uint32_t packet;                    /* max_payload_size of the interface, at most DATATYPE_PACKET */
     uint32_t claimed[DATATYPE_BUFFERS]; /* 1 while a handler uses the buffer of this number */
 };
 
-/* Bytes of HPU memory that the sender's entry needs: the state and the buffers behind it. */
+/* Bytes of HPU memory for the sender's entry: the state and the buffers after it. */
 #define DATATYPE_SENDER_BYTES (sizeof(struct datatype_sender) + DATATYPE_BUFFERS * DATATYPE_RUN * DATATYPE_PACKET)
 
 /* Bytes of data in each message but the last one. */
@@ -143,8 +144,8 @@ static inline int datatype_pack(const struct datatype_sender *s, uint32_t positi
     return PROCEED;
 }
 
-/* Header handler: packs and sends some packets, after a message to itself for those that follow. The message is empty; its
- * header data is the position of the first byte to send. */
+/* Header handler: packs and sends some packets, after a message to itself for the following ones. The message is empty;
+ * its header data is the position of the first byte to send. */
 __handler int datatype_send(const ptl_header_t h, void *state) {
     struct datatype_sender *s = state;
     uint32_t position = (uint32_t)h.hdr_data, run = DATATYPE_RUN * datatype_step(s->packet), buffer = 0;

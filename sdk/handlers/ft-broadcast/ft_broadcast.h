@@ -1,25 +1,27 @@
-/* Fault-tolerant broadcast over a binomial graph (sPIN §5.4). Rank r sends to the ranks r + 1, r + 2, r + 4, … modulo P, so
- * that log2 P copies of a packet arrive everywhere on different ways: fewer than log2 P dead ranks keep it from no survivor.
- * A card forwards and delivers the first copy of a packet, and drops the others before their data is touched.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fault-tolerant broadcast over a binomial graph (sPIN §5.4). Rank r sends to the ranks r + 1, r + 2, r + 4, … modulo
+ * P, so that log2 P copies of a packet arrive everywhere on different paths: every survivor gets it if fewer than log2
+ * P ranks die. A card forwards and delivers the first copy of a packet, and drops the others before it touches their
+ * data.
  *
- * Setup: README.md. A packet is a message of its own and carries a tag, because payload handlers of several packets run at
- * the same time and know nothing of their message but its data. */
+ * Setup: README.md. A packet is a separate message and carries a tag, because payload handlers of several packets run
+ * concurrently and have only the data of their message. */
 #ifndef HANDLERS_FT_BROADCAST_H
 #define HANDLERS_FT_BROADCAST_H
 
 #include <spin.h>
 
-/* Packets whose copies a card tells apart. A root must not send packet n + FT_BROADCAST_WINDOW while copies of packet n are
- * under way: they would be dropped as old, or, on a card that has not got n yet, n would be. */
+/* Packets whose copies a card can distinguish. A root must not send packet n + FT_BROADCAST_WINDOW while copies of
+ * packet n are in flight: they would be dropped as old, or, on a card without n yet, n would be. */
 enum { FT_BROADCAST_WINDOW = 1024 };
 
-/* The first bytes of each packet. */
+/* First bytes of each packet. */
 struct ft_broadcast_tag {
     ptl_hdr_data_t id; /* ft_broadcast_id(); hdr_data of the packet too */
-    ptl_size_t offset; /* of its data in the memory of the receivers' entries */
+    ptl_size_t offset; /* offset of its data in the memory of the receivers' entries */
 };
 
-/* The name of a packet: the rank at which it starts, and its number, from 1 on. All roots that use an entry number their packets
+/* Returns the id of a packet: the root rank, and its number, from 1. All roots that use an entry number their packets
  * together. */
 static inline ptl_hdr_data_t ft_broadcast_id(uint32_t root, uint32_t number) {
     return (ptl_hdr_data_t)root << 32 | number;
@@ -28,13 +30,13 @@ static inline ptl_hdr_data_t ft_broadcast_id(uint32_t root, uint32_t number) {
 /* HPU memory of an entry; the host sets the first part. */
 struct ft_broadcast {
     ptl_match_bits_t bits; /* match bits of the entry, the same on all ranks */
-    uint32_t rank;         /* of this process in the graph */
+    uint32_t rank;         /* rank of this process in the graph */
     uint32_t ranks;        /* number of ranks of the graph: processes 0 to ranks - 1 */
     uint32_t farthest;     /* ft_broadcast_farthest(ranks) */
     uint32_t both;         /* send to r - 1, r - 2, r - 4, … too: twice the copies, for twice the failures */
     uint32_t copies;       /* copies that were dropped */
     uint32_t
-        seen[FT_BROADCAST_WINDOW]; /* the newest number that has arrived for each place of the window; 0 for none */
+        seen[FT_BROADCAST_WINDOW]; /* newest number received at each place of the window; 0 for none */
 };
 
 /* The largest power of two below `ranks`. */
@@ -45,9 +47,9 @@ static inline uint32_t ft_broadcast_farthest(uint32_t ranks) {
     return farthest;
 }
 
-/* The distance of a rank's farthest child in the binomial tree that begins at the root, 0 for a leaf. A rank sends to its
- * children first, at this distance and half of it and so on, so that the message comes as fast as over the tree when nothing
- * fails; then from the farthest distance of all down to this one. */
+/* Returns the distance of a rank's farthest child in the binomial tree of the root, 0 for a leaf. A rank sends to its
+ * children first, at this distance, half of it and so on, so that without failures the message is as fast as over the
+ * tree; then from the largest distance down to this one. */
 static inline uint32_t ft_broadcast_child(uint32_t rank, uint32_t ranks, uint32_t root, uint32_t farthest) {
     uint32_t place = rank >= root ? rank - root : rank + ranks - root;
     return place == 0 ? farthest : (place & -place) / 2;
@@ -59,7 +61,7 @@ static inline ptl_process_t ft_broadcast_neighbour(uint32_t rank, uint32_t ranks
     return (ptl_process_t){.rank = to < ranks ? to : to - ranks};
 }
 
-/* Whether packet `number` has not arrived before; one of the handlers that ask at once is told so. */
+/* Returns true to one caller if packet `number` has not arrived before. */
 static inline bool ft_broadcast_is_first(struct ft_broadcast *b, uint32_t number) {
     uint32_t *place = &b->seen[number % FT_BROADCAST_WINDOW], seen = __atomic_load_n(place, __ATOMIC_RELAXED);
     while ((int32_t)(number - seen) > 0)
@@ -68,8 +70,8 @@ static inline bool ft_broadcast_is_first(struct ft_broadcast *b, uint32_t number
     return false;
 }
 
-/* Header handler: lets the first copy of a packet pass, and drops the others, of which the host does not hear. To its root a
- * packet is no news. */
+/* Header handler: passes the first copy of a packet, and drops the others without an event. The root drops all
+ * copies. */
 __handler int ft_broadcast_header(const ptl_header_t h, void *state) {
     struct ft_broadcast *b = state;
     if (h.hdr_data >> 32 != b->rank && ft_broadcast_is_first(b, (uint32_t)h.hdr_data))
@@ -78,8 +80,8 @@ __handler int ft_broadcast_header(const ptl_header_t h, void *state) {
     return DROP_PENDING;
 }
 
-/* Sends a packet to the ranks at distance `from`, half of it and so on, as long as it is more than `to`. One that cannot be reached
- * does not keep it from the others. */
+/* Sends a packet to the ranks at distance `from`, half of it and so on, down to above `to`. An unreachable rank does
+ * not affect the others. */
 SPIN_HANDLER_CALL int ft_broadcast_forward(const struct ft_broadcast *b, const ptl_payload_t *p, uint32_t from,
                                            uint32_t to, bool backwards) {
     const struct ft_broadcast_tag *tag = (const struct ft_broadcast_tag *)p->base;
@@ -109,7 +111,7 @@ __handler int ft_broadcast_payload(const ptl_payload_t p, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Gives the entry `me` the handlers and HPU memory of its own with the initial part of `state`, which PtlMEAppend reads.
+/* Gives the entry `me` the handlers and separate HPU memory with the initial part of `state`, which PtlMEAppend reads.
  * Returns PTL_OK, or the error of PtlHPUAllocMem. */
 static inline int ft_broadcast_attach(ptl_handle_ni_t ni, ptl_me_t *me, const struct ft_broadcast *state) {
     me->header_handler = ft_broadcast_header;
@@ -125,10 +127,10 @@ static inline uint32_t ft_broadcast_packets(ptl_size_t bytes, ptl_size_t most) {
     return (uint32_t)((bytes + each - 1) / each);
 }
 
-/* What a root sends: the packets of a message, each behind its tag. */
+/* Message of a root: its packets, each after its tag. */
 struct ft_broadcast_message {
     ptl_handle_md_t md;
-    ptl_size_t bytes, most; /* of the data; of a packet with its tag */
+    ptl_size_t bytes, most; /* bytes of the data; limit of a packet with its tag */
     struct ft_broadcast_tag *tags;
 };
 

@@ -1,38 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graph kernels whose cards filter the updates of vertices (sPIN §5.4): breadth-first search and shortest paths.
  *
- * The vertices of a graph are distributed. A rank that follows an edge to a vertex of another rank sends an update, and most
- * updates change nothing: the vertex was visited before, or a shorter path to it is known. The owner's handlers make the
- * conditional update and let only those pass that change something; the CPU finds these in a ring in its memory and decides,
- * because it also follows edges between its own vertices, of which the card does not know. */
+ * The vertices of a graph are distributed. A rank that follows an edge to a vertex of another rank sends an update, and
+ * most updates have no effect: the vertex was visited before, or a shorter path to it is known. The owner's handlers
+ * perform the conditional update and pass only those with an effect; the CPU gets these from a ring in its memory and
+ * decides, because it also follows edges between its own vertices, unknown to the card. */
 #ifndef HANDLERS_GRAPH_H
 #define HANDLERS_GRAPH_H
 
 #include <spin.h>
 #include <string.h>
 
-/* An update; messages consist of them. */
+/* Update of a vertex; messages consist of them. */
 struct graph_update {
-    uint32_t vertex; /* its number among the vertices of its owner; GRAPH_NONE marks a free place of the ring */
-    uint32_t value;  /* whatever the CPU needs (breadth-first search), or the length of the path (shortest paths) */
+    uint32_t vertex; /* index among the vertices of its owner; GRAPH_NONE marks a free place of the ring */
+    uint32_t value;  /* data for the CPU (breadth-first search), or the length of the path (shortest paths) */
 };
 
 #define GRAPH_NONE UINT32_MAX
 
-/* In HPU memory. `state` has one bit for each vertex, which says that it was visited (breadth-first search), or one word: the
- * complement of the shortest length (shortest paths), because HPU memory is filled with zeros. When the words of the vertices
- * are in host memory it has bounds of some of them. */
+/* In HPU memory. `state` has one bit for each vertex, set once visited (breadth-first search), or one word: the
+ * complement of the shortest length (shortest paths), because HPU memory is zeroed. If the words of the vertices are in
+ * host memory, it has bounds of some of them. */
 struct graph {
     uint32_t vertices;
     uint32_t capacity;   /* updates in the ring, a power of two */
     uint32_t appended;   /* counts updates; wraps around */
-    uint32_t taken;      /* updates that the CPU has taken, as far as the card knows */
+    uint32_t taken;      /* updates taken by the CPU, as far as the card knows */
     uint32_t cache_bits; /* logarithm of the number of bounds */
     uint32_t state[];
 };
 
-/* In host memory: the entry's memory. graph_serve_host puts the words of the vertices behind it. */
+/* Entry's memory on the host. graph_serve_host appends the words of the vertices. */
 struct graph_ring {
-    uint32_t taken; /* updates that the CPU has taken */
+    uint32_t taken; /* updates taken by the CPU */
     uint32_t unused;
     struct graph_update updates[];
 };
@@ -47,18 +48,18 @@ static inline size_t graph_ring_bytes(uint32_t capacity) {
     return sizeof(struct graph_ring) + (size_t)capacity * sizeof(struct graph_update);
 }
 
-/* A word of a vertex in host memory that was not reached; others hold the value of the update that has reached it. */
+/* Word in host memory of a vertex that was not reached; others hold the value of the update that reached it. */
 #define GRAPH_UNREACHED UINT64_MAX
 
-/* Whether an update changes a word: the first one (breadth-first search, `visit`), or a shorter path. */
+/* Returns true if an update changes a word: the first one (breadth-first search, `visit`), or a shorter path. */
 static inline bool graph_changes(bool visit, uint64_t word, uint32_t value) {
     return visit ? word == GRAPH_UNREACHED : value < word;
 }
 
 /* ---- Handlers ---------------------------------------------------------------------------------------------------- */
 
-/* Appends updates to the ring, by one DMA write, or two where the ring ends. Reads how many the CPU has taken only when the
- * ring seems to be full. Returns whether there was room. */
+/* Appends updates to the ring, by one DMA write, or two at the ring's end. Reads the CPU's count only when the ring
+ * seems full. Returns false if it is full. */
 static inline bool graph_append(struct graph *graph, const struct graph_update *updates, uint32_t count) {
     uint32_t number = __atomic_load_n(&graph->appended, __ATOMIC_RELAXED);
     do {
@@ -82,8 +83,8 @@ static inline bool graph_append(struct graph *graph, const struct graph_update *
     return true;
 }
 
-/* Payload handler: lets the first update of each vertex pass (breadth-first search). It moves updates that pass to the front of
- * the packet. Fails when a vertex does not exist or the ring is full. */
+/* Payload handler: passes the first update of each vertex (breadth-first search). It moves passing updates to the front
+ * of the packet. Fails when a vertex does not exist or the ring is full. */
 __handler int graph_visit(const ptl_payload_t p, void *memory) {
     struct graph *graph = memory;
     struct graph_update *updates = (struct graph_update *)p.base;
@@ -100,8 +101,8 @@ __handler int graph_visit(const ptl_payload_t p, void *memory) {
     return passed == 0 || graph_append(graph, updates, passed) ? SUCCESS : FAIL;
 }
 
-/* Payload handler: lets an update pass that is shorter than all before to its vertex (shortest paths). Moves and fails
- * likewise. */
+/* Payload handler: passes an update shorter than all before to its vertex (shortest paths). Moves and fails in the same
+ * way. */
 __handler int graph_relax(const ptl_payload_t p, void *memory) {
     struct graph *graph = memory;
     struct graph_update *updates = (struct graph_update *)p.base;
@@ -120,12 +121,12 @@ __handler int graph_relax(const ptl_payload_t p, void *memory) {
     return passed == 0 || graph_append(graph, updates, passed) ? SUCCESS : FAIL;
 }
 
-/* What the card remembers of words in host memory: a word of `state` holds the upper bits of a vertex, and the complement of
- * a bound that the vertex's word does not exceed, because words only fall. Bounds of vertices that share a place overwrite
- * each other. Zero says nothing. */
+/* Card's cache of words in host memory: a word of `state` holds the upper bits of a vertex, and the complement of an
+ * upper bound of the vertex's word; bounds stay valid because words only fall. Bounds of vertices at the same place
+ * overwrite each other. Zero means no bound. */
 enum { GRAPH_BOUND_BITS = 20, GRAPH_BOUND_MASK = (1 << GRAPH_BOUND_BITS) - 1 };
 
-/* Whether an update certainly changes nothing. */
+/* Returns true if an update certainly has no effect. */
 static inline bool graph_is_known(const struct graph *graph, bool visit, struct graph_update update) {
     uint32_t value = visit ? 0 : update.value;
     uint32_t bound = __atomic_load_n(&graph->state[update.vertex & ((1u << graph->cache_bits) - 1)], __ATOMIC_RELAXED);
@@ -141,10 +142,11 @@ static inline void graph_remember(struct graph *graph, bool visit, uint32_t vert
                          __ATOMIC_RELAXED);
 }
 
-enum { GRAPH_AHEAD = 32 }; /* updates that a handler makes together, so that it waits for host memory only twice */
+enum { GRAPH_AHEAD = 32 }; /* updates that a handler performs together, so that it waits for host memory only twice */
 
-/* Makes updates in host memory, at most GRAPH_AHEAD. Looks at the words before it tries a compare-and-swap, because most updates
- * change nothing. Moves those that change something to `passed`, which may be `updates`, and adds their number to `*count`. */
+/* Performs updates in host memory, at most GRAPH_AHEAD. Reads the words before it tries a compare-and-swap, because
+ * most updates have no effect. Moves those with an effect to `passed`, which may be `updates`, and adds their number to
+ * `*count`. */
 static inline int graph_swap(struct graph *graph, bool visit, const struct graph_update *updates, uint32_t part,
                              struct graph_update *passed, uint32_t *count) {
     const ptl_size_t words = graph_ring_bytes(graph->capacity);
@@ -182,7 +184,7 @@ static inline int graph_swap(struct graph *graph, bool visit, const struct graph
     return SUCCESS;
 }
 
-/* Makes the updates of a packet in host memory, without those of which the card knows that they change nothing. */
+/* Performs the updates of a packet in host memory, except for those known to have no effect. */
 static inline int graph_update_host(const ptl_payload_t p, struct graph *graph, bool visit) {
     struct graph_update *updates = (struct graph_update *)p.base;
     uint32_t count = p.length / sizeof *updates, candidates = 0, passed = 0;
@@ -201,13 +203,13 @@ static inline int graph_update_host(const ptl_payload_t p, struct graph *graph, 
     return passed == 0 || graph_append(graph, updates, passed) ? SUCCESS : FAIL;
 }
 
-/* Payload handler: as graph_visit, with the state in host memory. */
+/* Payload handler: like graph_visit, with the state in host memory. */
 __handler int graph_visit_host(const ptl_payload_t p, void *memory) { return graph_update_host(p, memory, true); }
 
-/* Payload handler: as graph_relax, with the state in host memory. */
+/* Payload handler: like graph_relax, with the state in host memory. */
 __handler int graph_relax_host(const ptl_payload_t p, void *memory) { return graph_update_host(p, memory, false); }
 
-/* Completion handler: fails when updates are missing, so that the sender and the counter are told. */
+/* Completion handler: fails when updates are missing, so that the sender and the counter see the failure. */
 __handler int graph_completion(int dropped_bytes, bool flow_control_triggered, void *memory) {
     (void)memory;
     return dropped_bytes == 0 && !flow_control_triggered ? SUCCESS : FAIL;
@@ -215,7 +217,7 @@ __handler int graph_completion(int dropped_bytes, bool flow_control_triggered, v
 
 /* ---- Host -------------------------------------------------------------------------------------------------------- */
 
-/* Appends an entry with `words` of state on the card; graph_serve and graph_serve_host say for what. */
+/* Appends an entry with `words` of state on the card, for graph_serve and graph_serve_host. */
 static inline int graph_append_entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_me_t *me, const struct graph *start,
                                      size_t words, struct graph_ring *ring) {
     ptl_handle_me_t handle;
@@ -233,9 +235,9 @@ static inline int graph_append_entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_
     return rc != PTL_OK ? rc : PtlMEAppend(ni, pt, me, PTL_PRIORITY_LIST, NULL, &handle);
 }
 
-/* Appends the entry for updates: `visit` says which kernel. `counter` counts messages whose updates have been made. `ring` has
- * room for `capacity` updates, a power of two. Returns PTL_OK, PTL_NO_SPACE when the card has no memory for the state, or
- * another error of PtlHPUAllocMem or PtlMEAppend. */
+/* Appends the entry for updates; `visit` selects the kernel. `counter` counts messages whose updates are done. `ring`
+ * has room for `capacity` updates, a power of two. Returns PTL_OK, PTL_NO_SPACE when the card has no memory for the
+ * state, or another error of PtlHPUAllocMem or PtlMEAppend. */
 static inline int graph_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, bool visit,
                               uint32_t vertices, struct graph_ring *ring, uint32_t capacity, ptl_handle_ct_t counter) {
     ptl_me_t me = {.length = graph_ring_bytes(capacity),
@@ -246,18 +248,18 @@ static inline int graph_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_b
                               visit ? graph_visited_words(vertices) : graph_distance_words(vertices), ring);
 }
 
-/* Bytes of a ring with the words of the vertices behind it. */
+/* Bytes of a ring with the words of the vertices after it. */
 static inline size_t graph_host_bytes(uint32_t vertices, uint32_t capacity) {
     return graph_ring_bytes(capacity) + (size_t)vertices * sizeof(uint64_t);
 }
 
-/* These words. */
+/* Words of the vertices. */
 static inline uint64_t *graph_words(struct graph_ring *ring, uint32_t capacity) {
     return (uint64_t *)((uint8_t *)ring + graph_ring_bytes(capacity));
 }
 
-/* As graph_serve, but the state is in host memory: `ring` has graph_host_bytes. The card remembers 2^cache_bits bounds, of 4
- * bytes each. Its cards must have atomic operations in host memory. */
+/* Like graph_serve, but the state is in host memory: `ring` has graph_host_bytes. The card caches 2^cache_bits bounds,
+ * of 4 bytes each. Cards must support atomic operations in host memory. */
 static inline int graph_serve_host(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, bool visit,
                                    uint32_t vertices, uint32_t cache_bits, struct graph_ring *ring, uint32_t capacity,
                                    ptl_handle_ct_t counter) {
@@ -271,7 +273,7 @@ static inline int graph_serve_host(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_ma
                               (size_t)1 << cache_bits, ring);
 }
 
-/* Makes an update of the CPU in the words that it shares with the handlers. Returns whether it has changed something. */
+/* Performs an update of the CPU in the words shared with the handlers. Returns true if it has an effect. */
 static inline bool graph_change(bool visit, uint64_t *word, uint32_t value) {
     uint64_t known = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (graph_changes(visit, known, value))
@@ -280,7 +282,7 @@ static inline bool graph_change(bool visit, uint64_t *word, uint32_t value) {
     return false;
 }
 
-/* Takes the next update of the ring. Returns whether there was one. */
+/* Takes the next update of the ring. Returns false if the ring is empty. */
 static inline bool graph_take(struct graph_ring *ring, uint32_t capacity, struct graph_update *update) {
     struct graph_update *place = &ring->updates[ring->taken & (capacity - 1)];
     *update = *place;

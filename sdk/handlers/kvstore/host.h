@@ -1,5 +1,6 @@
-/* What a server's CPU does for the key-value store (kvstore.h): it serves requests without a limit of steps, removes
- * what newer items hide, and doubles the index, chain by chain, while clients go on. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU part of a key-value server (kvstore.h): it serves requests without a limit of steps, removes hidden items, and
+ * doubles the index, chain by chain, while clients continue. */
 #ifndef HANDLERS_KVSTORE_HOST_H
 #define HANDLERS_KVSTORE_HOST_H
 
@@ -9,22 +10,22 @@
 enum { KV_CROWDED = 4 }; /* a rebuilt chain with more items doubles the index */
 
 struct kv_host {
-    uint8_t *memory; /* of the store */
+    uint8_t *memory; /* memory of the store */
     size_t items;    /* offset of its slots */
     uint32_t slot_bytes, packet;
-    uint32_t first, level, levels; /* of the index: in the beginning, now, and the most */
+    uint32_t first, level, levels; /* levels of the index: initial, current, and limit */
     uint32_t part, parts; /* cores: each changes the chains whose number modulo `parts` is its `part`, and reads all */
-    uint32_t limit;       /* after more steps a chain is rebuilt */
+    uint32_t limit;       /* a chain with more steps is rebuilt */
     bool grows;           /* the chains before `split` have moved to the index of the next level */
     uint32_t split;
     int (*swap)(void *self, uint32_t word, uint64_t *head, uint64_t desired); /* NULL: the index is in host memory */
     int (*retire)(void *self, uint32_t slot);
-    int (*grown)(void *self); /* the index has reached `level`; or NULL */
+    int (*grown)(void *self); /* called when the index reaches `level`; or NULL */
     ptl_handle_md_t md;       /* the store's memory */
     ptl_handle_md_t copied;   /* all memory, with PTL_MD_VOLATILE */
     ptl_pt_index_t pt;
-    uint32_t access_ns; /* of an access to host memory, 0 until one has been measured */
-    uint32_t owed; /* accesses for which the CPU has not been charged yet, each of which depends on the one before */
+    uint32_t access_ns; /* time of an access to host memory, 0 until measured */
+    uint32_t owed; /* dependent accesses not yet charged to the CPU */
     uint64_t served, rebuilt;
     uint64_t crowded; /* chains that were too long while the index had its largest size */
 };
@@ -33,7 +34,7 @@ static inline struct kv_item *kv_host_slot(const struct kv_host *host, uint32_t 
     return (struct kv_item *)(host->memory + host->items + (size_t)slot * host->slot_bytes);
 }
 
-/* Charges the CPU for its accesses to the table: as many latencies of DRAM, since tables are larger than caches. */
+/* Charges the CPU for its accesses to the table: one latency of DRAM each, since tables exceed caches. */
 static inline void kv_host_pay(struct kv_host *host) {
     if (host->access_ns == 0) {
         uint64_t from = spin_time_ps();
@@ -81,15 +82,15 @@ static const kv_way kv_cpu = {kv_host_load, kv_host_swap, kv_host_item, kv_host_
 
 /* ---- Chains ------------------------------------------------------------------------------------------------------ */
 
-/* Swaps a word that nobody else changes. */
+/* Swaps a word without concurrent writers. */
 static inline int kv_replace(struct kv_host *host, uint32_t word, uint64_t from, uint64_t to) {
     uint64_t found = from;
     return kv_host_swap(host, word, &found, to) || found != from;
 }
 
-/* Rebuilds a chain of the index of `level`: keeps the newest item of every key that has not been deleted. With `splits`
- * it moves the items to the two chains of the next level. Writes the number of items that are left to *left. Returns 0,
- * or 1 when memory is exhausted or the card does not answer. */
+/* Rebuilds a chain of the index of `level`: keeps the newest item of every key that is not deleted. With `splits` it
+ * moves the items to the two chains of the next level. Writes the number of remaining items to *left. Returns 0, or 1
+ * when memory is exhausted or the card does not answer. */
 static inline int kv_rebuild(struct kv_host *host, uint32_t level, uint32_t chain, bool splits, uint32_t *left) {
     uint32_t word = (1u << level) + chain, count = 0, room = 16, kept = 0;
     uint64_t head, found, heads[2] = {0, 0};
@@ -143,7 +144,7 @@ static inline int kv_rebuild(struct kv_host *host, uint32_t level, uint32_t chai
     return failed;
 }
 
-/* Rebuilds the chain of a hash, and begins to double the index when it is crowded. */
+/* Rebuilds the chain of a hash, and starts to double the index when it is crowded. */
 static inline int kv_tidy(struct kv_host *host, uint32_t hash) {
     uint32_t level = host->level, chain = hash & ((1u << level) - 1), left;
     if (host->grows && chain / host->parts < host->split)
@@ -174,7 +175,7 @@ static inline int kv_grow(struct kv_host *host) {
 
 /* ---- Requests ---------------------------------------------------------------------------------------------------- */
 
-/* Tells a client what has become of its request. */
+/* Reports the outcome of a request to its client. */
 static inline int kv_host_answer(struct kv_host *host, ptl_process_t client, int status, uint32_t number) {
     struct reply reply = {.request = 0, .status = status, .value = number};
     return PtlPut(host->copied, (ptl_size_t)(uintptr_t)&reply, sizeof reply, PTL_NO_ACK_REQ, client, host->pt,
@@ -186,7 +187,7 @@ static inline int kv_host_serve(struct kv_host *host, ptl_process_t client, cons
                                 uint32_t slot, uint32_t tag) {
     kv_key key = {request->hash, request->key_bytes, request->key};
     struct kv_place place;
-    uint32_t level = host->parts > 1 ? host->first : host->level; /* other cores may have doubled their parts or not */
+    uint32_t level = host->parts > 1 ? host->first : host->level; /* other cores may already have doubled their parts */
     int status;
     if (request->operation != KV_GET)
         status = kv_write(&kv_cpu, host, level, KV_NO_LIMIT, request->operation, key, slot, tag, &place);

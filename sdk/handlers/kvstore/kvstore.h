@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A key-value store whose cards insert, get, update and delete (sPIN §5.4).
  *
  *     client ── (hash, length of key, key), value ──▶ server: header handler    takes a slot, writes key
@@ -7,8 +8,7 @@
  *
  * The table is that of table.h. Items are in host memory; the index is there too, and handlers swap its words by DMA,
  * or on the card (PsPIN cards have no atomic operations in host memory). A handler that needs more than `steps` steps,
- * or finds a chain frozen, hands the request to the CPU by a queue (host.h), which answers the client. Setup:
- * README.md. */
+ * or finds a chain frozen, queues the request for the CPU (host.h), which answers the client. Setup: README.md. */
 #ifndef HANDLERS_KVSTORE_H
 #define HANDLERS_KVSTORE_H
 
@@ -29,7 +29,7 @@ enum kv_bits {
     KV_CONTROL = 0x101, /* the server's CPU to its card */
     KV_WRITES = 0x200,  /* + the client's number: inserts, updates, deletes */
     KV_STATUS = 0x300,  /* to a client, a reply; its value is the request's number */
-    KV_VALUE = 0x301, /* to a client: the item, or, if it is longer than a packet, its slot; hdr_data's low half is its
+    KV_VALUE = 0x301, /* to a client: the item, or, if longer than a packet, its slot; hdr_data's low half is its
                            tag, the other half the request's number */
     KV_DONE = 0x302   /* the card to its CPU, a reply */
 };
@@ -37,18 +37,18 @@ enum { KV_CLIENTS = 64 };
 
 /* Requests of the CPU to its card (kv_request.operation). */
 enum kv_control { KV_START = 16, KV_SWAP, KV_GIVE, KV_LEVEL };
-enum { KV_GIFTS = KV_KEY / sizeof(uint32_t) }; /* the most slots of a KV_GIVE */
+enum { KV_GIFTS = KV_KEY / sizeof(uint32_t) }; /* limit of slots in a KV_GIVE */
 
-/* What the CPU gets in its queue. */
+/* Record in the queue to the CPU. */
 struct kv_record {
-    uint32_t number; /* the queue's */
-    uint32_t client; /* rank */
-    int32_t slot;    /* of the new item, SLOTS_NONE for gets */
+    uint32_t number; /* number in the queue */
+    uint32_t client; /* rank of the client */
+    int32_t slot;    /* slot of the new item, SLOTS_NONE for gets */
     uint32_t tag;
     struct kv_request request;
 };
 
-/* A write of a client that is under way. */
+/* Write of a client in progress. */
 struct kv_message {
     struct kv_request request;
     ptl_process_t client;
@@ -56,16 +56,16 @@ struct kv_message {
     uint32_t tag;
 };
 
-/* HPU memory, which all entries of the store share. The host sets what is before `tag`. */
+/* HPU memory, shared by all entries of the store. The host sets the fields before `tag`. */
 struct kv {
-    ptl_size_t items;      /* offset of the slots in host memory; the index is before them, unless it is on the card */
+    ptl_size_t items;      /* offset of the slots in host memory; the index precedes them, unless it is on the card */
     uint32_t slot_bytes;   /* a multiple of 8 */
-    uint32_t packet;       /* the most bytes of a packet */
+    uint32_t packet;       /* limit of a packet in bytes */
     uint32_t level;        /* the index has 2^level chains */
-    uint32_t steps;        /* the most steps of a handler */
+    uint32_t steps;        /* limit of a handler's steps */
     uint32_t slots, index; /* offsets of free slots and index in this memory; index 0: in host memory */
     struct host_queue queue;
-    uint32_t tag; /* of the next item */
+    uint32_t tag; /* tag of the next item */
     uint32_t handed_over;
     struct kv_message message[KV_CLIENTS] __attribute__((aligned(8)));
 };
@@ -122,7 +122,7 @@ static inline int kv_card_retire(void *self, uint32_t slot) {
 
 static const kv_way kv_card = {kv_card_load, kv_card_swap, kv_card_item, kv_card_next, kv_card_retire};
 
-/* Hands a request to the CPU. Returns KV_OK, KV_BUSY when the queue is full, or KV_LOST. */
+/* Passes a request to the CPU. Returns KV_OK, KV_BUSY when the queue is full, or KV_LOST. */
 static inline int kv_hand_over(struct kv *kv, const struct kv_request *request, ptl_process_t client, int32_t slot,
                                uint32_t tag) {
     struct kv_record record = {.client = client.rank, .slot = slot, .tag = tag, .request = *request};
@@ -139,7 +139,7 @@ static inline int kv_answer(ptl_process_t client, int status, uint32_t number) {
 
 /* ---- Inserts, updates, deletes ----------------------------------------------------------------------------------- */
 
-/* Header handler: takes a slot and writes the item's first part. Tells the client when there is none. */
+/* Header handler: allocates a slot and writes the item's first part. Notifies the client when no slot is free. */
 __handler int kv_write_header(const ptl_header_t h, void *state) {
     struct kv *kv = state;
     const struct kv_request *request = &h.user_hdr;
@@ -167,9 +167,8 @@ __handler int kv_write_header(const ptl_header_t h, void *state) {
     return PtlHandlerDMAToHostB(&item, kv_place(kv, slot), sizeof item, PTL_ME_HOST_MEM) ? FAIL : PROCESS_DATA;
 }
 
-/* The write that the entry of a handler has accepted. Payload and completion handlers are not told of which message
- * they are, and all entries share their HPU memory: the counter of an entry, which counts nothing, is the number of its
- * client. */
+/* The write accepted by the entry of a handler. Payload and completion handlers cannot identify their message, and all
+ * entries share their HPU memory: so the counter of an entry, otherwise unused, holds the number of its client. */
 static inline struct kv_message *kv_message(struct kv *kv) {
     ptl_ct_event_t client;
     return PtlHandlerCTGet(&client) ? NULL : &kv->message[client.success];
@@ -182,8 +181,8 @@ __handler int kv_write_payload(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAToHostB(p.base, at, p.length, PTL_ME_HOST_MEM) ? FAIL : SUCCESS;
 }
 
-/* Completion handler: links the item, or hands it to the CPU, which the event of the message then wakes. A value that
- * is not complete is forgotten: the client's acknowledgement says so. */
+/* Completion handler: links the item, or passes it to the CPU, which the event of the message then wakes. An incomplete
+ * value is discarded: the client's acknowledgement reports it. */
 __handler int kv_write_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     struct kv *kv = state;
     struct kv_message *message = kv_message(kv);
@@ -210,7 +209,7 @@ __handler int kv_write_completion(int dropped_bytes, bool flow_control_triggered
 
 /* ---- Gets -------------------------------------------------------------------------------------------------------- */
 
-/* Header handler: finds the item and sends it from host memory, or hands the request to the CPU. */
+/* Header handler: finds the item and sends it from host memory, or passes the request to the CPU. */
 __handler int kv_read_header(const ptl_header_t h, void *state) {
     struct kv *kv = state;
     const struct kv_request *request = &h.user_hdr;
@@ -237,11 +236,11 @@ __handler int kv_read_header(const ptl_header_t h, void *state) {
     return DROP_PENDING;
 }
 
-/* ---- What the CPU asks of its card ------------------------------------------------------------------------------- */
+/* ---- Requests of the CPU to its card ----------------------------------------------------------------------------- */
 
-/* Header handler: does what the CPU asks of its card. KV_START fills the list of free slots, `bytes` of them. KV_SWAP
- * swaps word `hash` of the index; the key has what is expected and desired, the reply what was there. KV_GIVE takes
- * `bytes` slots back, which the key has. KV_LEVEL tells that the index has grown to level `hash`. */
+/* Header handler: executes requests of the CPU. KV_START fills the list of free slots, `bytes` of them. KV_SWAP swaps
+ * word `hash` of the index; the key has the expected and desired values, the reply the old one. KV_GIVE frees `bytes`
+ * slots, listed in the key. KV_LEVEL announces that the index has grown to level `hash`. */
 __handler int kv_control_header(const ptl_header_t h, void *state) {
     struct kv *kv = state;
     const struct kv_request *request = &h.user_hdr;
@@ -268,21 +267,21 @@ __handler int kv_control_header(const ptl_header_t h, void *state) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* A store whose host memory is `memory`: the index (if it is not on the card), then the slots. */
+/* Store whose host memory is `memory`: the index (if it is not on the card), then the slots. */
 struct kv_setup {
     void *memory;
     size_t bytes;
-    struct host_queue_ring *ring; /* of the queue to the CPU, for `queued` records, a power of two */
+    struct host_queue_ring *ring; /* ring of the queue to the CPU, for `queued` records, a power of two */
     uint32_t queued;
     uint32_t slots, slot_bytes, level, levels, steps, packet;
     bool index_on_card;
     ptl_process_t clients[KV_CLIENTS];
-    uint32_t count; /* of clients */
+    uint32_t count; /* number of clients */
 };
 
-/* Appends the entries of a server. What its CPU asks of the card is at `control`, a portal table index of its own, so
- * that flow control, which stops `pt`, does not stop it. Returns PTL_OK, or the error of PtlHPUAllocMem, PtlCTAlloc,
- * PtlCTSet or PtlMEAppend. */
+/* Appends the entries of a server. Requests of its CPU to the card use `control`, a separate portal table index, so
+ * that flow control on `pt` does not stop them. Returns PTL_OK, or the error of PtlHPUAllocMem, PtlCTAlloc, PtlCTSet or
+ * PtlMEAppend. */
 static inline int kv_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_pt_index_t control, ptl_process_t self,
                            const struct kv_setup *setup) {
     size_t ring = (slots_bytes(kv_ring(setup->slots)) + 7) & ~(size_t)7;

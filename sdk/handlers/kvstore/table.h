@@ -1,19 +1,20 @@
-/* The table of the key-value store, as handlers, the server's CPU and one-sided RDMA use it (kvstore.h).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Table of the key-value store, for handlers, the server's CPU and one-sided RDMA (kvstore.h).
  *
  *     index: 64-bit words      items: slots of equal size in host memory
  *     [ head of chain ] ─────▶ [ next | tag | key | value ] ──▶ [ next | tag | key | value ] ──▶ 0
  *
- * A key's chain begins at the word that the low bits of its hash name. An item never changes after it has been linked;
- * every insert, update and delete puts a new item (of a delete: a tombstone) at the head of the chain by one compare-
+ * A key's chain starts at the word indexed by the low bits of its hash. An item never changes once linked; every
+ * insert, update and delete puts a new item (of a delete: a tombstone) at the head of the chain by one compare-
  * and-swap of the word, which is the moment at which it takes effect. A get reads the head, and takes the first item
- * with its key. Only the CPU shortens chains, and doubles the index, while all others go on:
+ * with its key. Only the CPU shortens chains, and doubles the index, while all others continue:
  *
- *     it freezes the word (nobody else swaps it then), removes what newer items hide, and writes the word, or those
+ *     it freezes the word (no other side swaps it then), removes hidden items, and writes the word, or those
  *     of the doubled index; the old word then says that the chain has moved.
  *
- * A slot may be used again while somebody reads it. So each use has a tag, which both the item and the link to it
- * contain: who reads another tag begins again. Nobody takes part in the algorithm except by these five operations
- * (`kv_way`), which a handler carries out by DMA, the CPU by loads and stores, and an RDMA client by gets and puts. */
+ * A slot may be reused during a read. So each use has a tag, which both the item and the link to it contain: a reader
+ * that finds another tag restarts. All sides use only five operations (`kv_way`), which a handler executes by DMA, the
+ * CPU by loads and stores, and an RDMA client by gets and puts. */
 #ifndef HANDLERS_KVSTORE_TABLE_H
 #define HANDLERS_KVSTORE_TABLE_H
 
@@ -21,34 +22,34 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { KV_KEY = 40, KV_TAIL = 8 };     /* the most bytes of a key; bytes at the end of a slot */
-enum { KV_NO_LIMIT = 0xffffffff / 4 }; /* of steps */
+enum { KV_KEY = 40, KV_TAIL = 8 };     /* limit of a key in bytes; bytes at the end of a slot */
+enum { KV_NO_LIMIT = 0xffffffff / 4 }; /* unlimited steps */
 
 enum kv_operation { KV_GET, KV_INSERT, KV_UPDATE, KV_DELETE };
 
 enum kv_status {
     KV_OK,
-    KV_EXISTS,    /* an insert found the key */
-    KV_MISSING,   /* a get, update or delete did not find it */
+    KV_EXISTS,    /* insert: the key exists */
+    KV_MISSING,   /* get, update or delete: the key is missing */
     KV_FULL,      /* no slot is free */
-    KV_BUSY,      /* the queue to the CPU is full: ask again */
+    KV_BUSY,      /* the queue to the CPU is full: retry */
     KV_TOO_LARGE, /* the value does not fit in a slot */
-    KV_CPU,       /* more steps than allowed, or a frozen chain: a matter of the CPU */
-    KV_LOST       /* memory could not be accessed, or an answer did not come */
+    KV_CPU,       /* too many steps, or a frozen chain: left to the CPU */
+    KV_LOST       /* memory access failed, or no answer */
 };
 
-/* What a client sends; for inserts and updates the value follows. */
+/* Request of a client; for inserts and updates the value follows. */
 struct kv_request {
-    uint32_t number; /* tells requests of a client apart */
-    uint32_t hash;   /* of the key */
-    uint32_t bytes;  /* of the value */
+    uint32_t number; /* distinguishes requests of a client */
+    uint32_t hash;   /* hash of the key */
+    uint32_t bytes;  /* bytes of the value */
     uint8_t operation, key_bytes;
     uint16_t unused;
     uint8_t key[KV_KEY];
 };
 
-/* The first bytes of a slot; the value follows. The last bytes of the slot are the tag again (KV_TAIL), if header and
- * value are more than a packet. They are written first and read last: whoever finds both tags has read one item. */
+/* First bytes of a slot; the value follows. The last bytes of the slot repeat the tag (KV_TAIL), if header and value
+ * exceed a packet. They are written first and read last: a reader that finds both tags has read one item. */
 struct kv_item {
     uint64_t next; /* a link */
     uint32_t tag, hash, bytes;
@@ -58,11 +59,10 @@ struct kv_item {
     uint8_t key[KV_KEY];
 };
 
-/* A word of the index: a link, and what is true of the chain. A link is a slot's number + 1 and its tag; 0 ends a
- * chain. */
+/* Word of the index: a link, and flags of the chain. A link is a slot's number + 1 and its tag; 0 ends a chain. */
 #define KV_LINK 0x00ffffffffffffffull
 #define KV_VERSION                                                                                                     \
-    0x3f00000000000000ull /* how often the CPU has rebuilt the chain: a head that comes back is another one */
+    0x3f00000000000000ull /* number of rebuilds of the chain: distinguishes a reused head */
 #define KV_FROZEN 0x4000000000000000ull
 #define KV_MOVED 0x8000000000000000ull
 
@@ -70,23 +70,23 @@ static inline uint64_t kv_link(uint32_t slot, uint32_t tag) { return (uint64_t)(
 static inline uint32_t kv_link_slot(uint64_t link) { return (uint32_t)(link >> 32 & 0xffffff) - 1; }
 static inline uint32_t kv_link_tag(uint64_t link) { return (uint32_t)link; }
 
-/* The word of a chain in the index of 2^level chains; the indexes of all levels follow each other. */
+/* Returns the word of a chain in the index of 2^level chains; the indexes of all levels are consecutive. */
 static inline uint32_t kv_word(uint32_t level, uint32_t hash) { return (1u << level) + (hash & ((1u << level) - 1)); }
 
-/* The next two have pointers: they are different types on host and card, which do not share them. */
+/* The next two contain pointers: they are different types on host and card, which do not share them. */
 #ifdef __SPIN_DEVICE__
 #define kv_way kv_way_of_card
 #define kv_key kv_key_of_card
 #endif
 
-/* How somebody accesses the table. All return 0, or another number when that is impossible. */
+/* Access methods of the table. All return 0, or another number on failure. */
 typedef struct {
     int (*load)(void *self, uint32_t word, uint64_t *head);
     int (*swap)(void *self, uint32_t word, uint64_t *head,
-                uint64_t desired); /* if it is *head; *head becomes what it was */
+                uint64_t desired); /* if it equals *head; *head receives the old value */
     int (*item)(void *self, uint32_t slot, struct kv_item *item);
     int (*next)(void *self, uint32_t slot, uint64_t next); /* writes the link of an item that is not linked yet */
-    int (*retire)(void *self, uint32_t slot);              /* nothing leads to the slot any more */
+    int (*retire)(void *self, uint32_t slot);              /* no link leads to the slot any longer */
 } kv_way;
 
 typedef struct {
@@ -94,11 +94,11 @@ typedef struct {
     const uint8_t *at;
 } kv_key;
 
-/* What a walk along a chain has found. */
+/* Result of a walk along a chain. */
 struct kv_place {
     uint32_t word;
-    uint64_t head;       /* of the chain, when the walk began */
-    uint64_t link;       /* to `item`, 0: the chain has no item with the key */
+    uint64_t head;       /* head of the chain at the start of the walk */
+    uint64_t link;       /* link to `item`; 0: the chain has no item with the key */
     struct kv_item item; /* the newest one, perhaps a tombstone */
     uint32_t steps;      /* accesses to items and moved words */
 };
@@ -107,7 +107,7 @@ static inline bool kv_is(const struct kv_item *item, kv_key key) {
     return item->hash == key.hash && item->key_bytes == key.bytes && memcmp(item->key, key.at, key.bytes) == 0;
 }
 
-/* Looks for a key, from the index of `level` on, in `most` steps. Returns KV_OK, KV_MISSING, KV_CPU or KV_LOST. */
+/* Searches for a key, from the index of `level` on, in `most` steps. Returns KV_OK, KV_MISSING, KV_CPU or KV_LOST. */
 static inline __attribute__((always_inline)) int kv_find(const kv_way *way, void *self, uint32_t level, uint32_t most,
                                                          kv_key key, struct kv_place *place) {
     for (place->steps = 0;;) {
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) int kv_find(const kv_way *way, void
         }
         if (changed)
             continue;
-        /* The CPU may have rebuilt the chain meanwhile, and led the walk past the key. */
+        /* The CPU may have rebuilt the chain meanwhile, so that the walk missed the key. */
         if (place->head & KV_LINK) {
             if (way->load(self, place->word, &again))
                 return KV_LOST;
@@ -148,8 +148,8 @@ static inline __attribute__((always_inline)) int kv_find(const kv_way *way, void
     }
 }
 
-/* Carries out an insert, update or delete, whose item is complete in `slot` except for the link to the next one.
- * Returns KV_OK, KV_EXISTS, KV_MISSING, KV_CPU or KV_LOST; but for KV_OK, `slot` is not linked. */
+/* Executes an insert, update or delete, whose item is complete in `slot` except for the link to the next one. Returns
+ * KV_OK, KV_EXISTS, KV_MISSING, KV_CPU or KV_LOST; except for KV_OK, `slot` is not linked. */
 static inline __attribute__((always_inline)) int kv_write(const kv_way *way, void *self, uint32_t level, uint32_t most,
                                                           enum kv_operation operation, kv_key key, uint32_t slot,
                                                           uint32_t tag, struct kv_place *place) {

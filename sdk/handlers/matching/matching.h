@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Message matching with rendezvous on the card (sPIN §5.1, Fig. 5b): receives complete without the receiver's CPU,
  * although it knows neither their length nor their source.
  *
  * A short message is a put of its data. A long one is a put of `struct matching_long` and the first `eager` bytes, so
- * it is longer than any short one; the sender has exposed the whole data to gets. The receiver's header handler
+ * it is longer than any short one; the sender exposes the whole data to gets. The receiver's header handler
  * distinguishes the two by their length and gets the rest. Include this file before <spin.h>; setup: README.md. */
 #ifndef HANDLERS_MATCHING_H
 #define HANDLERS_MATCHING_H
@@ -16,7 +17,7 @@
 /* The user header of a long message. */
 struct matching_long {
     uint64_t total;       /* bytes of the whole data */
-    uint64_t source_bits; /* match bits under which the sender has exposed it */
+    uint64_t source_bits; /* match bits under which the sender exposes it */
 };
 
 #define PTL_USER_HEADER struct matching_long

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RAID-5 storage whose cards keep the parity (sPIN §5.3, App. C.3.5).
  *
  *     client ── write ──▶ data node ── old ^ new ──▶ parity node
  *     client ◀── ack ──── data node ◀──── ack ─────── parity node
  *
- * A block has the same offset on its data node as its parity on the parity node. The header of every message contains
- * what its handlers need: the remote offset is the place, hdr_data is the client that waits. So requests of any number
- * of clients may be in flight at once. Every difference is acknowledged. Setup: README.md. */
+ * A block has the same offset on its data node as its parity on the parity node. The header of every message suffices
+ * for its handlers: the remote offset is the place, hdr_data the waiting client. So requests of any number of clients
+ * may be in flight. Every difference is acknowledged. Setup: README.md. */
 #ifndef HANDLERS_RAID5_H
 #define HANDLERS_RAID5_H
 
@@ -27,22 +28,20 @@ enum { RAID5_PACKET = 4096, RAID5_PIECE = 1024, RAID5_LOCKS = 64, RAID5_AHEAD = 
 /* HPU memory of an entry for WRITE or DIFF. Each such entry accepts one message at a time, so this structure describes
  * that message: the header handler fills it. */
 struct raid5 {
-    ptl_process_t parity; /* the parity node; set by the host of a data node */
-    ptl_process_t source; /* the sender of the message */
+    ptl_process_t parity; /* parity node; set by the host of a data node */
+    ptl_process_t source; /* sender of the message */
     ptl_hdr_data_t client;
     ptl_size_t offset;
     ptl_size_t bytes; /* size of the entry's memory; set by the host */
     uint32_t step;    /* bytes of a difference */
-    uint32_t turn;    /* index of this data node: each begins with a different part of the parity */
+    uint32_t turn;    /* index of this data node: each starts with a different part of the parity */
 };
 
-/* Number of bytes that one DIFF covers, for a write of `length` bytes. Packets of long writes keep all HPUs busy and
- * are forwarded whole; a single packet is forwarded in pieces, so that the parity node's HPUs share it and begin early.
- * */
+/* Number of bytes of one DIFF, for a write of `length` bytes. Packets of long writes keep all HPUs busy and are
+ * forwarded whole; a single packet is forwarded in pieces, so that the parity node's HPUs share it and start early. */
 static inline uint32_t raid5_step(ptl_size_t length) { return length <= RAID5_PACKET ? RAID5_PIECE : RAID5_PACKET; }
 
-/* Number of DONE messages that a write causes; max_payload is the interface's max_payload_size, at most RAID5_PACKET.
- * */
+/* Number of DONE messages caused by a write; max_payload is the interface's max_payload_size, at most RAID5_PACKET. */
 static inline ptl_size_t raid5_dones(ptl_size_t length, ptl_size_t max_payload) {
     ptl_size_t step = raid5_step(length), packets = length / max_payload, rest = length % max_payload;
     return packets * ((max_payload + step - 1) / step) + (rest + step - 1) / step;
@@ -124,23 +123,22 @@ __handler int raid5_ack_header(const ptl_header_t h, void *state) {
 
 /* ---- Parity node ------------------------------------------------------------------------------------------------- */
 
-/* Locks, which the card has once for all entries. Element n is 1 while a handler reads, changes and writes the parity
- * of a piece whose number modulo RAID5_LOCKS is n, since differences of several data nodes may change the same piece.
- * */
+/* Locks, shared by all entries of the card. Element n is 1 while a handler reads, changes and writes the parity of a
+ * piece whose number modulo RAID5_LOCKS is n, since differences of several data nodes may change the same piece. */
 static uint64_t raid5_locks[RAID5_LOCKS];
 
-/* A piece of parity that a handler has locked and whose old content is on its way to the card. */
+/* Locked piece of parity whose old contents are in flight to the card. */
 struct raid5_piece {
-    uint32_t number, length; /* a length of 0 stands for no piece */
+    uint32_t number, length; /* a length of 0 means no piece */
     ptl_size_t at;           /* offset in host memory */
     ptl_dma_h fetched;
-    int refused; /* the result of starting that */
+    int refused; /* result of starting the transfer */
 };
 
 static inline uint64_t *raid5_lock(uint32_t number) { return &raid5_locks[number % RAID5_LOCKS]; }
 
 /* Locks one of the `pending` pieces (a bit each, from `first` on) of the bytes from `at` to `end`, and starts to fetch
- * it to its place in `parity`. Returns no piece if all are locked. Data nodes begin with different pieces, so they
+ * it to its place in `parity`. Returns no piece if all are locked. Data nodes start with different pieces, so they
  * seldom wait. */
 static inline struct raid5_piece raid5_fetch(uint32_t *pending, uint32_t pieces, uint32_t begin, ptl_size_t at,
                                              ptl_size_t end, uint8_t *parity) {
@@ -200,7 +198,7 @@ __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
         ptl_dma_h written;
         if (piece->refused == 0 && PtlHandlerDMAWait(piece->fetched) == 0) {
             raid5_xor(parity + place, p.base + place, piece->length);
-            /* DMA is carried out in order, so the next holder of the lock reads after this write. */
+            /* DMA is executed in order, so the next holder of the lock reads after this write. */
             failed |= PtlHandlerDMAToHostNB(parity + place, piece->at, piece->length, PTL_ME_HOST_MEM, &written);
         } else {
             failed = 1;
@@ -225,8 +223,9 @@ __handler int raid5_diff_completion(int dropped_bytes, bool flow_control_trigger
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Appends `count` entries for `message` over `memory`, with the handlers and the initial state of `me`. Each has HPU
- * memory of its own and accepts one message at a time. Returns PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
+/* Appends `count` entries for `message` over `memory`, with the handlers and the initial state of `me`. Each has
+ * separate HPU memory and accepts one message at a time. Returns PTL_OK, or the error of PtlHPUAllocMem or
+ * PtlMEAppend. */
 static inline int raid5_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_message message, void *memory,
                                ptl_size_t bytes, ptl_me_t me, int count) {
     me.start = memory;

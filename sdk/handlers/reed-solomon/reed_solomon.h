@@ -1,11 +1,12 @@
-/* Reed-Solomon storage whose cards keep the parities: k data nodes and m parity nodes, of which any m may be lost.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reed-Solomon storage whose cards keep the parities: k data nodes and m parity nodes, any m of which may be lost.
  *
  *     client ── write ──▶ data node i ── 2^(i j) (old ^ new) ──▶ parity node j, for each j
  *     client ◀── ack ──── data node i ◀───────── ack ─────────── parity node j
  *
- * Parity j is the sum of 2^(i j) times the data of node i, over GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1. So parity 0 is
- * that of RAID-5, and parities 0 and 1 are those of RAID-6. A data node multiplies, and a parity node only adds: it is one of
- * handlers/raid5, and so are the messages. Setup: README.md. */
+ * Parity j is the sum of 2^(i j) times the data of node i, over GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1.
+ * So parity 0 is that of RAID-5, and parities 0 and 1 are those of RAID-6. A data node multiplies, and a parity node
+ * only adds: it is one of handlers/raid5, and so are the messages. Setup: README.md. */
 #ifndef HANDLERS_REED_SOLOMON_H
 #define HANDLERS_REED_SOLOMON_H
 
@@ -20,34 +21,34 @@ enum { REED_SOLOMON_NODES = REED_SOLOMON_DATA + REED_SOLOMON_PARITIES };
 enum reed_solomon_message {
     REED_SOLOMON_BLOCK = 60, /* gets of a node's memory */
     REED_SOLOMON_REBUILD =
-        61 /* to the node that replaces a lost one; remote offset: place; hdr_data: bytes, at most a packet */
+        61 /* to the replacement of a lost node; remote offset: place; hdr_data: bytes, at most a packet */
 };
 
 /* HPU memory of an entry for WRITE. */
 struct reed_solomon {
-    struct raid5 message; /* its header handler fills it */
+    struct raid5 message; /* filled by its header handler */
     uint32_t node;        /* index of this data node */
     uint32_t parities;
     ptl_process_t parity[REED_SOLOMON_PARITIES];
 };
 
-/* HPU memory of an entry for REBUILD: the lost data is the sum of products of what survives. */
+/* HPU memory of an entry for REBUILD: the lost data is a sum of products of the survivors. */
 struct reed_solomon_rebuild {
     ptl_size_t bytes; /* size of the entry's memory */
-    uint32_t count;   /* number of survivors that are read */
+    uint32_t count;   /* number of survivors to read */
     ptl_process_t survivor[REED_SOLOMON_DATA];
-    uint8_t product[REED_SOLOMON_DATA][256]; /* of the survivor's factor and each byte */
+    uint8_t product[REED_SOLOMON_DATA][256]; /* product of the survivor's factor and each byte */
 };
 
 /* ---- GF(256) ----------------------------------------------------------------------------------------------------- */
 
-/* Four bytes, each multiplied by 2. */
+/* Multiplies each of four bytes by 2. */
 static inline uint32_t reed_solomon_double(uint32_t bytes) {
     uint32_t high = bytes & 0x80808080u;
     return (bytes ^ high) << 1 ^ (high >> 7) * 0x1du;
 }
 
-/* Multiplies the bytes at `data` by 2 for `times` times: `bytes` of them, rounded up to a multiple of 16. */
+/* Multiplies the bytes at `data` by 2^`times`: `bytes` of them, rounded up to a multiple of 16. */
 static inline void reed_solomon_scale(void *data, uint32_t bytes, uint32_t times) {
     uint32_t *words = data;
     for (uint32_t *end = words + (bytes + 15) / 16 * 4; words < end; words += 4) {
@@ -72,7 +73,7 @@ static inline uint8_t reed_solomon_product(uint8_t one, uint8_t other) {
     return (uint8_t)product;
 }
 
-/* The factor of data node `node` in parity `parity`. */
+/* Returns the factor of data node `node` in parity `parity`. */
 static inline uint8_t reed_solomon_factor(uint32_t node, uint32_t parity) {
     uint32_t factor = 1;
     for (uint32_t times = node * parity % 255; times > 0; times--)
@@ -147,7 +148,8 @@ static inline int reed_solomon_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, void
     return raid5_append(ni, pt, RAID5_WRITE, memory, bytes, me, count);
 }
 
-/* Appends the entry of a node for gets of its memory by those that rebuild, and for puts of parities by those that repair. Returns PTL_OK, or the error of PtlMEAppend. */
+/* Appends the entry of a node for gets of its memory during a rebuild, and for puts of repaired parities. Returns
+ * PTL_OK, or the error of PtlMEAppend. */
 static inline int reed_solomon_serve_blocks(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *memory, ptl_size_t bytes) {
     ptl_handle_me_t handle;
     ptl_me_t me = {.start = memory,
@@ -161,8 +163,8 @@ static inline int reed_solomon_serve_blocks(ptl_handle_ni_t ni, ptl_pt_index_t p
     return PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle);
 }
 
-/* Computes how `lost` is rebuilt from nodes that survive: nodes 0 to k - 1 have data, the others parities; bit i of `dead` says that
- * node i is lost. Writes k survivors, and the factor of each. Returns false when fewer than k nodes survive. */
+/* Computes the rebuild of `lost` from surviving nodes: nodes 0 to k - 1 have data, the others parities; bit i of `dead`
+ * marks node i as lost. Writes k survivors, and the factor of each. Returns false when fewer than k nodes survive. */
 static inline bool reed_solomon_solve(uint32_t k, uint32_t m, uint32_t dead, uint32_t lost, uint32_t *survivors,
                                       uint8_t *factors) {
     uint8_t rows[REED_SOLOMON_DATA][2 * REED_SOLOMON_DATA] = {{0}}, wanted[REED_SOLOMON_DATA];
@@ -172,12 +174,12 @@ static inline bool reed_solomon_solve(uint32_t k, uint32_t m, uint32_t dead, uin
             survivors[count++] = node;
     if (count < k)
         return false;
-    for (uint32_t i = 0; i < k; i++) { /* what each survivor has of each data node, and the unit matrix */
+    for (uint32_t i = 0; i < k; i++) { /* coefficients of each data node in each survivor, and the unit matrix */
         for (uint32_t j = 0; j < k; j++)
             rows[i][j] = survivors[i] < k ? survivors[i] == j : reed_solomon_factor(j, survivors[i] - k);
         rows[i][k + i] = 1;
     }
-    for (uint32_t column = 0; column < k; column++) { /* Gauss and Jordan */
+    for (uint32_t column = 0; column < k; column++) { /* Gauss-Jordan elimination */
         uint32_t pivot = column;
         while (pivot < k && rows[pivot][column] == 0)
             pivot++;

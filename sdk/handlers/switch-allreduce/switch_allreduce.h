@@ -1,12 +1,13 @@
-/* All-reduce in the switches of the network (sPIN 7): the leaf switches add the data of their ranks packet by packet, the root
- * adds the sums of the leaves, and the total comes back on the same tree.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce in the switches of the network (sPIN 7): the leaf switches add the data of their ranks packet by packet,
+ * the root adds the sums of the leaves, and the total returns on the same tree.
  *
  *     ranks ── chunk ──▶ leaf ── sum ──▶ root ── total ──▶ leaf ── total ──▶ ranks
  *
- * A vector is cut into chunks, each a message of one packet. A switch adds a chunk in a *slot* of its HPU memory; chunk c uses
- * slot c modulo the number of slots, and a rank sends it when the total of chunk c minus that number has arrived: then the slot
- * is free, on all switches. A slot has two buffers in turn, because a total may still leave from one while the first data for
- * the next chunk arrives. Setup: README.md. */
+ * A vector is cut into chunks, each a message of one packet. A switch adds a chunk in a *slot* of its HPU memory; chunk
+ * c uses slot c modulo the number of slots, and a rank sends it once the total of chunk c minus that number arrives:
+ * then the slot is free, on all switches. A slot has two buffers in turn, because a total may still leave from one
+ * while the first data for the next chunk arrives. Setup: README.md. */
 #ifndef HANDLERS_SWITCH_ALLREDUCE_H
 #define HANDLERS_SWITCH_ALLREDUCE_H
 
@@ -14,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The type of the elements. */
+/* Type of the elements. */
 #ifndef SWITCH_ALLREDUCE_TYPE
 #define SWITCH_ALLREDUCE_TYPE int32_t
 #endif
 typedef SWITCH_ALLREDUCE_TYPE switch_allreduce_t;
 
-/* Maximum bytes of a chunk; elements under one lock; maximum number of messages that a switch adds; slots. */
+/* Maximum bytes of a chunk; elements under one lock; maximum number of inputs of a switch; slots. */
 enum {
     SWITCH_ALLREDUCE_CHUNK = 4096,
     SWITCH_ALLREDUCE_PIECE = 64,
@@ -34,40 +35,40 @@ enum switch_allreduce_message {
     SWITCH_ALLREDUCE_UP = 0x100,    /* data, to a switch */
     SWITCH_ALLREDUCE_DOWN = 0x200,  /* a total, from the root to a leaf */
     SWITCH_ALLREDUCE_TOTAL = 0x300, /* a total, to a rank; remote offset: its place in the vector */
-    SWITCH_ALLREDUCE_ASK = 0x400,   /* empty, from a rank to a switch: whose data has come? */
+    SWITCH_ALLREDUCE_ASK = 0x400,   /* empty, from a rank to a switch: query of the arrived inputs */
     SWITCH_ALLREDUCE_ANSWER = 0x500 /* two words with a bit for each child, to the rank */
 };
 
-/* hdr_data of messages with data: the place of the chunk in the vector in bytes, the number of the sender among the children of
- * the switch, and which of its two buffers the slot uses. */
+/* hdr_data of messages with data: the place of the chunk in the vector in bytes, the index of the sender among the
+ * children of the switch, and the slot's buffer. */
 static inline ptl_hdr_data_t switch_allreduce_header(uint32_t place, uint32_t child, uint32_t buffer) {
     return (ptl_hdr_data_t)buffer << 63 | (ptl_hdr_data_t)child << 32 | place;
 }
 
-/* HPU memory of a slot. Handlers of one chunk at a time use it. */
+/* HPU memory of a slot, used by handlers of one chunk at a time. */
 struct switch_allreduce {
     /* Set by the host. */
     uint32_t slot, inputs, children, is_leaf;
     uint32_t parent,
-        number; /* the process to which sums go, and this switch among its children; in the root its own process */
-    uint16_t child[SWITCH_ALLREDUCE_CHILDREN]; /* the processes to which totals go */
+        number; /* process that receives sums, and index of this switch among its children; the root names itself */
+    uint16_t child[SWITCH_ALLREDUCE_CHILDREN]; /* processes that receive totals */
     /* Changed by handlers. */
-    uint32_t place, buffer;                        /* of the present chunk */
-    uint32_t came[SWITCH_ALLREDUCE_CHILDREN / 32]; /* a bit for each child whose data has come */
-    uint32_t lock[SWITCH_ALLREDUCE_PIECES];        /* of each piece */
-    uint32_t added[SWITCH_ALLREDUCE_PIECES];       /* number of messages that each piece contains */
-    uint32_t done;                                 /* number of messages that are added */
+    uint32_t place, buffer;                        /* place and buffer of the current chunk */
+    uint32_t came[SWITCH_ALLREDUCE_CHILDREN / 32]; /* a bit for each child whose data has arrived */
+    uint32_t lock[SWITCH_ALLREDUCE_PIECES];        /* locks of the pieces */
+    uint32_t added[SWITCH_ALLREDUCE_PIECES];       /* number of messages added to each piece */
+    uint32_t done;                                 /* number of messages added */
 };
 
-/* The sums follow the structure: its initial state does not contain them. */
+/* The sums follow the structure, outside its initial state. */
 #define SWITCH_ALLREDUCE_STATE ((sizeof(struct switch_allreduce) + 7) & ~(size_t)7)
 #define SWITCH_ALLREDUCE_MEMORY (SWITCH_ALLREDUCE_STATE + 2 * SWITCH_ALLREDUCE_CHUNK)
 
-/* HPU memory for totals on their way down a leaf. */
+/* HPU memory for totals on their way down to a leaf's ranks. */
 struct switch_allreduce_down {
     uint32_t slot, children;
     uint16_t child[SWITCH_ALLREDUCE_CHILDREN];
-    uint32_t place; /* of the present chunk; changed by handlers */
+    uint32_t place; /* place of the current chunk; changed by handlers */
 };
 
 /* ---- Handlers of switches ---------------------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static inline int switch_allreduce_spread(const void *total, ptl_size_t bytes, c
     return SUCCESS;
 }
 
-/* Header handler: notes whose data comes up, and the chunk. */
+/* Header handler: records the sender and the chunk of data going up. */
 __handler int switch_allreduce_up_header(const ptl_header_t h, void *state) {
     struct switch_allreduce *s = state;
     uint32_t child = (uint32_t)(h.hdr_data >> 32) & 0xffff;
@@ -95,7 +96,7 @@ __handler int switch_allreduce_up_header(const ptl_header_t h, void *state) {
 }
 
 /* Payload handler: adds the packet to the sum, piece by piece: handlers of the same chunk follow each other through the
- * pieces. The last one sends the sum on. */
+ * pieces. The last one forwards the sum. */
 __handler int switch_allreduce_up_payload(const ptl_payload_t p, void *state) {
     struct switch_allreduce *s = state;
     uint32_t place = s->place, buffer = s->buffer, elements = p.length / sizeof(switch_allreduce_t);
@@ -132,7 +133,7 @@ __handler int switch_allreduce_up_payload(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
-/* Header handler: notes the chunk of a total that comes down. */
+/* Header handler: records the chunk of a total going down. */
 __handler int switch_allreduce_down_header(const ptl_header_t h, void *state) {
     struct switch_allreduce_down *s = state;
     s->place = (uint32_t)h.hdr_data;
@@ -145,7 +146,7 @@ __handler int switch_allreduce_down_payload(const ptl_payload_t p, void *state) 
     return switch_allreduce_spread(p.base, p.length, s->child, s->children, SWITCH_ALLREDUCE_TOTAL + s->slot, s->place);
 }
 
-/* Header handler: tells the rank whose data for the present chunk of the slot has come. */
+/* Header handler: tells the rank which inputs of the slot's current chunk have arrived. */
 __handler int switch_allreduce_ask_header(const ptl_header_t h, void *state) {
     const struct switch_allreduce *s = state;
     if (PtlHandlerPutFromDevice(s->came, sizeof s->came, 0, PTL_NO_ACK_REQ, h.source_id, SWITCH_ALLREDUCE_ANSWER, 0,
@@ -156,13 +157,13 @@ __handler int switch_allreduce_ask_header(const ptl_header_t h, void *state) {
 
 /* ---- Setup by hosts ---------------------------------------------------------------------------------------------- */
 
-/* A tree of switches: each rank has a leaf, the switch beside it, and each leaf the root, unless there is one leaf only. One
- * rank finds it and sends `table` to the others. */
+/* Tree of switches: each rank has a leaf, the switch beside it, and each leaf the root, unless there is only one leaf.
+ * One rank computes it and sends `table` to the others. */
 struct switch_allreduce_tree {
     int ranks, switches;
-    int *table;    /* all numbers; the first is the root, a switch, or the leaf if there is one only */
-    int *leaf;     /* the switch of each rank */
-    int *child_of; /* for each rank its number among those of its leaf; for each switch that among the leaves, or -1 */
+    int *table;    /* all numbers; the first is the root, a switch, or the leaf if there is only one */
+    int *leaf;     /* switch of each rank */
+    int *child_of; /* index of each rank among those of its leaf; of each switch among the leaves, or -1 */
 };
 
 /* Number of bytes of a tree's table. */
@@ -170,7 +171,7 @@ static inline size_t switch_allreduce_table(const struct switch_allreduce_tree *
     return (size_t)(1 + 2 * t->ranks + t->switches) * sizeof(int);
 }
 
-/* Makes an empty tree of the job's processes. Returns whether there is memory for it; the caller frees `table`. */
+/* Makes an empty tree of the job's processes. Returns false without memory for it; the caller frees `table`. */
 static inline bool switch_allreduce_make(struct switch_allreduce_tree *t) {
     t->ranks = spin_size();
     t->switches = spin_switches();
@@ -191,8 +192,8 @@ static inline int switch_allreduce_children(const struct switch_allreduce_tree *
     return children;
 }
 
-/* Finds the tree: the leaf of a rank is the nearest switch with handlers, and the root the one that is nearest to all leaves and
- * no leaf itself. Returns NULL, or what the network lacks. */
+/* Computes the tree: the leaf of a rank is the nearest switch with handlers, and the root the non-leaf switch nearest
+ * to all leaves. Returns NULL, or a text naming the missing part of the network. */
 static inline const char *switch_allreduce_find(struct switch_allreduce_tree *t) {
     int leaves = 0, root = -1, nearest = 0;
     if (t->switches == 0)
@@ -235,8 +236,9 @@ static inline const char *switch_allreduce_find(struct switch_allreduce_tree *t)
     return t->table[0] < 0 ? "there are several leaf switches, and no other switch with handlers to be the root" : NULL;
 }
 
-/* Attaches the handlers of `slots` slots to all switches of the tree. One rank calls it, before all others send. Returns PTL_OK,
- * or the error of spin_switch_alloc or spin_switch_attach: PTL_NO_SPACE if HPU memory has no room for so many slots. */
+/* Attaches the handlers of `slots` slots to all switches of the tree. One rank calls it, before all others send.
+ * Returns PTL_OK, or the error of spin_switch_alloc or spin_switch_attach: PTL_NO_SPACE if HPU memory is too small for
+ * the slots. */
 static inline int switch_allreduce_attach(const struct switch_allreduce_tree *t, ptl_handle_ni_t ni, ptl_pt_index_t pt,
                                           int slots) {
     for (int which = 0; which < t->switches; which++) {

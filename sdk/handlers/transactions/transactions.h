@@ -1,15 +1,17 @@
-/* Transactions by a log of accesses (sPIN §5.4): header handlers write down who has read what, and the host decides at commit time.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transactions by a log of accesses (sPIN §5.4): header handlers log all reads, and the host decides at commit time.
  *
  *     client ── gets of records ──▶ card: the header handler appends the access to a log, then the card replies
  *     client ── commit: values to write ──▶ host: reads the log, validates, writes, answers
  *
- * Records have no locks and no version words, and clients do not tell what they have read: the log knows. Concurrency control is
- * optimistic. A transaction commits if no record that it has read was written meanwhile. One that spans several hosts is prepared
- * on each (its records are held) and then decided by its client.
+ * Records have no locks and no version words, and clients do not report their reads: the log has them. Concurrency
+ * control is optimistic. A transaction commits if no record that it read was written meanwhile. One that spans several
+ * hosts is prepared on each (its records are held) and then decided by its client.
  *
- * The log's order against writes: an access is in the log before its data is read, because DMA is carried out in order, and the card reads
- * the data when the handler has returned. The host writes records, then reads the log, and only then counts the records' versions. What
- * is in the log by then may have read the old values, and gets the old version; what comes later has read the new ones. */
+ * The log's order against writes: an access is in the log before its data is read, because DMA is executed in order,
+ * and the card reads the data after the handler returns. The host writes records, then reads the log, and only then
+ * counts the records' versions. Accesses in the log by then may have read the old values, and get the old version;
+ * later ones read the new values. */
 #ifndef HANDLERS_TRANSACTIONS_H
 #define HANDLERS_TRANSACTIONS_H
 
@@ -17,19 +19,19 @@
 #include <spin.h>
 #include <stdlib.h>
 
-/* Match bits of an access: this, and in the lower half the number of the client's transaction. */
+/* Match bits of an access: this, plus the number of the client's transaction in the lower half. */
 #define TRANSACTION_RECORDS ((ptl_match_bits_t)1 << 32)
 #define TRANSACTION_NUMBER ((ptl_match_bits_t)UINT32_MAX)
 
-/* An access, as the log has it. */
+/* Log record of an access. */
 struct transaction_access {
-    uint32_t number; /* belongs to the queue */
+    uint32_t number; /* owned by the queue */
     uint32_t client, transaction;
-    uint32_t offset, length; /* in the records, bytes */
+    uint32_t offset, length; /* range in the records, bytes */
     uint32_t type;           /* PTL_REQUEST_… */
 };
 
-/* Header handler: appends the access to the log and lets the card carry it out, or refuses it when the log is full. */
+/* Header handler: appends the access to the log and lets the card perform it, or refuses it when the log is full. */
 __handler int transaction_header(const ptl_header_t h, void *state) {
     struct transaction_access access = {.client = h.source_id.rank,
                                         .transaction = (uint32_t)h.match_bits,
@@ -44,12 +46,12 @@ __handler int transaction_header(const ptl_header_t h, void *state) {
 
 /* ---- Host -------------------------------------------------------------------------------------------------------- */
 
-/* Limits of a transaction on one host: records that it reads, records that it writes. */
+/* Limits of a transaction on one host: records read, records written. */
 enum { TRANSACTION_READS = 64, TRANSACTION_WRITES = 8 };
 
-/* What a host knows of a client: what its present transaction has read, and what its prepared one holds. */
+/* Host's state of a client: reads of its current transaction, and records held by its prepared one. */
 struct transaction_client {
-    uint32_t transaction, reads; /* more reads than TRANSACTION_READS: it cannot commit */
+    uint32_t transaction, reads; /* more reads than TRANSACTION_READS: cannot commit */
     struct {
         uint32_t record, version;
     } read[TRANSACTION_READS];
@@ -58,21 +60,21 @@ struct transaction_client {
     uint32_t held_read[TRANSACTION_READS], held_write[TRANSACTION_WRITES];
 };
 
-/* The state of a host; `clients` ranks may access it. */
+/* State of a host; `clients` ranks may access it. */
 struct transaction_host {
     struct host_queue_ring *log;
     uint32_t capacity, record_bytes, records, clients;
-    uint32_t *version; /* of each record */
+    uint32_t *version; /* version of each record */
     uint32_t *writer;  /* 0, or 1 + the client whose prepared transaction writes the record */
-    uint32_t *readers; /* number of prepared transactions that have read it */
-    bool *is_taken;    /* of each place of the log: taken before one that is in front of it */
+    uint32_t *readers; /* number of prepared transactions that read it */
+    bool *is_taken;    /* for each place of the log: taken before an earlier one */
     struct transaction_client *client;
 };
 
-/* At most so many accesses are being logged at once: that many places without a record are the end of the log. */
+/* Limit of concurrently logged accesses: as many places without a record mark the end of the log. */
 enum { TRANSACTION_GAP = PTL_MAX_HPUS };
 
-/* Notes a read of a client. */
+/* Records a read of a client. */
 static inline void transaction_note(struct transaction_host *host, const struct transaction_access *access) {
     if (access->client >= host->clients || access->type != PTL_REQUEST_GET || access->length == 0)
         return;
@@ -90,8 +92,8 @@ static inline void transaction_note(struct transaction_host *host, const struct 
         }
 }
 
-/* Reads the log to its end, also behind places whose record is still on its way. Returns the bytes of the records that are new: the CPU's
- * cache has all other places that it looks at, because the card has not written them since it looked before. */
+/* Reads the log to its end, also past places whose record is still in flight. Returns the bytes of new records: all
+ * other places examined are in the CPU's cache, because the card has not written them since. */
 static inline uint64_t transaction_drain(struct transaction_host *host) {
     struct host_queue_ring *log = host->log;
     uint32_t taken = log->taken, looked = 0;
@@ -115,7 +117,8 @@ static inline uint64_t transaction_drain(struct transaction_host *host) {
     return bytes;
 }
 
-/* Whether the client's transaction may commit here with these writes; if so, holds its records until transaction_finish. Drain before. */
+/* Returns true if the client's transaction may commit here with these writes; then holds its records until
+ * transaction_finish. Drain before. */
 static inline bool transaction_prepare(struct transaction_host *host, uint32_t from, uint32_t transaction,
                                        const uint32_t *write, uint32_t writes) {
     struct transaction_client *client = &host->client[from];
@@ -138,7 +141,7 @@ static inline bool transaction_prepare(struct transaction_host *host, uint32_t f
     return client->is_prepared = true;
 }
 
-/* Ends a prepared transaction. When it has committed, its records were written before this call: drains the log, then counts
+/* Ends a prepared transaction. If it committed, its records were written before this call: drains the log, then counts
  * their versions. Returns the bytes of new records of the log. */
 static inline uint64_t transaction_finish(struct transaction_host *host, uint32_t from, bool has_committed) {
     struct transaction_client *client = &host->client[from];
@@ -155,7 +158,7 @@ static inline uint64_t transaction_finish(struct transaction_host *host, uint32_
 }
 
 /* Prepares `host`, whose log, capacity (a power of two), record_bytes, records and clients are set; `log` has
- * host_queue_bytes(capacity, sizeof(struct transaction_access)) bytes of zeros. Returns whether there was memory. */
+ * host_queue_bytes(capacity, sizeof(struct transaction_access)) zero bytes. Returns false without memory. */
 static inline bool transaction_begin(struct transaction_host *host) {
     host->version = calloc(host->records, sizeof *host->version);
     host->writer = calloc(host->records, sizeof *host->writer);

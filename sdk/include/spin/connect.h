@@ -1,11 +1,13 @@
-/* Channels over Portals: handlers are given when a connection is made, as in the program that sPIN §1 and its talk print.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Channels over Portals: `connect` takes the handlers, as in the program in sPIN §1 and its talk.
  *
  *     channel_id_t channel = connect(peer, , &header_handler, &payload_handler, &completion_handler);
  *
- * What the papers leave open between peer and handlers is nothing, as here, or a pointer to `struct channel_options`.
- * Both ranks call `connect` for each other, with the same match bits; it returns when both have, so that no message finds
- * the other side unprepared. Ranks with several peers therefore connect in an order that has no circle. A message is a put to the entry of the peer's channel, on whose card it runs the handlers. All
- * other Portals calls can be used beside channels. For C; include it after <sys/socket.h>, whose connect it hides. */
+ * The papers leave the argument between peer and handlers open: it is empty, as here, or a pointer to `struct
+ * channel_options`. Both ranks call `connect` for each other, with the same match bits; it returns when both are ready
+ * to receive. Ranks with several peers must therefore connect in an order without a cycle. A message is a put to the
+ * entry of the peer's channel, and runs the handlers on the peer's card. All other Portals calls can be used beside
+ * channels. For C; include it after <sys/socket.h>, whose connect it hides. */
 #ifndef SPIN_CONNECT_H
 #define SPIN_CONNECT_H
 
@@ -14,17 +16,17 @@
 
 enum {
     CHANNEL_PT = 0,      /* portal table index of all channels */
-    CHANNEL_BITS = 10,   /* match bits of a channel, unless given: those to which the talk's handler answers */
-    CHANNEL_BYTES = 4096 /* of its memory and, unless given, */
+    CHANNEL_BITS = 10,   /* default match bits of a channel: those to which the talk's handler answers */
+    CHANNEL_BYTES = 4096 /* default size of its memory, and */
 };
-enum { CHANNEL_STATE_BYTES = 64 }; /* of its HPU memory, unless given */
+enum { CHANNEL_STATE_BYTES = 64 }; /* default size of its HPU memory */
 
-/* What a channel is made of; a field that is 0 has the value of its comment. */
+/* Parameters of a channel; a field that is 0 has the default given last in its comment. */
 struct channel_options {
-    void *start;           /* host memory that messages are sent from and written to, the caller's; the channel's own */
-    ptl_size_t length;     /* bytes of it; CHANNEL_BYTES */
-    ptl_match_bits_t bits; /* of the messages, below 2^63; CHANNEL_BITS */
-    const void *state;     /* copied to HPU memory, to which the handlers' `state` points; zeros */
+    void *start;           /* host memory of the caller for sent and received messages; the channel's own */
+    ptl_size_t length;     /* bytes at start; CHANNEL_BYTES */
+    ptl_match_bits_t bits; /* match bits of the messages, below 2^63; CHANNEL_BITS */
+    const void *state;     /* initial HPU memory, the handlers' `state`; zeros */
     ptl_size_t state_length; /* bytes of HPU memory; CHANNEL_STATE_BYTES */
 };
 
@@ -34,7 +36,7 @@ struct channel {
     ptl_match_bits_t bits;
     void *start; /* as in the options */
     ptl_size_t length;
-    void *own; /* memory that the channel has allocated */
+    void *own; /* memory allocated by the channel */
     ptl_hpu_md_h hpu_memory;
     ptl_handle_md_t md;
     ptl_handle_me_t entry;
@@ -42,18 +44,18 @@ struct channel {
 };
 typedef struct channel *channel_id_t;
 
-/* Return code of the Portals call for which `connect` has last returned NULL; PTL_NO_SPACE without host memory. */
+/* Return code of the Portals call that made the last `connect` return NULL; PTL_NO_SPACE without host memory. */
 static __attribute__((unused)) int channel_error;
 
 /* The interface of all channels; PTL_INVALID_HANDLE before the first. */
 static ptl_handle_ni_t channel_ni = PTL_INVALID_HANDLE;
 
-/* The match bit of the message that says that one side of a channel is prepared. */
+/* Match bit of the message that reports that one side of a channel is ready. */
 #define CHANNEL_READY (1ull << 63)
 
-/* Starts Portals, once. Every rank of the job calls it, or `connect`, which does: it waits for the others. */
+/* Starts Portals, once. Every rank of the job must call it or `connect`, which calls it: it waits for the others. */
 static __attribute__((unused)) int channels_start(void) {
-    const ptl_me_t early = {.ct_handle = PTL_CT_NONE, /* takes messages of peers that are prepared before this rank */
+    const ptl_me_t early = {.ct_handle = PTL_CT_NONE, /* receives messages of peers that are ready before this rank */
                             .uid = PTL_UID_ANY,
                             .match_id.rank = PTL_RANK_ANY,
                             .match_bits = CHANNEL_READY,
@@ -74,7 +76,7 @@ static __attribute__((unused)) int channels_start(void) {
     return rc == PTL_OK ? spin_barrier() : rc;
 }
 
-/* Appends the entry that runs the handlers; returns the code of the call that failed, or PTL_OK. */
+/* Appends the entry that runs the handlers; returns PTL_OK or the code of the failed call. */
 static inline int channel_append(struct channel *c, const struct channel_options *o, ptl_header_handler_t header,
                                  ptl_payload_handler_t payload, ptl_completion_handler_t completion) {
     ptl_md_t md = {.start = c->start, .length = c->length, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
@@ -99,7 +101,7 @@ static inline int channel_append(struct channel *c, const struct channel_options
     return rc == PTL_OK ? PtlMEAppend(channel_ni, CHANNEL_PT, &me, PTL_PRIORITY_LIST, NULL, &c->entry) : rc;
 }
 
-/* Tells the peer that this side is prepared, and waits until the peer is. */
+/* Reports to the peer that this side is ready, and waits until the peer is. */
 static inline int channel_meet(const struct channel *c) {
     ptl_me_t me = {.uid = PTL_UID_ANY,
                    .match_id = c->peer,
@@ -149,26 +151,26 @@ static __attribute__((unused)) channel_id_t channel_connect(int peer, const stru
     return NULL;
 }
 
-/* Connects this rank to rank `peer`: messages of `peer` run the handlers, of which any may be NULL. `options` is a pointer
- * to struct channel_options, or nothing. Returns the channel, or NULL (see channel_error). */
+/* Connects this rank to rank `peer`: messages of `peer` run the handlers, each of which may be NULL. `options` is a
+ * pointer to struct channel_options, or empty. Returns the channel, or NULL (see channel_error). */
 #define connect(peer, options, header, payload, completion)                                                            \
     channel_connect(peer, (options + 0), header, payload, completion)
 
-/* Sends `length` bytes at `offset` of the channel's memory to the same place of the peer's. The card reads them after the
- * call: the memory must stay until the peer has answered. Errors: as PtlPut. */
+/* Sends `length` bytes at `offset` of the channel's memory to the same offset at the peer. The card reads them after
+ * the call: the memory must not change until the peer answers. Errors: as PtlPut. */
 static __attribute__((unused)) int channel_send(channel_id_t c, ptl_size_t offset, ptl_size_t length) {
     return PtlPut(c->md, offset, length, PTL_NO_ACK_REQ, c->peer, CHANNEL_PT, c->bits, offset, NULL, 0);
 }
 
-/* Waits until `messages` messages of the peer have been processed, since the channel was made, or one has failed; a
- * handler's put or get with PTL_LOCAL_ME_CT counts too. Returns PTL_FAIL if one has failed; errors: as PtlCTWait. */
+/* Waits until `messages` messages of the peer since `connect` are processed, or one fails; a handler's put or get with
+ * PTL_LOCAL_ME_CT counts too. Returns PTL_FAIL if one failed; errors: as PtlCTWait. */
 static __attribute__((unused)) int channel_wait(channel_id_t c, ptl_size_t messages) {
     ptl_ct_event_t counted;
     int rc = PtlCTWait(c->arrived, messages, &counted);
     return rc == PTL_OK && counted.failure != 0 ? PTL_FAIL : rc;
 }
 
-/* Frees the channel; the peer must not send any more. Errors: as PtlMEUnlink, PTL_IN_USE while a message arrives. */
+/* Frees the channel; the peer must not send any longer. Errors: as PtlMEUnlink, PTL_IN_USE while a message arrives. */
 static __attribute__((unused)) int channel_close(channel_id_t c) {
     int rc = PtlMEUnlink(c->entry);
     if (rc == PTL_OK)

@@ -1,9 +1,10 @@
-/* The calls of <spin.h> on the card: each builds a command and passes its address to the card. The layouts and numbers
- * are those of crates/base/abi (device.rs); a test compares them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of <spin.h> on the card: each builds a command and passes its address to the card. Layouts and numbers are
+ * those of crates/base/abi (device.rs); a test compares them. */
 #ifndef SPIN_DEVICE_H
 #define SPIN_DEVICE_H
 
-/* Defines int spin_command(uint32_t number, uint32_t argument); spincc names the file, which is in spin/arch. */
+/* Defines int spin_command(uint32_t number, uint32_t argument); spincc defines the macro as a file in spin/arch. */
 #include SPIN_ARCH_HEADER
 
 enum spin_command_number {
@@ -179,7 +180,7 @@ SPIN_HANDLER_CALL int spin_dma(uint32_t number, const void *local, ptl_size_t of
     struct spin_dma_cmd cmd;
     cmd.offset = offset;
     cmd.local = spin_address(local);
-    cmd.len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len; /* too long for every card either way */
+    cmd.len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len; /* exceeds every card's limit either way */
     cmd.options = options;
     int result = spin_command(number, spin_address(&cmd));
     *h = cmd.handle;

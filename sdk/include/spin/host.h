@@ -1,4 +1,5 @@
-/* The handler calls of <spin.h> on the host: handlers compile there, so that their addresses exist, but never run. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handler calls of <spin.h> on the host: handlers compile there, so that their addresses exist, but never run. */
 #ifndef SPIN_HOST_H
 #define SPIN_HOST_H
 

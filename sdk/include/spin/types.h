@@ -1,19 +1,20 @@
-/* The P4sPIN types that ptl_me_t needs (sPIN App. B.1). portals4.h includes this file after its scalar types and
- * ptl_process_t; programs include <spin.h>. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* P4sPIN types in ptl_me_t (sPIN App. B.1). portals4.h includes this file after its scalar types and ptl_process_t;
+ * programs include <spin.h>. */
 #ifndef SPIN_TYPES_H
 #define SPIN_TYPES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a header handler gets: defined in <spin.h>, where the program's PTL_USER_HEADER is known. */
+/* Argument of a header handler: defined in <spin.h>, after the program's PTL_USER_HEADER. */
 typedef struct ptl_header ptl_header_t;
 
-/* What a payload handler gets: defined in <spin.h>. */
+/* Argument of a payload handler: defined in <spin.h>. */
 typedef struct ptl_payload ptl_payload_t;
 
-/* A block of HPU memory on the card, made by PtlHPUAllocMem and given to ptl_me_t.hpu_memory; PTL_INVALID_HANDLE
- * stands for none (sPIN App. B.2). A scalar: copy and compare it like every Portals handle. */
+/* A block of HPU memory on the card, from PtlHPUAllocMem, for ptl_me_t.hpu_memory; PTL_INVALID_HANDLE means none (sPIN
+ * App. B.2). A scalar: copy and compare it like every Portals handle. */
 typedef uint32_t ptl_hpu_md_h;
 
 /* The three handlers of a matching entry (sPIN App. B.3, B.4, B.5). The host never calls through these pointers; a

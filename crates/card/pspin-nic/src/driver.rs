@@ -1,70 +1,71 @@
-//! The driver of the NIC (§III-E): it divides the memories of the unit among execution contexts. No two contexts share memory, so
-//! no tenant reaches that of another.
+// SPDX-License-Identifier: Apache-2.0
+//! Driver of the NIC (§III-E): divides the memories of the unit among execution contexts. Contexts share no memory, so
+//! tenants are isolated from each other.
 
 use machine::Pspin;
 use pspin_unit::her::{Convention, ExecutionContext, HostRange, Range};
 use pspin_unit::memory::{Arena, Place};
 use thiserror::Error;
 
-/// What a tenant wants.
+/// A tenant's request for an execution context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The tenant.
+    /// Tenant number.
     pub tenant: u32,
-    /// First instruction and size of the header, payload and completion handler; address 0 means that there is none.
+    /// Address and size of the header, payload and completion handler; address 0 means no handler.
     pub handlers: [Range; 3],
-    /// The code that its handlers may run.
+    /// Code ranges that its handlers may execute.
     pub code: Vec<Range>,
     /// Bytes of L2 handler memory.
     pub handler_memory: u32,
-    /// Bytes of the L1 of each cluster.
+    /// Bytes of L1 in each cluster.
     pub scratchpad: u32,
-    /// Bytes of host memory, besides the descriptor.
+    /// Bytes of host memory, not counting the descriptor.
     pub host: u64,
-    /// The threshold of the watchdog in cycles; without, that of the machine.
+    /// Watchdog threshold in cycles; `None` uses that of the machine.
     pub watchdog_cycles: Option<u64>,
-    /// The threshold of idle messages in cycles; without, that of the machine.
+    /// Idle-message threshold in cycles; `None` uses that of the machine.
     pub idle_cycles: Option<u64>,
-    /// The cluster on which all of its handlers run, with `accelerator.dispatch.policy = "pinned"`.
+    /// Cluster that runs all of its handlers under `accelerator.dispatch.policy = "pinned"`.
     pub pin: Option<u16>,
 }
 
-/// The error of a request that the driver refuses.
+/// Error of a request that the driver refuses.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DriverError {
-    /// A memory has no room left.
+    /// A memory is exhausted.
     #[error("tenant {tenant} wants {wanted} bytes of {memory}, of which {left} are left")]
     NoRoom {
-        /// The tenant.
+        /// Tenant number.
         tenant: u32,
-        /// What it wants.
+        /// Requested bytes.
         wanted: u64,
-        /// Where.
+        /// Name of the memory.
         memory: &'static str,
-        /// What is left.
+        /// Free bytes.
         left: u64,
     },
-    /// The unit holds no more contexts.
+    /// All contexts of the unit are taken.
     #[error("tenant {tenant} wants a context, and the unit holds {contexts}")]
     NoContext {
-        /// The tenant.
+        /// Tenant number.
         tenant: u32,
-        /// How many the unit holds.
+        /// Contexts that the unit holds.
         contexts: u32,
     },
-    /// A context is to be pinned to a cluster that does not exist.
+    /// The request pins its context to a cluster that does not exist.
     #[error("tenant {tenant} wants to be pinned to cluster {cluster}; the unit has {clusters}, from 0")]
     NoCluster {
-        /// The tenant.
+        /// Tenant number.
         tenant: u32,
-        /// The cluster.
+        /// Requested cluster.
         cluster: u16,
-        /// How many there are.
+        /// Number of clusters.
         clusters: u32,
     },
 }
 
-/// Memory that is given away in one piece after the other.
+/// Bump allocator: hands out memory in ascending order and never frees it.
 #[derive(Clone, Debug)]
 struct Pool {
     name: &'static str,
@@ -73,7 +74,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// A piece whose address is a multiple of 64.
+    /// Returns the address of a new piece, a multiple of 64.
     fn take(&mut self, tenant: u32, wanted: u64) -> Result<u64, DriverError> {
         let start = self.next.next_multiple_of(64).min(self.end);
         if wanted > self.end - start {
@@ -84,11 +85,11 @@ impl Pool {
     }
 }
 
-/// The driver.
+/// Driver of one unit.
 #[derive(Clone, Debug)]
 pub struct Driver {
     clusters: u16,
-    /// How many contexts the unit holds, and how many there are.
+    /// Capacity of the unit in contexts, and contexts in use.
     contexts: u32,
     used: u32,
     watchdog_cycles: u64,
@@ -99,15 +100,15 @@ pub struct Driver {
     host: Pool,
 }
 
-/// Where the host memory of contexts begins: PCIe addresses of the published interface.
+/// PCIe address of the first host memory of contexts, as in the published interface.
 const HOST_START: u64 = 1 << 60;
-/// Host memory that contexts can have together.
+/// Host memory shared out among all contexts, in bytes.
 const HOST_BYTES: u64 = 1 << 40;
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u64 = 64;
 
 impl Driver {
-    /// A driver of a unit on which a program with this much static data is loaded.
+    /// Creates the driver of a unit whose loaded program has `static_data` bytes.
     pub fn new(unit: &Pspin, static_data: u32) -> Driver {
         let handler = u64::from(Arena::start(Place::Handler));
         let first = u64::from(unit.l1.bytes - unit.scratchpad());
@@ -124,10 +125,10 @@ impl Driver {
         }
     }
 
-    /// Makes an execution context with memories of its own. The descriptor lies in front of its host memory.
+    /// Creates an execution context with its own memories. Its descriptor precedes its host memory.
     ///
     /// # Errors
-    /// [`DriverError`] when a memory has no room; nothing is allocated then.
+    /// [`DriverError`] when a memory is exhausted; nothing is allocated then.
     pub fn context(&mut self, request: &Request) -> Result<ExecutionContext, DriverError> {
         let tenant = request.tenant;
         if let Some(cluster) = request.pin.filter(|cluster| *cluster >= self.clusters) {

@@ -1,31 +1,33 @@
-//! Host memory, as the card sees it: the IOMMU lets it reach what the driver has registered, and nothing else (§III-E).
+// SPDX-License-Identifier: Apache-2.0
+//! Host memory as the card accesses it: the IOMMU admits only ranges that the driver registered (§III-E).
 
 use rustc_hash::FxHashMap;
 
 use pspin_unit::{By, Cycle, HostFault};
 
-/// The host, as the card reaches it.
+/// Host side of the card's accesses.
 pub trait Host {
-    /// Data of the card arrives in this cycle: that of a handler of this context, or what the unit itself tells the host.
+    /// Writes data of the card, in cycle `at`: a handler's data on behalf of its context, or a report of the unit
+    /// itself.
     ///
     /// # Errors
-    /// [`HostFault`] when the IOMMU does not let the context write to an address; nothing is written then.
+    /// [`HostFault`] when the IOMMU denies the context access to an address; nothing is written then.
     fn card_writes(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault>;
 
-    /// The card reads in this cycle for a handler of this context.
+    /// Reads, in cycle `at`, for a handler of a context.
     ///
     /// # Errors
-    /// [`HostFault`] when the IOMMU does not let the context read from an address.
+    /// [`HostFault`] when the IOMMU denies the context access to an address.
     fn card_reads(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
 }
 
 const PAGE: usize = 4_096;
 
-/// Memory of the host of which only what is written exists; the rest is zero.
+/// Sparse host memory: stores only written pages; the rest reads as zero.
 #[derive(Clone, Debug, Default)]
 pub struct HostMemory {
     pages: FxHashMap<u64, Box<[u8; PAGE]>>,
-    /// What each tenant has registered.
+    /// Registered ranges of each tenant.
     domains: FxHashMap<u32, Domain>,
 }
 
@@ -53,8 +55,8 @@ impl Domain {
 }
 
 impl HostMemory {
-    /// Registers a range of a tenant with the IOMMU: handlers of that tenant reach it, and the unit itself. An empty range
-    /// registers nothing; one that reaches beyond the last address ends there.
+    /// Registers a range of a tenant with the IOMMU, for the tenant's handlers and the unit itself. An empty range
+    /// registers nothing; a range beyond the last address is cut there.
     pub fn register(&mut self, tenant: u32, address: u64, size: u64) {
         if size > 0 {
             self.domains.entry(tenant).or_default().register(address, address.saturating_add(size - 1));
@@ -72,7 +74,7 @@ impl HostMemory {
         if may { Ok(()) } else { Err(HostFault) }
     }
 
-    /// The host's own program writes, which the IOMMU does not see.
+    /// Writes as the host's own program, past the IOMMU.
     pub fn poke(&mut self, address: u64, data: &[u8]) {
         for (page, offset, part) in parts(address, data.len()) {
             let bytes = self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]));
@@ -80,7 +82,7 @@ impl HostMemory {
         }
     }
 
-    /// The host's own program reads, which the IOMMU does not see.
+    /// Reads as the host's own program, past the IOMMU.
     pub fn peek(&self, address: u64, data: &mut [u8]) {
         for (page, offset, part) in parts(address, data.len()) {
             let length = part.len();
@@ -106,7 +108,7 @@ impl Host for HostMemory {
     }
 }
 
-/// Cuts a range at the ends of pages: the number of each page, the offset in it, and the part of the range. Addresses wrap.
+/// Splits a range at page boundaries: page number, offset in the page, and part of the range. Addresses wrap.
 fn parts(address: u64, size: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

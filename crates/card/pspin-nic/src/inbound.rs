@@ -1,5 +1,6 @@
-//! The inbound engine (§III-A): it writes packets into a ring in the L2 packet buffer, requests handlers for them, and frees them by
-//! the unit's feedback, in any order.
+// SPDX-License-Identifier: Apache-2.0
+//! Inbound engine (§III-A): writes packets into a ring in the L2 packet buffer, requests handlers for them, and frees
+//! them on the unit's feedback, in any order.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,83 +13,83 @@ use pspin_unit::{Cycle, Unit};
 use rustc_hash::FxHashMap;
 use sim::{Clock, Time};
 
-/// A packet that arrives from the network, and what the match-action table says about it.
+/// Packet arriving from the network, with the verdict of the match-action table.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When its first byte arrives. Packets arrive in the order in which they are given; one that would arrive before the packet
-    /// in front of it is complete arrives behind it.
+    /// Arrival time of its first byte. Packets must be pushed in order of arrival; a packet waits until the one in
+    /// front of it is complete.
     pub at: Time,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub bytes: Vec<u8>,
-    /// The number of its message, which tells its home cluster.
+    /// Message number, which selects the home cluster.
     pub message: u32,
-    /// Whether it is the last of its message.
+    /// Set for the last packet of its message.
     pub is_last: bool,
-    /// The number of its bytes that are copied to L1.
+    /// Number of its bytes copied to L1.
     pub transfer: u32,
-    /// What its message is processed with.
+    /// Execution context of its message.
     pub context: Rc<ExecutionContext>,
-    /// A number of the caller.
+    /// Tag of the caller.
     pub user: u64,
 }
 
-/// What became of packets. `arrived` is the sum of `fed_back`, the drops, and what is inside.
+/// Packet counts by outcome. `arrived` is the sum of `fed_back`, the drops, and the packets inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets whose first byte has arrived.
     pub arrived: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets that the unit has fed back.
+    /// Packets that the unit fed back.
     pub fed_back: u64,
-    /// Packets that were dropped because L2 had no room.
+    /// Packets dropped because L2 was full.
     pub dropped_l2: u64,
-    /// Packets that were dropped because the message queues had no room.
+    /// Packets dropped because the message queues were full.
     pub dropped_queues: u64,
-    /// Packets that were dropped because too many messages were in progress.
+    /// Packets dropped because too many messages were in progress.
     pub dropped_messages: u64,
-    /// Packets that were dropped because they are empty or longer than the unit takes.
+    /// Packets dropped because they are empty or exceed the unit's packet size.
     pub dropped_size: u64,
-    /// Packets that were marked because they had to wait (`accelerator.overload = "ecn"`).
+    /// Packets marked because they had to wait (`accelerator.overload = "ecn"`).
     pub marked: u64,
     /// Packets that had to wait for room.
     pub waited: u64,
 }
 
 impl Counts {
-    /// All packets that were dropped.
+    /// Number of dropped packets.
     pub fn dropped(&self) -> u64 {
         self.dropped_l2 + self.dropped_queues + self.dropped_messages + self.dropped_size
     }
 }
 
-/// A packet that the unit is done with.
+/// Packet that the unit finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The number of the caller.
+    /// Tag of the caller.
     pub user: u64,
-    /// When its first byte arrived.
+    /// Arrival cycle of its first byte.
     pub arrived: Cycle,
-    /// When its last byte was in L2.
+    /// Cycle at which its last byte was in L2.
     pub written: Cycle,
-    /// When the unit took its request.
+    /// Cycle at which the unit accepted its request.
     pub submitted: Cycle,
-    /// The length of the packet.
+    /// Length of the packet in bytes.
     pub bytes: u32,
 }
 
-/// What the inbound engine waits for.
+/// Reason for which the inbound engine is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waits {
-    /// Nothing but packets that come, and requests that are not ready yet.
+    /// Waits for arrivals or for requests that are not ready yet.
     No,
-    /// Something in the unit has to happen before it can go on.
+    /// Waits for progress in the unit.
     Unit,
-    /// The next cycle: the unit takes a request in each.
+    /// Waits for the next cycle: the unit accepts one request per cycle.
     Cycle,
 }
 
-/// A packet in L2.
+/// Packet in L2.
 struct Stored {
     piece: Allocation,
     arrived: Cycle,
@@ -98,51 +99,51 @@ struct Stored {
     user: u64,
 }
 
-/// A packet in L2 whose request waits.
+/// Packet in L2 whose request is pending.
 struct Waiting {
-    /// When all of it is in L2.
+    /// Cycle at which all of it is in L2.
     ready: Cycle,
     her: Her,
     has_waited: bool,
 }
 
-/// A message that has a queue of the unit.
+/// Message that holds a queue of the unit.
 #[derive(Clone, Copy)]
 struct Holder {
     message: u32,
-    /// When its first request was accepted: one with the same number may have had the queue before.
+    /// Cycle at which its first request was accepted; distinguishes it from an earlier holder with the same number.
     since: Cycle,
-    /// Its last packet has been accepted.
+    /// Set once its last packet is accepted.
     has_ended: bool,
 }
 
-/// The inbound engine.
+/// Inbound engine.
 pub struct Inbound {
     config: Rc<Config>,
     clock: Clock,
     ring: Ring,
-    /// Packets that have not arrived, in order, each with the least time from its beginning to that of the next one.
+    /// Packets on the wire, in order, each with the least time from its beginning to that of the next one.
     wire: VecDeque<(Arrival, Time)>,
-    /// When the wire is free for the next packet.
+    /// Time at which the wire is free for the next packet.
     wire_free: Time,
-    /// Whether the first of `wire` has been counted as one that waits.
+    /// Set once the first packet of `wire` is counted as waiting.
     has_waited: bool,
-    /// Packets whose requests have not been accepted, in order.
+    /// Packets whose requests are pending, in order.
     requests: VecDeque<Waiting>,
-    /// The message that has each queue of the unit.
+    /// Message that holds each queue of the unit.
     holders: Vec<Option<Holder>>,
-    /// Packets in L2, by the number that the unit gets for them.
+    /// Packets in L2, by the NIC number passed to the unit.
     stored: Vec<Option<Stored>>,
     free: Vec<usize>,
-    /// Packets in L2 of each message, and whether its last one is among them or has been.
+    /// Packets in L2 of each message, and whether its last one is or was among them.
     messages: FxHashMap<u32, (u32, bool)>,
-    /// Bytes of packets in L2, and the most that there were.
+    /// Bytes of packets in L2: current and peak.
     in_use: (u32, u32),
     counts: Counts,
 }
 
 impl Inbound {
-    /// An engine with an empty ring.
+    /// Creates an engine with an empty ring.
     pub fn new(config: Rc<Config>, clock: Clock) -> Inbound {
         Inbound {
             ring: Ring::new(config.l2_packet.bytes, config.cluster.slot),
@@ -161,7 +162,7 @@ impl Inbound {
         }
     }
 
-    /// What became of packets so far.
+    /// Returns the packet counts so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -176,24 +177,23 @@ impl Inbound {
         self.stored.len() - self.free.len()
     }
 
-    /// The most bytes of L2 that packets had at a time.
+    /// Peak bytes of L2 in use.
     pub fn peak_bytes(&self) -> u32 {
         self.in_use.1
     }
 
-    /// A packet will arrive behind those that were given before, and the next one no sooner than `gap` after the beginning of
-    /// this one.
+    /// Queues a packet behind those pushed before; the next one begins at least `gap` after the beginning of this one.
     pub fn push(&mut self, packet: Arrival, gap: Time) {
         self.wire.push_back((packet, gap));
     }
 
-    /// The first cycle that does not begin before a time.
+    /// Returns the first cycle that does not begin before `time`.
     fn cycle(&self, time: Time) -> Cycle {
         let cycles = self.clock.cycles(time);
         Cycle(if self.clock.time(cycles) < time { cycles + 1 } else { cycles })
     }
 
-    /// The first cycle after `now` in which a packet arrives or a request is ready; never without such.
+    /// Returns the first cycle after `now` with an arrival or a ready request, or `Cycle::NEVER`.
     pub fn next_after(&self, now: Cycle) -> Cycle {
         let arrival = self.wire.front().map(|(packet, _)| self.cycle(packet.at.max(self.wire_free)));
         let request = self.requests.partition_point(|request| request.ready <= now);
@@ -201,7 +201,7 @@ impl Inbound {
         [arrival, request].into_iter().flatten().filter(|at| *at > now).min().unwrap_or(Cycle::NEVER)
     }
 
-    /// Does what is due in the unit's next cycle. Returns what it waits for.
+    /// Performs the work due in the unit's next cycle. Returns the reason for idling.
     pub fn step(&mut self, unit: &mut impl Unit) -> Waits {
         let mut waits = Waits::No;
         while let Some((packet, _)) = self.wire.front()
@@ -215,7 +215,7 @@ impl Inbound {
         waits.max(self.request(unit))
     }
 
-    /// The first packet of the wire arrives. Returns `false` when it has to wait.
+    /// Receives the first packet of the wire. Returns `false` when it has to wait.
     fn receive(&mut self, unit: &mut impl Unit) -> bool {
         let (now, packet) = (unit.now(), &self.wire[0].0);
         let size = packet.bytes.len() as u32;
@@ -265,7 +265,7 @@ impl Inbound {
         true
     }
 
-    /// Takes the first packet from the wire, which is free again when its last byte has arrived and the gap has passed.
+    /// Takes the first packet from the wire, which is free again after its last byte and the gap.
     fn take(&mut self, now: Cycle) -> Arrival {
         let (packet, gap) = self.wire.pop_front().expect("the caller has seen it");
         let begin =
@@ -278,7 +278,7 @@ impl Inbound {
         packet
     }
 
-    /// The first packet of the wire has to wait.
+    /// Records that the first packet of the wire has to wait.
     fn wait(&mut self) {
         if !self.has_waited {
             self.has_waited = true;
@@ -291,13 +291,13 @@ impl Inbound {
         self.counts.marked += u64::from(self.config.units.overload == Overload::Ecn);
     }
 
-    /// The place in `holders` of the queue of a message.
+    /// Index in `holders` of a message's queue.
     fn queue(&self, message: u32) -> usize {
         message as usize % self.holders.len()
     }
 
-    /// The first request that is ready in cycle `now` and need not wait for the queue of another message. Its message may be what
-    /// the others wait for, so they let it pass. What is dropped rather than kept waiting lets nobody pass.
+    /// Returns the index of the first request that is ready in cycle `now` and whose queue is free. Other messages may
+    /// depend on its message, so they let it pass. With dropping instead of waiting, no request passes another.
     fn next_request(&mut self, now: Cycle) -> Option<usize> {
         let ready = self.requests.partition_point(|request| request.ready <= now);
         if self.config.units.overload == Overload::Drop {
@@ -315,7 +315,7 @@ impl Inbound {
         None
     }
 
-    /// Submits the next request. Returns what it, or those behind it, wait for.
+    /// Submits the next request. Returns what it, or the requests behind it, wait for.
     fn request(&mut self, unit: &mut impl Unit) -> Waits {
         let now = unit.now();
         let is_ready = |requests: &VecDeque<Waiting>| requests.front().is_some_and(|request| request.ready <= now);
@@ -335,7 +335,7 @@ impl Inbound {
                     known.1 |= eom;
                 }
                 let queue = self.queue(message);
-                // Behind its last packet, the number is that of another message.
+                // After its last packet, the number belongs to another message.
                 let holder = self.holders[queue].filter(|holder| holder.message == message && !holder.has_ended);
                 let since = holder.map_or(now, |holder| holder.since);
                 self.holders[queue] = Some(Holder { message, since, has_ended: eom });
@@ -357,13 +357,14 @@ impl Inbound {
         }
     }
 
-    /// A message has ended of which a request was accepted in this cycle: its queue is free, unless another one has it already.
+    /// Releases the queue of an ended message, one request of which was accepted in cycle `accepted`, unless another
+    /// message already holds the queue.
     fn leave(&mut self, message: u32, accepted: Cycle) {
         let queue = self.queue(message);
         self.holders[queue].take_if(|holder| holder.message == message && holder.since <= accepted);
     }
 
-    /// Frees the place of a packet.
+    /// Frees the slot of a packet.
     fn release(&mut self, place: usize, message: u32, ends: bool) -> Option<Stored> {
         let stored = self.stored.get_mut(place)?.take()?;
         self.free.push(place);
@@ -379,7 +380,7 @@ impl Inbound {
         Some(stored)
     }
 
-    /// The unit is done with a packet, which is freed.
+    /// Frees a packet that the unit finished.
     pub fn feedback(&mut self, feedback: &Feedback) -> Option<Done> {
         if let (true, Some(Some(stored))) = (feedback.last, self.stored.get(feedback.user as usize)) {
             self.leave(feedback.message, stored.submitted);
@@ -390,7 +391,7 @@ impl Inbound {
         Some(Done { user, arrived, written, submitted, bytes })
     }
 
-    /// The unit has given up a message of which it has no packet.
+    /// Forgets a message that the unit gave up and that has no packet there.
     pub fn forget(&mut self, message: u32) {
         self.leave(message, Cycle::NEVER);
         if let Some(known) = self.messages.get_mut(&message) {

@@ -1,12 +1,13 @@
-//! The NIC around the PsPIN unit (PsPIN §III-A, §III-D, §III-E): what brings packets in, what takes packets out, and the host.
+// SPDX-License-Identifier: Apache-2.0
+//! The NIC around the PsPIN unit (PsPIN §III-A, §III-D, §III-E): inbound path, outbound path, and host.
 //!
 //! * [`network`]: the match-action table that sorts packets into messages
-//! * [`inbound`]: the inbound engine with its ring in L2, and what it does when there is no room
+//! * [`inbound`]: the inbound engine with its ring in L2, and its behaviour when full
 //! * [`host`]: host memory behind an IOMMU
-//! * [`driver`]: the driver, which gives execution contexts their memories and keeps tenants apart
+//! * [`driver`]: the driver, which allocates the memories of execution contexts and isolates tenants
 //! * [`system`]: the unit with all of these, in one loop
-//! * [`program`]: programs, and how the unit gets them
-//! * [`watch`]: the observer that measures; [`timeline`]: the timeline that it draws; [`report`]: what a run has shown
+//! * [`program`]: programs, and their loading into the unit
+//! * [`watch`]: the measuring observer; [`timeline`]: the timeline that it draws; [`report`]: results of a run
 
 pub mod driver;
 pub mod host;

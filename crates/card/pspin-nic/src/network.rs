@@ -1,5 +1,6 @@
-//! The match-action table in front of the inbound engine (§III-A): it sorts what comes from the network into messages and
-//! execution contexts.
+// SPDX-License-Identifier: Apache-2.0
+//! Match-action table in front of the inbound engine (§III-A): sorts arriving packets into messages and execution
+//! contexts.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,40 +13,39 @@ use sim::Time;
 
 use crate::inbound::Arrival;
 
-/// What the table did with packets that it did not give to the inbound engine.
+/// Counts of packets that the table did not pass to the inbound engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sorted {
-    /// Packets for the host, by a rule or because no rule matches.
+    /// Packets sent to the host, by a rule or because no rule matches.
     pub to_host: u64,
     /// Packets that a rule discards.
     pub dropped: u64,
-    /// Packets that were discarded because they came before the header packet of their message when no more packets could wait
-    /// for theirs.
+    /// Packets discarded because they arrived before the header packet of their message while the hold buffer was full.
     pub overtook: u64,
-    /// Packets whose headers cannot be read.
+    /// Packets with unreadable headers.
     pub malformed: u64,
-    /// Packets for the host because handlers get IP packets, and they are none; they are among those of `to_host`.
+    /// Packets sent to the host because handlers take IP packets and they are not IP; included in `to_host`.
     pub without_ip: u64,
 }
 
-/// The table.
+/// Match-action table.
 pub struct Table {
     matcher: Matcher<(u64, Vec<u8>)>,
-    /// The execution context of each rule; rules for the host, or that discard, have none.
+    /// Execution context of each rule; `None` for rules that discard or send to the host.
     contexts: Vec<Option<Rc<ExecutionContext>>>,
     ready: VecDeque<Arrival>,
     sorted: Sorted,
     arrived: u64,
-    /// Handlers get packets from their IP header on.
+    /// Set if packets for handlers start at their IP header.
     is_from_ip: bool,
 }
 
 impl Table {
-    /// A table of rules, in which at most `most_held` packets wait for the header packets of their messages. `context` gives the
-    /// execution context that a rule names.
+    /// Creates a table of rules that holds at most `most_held` packets until the header packets of their messages
+    /// arrive. `context` resolves the execution context that a rule names.
     ///
     /// # Errors
-    /// That of `context`.
+    /// Those of `context`.
     pub fn new<E>(
         rules: Vec<Rule>,
         most_held: u32,
@@ -61,12 +61,12 @@ impl Table {
         Ok(Table { matcher, contexts, ready, sorted, arrived: 0, is_from_ip: false })
     }
 
-    /// Gives handlers packets from their IP header on; those without one go to the host.
+    /// Starts packets for handlers at their IP header; packets without one go to the host.
     pub fn from_ip(self) -> Table {
         Table { is_from_ip: true, ..self }
     }
 
-    /// A packet comes from the network; packets come in the order of time.
+    /// Accepts a packet from the network, in order of time.
     pub fn arrive(&mut self, at: Time, link: Link, bytes: Vec<u8>) {
         let number = self.arrived;
         self.arrived += 1;
@@ -95,7 +95,7 @@ impl Table {
             self.ready.push_back(Arrival {
                 at,
                 bytes,
-                // Numbers are used again after 2^32 messages, which no run has in progress at the same time.
+                // Numbers wrap after 2^32 messages; no run has that many in progress.
                 message: ready.message as u32,
                 is_last: ready.is_last,
                 transfer: ready.transfer as u32,
@@ -105,17 +105,17 @@ impl Table {
         }
     }
 
-    /// The next packet for the inbound engine.
+    /// Returns the next packet for the inbound engine.
     pub fn next_ready(&mut self) -> Option<Arrival> {
         self.ready.pop_front()
     }
 
-    /// Packets that still wait for the header packet of their message.
+    /// Number of packets held until the header packet of their message arrives.
     pub fn held(&self) -> u64 {
         self.matcher.held() as u64
     }
 
-    /// What was not given to the inbound engine so far.
+    /// Returns the counts of packets that were not passed to the inbound engine.
     pub fn sorted(&self) -> &Sorted {
         &self.sorted
     }

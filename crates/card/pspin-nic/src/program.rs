@@ -1,4 +1,5 @@
-//! Programs for the published interface, and how the unit gets them.
+// SPDX-License-Identifier: Apache-2.0
+//! Programs for the published interface, and their loading into the unit.
 
 use std::sync::Arc;
 
@@ -10,25 +11,25 @@ use pspin_unit::her::Range;
 use pspin_unit::memory::{Arena, Place};
 use thiserror::Error;
 
-/// The error of a program that does not fit the unit.
+/// Error of a program that does not fit the unit.
 #[derive(Debug, Error)]
 pub enum ProgramError {
-    /// It is no program for these cores.
+    /// Not a program for these cores.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// It was not linked with the runtime.
+    /// Not linked with the runtime.
     #[error("it has no function {0}: programs are linked with the runtime of sdk/pspin (spinkit pspin cc)")]
     NoRuntime(&'static str),
     /// A memory is too small.
     #[error("its {what} has {bytes} bytes; {key} is {most}")]
     TooLarge {
-        /// What.
+        /// Name of the memory or section.
         what: &'static str,
-        /// How large it is.
+        /// Its size in bytes.
         bytes: usize,
-        /// The key of the machine file.
+        /// Key of the machine file.
         key: &'static str,
-        /// How large it may be.
+        /// Allowed size in bytes.
         most: u32,
     },
 }
@@ -36,7 +37,7 @@ pub enum ProgramError {
 /// PsPIN's cores: RISC-V with CORE-V extensions (§IV-A), which programs need not use.
 const CORES: &str = "rv32imac-corev";
 
-/// A program, linked with its runtime.
+/// Program linked with its runtime.
 #[derive(Clone)]
 pub struct Loaded {
     program: Arc<Program>,
@@ -47,7 +48,8 @@ impl Loaded {
     /// Reads a program.
     ///
     /// # Errors
-    /// [`ProgramError`] when it is no program for these cores, has no runtime, or is too large for the unit.
+    /// [`ProgramError`] when the file is not a program for these cores, lacks the runtime, or is too large for the
+    /// unit.
     pub fn new(elf: &[u8], config: &Config) -> Result<Loaded, ProgramError> {
         let isa = hpu::isa::instruction_set(CORES).expect("PsPIN's cores are known");
         let program = Arc::new(Program::load(elf, isa, &accel::load_map())?);
@@ -61,27 +63,28 @@ impl Loaded {
         Ok(Loaded { program, runtime })
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Where HPUs start.
+    /// Returns the entry points at which HPUs start.
     pub fn runtime(&self) -> Runtime {
         self.runtime
     }
 
-    /// The first instruction of a function, and the bytes that handlers may have, as drivers of the published design say them.
+    /// Returns the address of a function and the size of all code, the pair that drivers of the published design pass
+    /// for a handler.
     pub fn handler(&self, name: &str) -> Option<Range> {
         self.program.entry(name).map(|address| Range { address, size: 4_096 })
     }
 
-    /// The code of the program.
+    /// Returns the code range of the program.
     pub fn code(&self) -> Range {
         Range { address: Arena::start(Place::Program), size: self.program.program_segment().len() as u32 }
     }
 
-    /// HPUs that execute it.
+    /// Creates the HPUs that execute it.
     pub fn hpus(&self, config: std::rc::Rc<Config>) -> Hpus {
         Hpus::new(config, self.program.clone(), self.runtime)
     }

@@ -1,35 +1,36 @@
-//! What a run has shown: the numbers that commands print and that experiments read as JSON.
+// SPDX-License-Identifier: Apache-2.0
+//! Results of a run: the numbers that commands print and that experiments read as JSON.
 
 use hpu::Program;
 use pspin_unit::her::{Failure, TaskOutcome};
 use serde::{Deserialize, Serialize};
 
-/// Times of packets, in cycles.
+/// Packet latencies in cycles.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
     cycles: Vec<u64>,
 }
 
-/// Least, mean and greatest time, and that which 99 % of the packets do not exceed.
+/// Minimum, mean, maximum and 99th percentile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The mean.
+    /// Mean.
     pub mean: f64,
     /// The 99th percentile, by the nearest rank.
     pub p99: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Latencies {
-    /// Adds the time of a packet.
+    /// Adds the latency of a packet.
     pub fn add(&mut self, cycles: u64) {
         self.cycles.push(cycles);
     }
 
-    /// The summary in units of which a cycle has this number; `None` without packets.
+    /// Returns the summary in a unit of which a cycle has `per_cycle`; `None` without packets.
     pub fn summary(&self, per_cycle: f64) -> Option<Summary> {
         let mut sorted = self.cycles.clone();
         sorted.sort_unstable();
@@ -43,20 +44,20 @@ impl Latencies {
     }
 }
 
-/// Number, least, mean and greatest of some cycles.
+/// Number, minimum, mean and maximum of a set of cycle counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many there are.
+    /// Number of samples.
     pub count: u64,
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// Counts cycles without keeping them.
+/// Accumulator of cycle counts that keeps no samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     count: u64,
@@ -66,7 +67,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds cycles.
+    /// Adds a sample.
     pub fn add(&mut self, cycles: u64) {
         self.min = if self.count == 0 { cycles } else { self.min.min(cycles) };
         self.max = self.max.max(cycles);
@@ -74,33 +75,33 @@ impl Tally {
         self.sum += cycles;
     }
 
-    /// The sum of all.
+    /// Returns the sum of all samples.
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The spread; `None` of nothing.
+    /// Returns the spread; `None` without samples.
     pub fn spread(&self) -> Option<Spread> {
         let Tally { count, sum, min, max } = *self;
         (count > 0).then(|| Spread { count, min, mean: sum as f64 / count as f64, max })
     }
 }
 
-/// Bytes that pass somewhere, one after the other, from the first time to the last.
+/// Bytes that pass a point, with the first and the last time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow {
-    /// Number of times that something has passed.
+    /// Number of transfers.
     pub times: u64,
-    /// All bytes.
+    /// Bytes of all transfers.
     pub bytes: u64,
-    /// Bytes of the first time.
+    /// Bytes of the first transfer.
     first_bytes: u64,
-    /// The cycles of the first and of the last time.
+    /// Cycles of the first and of the last transfer.
     span: (u64, u64),
 }
 
 impl Flow {
-    /// Bytes have passed in a cycle.
+    /// Adds a transfer of `bytes` in cycle `at`.
     pub fn pass(&mut self, at: u64, bytes: u64) {
         if self.times == 0 {
             (self.first_bytes, self.span.0) = (bytes, at);
@@ -110,37 +111,37 @@ impl Flow {
         self.bytes += bytes;
     }
 
-    /// The cycle of the last time.
+    /// Returns the cycle of the last transfer.
     pub fn last(&self) -> u64 {
         self.span.1
     }
 
-    /// The rate over a run of this many cycles.
+    /// Returns the rate over a run of `cycles` cycles.
     pub fn over(&self, cycles: u64) -> Passed {
         Passed { bytes: self.bytes, times: self.times, cycles }
     }
 
-    /// The rate between the first and the last time; what passed the first time is not counted.
+    /// Returns the rate between the first and the last transfer, without the first.
     pub fn steady(&self) -> Passed {
         let times = self.times.saturating_sub(1);
         Passed { bytes: self.bytes - self.first_bytes, times, cycles: self.span.1 - self.span.0 }
     }
 }
 
-/// Packets that are done. They come in at one place and are fed back at another, where more may pass at a time.
+/// Finished packets. They enter and are fed back at different points, which may have different rates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DonePackets {
     count: u64,
     bytes: u64,
-    /// When the first and the last packet were fed back, and when the first and the last of them had come in.
+    /// Cycles of the first and last feedback, and arrival cycles of the first and last packet.
     fed_back: (u64, u64),
     come: (u64, u64),
-    /// Bytes of the packet that came in first.
+    /// Bytes of the packet that arrived first.
     first_bytes: u64,
 }
 
 impl DonePackets {
-    /// A packet whose last byte came in in one cycle was fed back in another.
+    /// Adds a packet by the cycles of its last byte's arrival and of its feedback.
     pub fn add(&mut self, come: u64, fed_back: u64, bytes: u64) {
         if self.count == 0 {
             self.fed_back.0 = fed_back;
@@ -155,20 +156,20 @@ impl DonePackets {
         self.bytes += bytes;
     }
 
-    /// The rate over a run of this many cycles.
+    /// Returns the rate over a run of `cycles` cycles.
     pub fn over(&self, cycles: u64) -> Passed {
         Passed { bytes: self.bytes, times: self.count, cycles }
     }
 
-    /// The rate from the first packet to the last: over the time between their feedbacks, or that in which they came in if it is
-    /// longer, so that a burst of feedback is not faster than the network.
+    /// Returns the rate from the first packet to the last, over the longer of feedback and arrival span: a burst of
+    /// feedback is not faster than the network.
     pub fn steady(&self) -> Passed {
         let cycles = (self.fed_back.1 - self.fed_back.0).max(self.come.1 - self.come.0);
         Passed { bytes: self.bytes - self.first_bytes, times: self.count.saturating_sub(1), cycles }
     }
 }
 
-/// Bytes and times that something passes in a number of cycles.
+/// Bytes and transfers in a number of cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
     bytes: u64,
@@ -177,25 +178,25 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Gbit/s, when a cycle has this number of nanoseconds; 0 without time.
+    /// Returns Gbit/s at `ns` nanoseconds per cycle; 0 without time.
     pub fn gbit_s(self, ns: f64) -> f64 {
         if self.cycles == 0 { 0.0 } else { self.bytes as f64 / (self.cycles as f64 * ns) * 8.0 }
     }
 
-    /// Times in a microsecond, when a cycle has this number of nanoseconds; 0 without time.
+    /// Returns transfers per microsecond at `ns` nanoseconds per cycle; 0 without time.
     pub fn per_us(self, ns: f64) -> f64 {
         if self.cycles == 0 { 0.0 } else { self.times as f64 / (self.cycles as f64 * ns) * 1e3 }
     }
 }
 
-/// What a run has shown.
+/// Results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
     /// Cycles from the arrival of the first packet to the last feedback.
     pub cycles: u64,
-    /// What became of the packets.
+    /// Packet counts by outcome.
     pub packets: Packets,
     /// Nanoseconds from the first byte of a packet to its feedback.
     pub latency_ns: Option<Summary>,
@@ -205,24 +206,24 @@ pub struct Report {
     pub stage_cycles: Stages,
     /// Cycles of handlers, from the load of the function pointer to the doorbell.
     pub handler_cycles: Handlers,
-    /// Rates over the run: from the first byte of the first packet to the last feedback, or the last data if that is later.
+    /// Rates over the run: from the first byte of the first packet to the last feedback, or to the last data if later.
     #[serde(default)]
     pub run_throughput: Throughput,
-    /// Rates between the first time that something passed and the last: those of a steady stream.
+    /// Rates between the first and the last transfer: those of a steady stream.
     pub throughput: Throughput,
-    /// How the HPUs were used.
+    /// Utilization of the HPUs.
     pub hpus: HpuUse,
-    /// Instructions that HPUs have executed between the first arrival and the last feedback, with those of the runtime.
+    /// Instructions executed between the first arrival and the last feedback, including those of the runtime.
     pub instructions: u64,
-    /// Instructions in a cycle of a handler, with those of the runtime.
+    /// Instructions per cycle of a handler, including those of the runtime.
     pub ipc: f64,
     /// Accesses of HPUs to their own L1.
     pub l1_accesses: u64,
-    /// Cycles for which HPUs waited for a bank of their L1.
+    /// Cycles in which HPUs waited for a bank of their L1.
     pub l1_conflicts: u64,
     /// Accesses of HPUs to other memories.
     pub remote_accesses: u64,
-    /// Lines that were fetched into instruction caches.
+    /// Lines fetched into instruction caches.
     pub icache_misses: u64,
     /// Commands of handlers.
     pub commands: Commands,
@@ -230,14 +231,13 @@ pub struct Report {
     pub faults: u64,
     /// Handlers that the watchdog killed.
     pub watchdog: u64,
-    /// Messages that were given up because no packet came.
+    /// Messages given up because no packet arrived.
     pub idle_resets: u64,
-    /// The most bytes of the packet buffer in L2 that were in use at a time.
+    /// Peak bytes of the L2 packet buffer in use.
     pub l2_peak_bytes: u32,
 }
 
-/// What became of the packets: `arrived` is the sum of those that were fed back (the next five), those for the host, and those that
-/// were dropped.
+/// Packet counts: `arrived` is the sum of the packets fed back (the next five), those for the host, and those dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
     /// Packets whose first byte has arrived.
@@ -256,42 +256,42 @@ pub struct Packets {
     pub reset: u64,
     /// Packets for the host, which the unit does not see.
     pub to_host: u64,
-    /// Packets that were dropped.
+    /// Dropped packets.
     pub dropped: Dropped,
     /// Packets that had to wait for room.
     pub waited: u64,
-    /// Packets that were marked because they had to wait (`accelerator.overload = "ecn"`).
+    /// Packets marked because they had to wait (`accelerator.overload = "ecn"`).
     pub marked: u64,
 }
 
-/// Why packets were dropped.
+/// Dropped packets by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
-    /// L2 had no room.
+    /// L2 was full.
     pub l2: u64,
-    /// The message queues had no room.
+    /// The message queues were full.
     pub queues: u64,
     /// Too many messages were in progress.
     pub messages: u64,
-    /// They were empty or longer than the unit takes.
+    /// Empty, or longer than the unit's packet size.
     pub size: u64,
-    /// Their headers could not be read.
+    /// Unreadable headers.
     pub malformed: u64,
-    /// A rule discards them.
+    /// Discarded by a rule.
     pub rule: u64,
-    /// They came before the header packet of their message when no more packets could wait for theirs.
+    /// Arrived before the header packet of their message while the hold buffer was full.
     pub overtook: u64,
 }
 
 impl Dropped {
-    /// All packets that were dropped.
+    /// Returns the number of dropped packets.
     pub fn all(&self) -> u64 {
         let Dropped { l2, queues, messages, size, malformed, rule, overtook } = self;
         l2 + queues + messages + size + malformed + rule + overtook
     }
 }
 
-/// Cycles of each stage of a packet; none without packets that passed it.
+/// Cycles of each stage of a packet; `None` if no packet passed it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
     /// From the request to the cluster scheduler.
@@ -308,7 +308,7 @@ pub struct Stages {
     pub feedback: Option<Spread>,
 }
 
-/// Cycles of handlers by the part that they play; none without such.
+/// Cycles of handlers by role; `None` if none ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Handlers {
     /// Header handlers.
@@ -319,7 +319,7 @@ pub struct Handlers {
     pub completion: Option<Spread>,
 }
 
-/// Rates of what passes the ports of the card.
+/// Rates at the ports of the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// Packets whose last handler returned, in Gbit/s.
@@ -330,43 +330,43 @@ pub struct Throughput {
     pub host_write_gbit_s: f64,
     /// Data that handlers read from host memory, in Gbit/s.
     pub host_read_gbit_s: f64,
-    /// Packets that are done in a microsecond.
+    /// Packets finished per microsecond.
     pub packets_per_us: f64,
 }
 
-/// How HPUs were used.
+/// Utilization of the HPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HpuUse {
-    /// How many there are.
+    /// Number of HPUs.
     pub total: u32,
-    /// How many have run a handler.
+    /// Number of HPUs that ran a handler.
     pub used: u32,
-    /// How many were running a handler on average, between the first arrival and the last feedback.
+    /// Mean number of HPUs running a handler between the first arrival and the last feedback.
     pub mean_busy: f64,
-    /// The most that were running a handler at a time.
+    /// Peak number of HPUs running a handler.
     pub peak_busy: u32,
 }
 
-/// Commands of handlers, and the bytes that they moved.
+/// Commands of handlers, and the bytes that they transferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// Packets that were sent.
+    /// Packets sent.
     pub send: u64,
     /// Copies to host memory.
     pub to_host: u64,
     /// Copies from host memory.
     pub from_host: u64,
-    /// Accesses to host memory with data in the command itself.
+    /// Host-direct accesses, with data in the command itself.
     pub host_direct: u64,
-    /// Bytes of packets that were sent.
+    /// Bytes of packets sent.
     pub sent_bytes: u64,
-    /// Bytes that were written to host memory.
+    /// Bytes written to host memory.
     pub host_write_bytes: u64,
-    /// Bytes that were read from host memory.
+    /// Bytes read from host memory.
     pub host_read_bytes: u64,
 }
 
-/// The end of a handler in words, with function and line where it failed, or was when the watchdog killed it.
+/// Describes the end of a handler, with the function and line of the failure or of the watchdog's kill.
 pub fn ending(outcome: TaskOutcome, killed_at: u32, program: &Program) -> String {
     let pc = match outcome {
         TaskOutcome::Faulted(Failure::Fault(fault)) => Some(fault.pc()),
@@ -383,7 +383,7 @@ pub fn ending(outcome: TaskOutcome, killed_at: u32, program: &Program) -> String
     text
 }
 
-/// The end of a handler in words.
+/// Describes the end of a handler.
 pub fn outcome(outcome: TaskOutcome) -> String {
     match outcome {
         TaskOutcome::Done => "done".to_owned(),

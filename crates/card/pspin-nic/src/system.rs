@@ -1,4 +1,5 @@
-//! The unit with its NIC and its host, in one loop.
+// SPDX-License-Identifier: Apache-2.0
+//! Main loop of the unit with its NIC and its host.
 
 use std::rc::Rc;
 
@@ -16,32 +17,32 @@ use crate::inbound::{Arrival, Done, Inbound, Waits};
 use crate::report::{Commands, DonePackets, Dropped, Flow, Latencies, Packets, Passed, Report, Throughput};
 use crate::watch::Watch;
 
-/// A packet that has left for the network.
+/// Packet sent to the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When its last byte was read.
+    /// Cycle at which its last byte was read.
     pub at: Cycle,
-    /// The HPU whose handler sent it.
+    /// HPU whose handler sent it.
     pub hpu: HpuId,
-    /// Where it goes.
+    /// Destination and other parameters of the send.
     pub send: Send,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub bytes: Vec<u8>,
 }
 
-/// Whether a beat may move through a port in a cycle.
+/// Returns true if a beat may pass a port in a cycle.
 type Moves = Box<dyn Fn(Cycle, Port) -> bool>;
 
-/// What came out of the unit and has not been taken.
+/// Outputs of the unit that the caller has not taken yet.
 struct Surroundings<H> {
     host: H,
     moves: Option<Moves>,
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
-    /// A program has asked for the end of the run.
+    /// Set when a program requests the end of the run.
     terminated: Option<RunError>,
-    /// Packets that have left, and data that handlers have written to the host and read from it.
+    /// Traffic counts: packets sent, and handlers' writes to and reads from host memory.
     flows: [Flow; 3],
 }
 
@@ -71,7 +72,7 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 
     fn host_write(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
-        // The unit itself tells the host about failures.
+        // The unit itself reports failures to the host.
         if by.is_some() {
             self.flows[1].pass(at.0, data.len() as u64);
         }
@@ -84,18 +85,18 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 }
 
-/// The error of a run that does not end, or ends too early.
+/// Error of a run that gets stuck or ends early.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunError {
-    /// Nothing will happen any more, but packets are inside.
+    /// No further event is due, but packets are inside.
     #[error("nothing happens after cycle {cycle}, but {inside} packets are in the unit: this is a defect of the model")]
     Stuck {
-        /// The cycle.
+        /// Cycle of the last event.
         cycle: u64,
-        /// The packets.
+        /// Number of packets inside.
         inside: u64,
     },
-    /// A program has asked for the end of the run.
+    /// A program requested the end of the run.
     #[error("the program ended the run with TERMINATE on HPU {hpu} of cluster {cluster} in cycle {cycle}")]
     Terminated {
         /// The cluster.
@@ -105,40 +106,40 @@ pub enum RunError {
         /// The cycle of the store.
         cycle: u64,
     },
-    /// The simulation of the hardware has failed.
+    /// The simulation of the hardware failed.
     #[error("{0}")]
     Hardware(String),
 }
 
-/// After the boot, time goes on to a multiple of these cycles.
+/// After the boot, time advances to a multiple of this number of cycles.
 pub const BOOTED: u64 = 1_000;
 
-/// A card: the unit, its inbound engine, and its host.
+/// Card: the unit, its inbound engine, and its host.
 pub struct System<U, H = HostMemory> {
     unit: U,
     inbound: Inbound,
     outside: Surroundings<H>,
-    /// From the first byte of a packet to its feedback, and from its request to its feedback.
+    /// Latencies from the first byte of a packet to its feedback, and from its request to its feedback.
     latencies: [Latencies; 2],
-    /// When the first packet arrived, and when the last one was fed back.
+    /// Arrival cycle of the first packet, and cycle of the last feedback.
     first: Option<Cycle>,
     last: Cycle,
     /// Packets whose last handler returned.
     done: DonePackets,
     idle_resets: u64,
-    /// Instructions that were executed before the first packet.
+    /// Instructions executed before the first packet.
     boot_instructions: u64,
 }
 
 impl<O: Observer> System<Pspin<Hpus, O>> {
-    /// A card with the model of the unit whose HPUs boot, with memory of the host of which nothing is registered.
+    /// Creates a card with the model of the unit, booting HPUs, and host memory with nothing registered.
     pub fn new(config: Rc<Config>, clock: Clock, cores: Hpus, observer: O) -> System<Pspin<Hpus, O>> {
         System::with_host(config, clock, cores, observer, HostMemory::default())
     }
 }
 
 impl<O: Observer, H: Host> System<Pspin<Hpus, O>, H> {
-    /// A card with the model of the unit whose HPUs boot, at this host.
+    /// Creates a card with the model of the unit, booting HPUs, and this host.
     pub fn with_host(config: Rc<Config>, clock: Clock, cores: Hpus, observer: O, host: H) -> System<Pspin<Hpus, O>, H> {
         let mut unit = Pspin::new(config.clone(), clock, cores, observer);
         unit.boot();
@@ -147,7 +148,7 @@ impl<O: Observer, H: Host> System<Pspin<Hpus, O>, H> {
 }
 
 impl<U: Unit, H: Host> System<U, H> {
-    /// A card with this unit, whose HPUs boot, at this host.
+    /// Creates a card with this unit, booting HPUs, and this host.
     pub fn around(unit: U, config: Rc<Config>, clock: Clock, host: H) -> System<U, H> {
         let latencies = [Latencies::default(), Latencies::default()];
         let outside = Surroundings {
@@ -172,8 +173,9 @@ impl<U: Unit, H: Host> System<U, H> {
         }
     }
 
-    /// Lets the HPUs boot, before any packet, until all of them wait for their first task. Returns whether they do before
-    /// cycle `until`. Time goes on to a multiple of [`BOOTED`], so that packets come in the same cycles to units that boot in others.
+    /// Boots the HPUs until all of them wait for their first task. Returns `false` if they do not before cycle `until`.
+    /// Time then advances to a multiple of [`BOOTED`], so that units with different boot times get packets in the same
+    /// cycles.
     pub fn boot(&mut self, until: Cycle) -> bool {
         loop {
             let next = self.unit.next();
@@ -189,67 +191,68 @@ impl<U: Unit, H: Host> System<U, H> {
         }
     }
 
-    /// Time passes up to cycle `until`. The caller knows that nothing happens before.
+    /// Advances time to cycle `until`. The caller guarantees that no event is due before.
     pub fn pass(&mut self, until: Cycle) {
         self.unit.advance(until, &mut self.outside);
     }
 
-    /// The unit.
+    /// Returns the unit.
     pub fn unit(&mut self) -> &mut U {
         &mut self.unit
     }
 
-    /// The inbound engine.
+    /// Returns the inbound engine.
     pub fn inbound(&self) -> &Inbound {
         &self.inbound
     }
 
-    /// The host.
+    /// Returns the host.
     pub fn host(&mut self) -> &mut H {
         &mut self.outside.host
     }
 
-    /// NIC and host let beats wait: `moves` says in which cycles a port goes on.
+    /// Applies back-pressure at the ports of NIC and host: `moves` returns the cycles in which a port is ready.
     pub fn hold(&mut self, moves: impl Fn(Cycle, Port) -> bool + 'static) {
         self.outside.moves = Some(Box::new(moves));
     }
 
-    /// A packet will arrive.
+    /// Queues an arriving packet.
     pub fn push(&mut self, packet: Arrival) {
         self.push_apart(packet, Time::ZERO);
     }
 
-    /// A packet will arrive, and the one behind it no sooner than `gap` after the beginning of this one.
+    /// Queues an arriving packet; the next one begins at least `gap` after the beginning of this one.
     pub fn push_apart(&mut self, packet: Arrival, gap: Time) {
         self.unit.prepare(&packet.context);
         self.inbound.push(packet, gap);
     }
 
-    /// Takes the packets that have left since the last time.
+    /// Takes the packets sent since the last call.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.outside.sent)
     }
 
-    /// Takes what the driver was told since the last time.
+    /// Takes the driver events since the last call.
     pub fn take_events(&mut self) -> Vec<(Cycle, DriverEvent)> {
         std::mem::take(&mut self.outside.events)
     }
 
-    /// Times of packets: from their first byte to the feedback.
+    /// Returns packet latencies from the first byte to the feedback.
     pub fn packet_latencies(&self) -> &Latencies {
         &self.latencies[0]
     }
 
-    /// Times of packets: from their request to the feedback.
+    /// Returns packet latencies from the request to the feedback.
     pub fn request_latencies(&self) -> &Latencies {
         &self.latencies[1]
     }
 
-    /// Simulates the cycles before `until`, but no further than the end of the first in which something goes out; `done` is told
-    /// about each packet that the unit is done with. Returns whether anything is left to do.
+    /// Simulates the cycles before `until`, but at most to the end of the first cycle with an output; calls `done` for
+    /// each packet that the unit finishes. Returns true if work remains.
     ///
     /// # Errors
-    /// [`RunError::Stuck`] when packets are inside and nothing will happen, [`RunError::Terminated`], and [`RunError::Hardware`].
+    /// [`RunError::Stuck`] when packets are inside and no event is due, [`RunError::Terminated`], and
+    /// [`RunError::Hardware`].
     pub fn advance(&mut self, until: Cycle, mut done: impl FnMut(Cycle, Done)) -> Result<bool, RunError> {
         let waits = self.inbound.step(&mut self.unit);
         if let Some(reason) = self.unit.failure() {
@@ -293,13 +296,13 @@ impl<U: Unit, H: Host> System<U, H> {
 }
 
 impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
-    /// The instruction at which the watchdog has found the handler that it has killed last on an HPU: the first one of the handler
-    /// where the unit does not know.
+    /// Returns the instruction at which the watchdog last killed a handler on an HPU, or the handler's first one if the
+    /// unit cannot tell.
     pub fn killed_at(&mut self, hpu: HpuId) -> u32 {
         self.unit.killed_at(hpu).unwrap_or_else(|| self.unit.observer().entry(hpu))
     }
 
-    /// What the run has shown so far.
+    /// Returns the results of the run so far.
     pub fn report(&mut self, machine: &str, clock: Clock) -> Report {
         let ns = clock.time(1_000_000).as_ns_f64() / 1e6;
         let cycles = self.first.map_or(0, |first| self.last - first);

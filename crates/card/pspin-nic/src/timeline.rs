@@ -1,4 +1,5 @@
-//! The timeline of a run, for Perfetto: the NIC, the packet scheduler, and for each cluster its DMA engine, its HPUs and their
+// SPDX-License-Identifier: Apache-2.0
+//! Timeline of a run, for Perfetto: the NIC, the packet scheduler, and for each cluster its DMA engine, HPUs and
 //! commands, with arrows from each packet through its handlers to their commands.
 
 use std::io;
@@ -15,27 +16,27 @@ use sim::trace::{CounterId, SliceExtras, Trace, TrackId, Value};
 use crate::inbound::Done;
 use crate::report;
 
-/// The rows of a cluster.
+/// Rows of a cluster.
 struct Rows {
     tasks: CounterId,
     dma: TrackId,
     hpus: Vec<TrackId>,
     commands: Vec<TrackId>,
-    /// Tasks in the cluster.
+    /// Number of tasks in the cluster.
     count: i64,
 }
 
-/// What is under way in a cluster, by its place.
+/// Task under way in a cluster slot.
 #[derive(Clone, Copy, Default)]
 struct Under {
     start: Cycle,
-    /// The number of the arrow of its packet.
+    /// Number of its packet's arrow.
     arrow: u64,
-    /// The size of what is copied.
+    /// Bytes to copy.
     bytes: u32,
 }
 
-/// A command that is under way.
+/// Command in flight.
 #[derive(Clone, Copy, Default)]
 struct Issued {
     start: Cycle,
@@ -44,11 +45,11 @@ struct Issued {
     bytes: u32,
 }
 
-/// Draws a timeline.
+/// Timeline writer.
 pub struct Timeline {
     trace: Trace,
     clock: Clock,
-    /// Bytes that the inbound engine writes in a cycle.
+    /// Bytes that the inbound engine writes per cycle.
     beat: u32,
     names: Box<dyn Fn(u32) -> String>,
     inbound: TrackId,
@@ -56,11 +57,11 @@ pub struct Timeline {
     queued: CounterId,
     inside: CounterId,
     rows: Vec<Rows>,
-    /// Requests that wait in the message queues, and all that are not fed back.
+    /// Requests in the message queues, and all requests without feedback.
     counts: [i64; 2],
-    /// The number of the last arrow.
+    /// Number of the last arrow.
     last_arrow: u64,
-    /// The arrow of each packet by the NIC's number, and whether the packet waits in a message queue.
+    /// Arrow of each packet by NIC number, and whether the packet is in a message queue.
     arrows: Vec<(u64, bool)>,
     copies: Vec<Vec<Under>>,
     handlers: Vec<Vec<Under>>,
@@ -68,7 +69,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline of a unit that is written to a file; `names` tells the name of a handler by its address.
+    /// Creates the timeline of a unit and its file; `names` returns the name of a handler by its address.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -126,7 +127,7 @@ impl Timeline {
         self.trace.counter(row, self.clock.time(at.0), value);
     }
 
-    /// A packet was written into L2.
+    /// Draws the write of a packet into L2.
     pub fn packet(&mut self, done: &Done) {
         let beats = done.bytes.div_ceil(self.beat);
         let args = [("bytes", Value::Uint(done.bytes.into())), ("number", Value::Uint(done.user))];
@@ -139,7 +140,7 @@ impl Timeline {
         self.arrows.get(task.her.user as usize).map_or(0, |(arrow, _)| *arrow)
     }
 
-    /// A packet waits no longer in its message queue.
+    /// Records that a packet leaves its message queue.
     fn leaves_queue(&mut self, at: Cycle, number: u64) {
         if let Some((_, waits)) = self.arrows.get_mut(number as usize)
             && std::mem::take(waits)
@@ -149,12 +150,12 @@ impl Timeline {
         }
     }
 
-    /// The name of a task's handler.
+    /// Returns the name of a task's handler.
     fn name(&self, task: &Task) -> String {
         task.her.context.entry(task.role).map_or_else(String::new, &self.names)
     }
 
-    /// Notes what happens in the unit.
+    /// Draws an event of the unit.
     pub fn note(&mut self, at: Cycle, what: &Noted<'_>) {
         match *what {
             Noted::HerAccepted(her) => {
@@ -211,7 +212,7 @@ impl Timeline {
         }
     }
 
-    /// A task has come to a cluster.
+    /// Draws the arrival of a task at a cluster.
     fn sent(&mut self, at: Cycle, cluster: u16, place: u8, task: &Task) {
         let arrow = self.arrow(task);
         let copies = &mut self.copies[usize::from(cluster)];
@@ -234,7 +235,7 @@ impl Timeline {
         self.count(row, at, count);
     }
 
-    /// A handler has ended.
+    /// Draws the end of a handler.
     fn ended(&mut self, at: Cycle, hpu: HpuId, task: &Task, outcome: TaskOutcome) {
         let (cluster, hpu) = place_of(hpu);
         let Under { start, arrow, bytes } = self.handlers[cluster][hpu];
@@ -255,7 +256,7 @@ impl Timeline {
     /// Writes the file.
     ///
     /// # Errors
-    /// When the file cannot be written; there is then no new file.
+    /// When the file cannot be written; no new file exists then.
     pub fn finish(self) -> io::Result<()> {
         self.trace.finish()
     }
@@ -265,7 +266,7 @@ fn place_of(hpu: HpuId) -> (usize, usize) {
     (hpu.cluster.into(), hpu.hpu.into())
 }
 
-/// The name of a command, and the bytes that it moves.
+/// Returns the name of a command, and the bytes that it transfers.
 fn describe(command: &Command) -> (&'static str, u32) {
     match command {
         Command::Send { data, .. } => ("send", data.size),

@@ -1,4 +1,5 @@
-//! An observer of the unit that measures what a report tells, and draws the timeline.
+// SPDX-License-Identifier: Apache-2.0
+//! Observer of the unit that measures the numbers of a report and draws the timeline.
 
 use machine::Pspin as Config;
 use pspin_unit::Cycle;
@@ -9,17 +10,17 @@ use pspin_unit::observe::{Noted, Observer};
 use crate::report::{Commands, Handlers, HpuUse, Stages, Tally};
 use crate::timeline::Timeline;
 
-/// A task that has come to a cluster, until an HPU has its function pointer.
+/// Task in a cluster, before an HPU has its function pointer.
 #[derive(Clone, Copy, Default)]
 struct Placed {
-    /// The NIC's number of its packet.
+    /// NIC number of its packet.
     packet: u64,
     sent: Cycle,
     copied: Cycle,
     assigned: Cycle,
 }
 
-/// An HPU that runs a handler.
+/// HPU running a handler.
 #[derive(Clone, Copy, Default)]
 struct Running {
     start: Cycle,
@@ -27,23 +28,23 @@ struct Running {
     has_run: bool,
 }
 
-/// Measures stages and handlers, and how many HPUs are busy.
+/// Measures stages, handlers, and the number of busy HPUs.
 pub struct Watch {
-    /// Per cluster, the tasks by their place.
+    /// Tasks of each cluster by slot.
     placed: Vec<Vec<Placed>>,
-    /// The place of the task that each HPU has been given.
+    /// Slot of each HPU's task.
     given: Vec<u8>,
     running: Vec<Running>,
     per_cluster: usize,
-    /// When the requests of packets were accepted, and when their last handlers ended, by the NIC's number.
+    /// Cycle of each packet's request, and of the end of its last handler, by NIC number.
     packets: Vec<(Cycle, Cycle)>,
     stages: [Tally; 6],
     roles: [Tally; 3],
     busy: u32,
     peak: u32,
-    /// The first instruction of the handler that each HPU ran last.
+    /// First instruction of each HPU's latest handler.
     entries: Vec<u32>,
-    /// Handlers that failed, and that the watchdog killed.
+    /// Number of handlers that failed, and that the watchdog killed.
     failed: u64,
     killed: u64,
     commands: Commands,
@@ -51,7 +52,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// An observer of a unit, which also draws a timeline if there is one.
+    /// Creates an observer of a unit, which also draws `timeline` if given.
     pub fn new(config: &Config, timeline: Option<Timeline>) -> Watch {
         let (clusters, hpus) = (config.units.clusters as usize, config.units.hpus as usize);
         Watch {
@@ -72,7 +73,7 @@ impl Watch {
         }
     }
 
-    /// The timeline, which may be told what happens around the unit.
+    /// Returns the timeline, for events around the unit.
     pub fn timeline(&mut self) -> Option<&mut Timeline> {
         self.timeline.as_mut()
     }
@@ -82,29 +83,29 @@ impl Watch {
         self.timeline.take()
     }
 
-    /// Cycles of the stages of packets.
+    /// Returns the cycles of packet stages.
     pub fn stages(&self) -> Stages {
         let [schedule, copy, assign, pointer, handler, feedback] = self.stages.map(|stage| stage.spread());
         Stages { schedule, copy, assign, pointer, handler, feedback }
     }
 
-    /// Cycles of handlers.
+    /// Returns the cycles of handlers.
     pub fn handlers(&self) -> Handlers {
         let [header, payload, completion] = self.roles.map(|role| role.spread());
         Handlers { header, payload, completion }
     }
 
-    /// Number of commands that have left their HPUs.
+    /// Returns the commands issued by HPUs.
     pub fn commands(&self) -> Commands {
         self.commands
     }
 
-    /// Cycles of all handlers together.
+    /// Returns the cycles of all handlers together.
     pub fn cycles(&self) -> u64 {
         self.roles.iter().map(Tally::sum).sum()
     }
 
-    /// How HPUs were used in this number of cycles.
+    /// Returns the utilization of the HPUs over `cycles` cycles.
     pub fn hpus(&self, cycles: u64) -> HpuUse {
         HpuUse {
             total: self.running.len() as u32,
@@ -114,17 +115,17 @@ impl Watch {
         }
     }
 
-    /// The first instruction of the handler that an HPU ran last.
+    /// Returns the first instruction of an HPU's latest handler.
     pub fn entry(&self, hpu: HpuId) -> u32 {
         self.entries[self.index(hpu)]
     }
 
-    /// Handlers that failed.
+    /// Returns the number of handlers that failed.
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// Handlers that the watchdog killed.
+    /// Returns the number of handlers that the watchdog killed.
     pub fn killed(&self) -> u64 {
         self.killed
     }
@@ -149,7 +150,7 @@ impl Watch {
         &mut self.packets[index]
     }
 
-    /// Notes that an HPU has the function pointer of a task.
+    /// Records that an HPU has the function pointer of a task.
     fn start(&mut self, at: Cycle, hpu: HpuId, role: Role) {
         let (index, place) = (self.index(hpu), self.given[self.index(hpu)]);
         let Placed { packet, sent, copied, assigned } = *self.place(hpu.cluster, place);
@@ -214,7 +215,7 @@ impl Observer for Watch {
                 Command::ToHost { .. } => self.commands.to_host += 1,
                 Command::FromHost { .. } => self.commands.from_host += 1,
                 Command::HostDirect { .. } | Command::HostDirectRead { .. } => self.commands.host_direct += 1,
-                // Only the cards of a cluster have these.
+                // Only cards inside a cluster issue these.
                 Command::Card { .. } => (),
             },
             _ => {}

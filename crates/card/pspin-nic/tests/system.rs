@@ -1,4 +1,5 @@
-//! The card with real cores: packets in, feedback, packets and host memory out, and what happens when there is no room.
+// SPDX-License-Identifier: Apache-2.0
+//! The card with real cores: packets in, feedback, packets and host memory out, and behaviour when full.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ fn machine(set: &[&str]) -> Rc<machine::Pspin> {
     }
 }
 
-/// The runtime of `sdk/pspin/rt/runtime/src/start.S` without the call of `init_handlers`.
+/// Runtime of `sdk/pspin/rt/runtime/src/start.S`, without the call of `init_handlers`.
 #[rustfmt::skip]
 fn runtime() -> Vec<u32> {
     vec![
@@ -37,7 +38,7 @@ fn runtime() -> Vec<u32> {
     ]
 }
 
-/// A card with a context whose payload handler has these instructions.
+/// Creates a card with a context whose payload handler consists of `handler`.
 fn card(config: &Rc<machine::Pspin>, handler: &[u32]) -> (System<Pspin<Hpus>>, Rc<ExecutionContext>) {
     let mut words = runtime();
     words.resize(words.len().next_multiple_of(8), NOP);
@@ -77,7 +78,7 @@ fn run(system: &mut System<Pspin<Hpus>>) -> Vec<(u64, Done)> {
 
 #[test]
 fn a_packet_takes_as_long_as_in_the_paper_and_to_its_request_as_measured() {
-    // From the NIC to the request 4 + 1 cycles at 64 B, from there to the feedback 26.
+    // From the NIC to the request: 4 + 1 cycles at 64 B; from there to the feedback: 26.
     let (mut system, context) = card(&machine(&[]), &[RET]);
     (0..2).for_each(|number| system.push(packet(&context, number, 10_000 * (number + 1), 0, 64)));
     let done = run(&mut system);
@@ -120,7 +121,7 @@ fn packets_of_impossible_sizes_are_dropped_and_counted() {
 
 #[test]
 fn the_rate_of_the_network_limits_packets() {
-    // 20 ps a byte: 64 bytes take 1.28 ns.
+    // 20 ps per byte: 64 bytes take 1.28 ns.
     let config = machine(&["accelerator.inbound.G_ps_per_byte=20"]);
     let (mut system, context) = card(&config, &[RET]);
     (0..101).for_each(|number| system.push(packet(&context, number, 1_000, 0, 64)));
@@ -135,7 +136,7 @@ fn contexts_share_no_memory_and_what_does_not_fit_is_told() {
     let request = Request { handler_memory: 1_000, scratchpad: 500, host: 100, ..Request::default() };
     let (a, b) =
         (driver.context(&request).unwrap(), driver.context(&Request { tenant: 1, ..request.clone() }).unwrap());
-    // Static data of 100 bytes, then pieces at multiples of 64; scratchpads lie behind runtime and packet buffer.
+    // Static data of 100 bytes, then pieces at multiples of 64; scratchpads follow the runtime and the packet buffer.
     assert_eq!((a.handler_memory.address, b.handler_memory.address), (0x1C00_0080, 0x1C00_0480));
     assert_eq!((a.scratchpads[1].address, b.scratchpads[1].address), (0x1040_A000, 0x1040_A200));
     assert_eq!((a.host.address, b.descriptor), ((1 << 60) + 64, (1 << 60) + 192));
@@ -169,7 +170,7 @@ fn the_iommu_lets_the_card_reach_what_is_registered_to_the_byte() {
     assert_eq!(host.card_writes(at, None, 0x5000, &[]), Ok(()));
 }
 
-/// Two tenants: each one's handlers reach what it has registered, also what both have, and the unit reaches all.
+/// Two tenants: handlers reach the ranges of their own tenant, including shared ones; the unit reaches all.
 #[test]
 fn the_iommu_keeps_tenants_apart() {
     let mut driver = Driver::new(&machine(&[]), 0);
@@ -191,10 +192,10 @@ fn the_iommu_keeps_tenants_apart() {
     }
 }
 
-/// A handler whose command names the memory of another tenant fails, although that memory is registered.
+/// A handler fails when its command names memory registered by another tenant.
 #[test]
 fn a_handler_does_not_reach_the_host_memory_of_another_tenant() {
-    // Host direct to the address in the first words of the packet, 8 bytes.
+    // Host-direct access of 8 bytes to the address in the packet's first words.
     let direct = [
         lw(A1, A0, 0),
         lw(A1, A1, 8),
@@ -239,17 +240,17 @@ fn the_card_boots_before_packets_come_and_packets_come_apart() {
     let (mut system, context) = card(&machine(&[]), &[RET]);
     assert!(system.boot(Cycle(1_000)));
     assert_eq!(system.unit().now(), Cycle(1_000));
-    // At most one packet in 7 cycles, although all were there at the beginning.
+    // At most one packet in 7 cycles, although all were queued at the start.
     (0..3).for_each(|number| system.push_apart(packet(&context, number, 1_000, 0, 64), Time::from_ps(7_000)));
     let arrived: Vec<u64> = run(&mut system).iter().map(|(_, done)| done.arrived.0).collect();
     assert_eq!(arrived, [1_000, 1_007, 1_014]);
-    // The runtime of HPUs takes longer.
+    // The runtime of the HPUs takes longer.
     let (mut late, _) = card(&machine(&[]), &[RET]);
     assert!(!late.boot(Cycle(5)));
 }
 
-/// The third instruction of a handler, which has begun 4 cycles after the load of the function pointer, stores: at 64 B the load
-/// is 17 cycles after the request. The first run waits for a line of code, too.
+/// The handler starts 4 cycles after the load of its function pointer; its third instruction stores. At 64 B the load
+/// is 17 cycles after the request. The first run also has an instruction cache miss.
 #[test]
 fn a_program_may_end_the_run() {
     let (mut system, context) = card(&machine(&[]), &[lui(A1, 0x1B20_0000), NOP, sw(A1, A1, 0), RET]);
@@ -267,8 +268,8 @@ fn a_program_may_end_the_run() {
     );
 }
 
-/// Two messages share the queue of a unit with four. The first has more packets behind those of the second, which wait for its end and
-/// let them pass; a third message in another queue waits for nobody.
+/// Two messages share a queue of a unit with four. The first has more packets behind those of the second; the second's
+/// packets wait for its end and let them pass. A third message in another queue does not wait.
 #[test]
 fn a_message_that_waits_for_a_queue_holds_nobody_back() {
     let (mut system, context) = card(&machine(&["accelerator.mpq.queues=4"]), &[RET]);

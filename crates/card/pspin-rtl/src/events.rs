@@ -1,4 +1,5 @@
-//! What the observers of the unit tell (`rtl/observe`): the numbers of events.
+// SPDX-License-Identifier: Apache-2.0
+//! Event numbers of the unit's observers (`rtl/observe`).
 
 use hpu::{Fault, Program};
 use pspin_unit::command::{Command, Send};
@@ -6,47 +7,47 @@ use pspin_unit::her::{Failure, HpuId, Range, Role, TaskOutcome};
 
 use crate::simulation::Event;
 
-/// A task has come to a cluster: place, role, whether its end is the end of the packet, the NIC's number, and the queue.
+/// A task arrived at a cluster: slot, role, whether its end is the end of the packet, NIC number, and queue.
 pub const TASK_SENT: u16 = 16;
-/// The packet of a task is in L1: place.
+/// The packet of a task is in L1: slot.
 pub const DMA_DONE: u16 = 17;
-/// A task was assigned to an HPU: place.
+/// A task was assigned to an HPU: slot.
 pub const ASSIGNED: u16 = 18;
 /// The HPU has the function pointer.
 pub const START: u16 = 19;
-/// Its task has ended, or the program has failed before there was one: kind and cause of the outcome and whether there is a task,
-/// bytes of a wrong command, the address of the instruction, and that of the access.
+/// Its task ended, or the program failed without one: kind and cause of the outcome and whether a task exists, bytes of
+/// a wrong command, the address of the instruction, and that of the access.
 pub const END: u16 = 20;
-/// The command unit has taken a command: slot, kind, event and size of immediate data; data; host address.
+/// The command unit accepted a command: slot, kind, event and size of immediate data; data; host address.
 pub const COMMAND: u16 = 21;
-/// In front of a command: node, flow, user and immediate data.
+/// Precedes a command: node, flow, user and immediate data.
 pub const COMMAND_WORDS: u16 = 22;
-/// A response has reached its HPU: slot.
+/// A response reached its HPU: slot.
 pub const RESPONSE: u16 = 23;
-/// The driver on the host is told something: kind, cause and role, context, message, user.
+/// Notice to the driver on the host: kind, cause and role, context, message, user.
 pub const NOTICE: u16 = 24;
-/// In front of a notice: the address of the instruction, and that of the access.
+/// Precedes a notice: the address of the instruction, and that of the access.
 pub const NOTICE_WORDS: u16 = 25;
-/// An HPU has printed a character.
+/// An HPU printed a character.
 pub const CONSOLE: u16 = 26;
-/// A program has asked for the end of the run.
+/// A program requested the end of the run.
 pub const TERMINATE: u16 = 27;
-/// HPUs of a cluster have waited a cycle for banks: how many.
+/// HPUs of a cluster waited a cycle for banks: number of HPUs.
 pub const CONFLICTS: u16 = 28;
-/// A line is fetched into the instruction cache of a cluster.
+/// A cluster fetches a line into its instruction cache.
 pub const MISS: u16 = 29;
 
-/// In what an end is: there is a task.
+/// Flag of [`END`]: a task exists.
 pub const HAS_TASK: u32 = 1 << 16;
-/// The kind of an outcome that is a failure.
+/// Kind of an outcome that is a failure.
 pub const FAULTED: u32 = 2;
 
-/// The HPU of an event.
+/// Returns the HPU of an event.
 pub fn hpu(event: &Event) -> HpuId {
     HpuId { cluster: event.unit >> 5, hpu: event.unit & 31 }
 }
 
-/// The part of a handler by its number.
+/// Returns the role of a handler by its number.
 pub fn role(number: u32) -> Role {
     match number {
         0 => Role::Header,
@@ -55,8 +56,9 @@ pub fn role(number: u32) -> Role {
     }
 }
 
-/// The end of a task: its kind, the cause of a failure, the address of the instruction, and that of the access. The hardware does
-/// not tell what an instruction is and how many bytes it accesses, but `program` does; a wrong command names `size` bytes.
+/// Returns the end of a task from its kind, the cause of a failure, the address of the instruction, and that of the
+/// access. The hardware reports neither the instruction nor the size of its access; `program` supplies both. A wrong
+/// command names `size` bytes.
 pub fn outcome(program: &Program, kind: u32, cause: u32, pc: u32, address: u64, size: u32) -> TaskOutcome {
     let low = address as u32;
     let (word, len) = program.encoding(pc).unwrap_or_default();
@@ -80,7 +82,7 @@ pub fn outcome(program: &Program, kind: u32, cause: u32, pc: u32, address: u64, 
     }
 }
 
-/// A command and its slot.
+/// Returns a command and its slot.
 pub fn command(words: [u32; 5], event: &Event) -> (u8, Command) {
     let [node, flow, user, low, high] = words;
     let [kinds, address, size, host_low, host_high] = event.values;

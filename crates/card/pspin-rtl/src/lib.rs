@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The PsPIN unit as hardware: the SystemVerilog of `rtl/`, simulated by Verilator in this process.
 //!
-//! * [`build`](mod@build): makes the library of a design, once for each configuration; [`tools`]: what that needs; [`training`]: the run
-//!   from which a compiler learns what is done most
-//! * [`simulation`]: a library that is open: ports, memories, clock, what observers tell
-//! * `unit`: the hardware as a unit, [`Rtl`]; `nic`: the streams of its ports; [`events`]: what its observers tell
-//! * [`lockstep`]: hardware and model side by side
+//! * [`build`](mod@build): builds the library of a design, once for each configuration; [`tools`]: the tools for that;
+//!   [`training`]: the run that collects the compiler's profile
+//! * [`simulation`]: an open library: ports, memories, clock, observer events
+//! * `unit`: the hardware as a unit, [`Rtl`]; `nic`: the streams of its ports; [`events`]: its observer events
+//! * [`lockstep`]: hardware against model
 
 pub mod build;
 pub mod events;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// The error of hardware that cannot be simulated.
+/// Error of hardware that cannot be simulated.
 #[derive(Debug, Error)]
 pub enum RtlError {
     /// The tools are not installed.
@@ -30,10 +31,10 @@ pub enum RtlError {
          SPINKIT_RTL_TOOLS to a Python environment with the packages of rtl/requirements.txt"
     )]
     NoTools(PathBuf),
-    /// A program of the system is not installed.
+    /// A system program is not installed.
     #[error("simulating the hardware needs {0}, which is in no folder of PATH: apt-get install {1}")]
     NoProgram(&'static str, &'static str),
-    /// The sources are not there.
+    /// The sources are missing.
     #[error("the sources of the hardware are not in {0}")]
     NoSources(PathBuf),
     /// A file or folder cannot be read or written.
@@ -42,13 +43,13 @@ pub enum RtlError {
     /// The cache cannot be used.
     #[error(transparent)]
     Cache(#[from] output::CacheError),
-    /// A program of the build has failed.
+    /// A program of the build failed.
     #[error("building the hardware has failed: see {0}\n{1}")]
     Build(PathBuf, String),
-    /// The library is not what was built.
+    /// The library is not the one that was built.
     #[error("{0}: {1}")]
     Library(PathBuf, String),
-    /// A port of the design that the harness needs is not there.
+    /// The design lacks a port that the harness needs.
     #[error("the design has no port {0}")]
     NoPort(String),
 }

@@ -1,4 +1,5 @@
-//! What surrounds the hardware, as streams of its ports: packets that are written, packets that leave, host memory.
+// SPDX-License-Identifier: Apache-2.0
+//! Surroundings of the hardware as streams at its ports: packets written, packets sent, host memory.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use sim::Clock;
 use crate::RtlError;
 use crate::simulation::{Port, Simulation};
 
-/// Bytes of a beat.
+/// Bytes in a beat.
 pub const BEAT: usize = 64;
 
 macro_rules! ports {
@@ -21,10 +22,10 @@ macro_rules! ports {
         }
 
         impl $name {
-            /// Finds them.
+            /// Finds the ports.
             ///
             /// # Errors
-            /// When one is not there.
+            /// When one is missing.
             pub fn new(simulation: &Simulation) -> Result<$name, RtlError> {
                 Ok($name { $($port: simulation.port(stringify!($port))?),+ })
             }
@@ -33,7 +34,7 @@ macro_rules! ports {
 }
 
 ports! {
-    /// The ports of `rtl/tests/harness/pspin_harness.sv`.
+    /// Ports of `rtl/tests/harness/pspin_harness.sv`.
     Ports: rst_ni, her_valid_i, her_ready_o, her_message_i, her_flow_i, her_eom_i, her_address_i, her_size_i, her_transfer_i,
     her_context_i, her_user_i, feedback_valid_o, feedback_ready_i, feedback_message_o, feedback_address_o, feedback_size_o,
     feedback_transfer_o, feedback_user_o, feedback_kind_o, feedback_last_o, write_valid_i, write_ready_o, write_address_i,
@@ -45,32 +46,32 @@ ports! {
     host_data_id_i, host_data_refused_i, ctrl_valid_i, ctrl_we_i, ctrl_address_i, ctrl_wdata_i, idle_o
 }
 
-/// A beat that is written.
+/// Beat to be written.
 struct Beat {
-    /// The first cycle in which it may be.
+    /// Earliest cycle.
     at: Cycle,
     address: u32,
     strobe: u64,
     data: [u8; BEAT],
-    /// It is the last of its packet.
+    /// Set for the last beat of its packet.
     ends: bool,
 }
 
-/// The NIC's port for packets: a beat in a cycle.
+/// NIC port for packets: one beat per cycle.
 pub struct Writer {
     beats: VecDeque<Beat>,
     stored: Stored,
-    /// The first cycle that has no beat yet.
+    /// First cycle without a beat.
     free: Cycle,
 }
 
 impl Writer {
-    /// A port without packets.
+    /// Creates a port without packets.
     pub fn new(config: &Config) -> Writer {
         Writer { beats: VecDeque::new(), stored: Stored::new(config), free: Cycle::ZERO }
     }
 
-    /// Writes bytes from cycle `at` on. Returns the cycle behind the last beat.
+    /// Writes bytes from cycle `at` on. Returns the cycle after the last beat.
     pub fn write(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Cycle {
         let mut at = at.max(self.free);
         let mut done = 0;
@@ -92,12 +93,12 @@ impl Writer {
         at
     }
 
-    /// Whether nothing is to be written.
+    /// Returns true if no beat is pending.
     pub fn is_empty(&self) -> bool {
         self.beats.is_empty()
     }
 
-    /// Offers the beat of cycle `now`.
+    /// Drives the beat of cycle `now`.
     pub fn drive(&self, now: Cycle, simulation: &mut Simulation, ports: &Ports) {
         let beat = self.beats.front().filter(|beat| beat.at <= now);
         simulation.set(ports.write_valid_i, beat.is_some().into());
@@ -108,7 +109,7 @@ impl Writer {
         }
     }
 
-    /// Sees whether the beat of cycle `now` is taken.
+    /// Samples whether the beat of cycle `now` is accepted.
     pub fn sample(&mut self, now: Cycle, simulation: &Simulation, ports: &Ports) {
         let is_offered = self.beats.front().is_some_and(|beat| beat.at <= now);
         if is_offered
@@ -119,31 +120,31 @@ impl Writer {
         }
     }
 
-    /// Whether a request for the packet at an address may be submitted in cycle `now`.
+    /// Returns true if a request for the packet at `address` may be submitted in cycle `now`.
     pub fn is_stored(&mut self, now: Cycle, address: u32) -> bool {
         self.stored.is_there(now, address)
     }
 }
 
-/// The link to the network, which takes packets at its rate.
+/// Link to the network, which accepts packets at its rate.
 pub struct Link {
     rate: Rate,
-    /// When the packet that leaves has begun.
+    /// First cycle of the departing packet.
     begun: Option<Cycle>,
 }
 
 impl Link {
-    /// An idle link.
+    /// Creates an idle link.
     pub fn new(config: &Config, clock: Clock) -> Link {
         Link { rate: Rate::new(config.outbound.gap_per_byte, clock), begun: None }
     }
 
-    /// Whether a beat may leave in cycle `now`.
+    /// Returns true if a beat may leave in cycle `now`.
     pub fn is_free(&self, now: Cycle) -> bool {
         self.begun.is_some() || self.rate.free() <= now
     }
 
-    /// A beat leaves: the last of a packet of `bytes`, or one before.
+    /// Accepts a beat: the last one of a packet of `bytes`, or an earlier one.
     pub fn leaves(&mut self, now: Cycle, is_last: bool, bytes: usize) {
         let begun = *self.begun.get_or_insert(now);
         if is_last {
@@ -153,16 +154,16 @@ impl Link {
     }
 }
 
-/// An answer of the host.
+/// Response of the host.
 struct Answer {
     at: Cycle,
     id: u64,
-    /// The beats, and the bytes of each.
+    /// Beats, and bytes of each.
     data: VecDeque<([u8; BEAT], u32)>,
     is_refused: bool,
 }
 
-/// Moves the answer that is due first to the front. Returns whether it is due.
+/// Moves the earliest response to the front. Returns true if it is due.
 fn next(answers: &mut VecDeque<Answer>, now: Cycle) -> bool {
     let Some((first, _)) = answers.iter().enumerate().min_by_key(|(_, answer)| answer.at) else { return false };
     if let Some(answer) = (first > 0).then(|| answers.remove(first)).flatten() {
@@ -171,39 +172,39 @@ fn next(answers: &mut VecDeque<Answer>, now: Cycle) -> bool {
     answers.front().is_some_and(|answer| answer.at <= now)
 }
 
-/// A write to host memory whose beats have all come.
+/// Write to host memory with all its beats.
 pub struct HostWrite {
-    /// Whose it is: 0 the off-cluster DMA engine, 1 a host-direct command, 2 the unit itself.
+    /// Requester: 0 the off-cluster DMA engine, 1 a host-direct command, 2 the unit itself.
     pub id: u64,
-    /// Where it goes.
+    /// Destination address.
     pub address: u64,
-    /// The number of the context.
+    /// Number of the context.
     pub context: usize,
-    /// Whether the unit itself writes.
+    /// Set if the unit itself writes.
     pub is_own: bool,
-    /// The data.
+    /// Data to write.
     pub bytes: Vec<u8>,
 }
 
-/// Host memory, as the unit's ports see it.
+/// Host memory at the ports of the unit.
 pub struct HostPort {
-    /// The write whose beats come.
+    /// Write whose beats are arriving.
     coming: Option<HostWrite>,
     written: VecDeque<Answer>,
     read: VecDeque<Answer>,
-    /// The first of `read` is on its way, and a beat of it is there in this cycle.
+    /// Set while the first response of `read` is in progress and one of its beats is driven in this cycle.
     is_reading: bool,
     is_offered: bool,
-    /// The link takes and brings a beat after the other at its rate.
+    /// Beats on the link in each direction, at its rate.
     to_host: Rate,
     from_host: Rate,
-    /// Cycles from a request to its answer.
+    /// Cycles from a request to its response.
     write_cycles: u32,
     read_cycles: u32,
 }
 
 impl HostPort {
-    /// A host at which nothing is under way.
+    /// Creates a host with nothing outstanding.
     pub fn new(config: &Config, clock: Clock) -> HostPort {
         let host = &config.host;
         HostPort {
@@ -219,22 +220,22 @@ impl HostPort {
         }
     }
 
-    /// When a write is answered whose last beat has come in cycle `now`.
+    /// Returns the response cycle of a write whose last beat arrived in cycle `now`.
     pub fn written(&self, now: Cycle) -> Cycle {
         now + self.write_cycles
     }
 
-    /// When the first data comes of a read that is asked for in cycle `now`.
+    /// Returns the cycle of the first data of a read requested in cycle `now`.
     pub fn comes(&self, now: Cycle) -> Cycle {
         now + self.read_cycles
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if nothing is outstanding.
     pub fn is_empty(&self) -> bool {
         self.coming.is_none() && self.written.is_empty() && self.read.is_empty()
     }
 
-    /// Takes the beat of a write, if beats of writes move in cycle `now`. Returns the write if it is the last.
+    /// Accepts the beat of a write, if writes may pass in cycle `now`. Returns the write with its last beat.
     pub fn take_beat(
         &mut self,
         now: Cycle,
@@ -265,12 +266,12 @@ impl HostPort {
         if simulation.get(ports.host_write_last_o) != 0 { self.coming.take() } else { None }
     }
 
-    /// A write is answered in cycle `at`.
+    /// Responds to a write in cycle `at`.
     pub fn answer_write(&mut self, at: Cycle, id: u64, is_refused: bool) {
         self.written.push_back(Answer { at, id, data: VecDeque::new(), is_refused });
     }
 
-    /// The data of a read comes from cycle `at` on.
+    /// Sends the data of a read from cycle `at` on.
     pub fn answer_read(&mut self, at: Cycle, id: u64, data: &[u8], is_refused: bool) {
         let beat = |part: &[u8]| {
             let mut beat = [0; BEAT];
@@ -284,7 +285,7 @@ impl HostPort {
         self.read.push_back(Answer { at, id, data, is_refused });
     }
 
-    /// Offers what is due in cycle `now`: data only if it moves.
+    /// Drives the responses due in cycle `now`; data only if `moves`.
     pub fn drive(&mut self, now: Cycle, moves: bool, simulation: &mut Simulation, ports: &Ports) {
         let is_written = next(&mut self.written, now);
         let written = self.written.front().filter(|_| is_written);
@@ -306,7 +307,7 @@ impl HostPort {
         }
     }
 
-    /// Sees whether the beat of cycle `now` is taken.
+    /// Samples whether the beat of cycle `now` is accepted.
     pub fn sample(&mut self, now: Cycle, simulation: &Simulation, ports: &Ports) {
         let Some(answer) = self.read.front_mut().filter(|_| self.is_offered) else { return };
         if simulation.get(ports.host_data_ready_o) == 0 {

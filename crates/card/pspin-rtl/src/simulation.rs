@@ -1,4 +1,6 @@
-//! A simulated design: the library that Verilator and `rtl/tests/harness/harness.cpp` make, opened in this process.
+// SPDX-License-Identifier: Apache-2.0
+//! A simulated design: the library built from Verilator's output and `rtl/tests/harness/harness.cpp`, opened in this
+//! process.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -10,21 +12,21 @@ use libloading::Library;
 
 use crate::RtlError;
 
-/// What an observer of the design has told.
+/// Event reported by an observer of the design.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Event {
-    /// The cycle of the design's clock.
+    /// Cycle of the design's clock.
     pub cycle: u64,
-    /// What it is; the observers say which numbers there are.
+    /// Event number, defined by the observers.
     pub kind: u16,
-    /// Where it is: an HPU, a cluster, or 0.
+    /// Location: an HPU, a cluster, or 0.
     pub unit: u16,
-    /// What there is to know about it.
+    /// Values of the event.
     pub values: [u32; 5],
 }
 
-/// A variable as the library names it.
+/// Variable as the library describes it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Value {
@@ -35,13 +37,13 @@ struct Value {
     bytes: u64,
 }
 
-/// The C++ object.
+/// Opaque C++ object.
 #[repr(C)]
 struct Raw {
     _private: [u8; 0],
 }
 
-/// The functions of the library.
+/// Functions of the library.
 #[derive(Clone, Copy)]
 struct Functions {
     close: unsafe extern "C" fn(*mut Raw),
@@ -50,60 +52,60 @@ struct Functions {
     tick: unsafe extern "C" fn(*mut Raw) -> c_int,
     events: unsafe extern "C" fn(*const Raw, *mut *const Event) -> u64,
     forget: unsafe extern "C" fn(*mut Raw),
-    /// The functions of a design that writes waveforms.
+    /// Functions of a design that writes waveforms.
     wave: Option<WaveFunctions>,
 }
 
-/// Begins a waveform, and writes what has changed by a time.
+/// Starts a waveform, and writes the changes up to a time.
 type WaveFunctions = (unsafe extern "C" fn(*mut Raw, *const c_char) -> c_int, unsafe extern "C" fn(*mut Raw, u64));
 
-/// A memory of the design.
+/// Memory of the design.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Its place in the hierarchy of the design.
+    /// Scope in the hierarchy of the design.
     pub scope: String,
-    /// Bytes of a row, and how many bytes the simulator keeps for one: a power of two.
+    /// Bytes of a row, and bytes that the simulator stores for one: a power of two.
     pub row_bytes: usize,
-    /// All bytes.
+    /// Total size in bytes.
     pub bytes: usize,
     data: NonNull<u8>,
 }
 
-/// A port of the design with at most 64 bits, or more by words.
+/// Port of the design with at most 64 bits, or a wider one by words.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
     data: NonNull<u8>,
     bytes: usize,
 }
 
-/// A simulated design.
+/// Simulated design.
 pub struct Simulation {
     raw: NonNull<Raw>,
     functions: Functions,
     ports: HashMap<String, Port>,
     memories: Vec<Memory>,
-    /// The input at whose edges the design takes its other inputs, where it has one.
+    /// Input at whose edges the design samples its other inputs, if any.
     load: Option<Port>,
-    /// Whether inputs have changed since they settled.
+    /// Set if inputs changed since they last settled.
     has_changed: bool,
     failure: Option<String>,
-    /// Last, so that it is closed after everything that points into it.
+    /// Declared last: the library must close after everything that points into it.
     _library: Library,
 }
 
-/// The scope of the ports of the top module.
+/// Scope of the ports of the top module.
 const TOP: &str = "TOP.TOP";
-/// The input that lets a design take the others.
+/// Input at which a design samples the others.
 const LOAD: &str = "load_i";
-/// The name of the variable that memories keep their rows in.
+/// Name of the variable that holds the rows of a memory.
 const ROWS: &str = "rows";
 
 impl Simulation {
-    /// Opens a library and makes its design, in the state before reset. Where its build asks for random values, they come from
-    /// `seed`.
+    /// Opens a library and creates its design, in the state before reset. `seed` determines random values, if the build
+    /// uses them.
     ///
     /// # Errors
-    /// When the file is no such library, or the design cannot be made.
+    /// When the file is not such a library, or the design cannot be created.
     pub fn open(file: &Path, seed: u32) -> Result<Simulation, RtlError> {
         let broken = |error: libloading::Error| RtlError::Library(file.to_owned(), error.to_string());
         // SAFETY: the library was built by this crate from the harness; it has no initialisers beyond those of C++.
@@ -143,7 +145,7 @@ impl Simulation {
             return Err(RtlError::Library(file.to_owned(), reason));
         }
         let mut values = std::ptr::null();
-        // SAFETY: the simulation is open, and `values` is a place for the array.
+        // SAFETY: the simulation is open, and `values` receives the array.
         let count = unsafe { list(raw.as_ptr(), &raw mut values) };
         for index in 0..count as usize {
             // SAFETY: the array has `count` values and lives as long as the simulation.
@@ -171,15 +173,15 @@ impl Simulation {
         unsafe { CStr::from_ptr((self.functions.error)(self.raw.as_ptr())) }.to_string_lossy().into_owned()
     }
 
-    /// A port of the top module.
+    /// Finds a port of the top module.
     ///
     /// # Errors
-    /// When there is no such port: harness and design do not fit.
+    /// When the port does not exist: harness and design do not fit.
     pub fn port(&self, name: &str) -> Result<Port, RtlError> {
         self.ports.get(name).copied().ok_or_else(|| RtlError::NoPort(name.to_owned()))
     }
 
-    /// The value of a port of at most 64 bits; of a longer one, its lowest 64 bits.
+    /// Returns the value of a port; of one wider than 64 bits, its lowest 64 bits.
     #[inline]
     pub fn get(&self, port: Port) -> u64 {
         let mut value = [0; 8];
@@ -191,11 +193,12 @@ impl Simulation {
     #[inline]
     pub fn get_bytes(&self, port: Port, target: &mut [u8]) {
         let bytes = port.bytes.min(target.len());
-        // SAFETY: the port has so many bytes, and lives as long as the simulation; nobody else uses them meanwhile.
+        // SAFETY: the port has at least `bytes` bytes and lives as long as the simulation; no other reference exists
+        // meanwhile.
         target[..bytes].copy_from_slice(unsafe { std::slice::from_raw_parts(port.data.as_ptr(), bytes) });
     }
 
-    /// Sets an input. Bits that the port does not have must be 0.
+    /// Sets an input. Bits beyond the port's width must be 0.
     #[inline]
     pub fn set(&mut self, port: Port, value: u64) {
         self.set_bytes(port, &value.to_le_bytes());
@@ -213,19 +216,20 @@ impl Simulation {
         }
     }
 
-    /// The memories of the design.
+    /// Returns the memories of the design.
     pub fn memories(&self) -> &[Memory] {
         &self.memories
     }
 
-    /// The bytes of a memory, row by row.
+    /// Returns the bytes of a memory, row by row.
     pub fn rows(&mut self, memory: usize) -> &mut [u8] {
         let Memory { data, bytes, .. } = self.memories[memory];
-        // SAFETY: the memory has so many bytes and lives as long as the simulation, which nobody else uses meanwhile.
+        // SAFETY: the memory has `bytes` bytes and lives as long as the simulation, which is borrowed exclusively
+        // meanwhile.
         unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), bytes) }
     }
 
-    /// Lets changed inputs reach what depends on them within the cycle.
+    /// Propagates changed inputs through combinational logic within the cycle.
     pub fn settle(&mut self) {
         if let Some(load) = self.load.filter(|_| std::mem::take(&mut self.has_changed)) {
             self.set(load, 1 - self.get(load));
@@ -239,7 +243,7 @@ impl Simulation {
         self.call(self.functions.tick);
     }
 
-    /// Begins a waveform of all signals, as VCD. The library must be of a design that writes them.
+    /// Starts a waveform of all signals, as VCD. The library must be built for waveforms.
     ///
     /// # Errors
     /// When it is not, or the file cannot be written.
@@ -251,7 +255,7 @@ impl Simulation {
         if unsafe { begin(self.raw.as_ptr(), name.as_ptr()) } == 0 { Ok(()) } else { Err(failed(self.error())) }
     }
 
-    /// Writes to the waveform what has changed by a time in picoseconds.
+    /// Writes the changes up to a time in picoseconds to the waveform.
     pub fn dump(&mut self, ps: u64) {
         if let Some((_, dump)) = self.functions.wave {
             // SAFETY: a function of the library; the simulation is open.
@@ -270,18 +274,18 @@ impl Simulation {
         }
     }
 
-    /// Why the simulation has failed, if it has: time stands still then.
+    /// Returns the failure of the simulation, if any: time then stands still.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// Moves what observers have told since the last time behind `events`.
+    /// Appends the events that observers reported since the last call to `events`.
     pub fn take_events(&mut self, events: &mut Vec<Event>) {
         let mut first = std::ptr::null();
-        // SAFETY: the simulation is open, and `first` is a place for the array.
+        // SAFETY: the simulation is open, and `first` receives the array.
         let count = unsafe { (self.functions.events)(self.raw.as_ptr(), &raw mut first) } as usize;
         if count > 0 {
-            // SAFETY: the array has `count` events, until they are forgotten.
+            // SAFETY: the array has `count` events, valid until `forget`.
             events.extend_from_slice(unsafe { std::slice::from_raw_parts(first, count) });
             // SAFETY: the simulation is open.
             unsafe { (self.functions.forget)(self.raw.as_ptr()) };
@@ -291,7 +295,7 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody uses it afterwards.
+        // SAFETY: the simulation is open, and no use follows.
         unsafe { (self.functions.close)(self.raw.as_ptr()) };
     }
 }

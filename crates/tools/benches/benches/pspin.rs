@@ -1,5 +1,6 @@
-//! How fast the PsPIN unit is simulated: cycles a second of CPU time, with cores that take a fixed number of cycles for a handler,
-//! and with HPUs that execute instructions.
+// SPDX-License-Identifier: Apache-2.0
+//! Simulation speed of the PsPIN unit: cycles per second of CPU time, with cores that take a fixed number of cycles per
+//! handler, and with HPUs that execute instructions.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -25,11 +26,11 @@ mod cores;
 
 use accel::testing::code::{RET, ZERO, add, addi, bnez, lui, lw, sw};
 
-/// Packets of one measurement with short handlers, and with long ones.
+/// Packets of a measurement with short handlers, and with long ones.
 const MANY: u32 = 100_000;
 const FEW: u32 = 128;
 
-/// A NIC that counts what comes back.
+/// NIC that counts feedback.
 #[derive(Default)]
 struct Nic {
     fed_back: u64,
@@ -56,7 +57,7 @@ impl Outside for Nic {
     }
 }
 
-/// A unit with its NIC, which submits a packet a cycle whenever the unit takes it.
+/// Unit with a NIC that submits a packet in every cycle in which the unit is ready.
 struct Stream<C: Cores> {
     unit: Pspin<C>,
     nic: Nic,
@@ -75,7 +76,7 @@ impl<C: Cores> Stream<C> {
         let (start, end) = (self.unit.now(), self.submitted + packets);
         while self.submitted < end {
             let index = self.submitted;
-            // The slots of the NIC's ring in L2 are reused long after their packets are done.
+            // The slots of the NIC's ring in L2 are reused long after their packets finish.
             let packet = Range { address: cores::PACKET + index % 1024 * size.next_multiple_of(64), size };
             let (message, eom) = (index / 1024 * 8 + index % 8, index % 1024 >= 1016);
             let her = Her { message, flow: 0, eom, packet, transfer: size, context: self.context.clone(), user: 0 };
@@ -89,7 +90,7 @@ impl<C: Cores> Stream<C> {
     }
 }
 
-/// Measures the simulation of streams of packets, which go on where the one before has ended.
+/// Measures the simulation of consecutive streams of packets.
 fn measure<C: Cores>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -97,7 +98,7 @@ fn measure<C: Cores>(
     packets: u32,
     size: u32,
 ) {
-    // The first packets fill caches and memos. Each stream then takes the same number of cycles, but for a few.
+    // The first packets fill caches and memos. After them each stream takes about the same number of cycles.
     stream.run(packets, size);
     group.throughput(Throughput::Elements(stream.run(packets, size)));
     group.bench_function(name, |bench| {
@@ -105,13 +106,13 @@ fn measure<C: Cores>(
     });
 }
 
-/// A unit with cores that take the cycles of a number of instructions for each handler.
+/// Creates a unit whose cores charge each handler the cycles of `instructions` instructions.
 fn fixed(instructions: u64) -> Stream<impl Cores> {
     let rig = rig::Rig::new(rig::machine("pspin-400g", &[]), (), move |_, _| instructions);
     Stream::new(rig.unit, rig::context(&[Role::Payload]))
 }
 
-/// A unit with HPUs that execute a handler.
+/// Creates a unit with HPUs that execute a handler.
 fn executing(handler: &[u32]) -> Stream<impl Cores> {
     let rig = cores::Rig::watched(cores::machine("pspin-400g", &[]), handler, ());
     Stream::new(rig.unit, ExecutionContext { watchdog_cycles: u64::MAX, ..rig.context })
@@ -126,8 +127,8 @@ fn unit(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A handler that accesses its cluster's L1 in 7 of 20 instructions: the words of its stack, and one that all handlers of the
-/// cluster use.
+/// Returns a handler that accesses its cluster's L1 in 7 of 20 instructions: words of its stack, and a word shared by
+/// all handlers of the cluster.
 fn busy(rounds: i32) -> Vec<u32> {
     let (stack, shared, count) = (2, 11, 12);
     let start = [lui(shared, 0x1B00_0000 + cores::SCRATCHPAD), addi(count, ZERO, rounds)];

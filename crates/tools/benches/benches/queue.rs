@@ -1,4 +1,5 @@
-//! Events a second: the hold model, in which every event that is taken out puts another one in, as a simulation does.
+// SPDX-License-Identifier: Apache-2.0
+//! Events per second in the hold model: each event taken out schedules another, as in a simulation.
 
 use std::hint::black_box;
 
@@ -6,13 +7,13 @@ use benches::cpu_time;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sim::{EventQueue, Time};
 
-/// As large as the events of a card.
+/// Payload of the size of a card's events.
 type Event = [u64; 3];
 
-/// Holds in one measured step; each is a pop and a push.
+/// Holds per measured step; each is a pop and a push.
 const HOLDS: u64 = 10_000;
 
-/// A pseudo-random span of up to about a microsecond (Knuth's MMIX generator).
+/// Returns a pseudo-random span of up to about a microsecond (Knuth's MMIX generator).
 fn span(state: &mut u64) -> Time {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     Time::from_ps(*state >> 44)

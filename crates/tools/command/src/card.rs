@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--card` of `spinrun` and `spinkit goal run`.
 
 use clap::ValueEnum;
 
-/// The kinds of network cards, as named on the command line.
+/// Kinds of network cards, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Card {
     /// The card moves data; the CPU matches, copies and acts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPU time of this process and its threads.
 
 use rustix::time::{ClockId, clock_gettime};

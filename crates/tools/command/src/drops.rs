@@ -1,11 +1,12 @@
-//! Messages that were not delivered, for warnings and for reports.
+// SPDX-License-Identifier: Apache-2.0
+//! Undelivered messages, for warnings and for reports.
 
 use std::collections::BTreeMap;
 
 use nic::{DropReason, DroppedMessage, Drops, DropsByReason};
 use serde::Serialize;
 
-/// The parts of messages that were dropped for one reason.
+/// Dropped parts of messages, for one reason.
 #[derive(Serialize)]
 pub struct DropReport {
     messages: u64,
@@ -14,7 +15,7 @@ pub struct DropReport {
     first: FirstReport,
 }
 
-/// The first message of which a part was dropped.
+/// First message with a dropped part.
 #[derive(Serialize)]
 struct FirstReport {
     at_ps: u64,
@@ -26,7 +27,7 @@ struct FirstReport {
     length: u64,
 }
 
-/// Returns the drops for the report, by the name of the reason.
+/// Returns the drops for the report, by name of the reason.
 pub fn report(drops: &DropsByReason) -> BTreeMap<&'static str, DropReport> {
     drops
         .iter()
@@ -45,8 +46,8 @@ pub fn report(drops: &DropsByReason) -> BTreeMap<&'static str, DropReport> {
         .collect()
 }
 
-/// Returns a sentence for each reason for which messages were lost, and one for flow control if it has disabled portal
-/// table entries (`disabled` times). Messages that handlers drop by their return code are not lost.
+/// Returns a sentence for each reason of lost messages, and one for flow control if it disabled portal table entries
+/// (`disabled` times). Messages that handlers drop by their return code do not count.
 pub fn sentences(drops: &DropsByReason, disabled: u64) -> Vec<String> {
     let lost = drops.iter().filter(|(reason, _)| reason.is_loss());
     let mut sentences: Vec<String> = lost.map(|(reason, drops)| sentence(*reason, drops)).collect();
@@ -70,7 +71,7 @@ fn sentence(reason: DropReason, Drops { messages, packets, bytes, first }: &Drop
     )
 }
 
-/// Describes what is dropped at this moment.
+/// Describes a drop as it happens.
 pub fn now(reason: DropReason, Drops { packets, bytes, first, .. }: &Drops) -> String {
     format!(
         "{} with {} of {}: {}",

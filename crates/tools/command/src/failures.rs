@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--fail`, `--kill-card` and `--drop` of `spinrun`
 
 use cluster::{Death, Failures, Loss, LossyPlace, Victim};
@@ -43,17 +44,17 @@ pub struct Arguments {
     failure_seed: u64,
 }
 
-/// What one value of `--drop` stands for.
+/// Value of `--drop`.
 #[derive(Clone, Debug, PartialEq)]
 struct Losses(Vec<Loss>);
 
 impl Arguments {
-    /// Whether ranks or cards die.
+    /// Returns true if ranks or cards die.
     pub fn kills(&self) -> bool {
         !self.fail.is_empty() || !self.kill_card.is_empty()
     }
 
-    /// Returns what fails; `None` if nothing does.
+    /// Returns the failures to inject; `None` if nothing fails.
     pub fn failures(&self) -> Option<Failures> {
         let dies = |victim| move |&(rank, at): &(u32, Time)| Death { rank, at, victim };
         let processes = self.fail.iter().map(dies(Victim::Process));
@@ -103,7 +104,7 @@ fn parse_places(text: &str) -> Result<Vec<LossyPlace>, String> {
     }
 }
 
-/// Describes failures for the report. `lost` is the number of packets that each loss has taken.
+/// Describes failures for the report. `lost` is the number of packets lost on each link.
 pub fn describe(failures: &Failures, lost: &[u64]) -> Value {
     let deaths = failures.deaths.iter().map(|Death { rank, at, victim }| {
         let victim = match victim {

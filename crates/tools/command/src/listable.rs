@@ -1,6 +1,7 @@
-//! Folders for programs that do not take every name: the loader splits `LD_PRELOAD` at blanks and colons and replaces words with a
-//! dollar sign, libfabric splits `FI_PROVIDER_PATH` at colons, and zig splits options at commas and
-//! cannot read its own lists of files with colons, quotes or backslashes.
+// SPDX-License-Identifier: Apache-2.0
+//! Folders for programs that restrict folder names: the loader splits `LD_PRELOAD` at blanks and colons and replaces
+//! words with a dollar sign, libfabric splits `FI_PROVIDER_PATH` at colons, and zig splits options at commas and cannot
+//! read its own lists of files with colons, quotes or backslashes.
 
 use std::fs::File;
 use std::io;
@@ -8,16 +9,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A folder under a name that may stand in a list.
+/// Folder under a name that is allowed in a list.
 #[derive(Debug)]
 pub struct Listable {
     name: PathBuf,
-    /// The folder, by which the name is reached, if it is not its own.
+    /// Open folder behind the name, if the name is not its own.
     _folder: Option<File>,
 }
 
 impl Listable {
-    /// Returns true if a folder's own name may stand in a list.
+    /// Returns true if a folder's own name is allowed in a list.
     pub fn is_plain(folder: &Path) -> bool {
         !folder
             .as_os_str()
@@ -26,7 +27,8 @@ impl Listable {
             .any(|byte| matches!(byte, b' ' | b',' | b':' | b'$' | b'"' | b'\'' | b'\\'))
     }
 
-    /// Returns a folder under its own name, if that may stand in a list, or else under one that lasts as long as the result.
+    /// Returns a folder under its own name, if that is allowed in a list, or else under one that lasts as long as the
+    /// result.
     ///
     /// # Errors
     /// The system's error when it cannot be opened.
@@ -38,13 +40,13 @@ impl Listable {
         Ok(Listable { name: name_of(&open), _folder: Some(open) })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &Path {
         &self.name
     }
 }
 
-/// Returns the path by which this user's processes reach a file that this process has open.
+/// Returns the path by which this user's processes can open a file that this process has open.
 pub fn name_of(file: &impl AsRawFd) -> PathBuf {
     Path::new("/proc").join(std::process::id().to_string()).join("fd").join(file.as_raw_fd().to_string())
 }

@@ -1,4 +1,5 @@
-//! The messages of simulated cards on the terminal.
+// SPDX-License-Identifier: Apache-2.0
+//! Messages of simulated cards on the terminal.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,9 +9,8 @@ use cluster::{Listener, Message};
 use crate::drops;
 use crate::progress;
 
-/// Prints the messages for the user of `command`: warnings, what handlers print, mistakes that the sanitizer has found, which it
-/// counts in `found`, and, if it is verbose, what is dropped and what is
-/// refused.
+/// Returns a listener that prints messages for the user of `command`: warnings, output of handlers, sanitizer reports,
+/// which it counts in `found`, and, if `is_verbose`, drops and refused calls.
 pub fn listener(command: &'static str, is_verbose: bool, found: Rc<Cell<u64>>) -> Listener {
     Box::new(move |message| match message {
         Message::Warning(text) => progress::say(&format!("{command}: warning: {text}")),

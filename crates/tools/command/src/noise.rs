@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--noise` of `spinrun` and `spinkit goal run`
 
 use std::fs;
@@ -28,12 +29,12 @@ pub struct Arguments {
     noise_ranks: Option<Ranks>,
 }
 
-/// Ranks, as ranges of their numbers.
+/// Set of ranks as ranges of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ranks(Vec<RangeInclusive<u32>>);
 
 impl Arguments {
-    /// Returns the noise, if there is any.
+    /// Returns the noise, if any.
     pub fn noise(&self) -> Option<Noise> {
         let detours = self.noise.clone()?;
         let ranks = self.noise_ranks.clone().map(|Ranks(ranks)| ranks);
@@ -75,7 +76,7 @@ fn parse_ranks(text: &str) -> Result<Ranks, String> {
     ranges.map(Ranks).ok_or_else(|| "is like 1 or 0-3,7".to_owned())
 }
 
-/// Describes noise for the report; null if there is none.
+/// Describes noise for the report; null without noise.
 pub fn describe(noise: Option<&Noise>) -> Value {
     let Some(noise) = noise else { return Value::Null };
     let mut described = describe_detours(&noise.detours);

@@ -1,10 +1,11 @@
-//! The process of a command: its stack, the end by a panic, and the signals of writing.
+// SPDX-License-Identifier: Apache-2.0
+//! Process of a command: its stack, its end by a panic, and signals of writes.
 
 use std::panic;
 use std::process::{self, ExitCode};
 use std::thread;
 
-/// Stack of a command in bytes, the usual limit of the system.
+/// Stack of a command in bytes: the usual limit of the system.
 const STACK: usize = 8 << 20;
 
 /// Runs a command as this process. Its stack does not depend on the user's limit (`ulimit -s`).
@@ -23,8 +24,8 @@ pub fn run(command: impl FnOnce() -> ExitCode + Send + 'static) -> ExitCode {
     }
 }
 
-/// Makes a panic of any thread end the process with its message, so that no other thread waits for that one. The profile
-/// cannot do it (`panic = "abort"`), because Cargo would compile every library once more for the tests.
+/// Makes a panic of any thread end the process with its message, so that no other thread waits for the panicked one.
+/// The profile cannot do it (`panic = "abort"`), because Cargo would compile every library once more for the tests.
 fn end_at_panic() {
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -33,11 +34,11 @@ fn end_at_panic() {
     }));
 }
 
-/// Makes writes beyond the limit of a file's size (`ulimit -f`) fail with an error instead of ending the process by SIGXFSZ. A handler
-/// does it, because programs that this process executes would inherit an ignored signal.
+/// Makes writes beyond the file size limit (`ulimit -f`) fail with an error instead of SIGXFSZ. It installs a handler,
+/// because programs executed by this process would inherit an ignored signal.
 fn report_full_files() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: the handler does nothing, and an action of zero bytes is one: no flags, an empty mask.
+    // SAFETY: the handler does nothing, and an all-zero action is valid: no flags, an empty mask.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
@@ -46,10 +47,10 @@ fn report_full_files() {
     }
 }
 
-/// Returns the limit of the first thread's stack in bytes.
+/// Returns the stack limit of the first thread in bytes.
 fn stack_limit() -> libc::rlim_t {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a place for the answer.
+    // SAFETY: `limit` is a place for the result.
     unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
     limit.rlim_cur
 }

@@ -1,4 +1,5 @@
-//! Progress of long tasks on standard error: a line that is updated on a terminal, otherwise a new line now and then.
+// SPDX-License-Identifier: Apache-2.0
+//! Progress of long tasks on standard error: a line updated in place on a terminal, otherwise a new line per period.
 
 mod display;
 mod pace;
@@ -16,19 +17,19 @@ pub use task::Task;
 
 use crate::clock;
 
-/// The time after which progress is first shown on a terminal. Shorter tasks show nothing.
+/// Delay before progress is first shown on a terminal. Shorter tasks show nothing.
 const TERMINAL_FIRST: Duration = Duration::from_secs(1);
-/// The period of updates on a terminal.
+/// Period of updates on a terminal.
 const TERMINAL_EVERY: Duration = Duration::from_millis(100);
-/// The period of new lines where standard error is no terminal.
+/// Period of new lines where standard error is not a terminal.
 const LINES_EVERY: Duration = Duration::from_secs(10);
 
-/// Whether and how often progress is shown.
+/// Schedule of progress reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Progress is never shown.
+    /// No progress.
     Off,
-    /// Progress is first shown after this time. Without a terminal a new line follows each time it has passed.
+    /// First report after this time, and on anything but a terminal a new line after each such period.
     Every(Duration),
 }
 
@@ -36,7 +37,7 @@ impl When {
     /// Parses the value of an option: `off`, or a number of seconds.
     ///
     /// # Errors
-    /// A message that says what the option may be.
+    /// A message with the allowed values.
     pub fn parse(text: &str) -> Result<When, String> {
         let every = || Duration::try_from_secs_f64(text.parse().ok()?).ok().filter(|every| !every.is_zero());
         match text {
@@ -49,7 +50,7 @@ impl When {
 /// Runs `work` while another thread shows its progress. Returns the result of `work` and the CPU time of that thread.
 /// `when` is `None` for the default periods.
 pub fn watch<T>(program: &str, when: Option<When>, task: &Task<'_>, work: impl FnOnce() -> T) -> (T, Duration) {
-    // A dumb terminal, such as an editor's, cannot go back in a line.
+    // A dumb terminal, such as an editor's, cannot return to the start of a line.
     let terminal = io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
     let (first, every) = match (when, terminal) {
         (Some(When::Off), _) => return (work(), Duration::ZERO),

@@ -1,4 +1,5 @@
-//! Finds the files that the commands need: headers, device code, machine files, `libportals.so`, and zig.
+// SPDX-License-Identifier: Apache-2.0
+//! Finds the files of the SDK: headers, device code, machine files, `libportals.so`, and zig.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,15 +8,15 @@ use std::process::Command;
 use output::{Cache, CacheError};
 use thiserror::Error;
 
-/// The SDK, in a checkout or in an installation; both have the same folders below [`home`](Sdk::home).
+/// SDK in a checkout or in an installation; both have the same folders below [`home`](Sdk::home).
 #[derive(Clone, Debug)]
 pub struct Sdk {
-    /// The folder that holds `sdk/` and `machines/`.
+    /// Folder that holds `sdk/` and `machines/`.
     pub home: PathBuf,
     executable: PathBuf,
 }
 
-/// The error of a missing file that the commands need.
+/// Error of a missing SDK file.
 #[derive(Debug, Error)]
 pub enum SdkError {
     /// The executable is neither in an installation nor in a checkout.
@@ -101,7 +102,7 @@ impl Sdk {
             .collect(),
         };
         match candidates.iter().find(|dir| dir.join("libportals.so").is_file()) {
-            // Programs find their library by this path, wherever they are started.
+            // The absolute path works for programs started in any folder.
             Some(dir) => Ok(dir.canonicalize().unwrap_or_else(|_| dir.clone())),
             None => Err(SdkError::NoLibrary(candidates)),
         }
@@ -122,15 +123,15 @@ impl Sdk {
         found.or_else(zig_of_python).ok_or(SdkError::NoZig)
     }
 
-    /// Returns another command of the toolkit, which is installed beside this one.
+    /// Returns another command of the toolkit, installed beside this one.
     pub fn command(&self, name: &str) -> PathBuf {
         self.executable.with_file_name(name)
     }
 
-    /// Returns the cache: zig's, and what else is kept from one run to the next.
+    /// Returns the cache of zig, and of other data kept between runs.
     ///
     /// # Errors
-    /// [`SdkError`] when others could change what is in it.
+    /// [`SdkError`] when other users could change its contents.
     pub fn cache(&self) -> Result<Cache, SdkError> {
         Ok(Cache::find(&self.home)?)
     }

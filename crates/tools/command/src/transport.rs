@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acknowledgements, pause frames, marks and trimmed packets in reports.
 
 use net::fabric::Counts;
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::units::json_ns;
 
-/// Packets of transport protocols, as reports have them.
+/// Packet counts of transport protocols in reports.
 #[derive(Debug, Serialize)]
 pub struct Transport {
     acknowledgements: u64,
@@ -19,14 +20,14 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// The counts for JSON.
+    /// Converts the counts for JSON.
     pub fn new(counts: &Counts) -> Transport {
         let &Counts { acknowledgements, marked, notifications, trimmed, pulls, pauses, paused } = counts;
         Transport { acknowledgements, marked, notifications, trimmed, pulls, pauses, paused_ns: json_ns(paused) }
     }
 }
 
-/// The counts as a line for people.
+/// Formats the counts as a line for the terminal.
 pub fn line(counts: &Counts) -> String {
     let Counts { acknowledgements, marked, notifications, trimmed, pulls, pauses, paused } = counts;
     format!(

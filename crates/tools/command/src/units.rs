@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of options: exact decimal times, and grids.
 
 use sim::{Time, TimePerByte};
@@ -40,7 +41,7 @@ pub fn parse_time(text: &str) -> Result<Time, String> {
     decimal(digits, decimals).map(Time::from_ps)
 }
 
-/// Parses nanoseconds for each byte, to the femtosecond.
+/// Parses nanoseconds per byte, to the femtosecond.
 ///
 /// # Errors
 /// When the text is not of this form; the reason is for the user.
@@ -48,12 +49,12 @@ pub fn parse_ns_per_byte(text: &str) -> Result<TimePerByte, String> {
     decimal(text, 6).map(TimePerByte::from_fs_per_byte)
 }
 
-/// Parses Gbit/s. Returns the time of a byte, to the femtosecond.
+/// Parses Gbit/s. Returns the time per byte, to the femtosecond.
 ///
 /// # Errors
 /// When the text is not of this form; the reason is for the user.
 pub fn parse_gbit_per_s(text: &str) -> Result<TimePerByte, String> {
-    // 1 Gbit/s is 8 ns a byte.
+    // 1 Gbit/s is 8 ns per byte.
     let milli = u128::from(decimal(text, 3).map_err(|error| error.replace("nanoseconds", "Gbit/s"))?);
     let fs = |milli: u128| u64::try_from((8_000_000_000 + milli / 2) / milli).map_err(|_| "too small".to_owned());
     if milli == 0 { Err("a link needs some bandwidth".into()) } else { fs(milli).map(TimePerByte::from_fs_per_byte) }
@@ -65,7 +66,7 @@ pub fn json_ns(time: Time) -> serde_json::Value {
     if ps.is_multiple_of(1000) { (ps / 1000).into() } else { time.as_ns_f64().into() }
 }
 
-/// The sides of a grid.
+/// Sides of a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims(pub Vec<u32>);
 

@@ -1,4 +1,5 @@
-//! Device programs and the images that hold them.
+// SPDX-License-Identifier: Apache-2.0
+//! Device programs and their images.
 
 use abi::device::map;
 use hpu::Program;
@@ -22,7 +23,7 @@ pub fn elf(bytes: &[u8]) {
     }
 }
 
-/// Parses an image as spincc embeds it.
+/// Parses an image as embedded by spincc.
 pub fn image(bytes: &[u8]) {
     for kind in ["rv32imac", "rv32imafdc"] {
         let Ok(device) = DeviceProgram::from_image(bytes, 0x40_0000, kind) else { continue };

@@ -1,4 +1,5 @@
-//! Runs any code on the HPU engine.
+// SPDX-License-Identifier: Apache-2.0
+//! Runs arbitrary code on the HPU engine.
 
 use std::sync::Arc;
 
@@ -8,21 +9,20 @@ use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 use nic::testing::code::executable;
 
-/// The sizes of the windows, and of the gaps between them in the arena, in bytes.
+/// Sizes of the windows, and of the gaps between them in the arena, in bytes.
 const DATA: usize = 1024;
 const STACK: usize = 512;
 const CANARY: usize = 64;
 const CANARY_BYTE: u8 = 0xc5;
-/// The number of cycles after which a handler is stopped.
+/// Watchdog limit in cycles.
 const MAX_CYCLES: u64 = 20_000;
-/// An upper bound for the cycles of a block of straight code.
+/// Upper bound of the cycles of a block of straight-line code.
 const BLOCK_CYCLES: u64 = 64 * 64;
-/// The number of stops after which a thread is given up. Each stop needs an instruction, so there are at most as many
-/// as cycles.
+/// Number of stops after which a thread is abandoned. Each stop needs an instruction, so stops cannot exceed cycles.
 const MAX_STOPS: u64 = MAX_CYCLES + BLOCK_CYCLES;
 const STACK_TOP: u32 = map::CONTEXTS + map::CONTEXT_STRIDE;
 
-/// The state that a handler leaves behind.
+/// Final state of a handler.
 #[derive(Debug, PartialEq)]
 struct End {
     stop: Stop,
@@ -110,7 +110,7 @@ fn run(program: &Arc<Program>, timing: TimingKind, load_cycles: u32, args: [u32;
     })
 }
 
-/// Whether there could be an instruction of Zicsr, at any half-word.
+/// Returns true if any half-word could start an instruction of Zicsr.
 fn reads_registers_of_the_core(code: &[u8]) -> bool {
     code.windows(2).any(|half| half[0] & 0x7f == 0x73 && half[1] & 0x70 != 0)
 }

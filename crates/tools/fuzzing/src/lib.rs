@@ -1,18 +1,19 @@
-//! The targets of the fuzzers. A target is a function that takes any bytes and panics if an invariant is violated.
-//! `fuzz/` drives the targets with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus`
-//! through the same functions in every test run.
+// SPDX-License-Identifier: Apache-2.0
+//! Targets of the fuzzers. A target takes any bytes and panics if an invariant is violated. `fuzz/` drives the targets
+//! with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus` through the same functions in
+//! every test run.
 //!
 //! * `schedules`: GOAL text and binary files, noise, and execution with one and with two threads
 //! * `traces`: traces of MPI programs
 //! * `machines`: machine files with `--set`, topologies in DOT
-//! * `device`: device programs and the images that hold them
-//! * `engine`: any code on the HPU engine, with both timing models
-//! * `paths`: the HPU engine's execution paths on the same code, compared where they stop
-//! * `cards`: three cards, any library calls, handlers and packets
-//! * `pmi`: clients of PMI-1 that send anything
+//! * `device`: device programs and their images
+//! * `engine`: arbitrary code on the HPU engine, with both timing models
+//! * `paths`: execution paths of the HPU engine on the same code, compared at each stop
+//! * `cards`: three cards, arbitrary library calls, handlers and packets
+//! * `pmi`: PMI-1 clients that send arbitrary bytes
 //! * `network`: captures of packets, and rules that sort packets into messages
-//! * `pspin`: a PsPIN unit with its NIC, any handlers and packets
-//! * `mailbox`: ranks that write anything into the memory that they share with the simulator
+//! * `pspin`: a PsPIN unit with its NIC, arbitrary handlers and packets
+//! * `mailbox`: ranks that write arbitrary bytes into the memory shared with the simulator
 
 mod base;
 mod cards;
@@ -27,7 +28,7 @@ mod pspin;
 mod schedules;
 mod traces;
 
-/// A target: its name, which is also that of its folder in `fuzz/corpus`, and the function that takes an input.
+/// Target: its name, also that of its folder in `fuzz/corpus`, and the function that takes an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.

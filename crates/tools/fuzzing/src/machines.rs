@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Machine files and topologies.
 
 use std::rc::Rc;
@@ -8,9 +9,9 @@ use net::{Latency, Topology};
 use crate::base::BESIDE;
 use crate::cards::ping;
 
-/// The line that separates the machine file from the values of `--set`, which follow one per line.
+/// Separator between the machine file and the values of `--set`, one per line.
 const SET: &str = "\n--set\n";
-/// The largest card memory, packet buffer and scratchpad of a machine that is simulated, in bytes.
+/// Largest card memory, packet buffer and scratchpad of a simulated machine, in bytes.
 const SMALL: u32 = 16 << 20;
 
 /// Parses a machine file and its overrides, and sends a message between two such machines if they are accepted.

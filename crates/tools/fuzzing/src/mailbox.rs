@@ -1,7 +1,8 @@
-//! Fuzzes the memory that ranks share with the simulator, with any contents.
+// SPDX-License-Identifier: Apache-2.0
+//! Fuzzes the memory shared by ranks and the simulator.
 //!
-//! The simulator must read what a plain reading of the file gives, and may change only the words of its answers. A copy
-//! of the file has the expected contents, and both are compared at the end.
+//! The simulator must read the same as a plain read of the file, and may change only the words of its answers. A copy
+//! of the file holds the expected contents, compared at the end.
 
 use std::fs::{File, OpenOptions};
 use std::mem::offset_of;
@@ -20,11 +21,11 @@ use ranks::shared::Shared;
 use ranks::{Caller, Quiet, Reply, family};
 use sim::Time;
 
-/// The number of ranks of the job.
+/// Number of ranks of the job.
 const RANKS: usize = 2;
-/// The maximum number of actions of an input.
+/// Maximum number of actions of an input.
 const STEPS: usize = 200;
-/// A process id that no process has, for the rank.
+/// Process id without a process, for the rank.
 const PROCESS: u32 = i32::MAX as u32;
 
 /// Runs an input.
@@ -41,11 +42,11 @@ pub fn slots(bytes: &[u8]) {
 
 struct Mailbox {
     shared: Shared,
-    /// The memory as ranks reach it.
+    /// Shared memory as accessed by ranks.
     file: File,
-    /// The expected contents of the memory.
+    /// Expected contents of the memory.
     copy: Vec<u8>,
-    /// Calls that were handed out, a bit for each slot.
+    /// Calls handed out, one bit per slot.
     inside: [u32; RANKS],
 }
 
@@ -64,7 +65,7 @@ impl Mailbox {
         let k = if input.arbitrary()? { 0 } else { input.int_in_range(0..=SLOTS - 1)? };
         let caller = Caller { rank: rank as u32, slot: k as u32 };
         match input.int_in_range(0..=9)? {
-            // A rank writes a word of a slot: a likely value, or any.
+            // A rank writes a word of a slot: a likely value, or an arbitrary one.
             0..=2 => {
                 let words = [
                     0,
@@ -123,8 +124,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Lets the simulator take over the next posted call of a rank, which it must refuse if it is invalid. Returns whether there was
-    /// one.
+    /// Lets the simulator take the next posted call of a rank, which it must refuse if invalid. Returns true if there
+    /// was one.
     fn take_post(&mut self, rank: usize) -> bool {
         let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
         let left = |k: usize| {
@@ -166,7 +167,7 @@ impl Mailbox {
         true
     }
 
-    /// Lets the simulator take the next call of a rank, which it must refuse if it is invalid.
+    /// Lets the simulator take the next call of a rank, which it must refuse if invalid.
     fn take_call(&mut self, rank: usize) {
         if self.take_post(rank) {
             return;
@@ -200,7 +201,7 @@ impl Mailbox {
         }
     }
 
-    /// Answers a call, and says that a queue has a number of events, if it is `known`.
+    /// Answers a call, and announces the number of events in a queue if `known`.
     fn answer(&mut self, caller: Caller, reply: &Reply, known: Option<(u8, u32)>) {
         let place = slot(caller.rank as usize, caller.slot as usize) + offset_of!(Slot, known);
         let (mut count, mut counters) = (0, [KnownCounter::NONE; COUNTERS]);
@@ -298,7 +299,7 @@ impl Mailbox {
         &self.copy[at..at + length]
     }
 
-    /// The slots of a rank at which the simulator looks.
+    /// Returns the slots of a rank that the simulator examines.
     fn claimed(&self, rank: usize) -> impl Iterator<Item = usize> + use<> {
         let claimed = self.word(mailbox::claimed_offset(rank));
         (0..SLOTS).filter(move |k| claimed & 1 << k != 0)
@@ -323,7 +324,7 @@ fn read(file: &File) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A rank may claim to be any process, such as those of the kernel, which have no process group.
+    /// A rank may claim to be any process, including those of the kernel, which have no process group.
     #[test]
     fn a_rank_may_claim_to_be_any_process() {
         for pid in (0..=300).chain([PROCESS - 1, u32::MAX]) {

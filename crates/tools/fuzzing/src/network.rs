@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Captures of packets, their headers, and match-action rules.
 
 use packets::capture::{self, Format, Writer};
@@ -5,18 +6,18 @@ use packets::frame::{Frame, Link};
 use packets::matcher::{Fate, Matcher};
 use packets::rules;
 
-/// The largest input of [`matching`] that is taken for packets, in bytes of one packet.
+/// Largest input of [`matching`] taken as one packet, in bytes.
 const PACKET: usize = 96;
-/// The line that separates rules from packets.
+/// Separator between rules and packets.
 const PACKETS: &[u8] = b"\n--packets\n";
 
-/// Reads a capture; what was read is written and read again.
+/// Reads a capture, writes it, and reads the result again.
 pub fn captures(bytes: &[u8]) {
     let Ok(read) = capture::read(bytes) else { return };
     let Some(link) = read.first().map(|packet| packet.link) else { return };
     for format in [Format::Pcap, Format::Pcapng] {
         let mut writer = Writer::new(Vec::new(), format, link).expect("a vector takes everything");
-        // A pcap file has seconds of 32 bits.
+        // A pcap file has 32-bit seconds.
         let written = read.iter().filter(|packet| packet.time_ns < u64::from(u32::MAX) * 1_000_000_000);
         let written: Vec<_> =
             written.filter(|packet| writer.write(packet.time_ns, &packet.bytes, None).is_ok()).collect();
@@ -28,7 +29,7 @@ pub fn captures(bytes: &[u8]) {
     }
 }
 
-/// Reads rules, and sorts the packets that follow them into messages.
+/// Reads rules, and sorts the following packets into messages.
 pub fn matching(bytes: &[u8]) {
     let place = bytes.windows(PACKETS.len()).position(|part| part == PACKETS).unwrap_or(bytes.len());
     let packets = bytes.get(place + PACKETS.len()..).unwrap_or_default();

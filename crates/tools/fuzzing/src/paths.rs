@@ -1,4 +1,5 @@
-//! Runs any code on every execution path of the HPU engine and compares them step by step.
+// SPDX-License-Identifier: Apache-2.0
+//! Runs arbitrary code on every execution path of the HPU engine and compares them step by step.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,24 +13,24 @@ use machine::TimingKind;
 /// Bytes of shared memory and of each stack.
 const DATA: usize = 256;
 const STACK: usize = 256;
-/// Threads that share the memory.
+/// Threads sharing the memory.
 const THREADS: usize = 2;
-/// Cycles after which a thread is stopped.
+/// Limit of a thread in cycles.
 const MAX_CYCLES: u64 = 6_000;
-/// Stops, of all threads together, after which an input is given up.
+/// Number of stops, of all threads together, after which an input is abandoned.
 const MAX_STOPS: usize = 4_000;
 
-/// Input: how to run the code.
+/// Execution parameters of an input.
 struct Setting {
     timing: TimingKind,
     load_cycles: u32,
-    /// Cycles that a thread runs ahead of the other.
+    /// Cycles that a thread may run ahead of the other.
     quantum: u64,
     /// Arguments of the first thread; those of the second differ by one.
     args: [u32; 3],
 }
 
-/// State of a thread, and of the memory, where it has stopped.
+/// State of a thread, and of the memory, at a stop.
 #[derive(Debug, PartialEq)]
 struct Seen {
     thread: usize,
@@ -42,31 +43,31 @@ struct Seen {
     memory: Vec<u8>,
 }
 
-/// Path on which an engine runs a thread.
+/// Execution path of an engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Path {
     Plain,
     /// Counts executions.
     Profiled,
-    /// One instruction after the other; the watcher is told of each access (`--sanitize`).
+    /// One instruction at a time; reports each access to the watcher (`--sanitize`).
     Watched,
-    /// One instruction after the other; a debugger stops before every instruction of which the number is a multiple of this, and
-    /// lets the thread go on.
+    /// One instruction at a time; a debugger stops before every instruction whose number is a multiple of this, and
+    /// resumes the thread.
     Debugged(u64),
 }
 
 /// Watcher of a path.
 struct Looker {
     path: Path,
-    /// Instructions that it has seen.
+    /// Instructions observed.
     seen: u64,
     is_leaving: bool,
-    /// Address of the instruction that runs.
+    /// Address of the current instruction.
     pc: u32,
     accesses: Vec<Access>,
 }
 
-/// Access to shared memory: address of the instruction, first address, bytes, and whether it writes.
+/// Access to shared memory: instruction address, first address, bytes, and write flag.
 type Access = (u32, u32, u32, bool);
 
 impl Looker {
@@ -96,8 +97,8 @@ impl Watcher for Looker {
     }
 }
 
-/// Runs an input: two arguments of 32 bits, a byte each for the quantum and the memory, then code: as it is, or, by the lowest bit
-/// of the first argument, as [`translated`].
+/// Runs an input: two 32-bit arguments, a byte each for the quantum and the memory, then code: unchanged, or, if the
+/// lowest bit of the first argument is set, as [`translated`].
 pub fn code(bytes: &[u8]) {
     let Some((start, rest)) = bytes.split_first_chunk::<10>() else { return };
     let word = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("4 bytes"));
@@ -119,7 +120,7 @@ pub fn code(bytes: &[u8]) {
     step(&program, args, 2);
 }
 
-/// Requires that a path has stopped where the plain one has, with the same state.
+/// Requires that a path stops at the same place as the plain one, with the same state.
 fn same(plain: &[Seen], seen: &[Seen], path: Path, timing: TimingKind) {
     for (number, (one, other)) in plain.iter().zip(seen).enumerate() {
         let short = |seen: &Seen| (seen.thread, seen.stop, seen.cycles, seen.instructions, seen.pc);
@@ -130,7 +131,7 @@ fn same(plain: &[Seen], seen: &[Seen], path: Path, timing: TimingKind) {
     assert_eq!(plain.len(), seen.len(), "stops of {path:?}");
 }
 
-/// Windows of a thread: the shared memory, its stack, the code.
+/// Returns the windows of a thread: the shared memory, its stack, the code.
 fn windows(program: &Program, thread: usize) -> [Window; 3] {
     let window = |base, len, offset, write, sharing| Window { base, len, offset, write, sharing };
     let code = program.program_segment().len() as u32;
@@ -151,7 +152,7 @@ fn memory(program: &Program) -> Vec<u8> {
     arena
 }
 
-/// Runs two threads that share memory on one path, as a card does. Returns their states where they stop.
+/// Runs two threads with shared memory on one path, as a card does. Returns their states at each stop.
 fn run(program: &Arc<Program>, setting: &Setting, path: Path) -> Vec<Seen> {
     let mut engine = Engine::new(program.clone(), setting.timing, setting.load_cycles);
     if path == Path::Profiled {
@@ -205,8 +206,8 @@ fn run(program: &Arc<Program>, setting: &Setting, path: Path) -> Vec<Seen> {
     seen
 }
 
-/// Runs one thread in an engine with an in-order core, and access by access in a [`Stepper`], which must do the same. Loads are
-/// `late` cycles late.
+/// Runs one thread in an engine with an in-order core, and access by access in a [`Stepper`], which must agree. Loads
+/// are `late` cycles late.
 fn step(program: &Arc<Program>, args: [u32; 3], late: u64) {
     let mut engine = Engine::new(program.clone(), TimingKind::InOrder, 1 + late as u32);
     let (mut arena, mut watched) = (memory(program), Watched::default());
@@ -263,7 +264,7 @@ fn step(program: &Arc<Program>, args: [u32; 3], late: u64) {
     assert_eq!(accesses, looker.accesses, "accesses of a stepper");
 }
 
-/// Instructions that mean something, one for every four bytes, and a return.
+/// Returns valid instructions, one for every four bytes, and a return.
 fn translated(bytes: &[u8]) -> Vec<u8> {
     let mut code = Vec::new();
     for word in bytes.chunks_exact(4) {
@@ -274,7 +275,7 @@ fn translated(bytes: &[u8]) -> Vec<u8> {
     code
 }
 
-/// Appends the instructions that four bytes stand for.
+/// Appends the instructions encoded by four bytes.
 fn translate([kind, a, b, c]: [u8; 4], code: &mut Vec<u8>) {
     const BASE: u32 = 12;
     const STACK: u32 = 2;
@@ -304,7 +305,7 @@ fn translate([kind, a, b, c]: [u8; 4], code: &mut Vec<u8>) {
             | (o >> 11 & 1) << 7
             | 0x63
     };
-    // A few words are accessed often; accesses may lie in two words; half of them are on the stack.
+    // A few words are accessed often; accesses may cross a word boundary; half of them are on the stack.
     let (base, offset) = if b & 8 == 0 { (BASE, c >> 3 & 31) } else { (STACK, (c >> 3 & 31).wrapping_sub(64)) };
     let aligned = offset & !7;
     let word = match kind % 32 {
@@ -351,13 +352,13 @@ fn translate([kind, a, b, c]: [u8; 4], code: &mut Vec<u8>) {
             2 => r(0x53, 0, 0x70, rd, fs1, 0),
             _ => r(0x53, 0, 0x78, fd, rs1, 0),
         },
-        // One instruction of 16 bits: those behind it are split over two words.
+        // One 16-bit instruction: later ones then straddle two words.
         28 | 29 => {
             let near = NEAR[(a & 7) as usize];
             let half = if c & 1 == 0 { 0x0001 | near << 7 | (b & 31) << 2 } else { 0x8002 | near << 7 | rs2 << 2 };
             return code.extend((half as u16).to_le_bytes());
         }
-        // A loop that looks at a word until it changes, at most for some hundred rounds.
+        // A loop that polls a word until it changes, for at most some hundred rounds.
         30 => {
             let words = [
                 i(0x13, 0, 28, 0, 8 + b),

@@ -1,35 +1,35 @@
-//! Clients that speak PMI-1 with the simulator and send anything.
+// SPDX-License-Identifier: Apache-2.0
+//! PMI-1 clients of the simulator that send arbitrary bytes.
 //!
-//! An input has a line for each thing that a client sends. Its first byte chooses the client, and a capital or small
-//! letter there leaves the end of the line out; the low bits of the second one say how often the rest is sent, as a
-//! power of two. A `#` in the rest becomes the number of the repetition.
+//! Each line of an input is a message of a client. Its first byte chooses the client, and a letter there omits the end
+//! of the line; the low bits of the second byte are the binary logarithm of the number of repetitions. A `#` in the
+//! rest becomes the number of the repetition.
 
 use ranks::pmi::{Answer, Board, PUBLISHED, SPACE, Talk, UNANSWERED};
 
-/// The number of clients of the board.
+/// Number of clients of the board.
 const CLIENTS: usize = 2;
-/// The number of ranks for which the board has room.
+/// Number of ranks that fit on the board.
 const RANKS: usize = 1;
-/// The number of bytes that all clients send together, which is more than fit on the board.
+/// Number of bytes sent by all clients together, which exceeds the board.
 const SENT: usize = 3 << 19;
-/// The maximum number of bytes that arrive at the same time.
+/// Maximum number of bytes that arrive at the same time.
 const CHUNK: usize = 2048;
-/// The maximum length of a line that is accepted, and of the data behind it.
+/// Maximum length of an accepted line, and of the data behind it.
 const LINE: usize = 16 * 1024 + CHUNK;
-/// The maximum number of bytes of an answer: a whole line, in which a byte that is no text becomes three, and the words
-/// around it.
+/// Maximum number of bytes of an answer: a whole line, with each non-text byte as three, and the words around it.
 const ANSWER: usize = 3 * LINE + 128;
 
 /// Runs an input.
 pub fn clients(bytes: &[u8]) {
     let (answers, sent) = play(bytes, CHUNK);
-    // No line is too long, so the result does not depend on the pieces in which the bytes arrive.
+    // No line is too long, so the result does not depend on the splitting of the bytes.
     if sent < LINE - CHUNK {
         assert_eq!(play(bytes, 7).0, answers, "the same bytes in small pieces");
     }
 }
 
-/// Returns the answers to each client, and the number of bytes that were sent.
+/// Returns the answers to each client, and the number of bytes sent.
 fn play(bytes: &[u8], chunk: usize) -> ([Vec<Answer>; CLIENTS], usize) {
     let mut board = Board::new(RANKS);
     let mut talks = [(); CLIENTS].map(|()| Some(Talk::default()));

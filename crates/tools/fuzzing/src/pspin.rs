@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A small PsPIN unit with its NIC: any handlers, any packets.
 
 use std::rc::Rc;
@@ -19,9 +20,9 @@ use crate::base::beside;
 
 const PROGRAM: u32 = 0x1D00_0000;
 const STACK: u32 = 2;
-/// The most packets of an input.
+/// Maximum number of packets of an input.
 const MOST: usize = 200;
-/// Cycles after which a handler is killed, and after which a run has to be over.
+/// Watchdog threshold, and limit of a run, in cycles.
 const WATCHDOG: u64 = 500;
 const LIMIT: u64 = 4_000_000;
 

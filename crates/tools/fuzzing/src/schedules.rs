@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! GOAL schedules.
 
 use goal::loggops::{LogGops, Options, run};
@@ -5,7 +6,7 @@ use goal::{Schedule, binary as form, text as language};
 use sim::Time;
 use sim::noise::{Detours, Noise, Trace};
 
-/// The maximum number of operations and ranks of a schedule that is written again or executed.
+/// Maximum number of operations and ranks of a schedule that is written again or executed.
 const SMALL: (usize, u32) = (4096, 256);
 
 /// Parses GOAL text. A valid schedule must survive writing and reading in both forms.
@@ -15,7 +16,7 @@ pub fn text(bytes: &[u8]) {
     }
 }
 
-/// Parses binary GOAL. The checksum is corrected first, as mutations would never match it.
+/// Parses binary GOAL. Corrects the checksum first, because mutations would never match it.
 pub fn binary(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     form::seal(&mut bytes);

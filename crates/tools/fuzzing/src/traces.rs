@@ -1,14 +1,15 @@
-//! Traces of MPI programs. An input holds the files of all ranks, one after the other, with [`BETWEEN`] between two.
+// SPDX-License-Identifier: Apache-2.0
+//! Traces of MPI programs. An input holds the files of all ranks, separated by [`BETWEEN`].
 
 use std::fs;
 
 use mpi_trace::{Options, Wildcards, import};
 
-/// The separator between the files of two ranks.
+/// Separator between the files of two ranks.
 const BETWEEN: &[u8] = b"\n\x1c\n";
-/// The beginning of a trace file of `libspintrace.so`. Blocks of records follow, each with its length in front.
+/// Magic bytes of a trace file of `libspintrace.so`. Blocks of records follow, each after its length.
 const MAGIC: &[u8] = b"SPINTRC1";
-/// The maximum number of ranks of an input.
+/// Maximum number of ranks of an input.
 const RANKS: usize = 16;
 
 /// Imports traces of liballprof.

@@ -1,5 +1,6 @@
-//! Runs every input of `fuzz/corpus` through its target: those that the fuzzers have kept because they reach code that
-//! no other reaches, and those that once caused an error.
+// SPDX-License-Identifier: Apache-2.0
+//! Runs every input of `fuzz/corpus` through its target: inputs kept by the fuzzers for their coverage, and inputs that
+//! once caused an error.
 
 use std::collections::BTreeSet;
 use std::fs;

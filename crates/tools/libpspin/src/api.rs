@@ -1,8 +1,9 @@
-//! Every function of `pspinsim.h` and `spin.h`. Each returns `SPIN_SUCCESS`, or `SPIN_ERR` after a message that names it. A defect
-//! of the simulator ends the process with a message: nothing unwinds into the driver.
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of `pspinsim.h` and `spin.h`. Each returns `SPIN_SUCCESS`, or `SPIN_ERR` after a message that names it. A
+//! defect of the simulator ends the process with a message: panics do not unwind into the driver.
 //!
 //! # Safety
-//! Pointers must be as the headers say: to what they name, or null where a message is the answer.
+//! Pointers must be valid as described in the headers, or null where the call reports an error.
 
 #![allow(clippy::missing_safety_doc)]
 
@@ -19,7 +20,7 @@ use crate::{packets, session};
 const SPIN_SUCCESS: c_int = 0;
 const SPIN_ERR: c_int = 1;
 
-/// The result of a call for C, after a message if it has failed.
+/// Converts the result of a call for C, after a message if it failed.
 fn answer(call: &str, result: Result<()>) -> c_int {
     match result {
         Ok(()) => SPIN_SUCCESS,
@@ -34,7 +35,7 @@ fn null(name: &str) -> Error {
     Error::Argument(format!("{name} is null"))
 }
 
-/// The bytes that the driver passes, copied.
+/// Copies the bytes passed by the driver.
 ///
 /// # Safety
 /// `data` points to `size` bytes, unless it is null.
@@ -47,7 +48,7 @@ unsafe fn copied(name: &str, data: *const c_void, size: usize) -> Result<Vec<u8>
     }
 }
 
-/// A path that the driver passes.
+/// Reads a path passed by the driver.
 ///
 /// # Safety
 /// `text` is a string, unless it is null.

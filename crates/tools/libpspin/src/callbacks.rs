@@ -1,4 +1,5 @@
-//! What the driver wants to be told, and the simulated time.
+// SPDX-License-Identifier: Apache-2.0
+//! Callbacks of the driver, and the simulated time.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -14,7 +15,7 @@ pub type HostAccess = unsafe extern "C" fn(u64, *mut u8, usize);
 /// `pcie_mst_write_cb_t` and `pcie_mst_read_cb_t`
 pub type TransferDone = unsafe extern "C" fn(*mut c_void);
 
-/// The functions of the driver.
+/// Callback functions of the driver.
 #[derive(Clone, Copy, Default)]
 pub struct Callbacks {
     pub packet_out: Option<PacketOut>,
@@ -30,24 +31,24 @@ thread_local! {
     static NOW_PS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Changes the functions of the driver.
+/// Changes the callbacks of the driver.
 pub fn set(change: impl FnOnce(&mut Callbacks)) {
     let mut callbacks = CALLBACKS.get();
     change(&mut callbacks);
     CALLBACKS.set(callbacks);
 }
 
-/// The simulated time in picoseconds.
+/// Returns the simulated time in picoseconds.
 pub fn now_ps() -> u64 {
     NOW_PS.get()
 }
 
-/// It is so late now.
+/// Sets the simulated time in picoseconds.
 pub fn set_now_ps(now: u64) {
     NOW_PS.set(now);
 }
 
-/// A packet has left.
+/// Reports a packet that left the card.
 pub fn packet_out(mut bytes: Vec<u8>) {
     if let Some(function) = CALLBACKS.get().packet_out {
         // SAFETY: the driver's function, which may use these bytes until it returns.
@@ -55,15 +56,15 @@ pub fn packet_out(mut bytes: Vec<u8>) {
     }
 }
 
-/// The card is done with a packet.
+/// Reports a finished packet.
 pub fn packet_done(user: u64, arrived_ps: u64, submitted_ps: u64, done_ps: u64) {
     if let Some(function) = CALLBACKS.get().packet_done {
-        // SAFETY: the driver's function; it gets numbers.
+        // SAFETY: the driver's function; its arguments are numbers.
         unsafe { function(user, arrived_ps, submitted_ps, done_ps) }
     }
 }
 
-/// The card has written to the host.
+/// Reports a write to the host.
 pub fn host_write(address: u64, data: &[u8]) {
     let Some(function) = CALLBACKS.get().host_write else { return };
     let mut data = data.to_vec();
@@ -73,7 +74,7 @@ pub fn host_write(address: u64, data: &[u8]) {
     }
 }
 
-/// The card reads from the host: the driver may replace what is in `data`.
+/// Reports a read from the host: the driver may replace `data`.
 pub fn host_read(address: u64, data: &mut [u8]) {
     let Some(function) = CALLBACKS.get().host_read else { return };
     for (address, part) in beats(address, data.len()) {
@@ -82,15 +83,15 @@ pub fn host_read(address: u64, data: &mut [u8]) {
     }
 }
 
-/// A transfer is done: `select` is the function that the driver wants to be called.
+/// Reports a finished transfer; `select` returns the callback.
 pub fn transfer_done(select: fn(&Callbacks) -> Option<TransferDone>, user: *mut c_void) {
     if let Some(function) = select(&CALLBACKS.get()) {
-        // SAFETY: the driver's function; it gets the driver's own pointer.
+        // SAFETY: the driver's function; its argument is the driver's own pointer.
         unsafe { function(user) }
     }
 }
 
-/// Cuts an access at multiples of [`BEAT`]: the address of each part, and where it is in the data. Addresses wrap.
+/// Splits an access at multiples of [`BEAT`]: the address of each part, and its range in the data. Addresses wrap.
 pub fn beats(address: u64, size: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,5 @@
-//! The host's memory, as the card sees it: what it writes stays there, and the driver is told.
+// SPDX-License-Identifier: Apache-2.0
+//! Host memory as accessed by the card: writes are stored, and reported to the driver.
 
 use pspin_nic::host::{Host, HostMemory};
 use pspin_unit::{By, Cycle, HostFault};
@@ -8,11 +9,11 @@ use crate::callbacks;
 use crate::messages::warn;
 use crate::statistics::Traffic;
 
-/// The host.
+/// Host of a driver.
 pub struct DriverHost {
     clock: Clock,
     memory: HostMemory,
-    /// Whether the card may only reach host memory of execution contexts.
+    /// Set to restrict the card to host memory of execution contexts.
     is_strict: bool,
     has_warned: bool,
     pub writes: Traffic,
@@ -20,18 +21,18 @@ pub struct DriverHost {
 }
 
 impl DriverHost {
-    /// A host without memory of execution contexts.
+    /// Creates a host without registered memory.
     pub fn new(clock: Clock, is_strict: bool) -> DriverHost {
         let (writes, reads) = (Traffic::default(), Traffic::default());
         DriverHost { clock, memory: HostMemory::default(), is_strict, has_warned: false, writes, reads }
     }
 
-    /// The execution context of a tenant has this host memory.
+    /// Registers host memory of a tenant's execution context.
     pub fn register(&mut self, tenant: u32, address: u64, size: u64) {
         self.memory.register(tenant, address, size);
     }
 
-    /// The access of a handler goes beyond the host memory of its context. Published programs do that.
+    /// Handles an access beyond the host memory of its context. Published programs do that.
     fn beyond(&mut self, address: u64, size: usize) -> Result<(), HostFault> {
         if self.is_strict {
             return Err(HostFault);

@@ -1,4 +1,5 @@
-//! What people are told: on the standard error output, and what handlers print on that of the C library.
+// SPDX-License-Identifier: Apache-2.0
+//! Messages on standard error, and output of handlers on the C library's standard output.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
@@ -9,10 +10,10 @@ use pspin_nic::report;
 use pspin_unit::her::{DriverEvent, HpuId, Role};
 use thiserror::Error;
 
-/// The error of a call.
+/// Error of a call.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The driver passes something that the call does not take.
+    /// Invalid argument of the driver.
     #[error("{0}")]
     Argument(String),
     /// Another call must come first.
@@ -21,16 +22,16 @@ pub enum Error {
     /// A file cannot be read.
     #[error("{path}: {0}", path = .1.display())]
     Read(std::io::Error, PathBuf),
-    /// A file is not what it should be.
+    /// Wrong contents of a file.
     #[error("{path}: {0}", path = .1.display())]
     File(String, PathBuf),
     /// The machine cannot be loaded.
     #[error("machine {0}: {1}")]
     Machine(String, MachineError),
-    /// The machine has another accelerator.
+    /// The machine has another kind of accelerator.
     #[error("machine {0} has an accelerator of kind {1:?}; this interface is that of \"pspin\"")]
     Kind(String, &'static str),
-    /// The environment is wrong.
+    /// Invalid environment variable.
     #[error("{0}")]
     Environment(String),
     /// A file cannot be written.
@@ -39,33 +40,33 @@ pub enum Error {
     /// The hardware cannot be simulated.
     #[error(transparent)]
     Hardware(#[from] pspin_rtl::RtlError),
-    /// The run has failed.
+    /// The run failed.
     #[error("{0}")]
     Run(String),
 }
 
-/// The result of a call.
+/// Result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Tells something that the user should know.
+/// Prints a warning.
 pub fn warn(text: &str) {
     eprintln!("libpspin: {text}");
 }
 
-/// Prints text on the C library's standard output, in order with what the driver prints.
+/// Prints text on the C library's standard output, in order with the driver's output.
 pub fn print(text: &[u8]) {
     let length = c_int::try_from(text.len()).unwrap_or(c_int::MAX);
     // SAFETY: the format takes a length and that number of bytes.
     unsafe { libc::printf(c"%.*s".as_ptr(), length, text.as_ptr()) };
 }
 
-/// A line that a handler has printed.
+/// Prints a line of a handler.
 pub fn print_line(hpu: HpuId, line: &[u8]) {
     print(&[format!("[{},{}] ", hpu.cluster, hpu.hpu).as_bytes(), line, b"\n"].concat());
 }
 
-/// What the driver of the card was told about a handler or a message that failed; `None` for what is no failure, and for the end
-/// that a program wants, with which the run fails.
+/// Describes the failure of a handler or a message; `None` for other events, and for the end requested by a program,
+/// with which the run fails.
 pub fn failure(event: &DriverEvent, killed_at: impl FnOnce(HpuId) -> u32, program: &Program) -> Option<String> {
     match *event {
         DriverEvent::Command { .. } | DriverEvent::Terminated { .. } => None,

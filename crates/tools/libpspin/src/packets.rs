@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets of the driver, one by one or from the files of a trace.
 
 use std::cell::Cell;
@@ -8,22 +9,22 @@ use crate::messages::{Error, Result, warn};
 use crate::requests::{self, Packet, Request};
 use crate::types::{CLUSTERS, Context};
 
-/// Host memory for packets of traces, and bytes of their scratchpads: `L1_SCRATCHPAD_SIZE`.
+/// Host memory of packets from traces, and bytes of their scratchpads: `L1_SCRATCHPAD_SIZE`.
 const TRACE_HOST: u64 = (1 << 60) + 0x4000_0000;
 const TRACE_HOST_BYTES: u32 = 0x4000_0000;
 const TRACE_SCRATCHPAD_BYTES: u32 = 0xF_3C00;
-/// Numbers in a line of a trace.
+/// Number of columns in a line of a trace.
 const COLUMNS: usize = 13;
 
 thread_local! {
-    /// Whether the user knows that the driver wants more bytes in L1 than a packet has.
+    /// Set after the warning that the driver wants more bytes in L1 than a packet has.
     static HAS_WARNED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Checks the length of a packet.
 ///
 /// # Errors
-/// When it is empty or too large for the card, or there is no card.
+/// When it is empty or too large for the card, or no card exists.
 pub fn check(length: usize) -> Result<()> {
     let largest = requests::largest() as usize;
     match length {
@@ -37,7 +38,7 @@ pub fn check(length: usize) -> Result<()> {
     }
 }
 
-/// The driver adds a packet whose length was checked.
+/// Adds a packet whose length is checked.
 pub fn add(context: Context, message: u32, bytes: Vec<u8>, in_l1: usize, is_last: bool, gap: u32, user: u64) {
     let length = bytes.len();
     if in_l1 > length && !HAS_WARNED.replace(true) {
@@ -53,7 +54,7 @@ pub fn add(context: Context, message: u32, bytes: Vec<u8>, in_l1: usize, is_last
 /// Adds the packets of a trace.
 ///
 /// # Errors
-/// When a file cannot be read, or a line is not that of a packet; no packet is added then.
+/// When a file cannot be read, or a line does not describe a packet; no packet is added then.
 pub fn read_trace(packets: &Path, data: &Path) -> Result<()> {
     let text = fs::read_to_string(packets).map_err(|error| Error::Read(error, packets.to_owned()))?;
     let bytes = fs::read(data).map_err(|error| Error::Read(error, data.to_owned()))?;
@@ -96,7 +97,7 @@ pub fn read_trace(packets: &Path, data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The first characters of a word.
+/// Returns the first characters of a word.
 fn start(word: &str) -> String {
     word.trim().chars().take(20).collect()
 }

@@ -1,4 +1,5 @@
-//! The program of the card, as `make deploy` has built it.
+// SPDX-License-Identifier: Apache-2.0
+//! Program of the card, as built by `make deploy`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use pspin_nic::program::Loaded;
 
 use crate::messages::{Error, Result};
 
-/// The name of the program in the folder of the memory images.
+/// Name of the program in the folder of memory images.
 const IN_FOLDER: &str = "program.elf";
 
-/// A program and where it comes from.
+/// Program and its path.
 pub struct Image {
     pub path: PathBuf,
     pub elf: Vec<u8>,
@@ -28,10 +29,10 @@ impl Image {
         Ok(Image { path: path.to_owned(), elf })
     }
 
-    /// Reads the program in a folder of memory images, if it has one.
+    /// Reads the program in a folder of memory images, if any.
     ///
     /// # Errors
-    /// When there is a program that cannot be read.
+    /// When the program cannot be read.
     pub fn in_folder(folder: &Path) -> Result<Option<Image>> {
         let path = folder.join(IN_FOLDER);
         if path.exists() { Image::read(&path).map(Some) } else { Ok(None) }
@@ -40,15 +41,15 @@ impl Image {
     /// Prepares the program for a unit.
     ///
     /// # Errors
-    /// When it is no program for its cores, or is too large for it.
+    /// When the program is not for its cores, or too large for it.
     pub fn load(&self, unit: &Pspin) -> Result<Loaded> {
         Loaded::new(&self.elf, unit).map_err(|error| Error::File(error.to_string(), self.path.clone()))
     }
 
-    /// The address of the first symbol of a name.
+    /// Returns the address of the first symbol with this name.
     ///
     /// # Errors
-    /// When the file is no ELF file.
+    /// When the file is not an ELF file.
     pub fn find(&self, name: &str) -> Result<Option<u32>> {
         let wrong = |error: object::Error| Error::File(format!("not an ELF file: {error}"), self.path.clone());
         let file = object::File::parse(&*self.elf).map_err(wrong)?;

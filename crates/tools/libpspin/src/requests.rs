@@ -1,16 +1,17 @@
-//! What the driver has asked for and the simulation has not taken.
+// SPDX-License-Identifier: Apache-2.0
+//! Pending requests of the driver.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 use crate::types::Context;
 
-/// A packet.
+/// Packet of the driver.
 pub struct Packet {
     pub context: Context,
     pub message: u32,
     pub bytes: Vec<u8>,
-    /// How many of its bytes are copied to L1.
+    /// Number of its bytes copied to L1.
     pub transfer: u32,
     pub is_last: bool,
     /// Cycles to the next one.
@@ -18,48 +19,48 @@ pub struct Packet {
     pub user: u64,
 }
 
-/// What the driver asks for.
+/// Request of the driver.
 pub enum Request {
-    /// A packet arrives.
+    /// Arrival of a packet.
     Packet(Packet),
-    /// Data is written to the card.
+    /// Write to the card.
     Write { address: u32, bytes: Vec<u8>, user: *mut c_void },
-    /// Data is read from the card.
+    /// Read from the card.
     Read { address: u32, data: *mut u8, size: u32, user: *mut c_void },
-    /// A message queue gets a priority.
+    /// New priority of a message queue.
     Priority { queue: u32, priority: u8 },
-    /// No packet comes any more.
+    /// No further packets.
     End,
 }
 
 thread_local! {
-    /// Bytes of the largest packet that the card takes; 0 without a card.
+    /// Packet size limit of the card in bytes; 0 without a card.
     static LARGEST: Cell<u32> = const { Cell::new(0) };
     static REQUESTS: RefCell<Vec<Request>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The driver asks for something.
+/// Adds a request.
 pub fn add(request: Request) {
     REQUESTS.with_borrow_mut(|requests| requests.push(request));
 }
 
-/// Takes what the driver has asked for since the last time, in its order.
+/// Takes the requests since the last call, in order.
 pub fn take() -> Vec<Request> {
     REQUESTS.take()
 }
 
-/// Whether there is nothing to take.
+/// Returns true if no request is pending.
 pub fn is_empty() -> bool {
     REQUESTS.with_borrow(Vec::is_empty)
 }
 
-/// Forgets what was asked for: the next simulation takes packets of up to this many bytes.
+/// Clears the requests; the next simulation takes packets of up to `largest` bytes.
 pub fn start(largest: u32) {
     drop(take());
     LARGEST.set(largest);
 }
 
-/// Bytes of the largest packet that the card takes; 0 without a card.
+/// Returns the packet size limit of the card in bytes; 0 without a card.
 pub fn largest() -> u32 {
     LARGEST.get()
 }

@@ -1,4 +1,5 @@
-//! What the driver has set up, and the card when its program is known.
+// SPDX-License-Identifier: Apache-2.0
+//! Set-up by the driver, and the card once its program is known.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::settings::Settings;
 use crate::simulation::{self, Card};
 use crate::types::Conf;
 
-/// From `pspinsim_init` to `pspinsim_fini`.
+/// State from `pspinsim_init` to `pspinsim_fini`.
 struct Session {
     settings: Rc<Settings>,
     folder: PathBuf,
@@ -22,7 +23,7 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// Does something with the session, in which no other call of the library takes part.
+/// Runs an action on the session, exclusive of other calls of the library.
 fn with<R>(act: impl FnOnce(&mut Session) -> Result<R>) -> Result<R> {
     SESSION.with(|session| {
         let within = |_| Error::Argument("must not be called by a callback".to_owned());
@@ -68,7 +69,8 @@ impl Session {
     }
 }
 
-/// `spin_find_handler_by_name`: the address of a function in a program, which becomes that of the card if that has none.
+/// `spin_find_handler_by_name`: returns the address of a function in a program, which becomes the card's program if it
+/// has none.
 pub fn find(path: &Path, name: &str) -> Result<Option<u32>> {
     let image = Image::read(path)?;
     let address = image.find(name)?;

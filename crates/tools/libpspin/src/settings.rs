@@ -1,4 +1,5 @@
-//! The machine, by the environment and the configuration that the driver passes.
+// SPDX-License-Identifier: Apache-2.0
+//! Machine, from the environment and the configuration passed by the driver.
 
 use std::env;
 use std::ffi::{CStr, OsStr, c_void};
@@ -14,33 +15,33 @@ use sim::Clock;
 use crate::messages::{Error, Result, warn};
 use crate::types::{CLUSTERS, Conf};
 
-/// The name or file of the machine.
+/// Variable with the name or file of the machine.
 const MACHINE: &str = "SPINKIT_PSPIN_MACHINE";
-/// Settings that go before those of the machine, one in each line.
+/// Variable with settings that override those of the machine, one per line.
 const SET: &str = "SPINKIT_PSPIN_SET";
-/// What executes: `model`, or `rtl`, the hardware in a simulator.
+/// Variable with the engine: `model`, or `rtl`, the hardware in a simulator.
 const ENGINE: &str = "SPINKIT_PSPIN_ENGINE";
-/// The file for a waveform of the hardware, and the cycles that it shows: `FROM..TO`.
+/// Variables with the file for a waveform of the hardware, and its cycles: `FROM..TO`.
 const WAVE: &str = "SPINKIT_PSPIN_WAVE";
 const WAVE_CYCLES: &str = "SPINKIT_PSPIN_WAVE_CYCLES";
-/// The file for the report of the run, and that for its timeline.
+/// Variables with the files for the report of the run and for its timeline.
 const JSON: &str = "SPINKIT_PSPIN_JSON";
 const TRACE: &str = "SPINKIT_PSPIN_TRACE";
-/// The timeline of drivers that are linked with `-lpspin_debug`, when the environment names no file.
+/// Timeline of drivers linked with `-lpspin_debug`, unless the environment names a file.
 const DEBUG_TRACE: &str = "waves.pftrace";
-/// Whether accesses beyond the host memory of execution contexts fail: `on` or `off`.
+/// Variable that makes accesses beyond the host memory of execution contexts fail: `on` or `off`.
 const IOMMU: &str = "SPINKIT_PSPIN_IOMMU";
 
-/// What a simulation is run with.
+/// Settings of a simulation.
 pub struct Settings {
-    /// The name of the machine.
+    /// Name of the machine.
     pub name: String,
     pub unit: Rc<Pspin>,
     pub clock: Clock,
     pub engine: Engine,
-    /// The file for the report.
+    /// Path of the report.
     pub json: Option<PathBuf>,
-    /// The file for the timeline.
+    /// Path of the timeline.
     pub trace: Option<PathBuf>,
     pub wave: Option<Wave>,
     /// Bytes of the largest packet that the card sends.
@@ -48,11 +49,11 @@ pub struct Settings {
     pub is_strict: bool,
 }
 
-/// What executes.
+/// Engine of a simulation.
 pub enum Engine {
-    /// The model of the unit.
+    /// Model of the unit.
     Model,
-    /// The unit as hardware, with the folder that has its sources.
+    /// Unit as hardware, with the folder of its sources.
     Rtl(Design, PathBuf),
 }
 
@@ -110,7 +111,7 @@ impl Settings {
     }
 }
 
-/// The waveform that is wanted.
+/// Returns the requested waveform.
 fn wave() -> Result<Option<Wave>> {
     let Some(file) = variable(WAVE)?.map(PathBuf::from) else { return Ok(None) };
     let Some(text) = variable(WAVE_CYCLES)? else { return Ok(Some(Wave { file, cycles: 0..u64::MAX })) };
@@ -127,8 +128,8 @@ fn variable(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// The settings that follow from the driver's configuration, where that is not the published one. Buffers of the published
-/// simulation have no counterpart.
+/// Returns the settings implied by the driver's configuration where it deviates from the published one. Buffers of the
+/// published simulation have no counterpart.
 fn by_conf(conf: &Conf) -> Vec<String> {
     let published = Conf::default();
     let mut set = Vec::new();
@@ -157,8 +158,8 @@ fn by_conf(conf: &Conf) -> Vec<String> {
     set
 }
 
-/// The folder that has the machine files and the sources of the hardware: `$SPINKIT_HOME`, else `../share/spinkit` from this
-/// library, else the checkout that contains it.
+/// Returns the folder with the machine files and the sources of the hardware: `$SPINKIT_HOME`, else `../share/spinkit`
+/// from this library, else the checkout that contains it.
 fn home() -> Option<PathBuf> {
     let is_home = |home: &PathBuf| home.join("machines/pspin-400g.toml").is_file();
     if let Some(home) = env::var_os("SPINKIT_HOME") {
@@ -169,7 +170,7 @@ fn home() -> Option<PathBuf> {
     prefix.into_iter().chain(library.ancestors().map(Path::to_owned)).find(is_home)
 }
 
-/// The file that has this code.
+/// Returns the file that contains this code.
 pub fn own_path() -> Option<PathBuf> {
     // SAFETY: all fields may be zero.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -178,7 +179,7 @@ pub fn own_path() -> Option<PathBuf> {
     if !is_known || info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: a string of the dynamic linker, which stays while the library is loaded.
+    // SAFETY: a string of the dynamic linker, valid while the library is loaded.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }

@@ -1,4 +1,5 @@
-//! The card, and what the driver wants of it, in one loop.
+// SPDX-License-Identifier: Apache-2.0
+//! Main loop of the card and the driver's requests.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -28,38 +29,38 @@ use crate::settings::{Engine, Settings};
 use crate::statistics::Statistics;
 use crate::types::{CLUSTERS, Context, RDMA_HEADER};
 
-/// Failures that are told; more are counted.
+/// Number of failures printed; further ones are only counted.
 const TOLD: u64 = 20;
 
-/// Data between the host and the memory of the card.
+/// Transfer between the host and the memory of the card.
 enum Transfer {
     Write { address: u32, bytes: Vec<u8> },
     Read { address: u32, data: *mut u8, size: u32 },
 }
 
-/// A transfer on its way.
+/// Transfer in flight.
 struct Moving {
-    /// When it is done.
+    /// Cycle of its completion.
     at: Cycle,
     transfer: Transfer,
     user: *mut c_void,
 }
 
-/// A card with a program, whatever executes it.
+/// Card with a program, independent of the engine.
 pub trait Card {
     /// Runs until all packets are done.
     ///
     /// # Errors
-    /// When the driver has not announced the end, or something has failed.
+    /// When the driver did not announce the end, or an operation failed.
     fn run(&mut self) -> Result<()>;
 
-    /// Simulates one cycle. Returns whether the end was announced and all packets are done.
+    /// Simulates one cycle. Returns true if the end is announced and all packets are done.
     ///
     /// # Errors
     /// When the simulation has a defect.
     fn tick(&mut self) -> Result<bool>;
 
-    /// Prints what was counted, and writes the files that the environment names.
+    /// Prints the counts, and writes the files named by the environment.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -95,18 +96,18 @@ pub fn start(settings: Rc<Settings>, program: &Loaded) -> Result<Box<dyn Card>> 
     }
 }
 
-/// A card with a program.
+/// Card with a program.
 struct Simulation<U> {
     settings: Rc<Settings>,
     program: Arc<Program>,
     system: System<U, DriverHost>,
     contexts: FxHashMap<Context, Rc<ExecutionContext>>,
     transfers: VecDeque<Moving>,
-    /// When the channel from the host is free for the next transfer.
+    /// Cycle at which the channel from the host is free for the next transfer.
     channel_free: Cycle,
-    /// When all that the driver has written so far is in the memory of the card.
+    /// Cycle at which all the driver's writes so far are in the memory of the card.
     written: Cycle,
-    /// Whether the driver has said that no packet comes any more.
+    /// Set once the driver announces the end of packets.
     has_ended: bool,
     failures: u64,
     has_sent_too_much: bool,
@@ -164,17 +165,17 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         callbacks::set_now_ps(self.ps(now));
     }
 
-    /// Whether no packet comes any more, and all are fed back.
+    /// Returns true if the end is announced, and all packets are fed back.
     fn is_done(&self) -> bool {
         let inbound = self.system.inbound();
         let is_idle = requests::is_empty() && self.transfers.is_empty();
         self.has_ended && is_idle && inbound.coming() == 0 && inbound.inside() == 0
     }
 
-    /// Whether something has failed.
+    /// Checks for failures.
     ///
     /// # Errors
-    /// When something has.
+    /// When an operation failed.
     fn verdict(&self) -> Result<()> {
         match (self.failures, self.system.inbound().counts().dropped()) {
             (0, 0) => Ok(()),
@@ -182,8 +183,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         }
     }
 
-    /// Simulates up to the next time at which the driver is told something, but no further than `until`. Returns whether
-    /// anything is left to do.
+    /// Simulates up to the next event for the driver, but at most to `until`. Returns true if work remains.
     fn step(&mut self, until: Cycle) -> Result<bool> {
         self.take_requests()?;
         self.transfer();
@@ -202,7 +202,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         Ok(is_busy || wake != Cycle::NEVER || !requests::is_empty())
     }
 
-    /// Takes what the driver has asked for.
+    /// Takes the driver's requests.
     fn take_requests(&mut self) -> Result<()> {
         for request in requests::take() {
             match request {
@@ -223,7 +223,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         Ok(())
     }
 
-    /// Gives a message queue a priority.
+    /// Sets the priority of a message queue.
     fn set_priority(&mut self, queue: u32, priority: u8) -> Result<()> {
         let queues = self.settings.unit.mpq.queues;
         if queue >= queues {
@@ -240,7 +240,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         Ok(())
     }
 
-    /// Occupies the channel from the host for a transfer. Returns when that is done.
+    /// Occupies the channel from the host for a transfer. Returns the cycle of its completion.
     fn occupy(&mut self, address: u32, size: u32) -> Cycle {
         let width = self.settings.unit.nhi.width_bits / 8;
         let beats = (address % width + size).div_ceil(width);
@@ -248,7 +248,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         self.channel_free
     }
 
-    /// A packet arrives when all is in the memory of the card that the driver has written before.
+    /// Queues a packet, which arrives after all earlier writes of the driver reach the card's memory.
     fn push(&mut self, packet: Packet) -> Result<()> {
         let Packet { context, message, bytes, transfer, is_last, gap, user } = packet;
         let context = self.context(context)?;
@@ -259,7 +259,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         Ok(())
     }
 
-    /// The execution context that a driver describes.
+    /// Returns the execution context described by a driver.
     fn context(&mut self, described: Context) -> Result<Rc<ExecutionContext>> {
         if let Some(context) = self.contexts.get(&described) {
             return Ok(context.clone());
@@ -302,7 +302,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         Ok(context)
     }
 
-    /// Tells what a driver gives to a context although the card does not have it.
+    /// Warns about resources of a context that the card lacks.
     fn check(&mut self, described: &Context) {
         let (address, size) = (described.handler_mem_addr, described.handler_mem_size);
         if size > 0 && self.system.unit().read(address, size).is_none() {
@@ -318,7 +318,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         }
     }
 
-    /// Transfers that are due are done, in the order in which the driver has asked for them.
+    /// Completes the transfers that are due, in the order of the driver's requests.
     fn transfer(&mut self) {
         let now = self.now();
         while self.transfers.front().is_some_and(|moving| moving.at <= now)
@@ -333,7 +333,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
                 }
                 Transfer::Read { address, data, size } => {
                     self.statistics.card_read += u64::from(size);
-                    // SAFETY: the driver has lent this many bytes until the callback, and they are not the card's.
+                    // SAFETY: the driver lends this many bytes until the callback, and they do not overlap the card's.
                     let copy = |from: Vec<u8>| unsafe { data.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
                     ("spin_nicmem_read", address, size, unit.read(address, size).map(copy).is_some())
                 }
@@ -346,7 +346,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         }
     }
 
-    /// Tells what handlers have printed, and what has failed.
+    /// Reports output and failures of handlers.
     fn report(&mut self) {
         for (hpu, line) in self.system.unit().take_output() {
             print_line(hpu, &line);
@@ -368,13 +368,13 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
         }
     }
 
-    /// Packets have left.
+    /// Reports packets that left the card.
     fn packets_out(&mut self) {
         let max = self.settings.max_sent.max(RDMA_HEADER + 1);
         for sent in self.system.take_sent() {
             self.statistics.send_commands += 1;
             if sent.send.flow != 0 {
-                // An RDMA put is cut into packets. Their headers are only counted.
+                // An RDMA put is split into packets. Their headers are only counted.
                 for part in sent.bytes.chunks(max - RDMA_HEADER) {
                     let mut packet = part.to_vec();
                     packet.resize(part.len() + RDMA_HEADER, 0);

@@ -1,25 +1,26 @@
-//! What is counted, and the text at the end in the form of the published simulation, whose lines scripts read.
+// SPDX-License-Identifier: Apache-2.0
+//! Counts, and the text at the end in the format of the published simulation, which scripts parse.
 
 use pspin_nic::report::DonePackets;
 use pspin_unit::Cycle;
 use sim::Clock;
 
-/// Data that has passed a place.
+/// Data passing a point.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
-    /// How often data has passed.
+    /// Number of transfers.
     pub times: u64,
     pub beats: u64,
     pub bytes: u64,
-    /// When it passed for the first and for the last time.
+    /// Cycles of the first and the last transfer.
     first: Option<Cycle>,
     last: Cycle,
-    /// Bytes of the first time.
+    /// Bytes of the first transfer.
     first_bytes: u64,
 }
 
 impl Traffic {
-    /// Data passes in a cycle.
+    /// Adds a transfer in cycle `at`.
     pub fn add(&mut self, at: Cycle, beats: u64, bytes: u64) {
         if self.first.is_none() {
             (self.first, self.first_bytes) = (Some(at), bytes);
@@ -30,25 +31,26 @@ impl Traffic {
         self.bytes += bytes;
     }
 
-    /// Mean time in ns from one time to the next; 0 with fewer than two.
+    /// Returns the mean time between transfers in ns; 0 with fewer than two.
     fn period_ns(&self, clock: Clock) -> f64 {
         let Some(first) = self.first.filter(|_| self.times > 1) else { return 0.0 };
         clock.time(self.last - first).as_ns_f64() / (self.times - 1) as f64
     }
 
-    /// Mean number of bytes that pass at a time.
+    /// Returns the mean bytes of a transfer.
     fn mean(&self) -> f64 {
         if self.times == 0 { 0.0 } else { self.bytes as f64 / self.times as f64 }
     }
 
-    /// Throughput in Gbit/s between the first and the last time, without what passed the first time; 0 with fewer than two.
+    /// Returns the throughput in Gbit/s between the first and the last transfer, without the first; 0 with fewer than
+    /// two.
     fn gbit_per_s(&self, clock: Clock) -> f64 {
         let cycles = self.first.map_or(0, |first| self.last - first);
         if cycles == 0 { 0.0 } else { 8.0 * (self.bytes - self.first_bytes) as f64 / clock.time(cycles).as_ns_f64() }
     }
 }
 
-/// Times of packets in picoseconds.
+/// Latencies of packets in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Latency {
     pub sum: u64,
@@ -56,13 +58,13 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// Everything that the text has.
+/// All counts of the text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Statistics {
-    /// Packets that the card was done with, by their feedback, and their rate.
+    /// Packets fed back, and their rate.
     pub done: Traffic,
     rate: DonePackets,
-    /// From their arrival at the NIC to the feedback.
+    /// Time from their arrival at the NIC to the feedback.
     pub latency: Latency,
     pub stalls: u64,
     pub send_commands: u64,
@@ -74,7 +76,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The card is done with a packet.
+    /// Adds a finished packet.
     pub fn packet_done(&mut self, at: Cycle, come: Cycle, bytes: u64, latency_ps: u64) {
         let Latency { sum, min, max } = &mut self.latency;
         *sum += latency_ps;
@@ -84,7 +86,7 @@ impl Statistics {
         self.rate.add(come.0, at.0, bytes);
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self, clock: Clock) -> String {
         let Statistics { done, latency, sent, host_writes, host_reads, .. } = self;
         let ns = |ps: u64| ps as f64 / 1_000.0;

@@ -1,17 +1,18 @@
-//! The structures of `pspinsim.h` and `spin.h`, and sizes of `spin_hw_conf.h`.
+// SPDX-License-Identifier: Apache-2.0
+//! Structures of `pspinsim.h` and `spin.h`, and sizes of `spin_hw_conf.h`.
 
 use std::ffi::c_char;
 
-/// `NUM_CLUSTERS`: the number of clusters that `spin_ec_t` knows.
+/// `NUM_CLUSTERS`: the number of clusters in `spin_ec_t`.
 pub const CLUSTERS: usize = 4;
-/// The size that `spin_find_handler_by_name` gives each handler.
+/// Size that `spin_find_handler_by_name` returns for each handler.
 pub const HANDLER_BYTES: u32 = 4_096;
 /// Bytes of the header of an RDMA packet.
 pub const RDMA_HEADER: usize = 32;
-/// The card gives host memory to callbacks, and takes it from them, in parts that do not cross a multiple of this.
+/// Alignment of callbacks: accesses to host memory are split so that no part crosses a multiple of this.
 pub const BEAT: usize = 64;
 
-/// `spin_ec_t`: what packets are processed with.
+/// `spin_ec_t`: execution context of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C, packed)]
 pub struct Context {

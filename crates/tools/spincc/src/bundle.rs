@@ -1,4 +1,5 @@
-//! Data that `spincc -c` adds to a host object: its device objects (`.spin_device.KIND`) and the layouts of its
+// SPDX-License-Identifier: Apache-2.0
+//! Data added to a host object by `spincc -c`: its device objects (`.spin_device.KIND`) and the layouts of its
 //! structures on the host (`.spin_layouts`). The sections are marked as excluded from programs, so every linker drops
 //! them.
 
@@ -16,27 +17,27 @@ use super::{Error, Result};
 
 const LAYOUTS_SECTION: &str = ".spin_layouts";
 
-/// The card's part of one source.
+/// Card part of one source.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// The source or object, for messages: "lib.a(member.o)" in an archive.
+    /// Source or object, for messages: "lib.a(member.o)" in an archive.
     pub origin: String,
-    /// The archive of which it is a member.
+    /// Archive that contains it.
     pub archive: Option<PathBuf>,
-    /// Whether the host object has handlers.
+    /// Set if the host object has handlers.
     pub has_handlers: bool,
-    /// Whether the host object needs the C++ library.
+    /// Set if the host object needs the C++ library.
     pub is_cxx: bool,
-    /// The device object for each HPU kind.
+    /// Device object of each HPU kind.
     pub devices: BTreeMap<String, Vec<u8>>,
-    /// The host layouts of the structures in the user's files.
+    /// Host layouts of the structures in the user's files.
     pub host_layouts: Vec<Structure>,
-    /// The compiler's messages, if there are no device objects.
+    /// Messages of the compiler, if there are no device objects.
     pub left_out: Option<String>,
 }
 
 impl Part {
-    /// Adds this part to the host object at `object`, and with `strip_debug` removes its debug information.
+    /// Adds this part to the host object at `object`, and removes its debug information if `strip_debug`.
     ///
     /// # Errors
     /// When the object cannot be read or written.
@@ -97,7 +98,7 @@ fn part(bytes: &[u8], origin: String) -> Result<Option<Part>> {
         let content = || section.data().map_err(|e| malformed(e.to_string()));
         if let Some(kind) = name.strip_prefix(DEVICE_SECTION_PREFIX) {
             let device = content()?.to_vec();
-            // An object for link-time optimization does not show the host's section of handlers.
+            // An object for link-time optimization does not contain the host's section of handlers.
             part.has_handlers |=
                 object::File::parse(&*device).is_ok_and(|d| d.section_by_name(HANDLERS_SECTION).is_some());
             part.devices.insert(kind.to_owned(), device);
@@ -112,7 +113,7 @@ fn part(bytes: &[u8], origin: String) -> Result<Option<Part>> {
     Ok(Some(part))
 }
 
-/// Properties of a host object.
+/// Returns properties of a host object.
 pub fn inspect(file: &object::File) -> Part {
     let runtime = ["__gxx_personality_v0", "_Zn", "_Zd", "_ZSt", "_ZNSt", "_ZNKSt", "_ZTV", "__cxa_"];
     let is_cxx = file.symbols().filter(|s| s.is_undefined()).any(|s| {

@@ -1,4 +1,5 @@
-//! Compiling one source: first for the host, whose compiler's messages are the user's, then for each HPU kind.
+// SPDX-License-Identifier: Apache-2.0
+//! Compiles one source: first for the host, whose compiler's messages the user sees, then for each HPU kind.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
 /// When the source does not compile, or a file cannot be read or written.
 pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, object: &Path) -> Result<Part> {
     tools.run(host(tools, options, source).arg("-o").arg(object))?;
-    // Types that the user's flags hide are read from a second object that is compiled without them.
+    // Types hidden by the user's flags are read from a second object compiled without them.
     let twin = tools.temp_path("twin.o");
     let visible = if options.opaque_debug { &twin } else { object };
     if options.opaque_debug {
@@ -74,7 +75,7 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
         let Compiled { accepted, messages } = output?;
         if accepted {
             part.devices.insert(kind.name.clone(), std::fs::read(object).map_err(Error::read(object))?);
-            // The compilations for the other kinds have the same.
+            // The compilations for the other kinds print the same.
             if warnings.is_empty() {
                 warnings = messages;
             }
@@ -124,25 +125,25 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     let host_has = |flag: &str| options.host_flags.iter().any(|given| given == flag);
     let silent = ["-w", "-Wno-format"].into_iter().any(host_has);
     command.args([
-        // The host compiler has warned already, but for the formats of spin_printf, which <spin.h> turns on.
+        // The host compiler prints the warnings, except for the formats of spin_printf, which <spin.h> enables.
         if silent { "-w" } else { "-Wno-everything" },
         "-fstandalone-debug",
-        // Nothing unwinds on the card. With -g, the calls that led to a fault are found by .debug_frame instead.
+        // Nothing unwinds on the card. With -g, .debug_frame suffices to find the calls that led to a fault.
         "-fno-unwind-tables",
         "-fno-asynchronous-unwind-tables",
-        // The link compares the frames of functions with the stack.
+        // The link compares the stack frames of functions with the stack.
         "-fstack-size-section",
-        // printf is not replaced by simpler functions, so that messages name what the user wrote.
+        // Do not replace printf by simpler functions, so that messages name the user's call.
         "-fno-builtin-printf",
         "-fno-builtin-fprintf",
         "-fno-builtin-puts",
         // zig defines NDEBUG when it optimises; a failed assertion must end the handler.
         "-UNDEBUG",
-        // Shared structures hold char with the host's sign.
+        // Shared structures store char with the host's signedness.
         if cfg!(target_arch = "x86_64") { "-fsigned-char" } else { "-funsigned-char" },
     ]);
     if source.language == Language::Cxx {
-        // The host part may throw and catch exceptions. On the card they make neither an error here nor code.
+        // The host part may throw and catch exceptions. On the card they cause neither an error nor code.
         command.args(["-fno-threadsafe-statics", "-Xclang", "-fignore-exceptions"]);
     }
     if !options.device_flags.iter().any(|flag| flag.starts_with("-O")) {
@@ -158,7 +159,7 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     command.arg("-c").arg(listed.name().join(source.path.file_name().unwrap_or_default())).arg("-o").arg(object);
     let mut output = tools.capture(&mut command)?;
     if !silent && output.status.success() && output.stderr.is_empty() && prints(object)? {
-        // zig does not repeat the warnings of a compilation whose result it has in its cache.
+        // zig does not repeat the warnings of a cached compilation.
         let fresh = tools.temp_path(format!("fresh.{}", kind.name));
         output = tools.capture(command.env("ZIG_LOCAL_CACHE_DIR", fresh))?;
     }
@@ -176,7 +177,7 @@ fn prints(object: &Path) -> Result<bool> {
     Ok(file.symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("spin_printf")))
 }
 
-/// The messages of a compiler without its remarks that `spin_printf` is a macro, and without their number.
+/// Returns a compiler's messages without its remarks about the macro `spin_printf`, and without their number.
 fn plain(messages: &str) -> String {
     let starts = |line: &str| [": error: ", ": warning: ", ": note: "].iter().any(|kind| line.contains(kind));
     let mut left_out = false;

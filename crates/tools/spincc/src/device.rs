@@ -1,5 +1,6 @@
-//! The device link: links the objects of all sources for one HPU kind with the device runtime, and checks that the
-//! card's memories can hold the result.
+// SPDX-License-Identifier: Apache-2.0
+//! Device link: links the objects of all sources for one HPU kind with the device runtime, and checks that the result
+//! fits into the card's memories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,25 +19,25 @@ use super::options::Language;
 use super::tool::Tools;
 use super::{Error, Result, undefined};
 
-/// A linked device program, with debug information.
+/// Linked device program, with debug information.
 pub struct Program {
-    /// The HPU kind for which it was linked.
+    /// HPU kind for which it was linked.
     pub kind: Kind,
-    /// The bytes of the ELF file.
+    /// Bytes of the ELF file.
     pub elf: Vec<u8>,
 }
 
-/// The names of handlers, with the places where each is defined.
+/// Names of handlers, with the places of their definitions.
 pub type Candidates = BTreeMap<String, Vec<String>>;
 
 /// Lists every handler of `parts`, whether or not the link takes it from its archive. A program cannot have two
-/// handlers of one name, not even static ones, as host and card identify handlers by name.
+/// handlers of one name, not even static ones, because host and card identify handlers by name.
 ///
 /// # Errors
 /// When an object cannot be read, or a handler is defined twice.
 pub fn candidates(parts: &[Part]) -> Result<Candidates> {
     let mut found = Candidates::new();
-    // Only objects that are always linked count. C++'s inline functions are weak and the same in every object.
+    // Count only objects that are always linked. C++'s inline functions are weak and the same in every object.
     let mut certain: BTreeMap<String, u32> = BTreeMap::new();
     for part in parts {
         let Some(object) = part.devices.values().next() else { continue };
@@ -103,8 +104,8 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
             (None, _) => drop(command.arg(&path)),
             (Some(archive), Some((last, members))) if last == archive => drop(members.arg(&path)),
             (Some(archive), _) => {
-                // Members of an archive go into an archive again, from which the linker takes those that are needed, as
-                // for the host.
+                // Members of an archive go into an archive again, from which the linker takes those needed, as for the
+                // host.
                 let copy = tools.temp_path(format!("{i}.{}.a", kind.name));
                 command.arg(&copy);
                 let mut members = tools.zig()?;
@@ -134,7 +135,7 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
 }
 
 /// Returns the object with its lists of constructors marked as excluded (`SHF_EXCLUDE`). Constructors run on the host
-/// only, and the linker would keep everything that they reach.
+/// only, and the linker would keep everything reachable from them.
 fn without_constructors(object: &[u8]) -> object::Result<Vec<u8>> {
     let header = FileHeader32::<Endianness>::parse(object)?;
     let endian = header.endian()?;
@@ -160,8 +161,8 @@ fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-/// Functions of linked programs whose frames alone are larger than a handler's stack: a warning for each, about all kinds. Host
-/// functions are not in these programs.
+/// Returns a warning for each function of linked programs whose frame alone exceeds a handler's stack, about all kinds.
+/// Host functions are not in these programs.
 ///
 /// # Errors
 /// When a program cannot be read.
@@ -191,8 +192,8 @@ pub fn large_frames(programs: &[Program]) -> Result<Vec<String>> {
     Ok(told.collect())
 }
 
-/// The entries of a `.stack_sizes` section: the address of a function, and the bytes of its frame in ULEB128 (LLVM, "Emitting
-/// function stack size information").
+/// Returns the entries of a `.stack_sizes` section: the address of a function, and the bytes of its frame in ULEB128
+/// (LLVM, "Emitting function stack size information").
 fn stack_sizes(mut bytes: &[u8]) -> Vec<(u64, u64)> {
     let mut entries = vec![];
     while let Some((address, rest)) = bytes.split_first_chunk::<4>() {
@@ -205,10 +206,10 @@ fn stack_sizes(mut bytes: &[u8]) -> Vec<(u64, u64)> {
     entries
 }
 
-/// Refuses a program that does not fit into the card's memories.
+/// Refuses a program that exceeds the card's memories.
 ///
 /// # Errors
-/// When it does not, with the largest functions or variables.
+/// When it does, with the largest functions or variables.
 pub fn check_sizes(kind: &Kind, elf: &[u8]) -> Result<()> {
     let malformed = |e: object::Error| Error::Program(format!("device program for {}: {e}", kind.name));
     let file = object::File::parse(elf).map_err(malformed)?;
@@ -258,7 +259,7 @@ fn grouped(number: u64) -> String {
 /// Loads an embedded program as a card does.
 ///
 /// # Errors
-/// When the card would refuse it, for example because it needs extensions that cores of its kind do not have.
+/// When the card would refuse it, for example because it needs extensions that its kind of core lacks.
 pub fn check_loads(kind: &Kind, elf: &[u8]) -> Result<()> {
     match hpu::Program::load(elf, kind.isa.clone(), &nic::load_map()) {
         Ok(_) => Ok(()),
@@ -266,8 +267,8 @@ pub fn check_loads(kind: &Kind, elf: &[u8]) -> Result<()> {
     }
 }
 
-/// The program as it is embedded: its two segments, the attributes that say what it was compiled for, the symbols of
-/// functions and data, and with `debug` its DWARF.
+/// Returns the program as embedded: its two segments, the attributes of its target, the symbols of functions and data,
+/// and with `debug` its DWARF.
 ///
 /// # Errors
 /// When the file is malformed.

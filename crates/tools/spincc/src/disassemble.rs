@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--disassemble`: prints the instructions of handlers, with source lines if the program has debug information.
 
 use std::collections::BTreeMap;
@@ -112,8 +113,7 @@ fn engine(architecture: Architecture) -> CsResult<Capstone> {
     }
 }
 
-/// Returns the operands of an instruction. capstone prints the distance of a RISC-V jump, which is replaced by its
-/// target.
+/// Returns the operands of an instruction. capstone prints the distance of a RISC-V jump; the target replaces it.
 fn resolved(address: u64, name: &str, operands: &str, symbols: &BTreeMap<u64, String>) -> String {
     let name = name.trim_start_matches("c.");
     let is_jump = ["j", "jal"].contains(&name) || (name.starts_with('b') && operands.contains(", "));
@@ -140,7 +140,7 @@ pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
             let Some(program) = unit.line_program.clone() else { continue };
             let mut rows = program.rows();
             while let Some((_, row)) = rows.next_row()? {
-                // Code that the linker has dropped has address 0.
+                // Code dropped by the linker has address 0.
                 if row.end_sequence() || row.address() < u64::from(map::PROGRAM) {
                     continue;
                 }
@@ -154,7 +154,7 @@ pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
     })
 }
 
-/// The source files that exist.
+/// Existing source files.
 #[derive(Default)]
 struct Sources(BTreeMap<String, Vec<String>>);
 

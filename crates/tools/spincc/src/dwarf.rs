@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads DWARF from objects, whose sections need relocation, and from programs.
 
 use std::borrow::Cow;
@@ -21,13 +22,13 @@ pub fn with<T>(bytes: &[u8], read: impl FnOnce(&Dwarf<Reader>) -> gimli::Result<
     read(&dwarf).map_err(|e| format!("bad debug information: {e}"))
 }
 
-/// Returns a file of a unit's line table, by the path that the compiler was given.
+/// Returns a file of a unit's line table, by the path passed to the compiler.
 pub fn file_name<'a>(dwarf: &Dwarf<Reader<'a>>, unit: &Unit<Reader<'a>>, index: u64) -> gimli::Result<Option<String>> {
     let Some(program) = &unit.line_program else { return Ok(None) };
     let Some(file) = program.header().file(index) else { return Ok(None) };
     let text = |value| -> gimli::Result<String> { Ok(dwarf.attr_string(unit, value)?.to_string_lossy()?.into_owned()) };
     let name = text(file.path_name())?;
-    // Directory 0 is the one in which the compiler ran.
+    // Directory 0 is the compiler's working directory.
     match file.directory(program.header()).filter(|_| file.directory_index() != 0) {
         Some(directory) => Ok(Some(Path::new(&text(directory)?).join(name).display().to_string())),
         None => Ok(Some(name)),

@@ -1,4 +1,6 @@
-//! What editors need: the flags with which the host compiler finds the SDK's headers, and `compile_commands.json` for clangd.
+// SPDX-License-Identifier: Apache-2.0
+//! Editor support: the flags with which the host compiler finds the SDK's headers, and `compile_commands.json` for
+//! clangd.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,10 +11,10 @@ use super::options::{Language, Options};
 use super::tool::Tools;
 use super::{Error, Result};
 
-/// The file that clangd looks for in the folder of a source and in those above.
+/// File that clangd looks for in the folder of a source and in those above.
 const FILE: &str = "compile_commands.json";
 
-/// How a source is compiled, in the format of Clang's compilation databases. Entries of other tools have further keys.
+/// Compilation of a source, in the format of Clang's compilation databases. Entries of other tools have further keys.
 #[derive(Deserialize, Serialize)]
 struct Entry {
     directory: String,
@@ -25,12 +27,13 @@ struct Entry {
 pub fn cflags(tools: &Tools) -> String {
     let command = tools.host(Language::C);
     let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-    // Words of SPIN_HOST_CC may come first.
+    // Words of SPIN_HOST_CC may precede it.
     let first = words.iter().position(|word| word == "-isystem").unwrap_or(words.len());
     words[first..].join(" ") + "\n"
 }
 
-/// Writes how each source is compiled for the host to `compile_commands.json` of this folder. Other entries of the file stay.
+/// Writes the host compilation of each source to `compile_commands.json` of this folder. Other entries of the file
+/// stay.
 pub fn compile_commands(tools: &Tools, options: &Options) -> Result<()> {
     if options.sources.is_empty() {
         return Err(Error::Usage("--compile-commands: no sources".into()));

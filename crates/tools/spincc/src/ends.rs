@@ -1,4 +1,5 @@
-//! Checks that the functions of a device program end: otherwise execution would continue in what lies behind them.
+// SPDX-License-Identifier: Apache-2.0
+//! Checks that the functions of a device program end: otherwise execution would continue in the code behind them.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub fn check(program: &Program, handlers: &[String]) -> Result<()> {
     if errors.is_empty() { Ok(()) } else { Err(Error::Program(errors.join("\n"))) }
 }
 
-/// The instructions of a function at `address`.
+/// Decodes the instructions of a function at `address`.
 fn instructions(isa: &dyn Isa, code: &[u8], address: u32) -> Vec<Decoded> {
     let mut found = vec![];
     let mut at = 0;
@@ -52,12 +53,12 @@ fn instructions(isa: &dyn Isa, code: &[u8], address: u32) -> Vec<Decoded> {
     found
 }
 
-/// A jump or a return, without a link.
+/// Returns true for a jump or a return, without a link.
 fn leaves(instruction: &Decoded) -> bool {
     matches!(instruction.class, Class::Jump | Class::JumpIndirect | Class::Return) && instruction.results.is_empty()
 }
 
-/// A breakpoint, or a word that is no instruction.
+/// Returns true for a breakpoint, or a word that is not an instruction.
 fn is_trap(instruction: &Decoded) -> bool {
     instruction.class == Class::Trap
 }

@@ -1,4 +1,5 @@
-//! Why `spincc` fails.
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of `spincc`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use thiserror::Error;
 
 use command::sdk::SdkError;
 
-/// The reason why `spincc` fails.
+/// Error of `spincc`.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The command line is wrong.
@@ -18,33 +19,33 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: "read" or "write".
+        /// Attempted action: "read" or "write".
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's reason.
+        /// Reason given by the system.
         source: std::io::Error,
     },
-    /// A step behind the compiler has failed, such as the simulation of hardware.
+    /// A step after the compiler failed, such as the simulation of hardware.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
     /// A tool cannot be started.
     #[error("cannot run {program}: {source}")]
     Start {
-        /// The tool's name.
+        /// Name of the tool.
         program: String,
-        /// The system's reason.
+        /// Reason given by the system.
         source: std::io::Error,
     },
-    /// A file is not what its name says.
+    /// A file is malformed.
     #[error("{}: {reason}", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: String,
     },
-    /// The user's program is wrong; the text has one message a line.
+    /// The user's program is wrong; the text has one message per line.
     #[error("{0}")]
     Program(String),
     /// A compiler has already printed the reason.
@@ -53,26 +54,26 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes the error of a step behind the compiler.
+    /// Makes the error of a step after the compiler.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::Other(Box::new(error))
     }
 
-    /// Makes the error of a file that cannot be read.
+    /// Returns a function that makes the error of a file that cannot be read.
     pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         move |source| Self::Io { action: "read", path: path.to_owned(), source }
     }
 
-    /// Makes the error of a file that cannot be written.
+    /// Returns a function that makes the error of a file that cannot be written.
     pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         move |source| Self::Io { action: "write", path: path.to_owned(), source }
     }
 
-    /// Makes the error of a file whose contents are wrong.
+    /// Makes the error of a malformed file.
     pub fn malformed(path: &Path, reason: impl ToString) -> Error {
         Error::Malformed { path: path.to_owned(), reason: reason.to_string() }
     }
 }
 
-/// The result of a step of `spincc`.
+/// Result of a step of `spincc`.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

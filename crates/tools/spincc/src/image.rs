@@ -1,4 +1,5 @@
-//! The image of device programs in a host program: `abi::device::image`.
+// SPDX-License-Identifier: Apache-2.0
+//! Image of device programs in a host program: `abi::device::image`.
 
 use abi::device::image::{self, HANDLERS_SECTION, MAGIC, Preamble, SECTION};
 use bytemuck::bytes_of;
@@ -6,33 +7,33 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::layouts::Structure;
 
-/// The contents of an image.
+/// Contents of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// The device programs, one for each HPU kind.
+    /// Device programs, one for each HPU kind.
     pub devices: Vec<Device>,
-    /// The handlers, sorted by name.
+    /// Handlers, sorted by name.
     pub handlers: Vec<Handler>,
-    /// The layouts of the structures that device code uses.
+    /// Layouts of the structures used by device code.
     pub layouts: Vec<Structure>,
 }
 
-/// A device program for one HPU kind.
+/// Device program for one HPU kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// The kind's name.
+    /// Name of the kind.
     pub kind: String,
-    /// The bytes of the ELF file.
+    /// Bytes of the ELF file.
     pub elf: Vec<u8>,
 }
 
-/// A handler.
+/// Handler in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// The name of its symbol.
+    /// Name of its symbol.
     pub name: String,
-    /// The offset of its host function from the start of the section of handlers; `None` if the host linker left it in
-    /// its archive.
+    /// Offset of its host function from the start of the section of handlers; `None` if the host linker left it in its
+    /// archive.
     pub host_offset: Option<u32>,
 }
 
@@ -42,7 +43,7 @@ impl Image {
         let records = size_of::<Preamble>()
             + self.devices.len() * size_of::<image::Device>()
             + self.handlers.len() * size_of::<image::Handler>();
-        // The names and programs to which the records point.
+        // Names and programs to which the records point.
         let mut content = vec![];
         let mut append = |bytes: &[u8], align: usize| {
             content.resize((records + content.len()).next_multiple_of(align) - records, 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HPU kinds: each is a folder of `sdk/device` with a `kind.toml`. All are linked with `sdk/device/layout.ld`.
 
 use std::path::{Path, PathBuf};
@@ -28,17 +29,17 @@ struct File {
 /// One HPU kind.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// The name of the folder, and of the kind in machine files.
+    /// Name of the folder, and of the kind in machine files.
     pub name: String,
-    /// The instruction set of its cores, which its name says.
+    /// Instruction set of its cores, as in its name.
     pub isa: Arc<dyn Isa>,
-    /// A description of one line.
+    /// Description of one line.
     pub description: String,
-    /// The compiler target for sources.
+    /// Compiler target for sources.
     pub compile_target: String,
-    /// The compiler target for linking the device program.
+    /// Compiler target for linking the device program.
     pub link_target: String,
-    /// The value of `-mcpu`, when compiling and when linking.
+    /// Value of `-mcpu`, for compiling and linking.
     pub cpu: String,
     /// Further flags of the compiler.
     pub flags: Vec<String>,
@@ -50,16 +51,16 @@ pub struct Kind {
     pub data_bytes: u64,
     /// Size of a handler's stack, in bytes, unless a machine file changes it.
     pub stack_bytes: u64,
-    /// The path of the linker script.
+    /// Path of the linker script.
     pub script: PathBuf,
-    /// Whether programs have code for it only when `--hpu` names it.
+    /// Set if programs include code for it only when `--hpu` names it.
     pub on_request: bool,
 }
 
-/// Every installed kind, sorted by name.
+/// Returns every installed kind, sorted by name.
 ///
 /// # Errors
-/// When a folder cannot be read, a `kind.toml` is malformed, or a name says no instruction set.
+/// When a folder cannot be read, a `kind.toml` is malformed, or a name contains no instruction set.
 pub fn installed(device_dir: &Path) -> Result<Vec<Kind>> {
     let entries = device_dir.read_dir().map_err(Error::read(device_dir))?;
     let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -69,10 +70,11 @@ pub fn installed(device_dir: &Path) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// The kinds of `installed` that `--hpu` asks for, in the order of `installed`; without it, all but those on request.
+/// Returns the kinds of `installed` that `--hpu` names, in the order of `installed`; without it, all but those on
+/// request.
 ///
 /// # Errors
-/// When a kind that it asks for is not installed.
+/// When a named kind is not installed.
 pub fn choose(installed: Vec<Kind>, wanted: Option<&[String]>) -> Result<Vec<Kind>> {
     let Some(wanted) = wanted else {
         return Ok(installed.into_iter().filter(|kind| !kind.on_request).collect());

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layouts of structures, read from DWARF: for the host from the object of each source, and for the card from the
-//! device program, where only structures that handlers use count. The image contains the latter. If the two differ,
-//! host and card disagree about shared memory.
+//! device program, with only the structures that handlers use. The image contains the latter. If the two differ, host
+//! and card disagree about shared memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,44 +10,44 @@ use serde::{Deserialize, Serialize};
 
 use super::dwarf::{self, Reader};
 
-/// A structure or union with a name.
+/// Named structure or union.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Structure {
-    /// Its tag or the name of its typedef, in C++ with namespaces.
+    /// Tag or name of its typedef, in C++ with namespaces.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The fields in their order, including those of unnamed members.
+    /// Fields in order, including those of unnamed members.
     pub fields: Vec<Field>,
-    /// The source file that declares it; empty in images.
+    /// Source file that declares it; empty in images.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
 }
 
-/// A field of a structure.
+/// Field of a structure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name, with dots for members of unnamed structures.
+    /// Name, with dots for members of unnamed structures.
     pub name: String,
-    /// The offset from the start of the structure in bytes.
+    /// Offset from the start of the structure in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// For a bit-field, its first bit, counted from `offset`, and its number of bits.
+    /// First bit of a bit-field, counted from `offset`, and its number of bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<(u64, u64)>,
 }
 
-/// Which structures to read.
+/// Set of structures to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All structures.
     All,
-    /// The structures that code in a linked program uses. Code that the linker has dropped has address 0.
+    /// Structures used by code in a linked program. Code dropped by the linker has address 0.
     Linked,
 }
 
-/// Describes how `host` differs from `card`, one sentence for each field. Returns none if they agree.
+/// Describes the differences between `host` and `card`, one sentence for each field.
 pub fn differences(host: &Structure, card: &Structure) -> Vec<String> {
     let mut found = vec![];
     for field in &card.fields {
@@ -72,7 +73,7 @@ pub fn differences(host: &Structure, card: &Structure) -> Vec<String> {
     found
 }
 
-/// Returns the sorted structures of an object or program that are declared in files which `wanted` accepts.
+/// Returns the sorted structures of an object or program declared in files that `wanted` accepts.
 ///
 /// # Errors
 /// When the DWARF is damaged.
@@ -97,18 +98,18 @@ pub fn read(bytes: &[u8], scope: Scope, wanted: &dyn Fn(&str) -> bool) -> Result
 
 type Entry<'a> = DebuggingInformationEntry<Reader<'a>>;
 
-/// The code or data that leads to a type.
+/// Code or data that refers to a type.
 #[derive(Clone, Copy)]
 enum Use {
     Linked,
     DroppedVariable,
 }
 
-/// The types of one compilation unit.
+/// Types of one compilation unit.
 struct Types<'u, 'a> {
     dwarf: &'u gimli::Dwarf<Reader<'a>>,
     unit: &'u Unit<Reader<'a>>,
-    /// The defined structures and unions with their qualified names. Unnamed ones have the name of a typedef or none.
+    /// Defined structures and unions with their qualified names. Unnamed ones have the name of a typedef or none.
     structures: BTreeMap<UnitOffset, Option<String>>,
 }
 
@@ -147,14 +148,14 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(types)
     }
 
-    /// Returns the structures that linked code uses: those that its variables and parameters have or point to, and
-    /// those of casts, which Clang lists before the first function.
+    /// Returns the structures used by linked code: the types of its variables and parameters, their pointees, and those
+    /// of casts, which Clang lists before the first function.
     fn linked(&self) -> gimli::Result<BTreeSet<UnitOffset>> {
         let mut used = BTreeSet::new();
         let mut dropped = BTreeSet::new();
         let mut cast_limit = None;
         let mut entries = self.unit.entries();
-        // The function or global variable that is being visited: its depth, and what it leads to if it counts.
+        // Function or global variable being visited: its depth, and the use through it if it counts.
         let mut inside: Option<(isize, Option<Use>)> = None;
         while let Some(entry) = entries.next_dfs()? {
             if inside.is_some_and(|(depth, _)| entry.depth() <= depth) {
@@ -184,7 +185,8 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(used)
     }
 
-    /// Whether a function or global variable has an address; the linker leaves 0 (or 1, in lists) for what it dropped.
+    /// Returns true if a function or global variable has an address; the linker leaves 0 (or 1, in lists) for dropped
+    /// ones.
     fn is_linked(&self, entry: &Entry<'a>) -> gimli::Result<bool> {
         if let Some(AttributeValue::Exprloc(expression)) = entry.attr_value(dw::DW_AT_location) {
             let mut operations = expression.operations(self.unit.encoding());
@@ -199,7 +201,7 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(false)
     }
 
-    /// Adds every type that `entry` leads to.
+    /// Adds every type reachable from `entry`.
     fn reach(&self, entry: &Entry<'a>, types: &mut BTreeSet<UnitOffset>) -> gimli::Result<()> {
         for attribute in [dw::DW_AT_type, dw::DW_AT_abstract_origin, dw::DW_AT_specification] {
             let Some(target) = reference(entry, attribute).filter(|target| types.insert(*target)) else { continue };
@@ -305,7 +307,7 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(Some(self.dwarf.attr_string(self.unit, value)?.to_string_lossy()?.into_owned()))
     }
 
-    /// Returns the file that declares `entry`, by the path that the compiler was given.
+    /// Returns the file that declares `entry`, by the path passed to the compiler.
     fn file(&self, entry: &Entry<'a>) -> gimli::Result<Option<String>> {
         match entry.attr_value(dw::DW_AT_decl_file) {
             Some(AttributeValue::FileIndex(index)) => dwarf::file_name(self.dwarf, self.unit, index),

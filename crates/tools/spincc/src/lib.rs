@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spincc` is to sPIN what nvcc is to CUDA: it compiles each source for the host with the system's compiler and with
 //! zig for every HPU kind, links the host part with `libportals`, and embeds the handlers' device program.
 //!
-//! * [`options`]: the command line; what goes to which compiler
+//! * [`options`]: the command line, split for the compilers
 //! * [`kind`]: HPU kinds, the folders of `sdk/device`
-//! * [`compile`]: one source to a host object that carries its device objects
+//! * [`compile`]: one source to a host object with its device objects
 //! * [`bundle`]: device objects inside host objects and archives
 //! * [`device`]: the device link: limits, handlers, and errors in the user's terms ([`undefined`])
-//! * [`layouts`]: structures that host and card share, from DWARF
+//! * [`layouts`]: structures shared by host and card, from DWARF
 //! * [`image`]: the embedded image (`abi::device::image`)
 //! * [`link`]: the host link
-//! * `error`: why the command fails
+//! * `error`: errors of the command
 //! * `editor`: flags and `compile_commands.json` for editors
 //! * [`disassemble`]: a handler's instructions with their source lines
 
@@ -86,7 +87,7 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<()> {
     }
 }
 
-/// Returns the image of the program that `--disassemble` or `--layouts` names, or `None` if sources are named.
+/// Returns the image of the program named by `--disassemble` or `--layouts`, or `None` if sources are named.
 fn inspected_program(options: &Options) -> Result<Option<Image>> {
     let (true, [options::LinkItem::File(path)]) = (options.inspects(), options.link.as_slice()) else {
         return Ok(None);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Links sources, objects and archives to a program.
 
 use std::io::Write;
@@ -47,9 +48,9 @@ pub fn program(tools: &Tools, options: &Options) -> Result<()> {
         command.arg(image_object(tools, options, &image.image)?);
     }
     let lib_dir = tools.sdk.lib_dir()?;
-    // Not by -Wl, which splits at commas.
+    // Not through -Wl, which splits at commas.
     command.arg("-L").arg(&lib_dir).args(["-lportals", "-Xlinker", "-rpath", "-Xlinker"]).arg(&lib_dir);
-    // The program is linked in a temporary folder, so that an existing output is replaced only by a complete one.
+    // Link in a temporary folder, so that only a complete program replaces an existing output.
     let linked = tools.temp_path("program");
     tools.run(command.arg("-o").arg(&linked))?;
     if !image.programs.is_empty() {
@@ -74,12 +75,12 @@ pub fn device_only(tools: &Tools, options: &Options) -> Result<Image> {
     Ok(device_image(tools, options, &inputs, true)?.image)
 }
 
-/// The inputs of the link, compiled and read.
+/// Inputs of the link, compiled and read.
 struct Inputs {
     kinds: Vec<Kind>,
-    /// The host objects of `options.sources`.
+    /// Host objects of `options.sources`.
     objects: Vec<PathBuf>,
-    /// The parts of all objects and archive members.
+    /// Parts of all objects and archive members.
     parts: Vec<Part>,
 }
 
@@ -108,11 +109,11 @@ impl Inputs {
     }
 }
 
-/// Follows `-L` and `-l` to the user's archives, which may hold handlers.
+/// Search for the user's archives, which may hold handlers, by `-L` and `-l`.
 #[derive(Default)]
 struct Libraries {
     folders: Vec<PathBuf>,
-    /// The option whose value is the next argument.
+    /// Option whose value is the next argument.
     pending: Option<&'static str>,
 }
 
@@ -128,7 +129,7 @@ impl Libraries {
         } else if option == "-L" {
             self.folders.push(value.into());
         } else {
-            // As for the linker, the first folder with either of them decides, and a shared library comes before an
+            // As for the linker, the first folder with either of them decides, and a shared library precedes an
             // archive.
             let file = |folder: &PathBuf, suffix: &str| folder.join(format!("lib{value}.{suffix}"));
             let folder = self.folders.iter().find(|f| file(f, "so").exists() || file(f, "a").exists())?;
@@ -140,7 +141,7 @@ impl Libraries {
 
 #[derive(Default)]
 struct DeviceImage {
-    /// The result is `None` when there are no handlers.
+    /// `None` without handlers.
     programs: Vec<Program>,
     image: Image,
 }
@@ -187,7 +188,7 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
     Ok(DeviceImage { programs, image })
 }
 
-/// Returns the kinds to link for: those of `--hpu`, else those for which every object with handlers was compiled.
+/// Returns the kinds to link for: those of `--hpu`, else those for which every object with handlers is compiled.
 fn common_kinds(options: &Options, inputs: &Inputs) -> Result<Vec<Kind>> {
     let with_handlers = || inputs.parts.iter().filter(|part| part.has_handlers);
     if options.kinds.is_some() {
@@ -211,7 +212,7 @@ fn common_kinds(options: &Options, inputs: &Inputs) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// Describes how the layout of the structure `card` differs on the host, in any source that declares it.
+/// Describes the differences of the structure `card` on the host, in any source that declares it.
 fn mismatches(card: &Structure, parts: &[Part]) -> Vec<String> {
     // The two compilers write paths of headers differently.
     let file = |s: &Structure| Path::new(&s.file).file_name().map(|name| name.to_owned());
@@ -240,7 +241,7 @@ fn report(lint: Lint, mut warnings: Vec<String>) -> Result<()> {
 fn image_object(tools: &Tools, options: &Options, image: &Image) -> Result<PathBuf> {
     let (data, source, object) = (tools.temp_path("image"), tools.temp_path("image.c"), tools.temp_path("image.o"));
     std::fs::write(&data, image.to_bytes()).map_err(Error::write(&data))?;
-    // If the host linker takes no handler, the section of handlers is absent, and so is the symbol of its start.
+    // If the host linker takes no handler, the section of handlers and the symbol of its start are absent.
     let text = format!(
         r#"__asm__(".pushsection {section},\"a\"\n.balign 16\n.hidden spin_image\nspin_image:\n.incbin \"{data}\"\n.popsection");
 extern const char spin_image[] __attribute__((visibility("hidden")));
@@ -256,8 +257,7 @@ __attribute__((constructor)) static void spin_register(void) {{
     );
     std::fs::write(&source, text).map_err(Error::write(&source))?;
     let mut command = tools.host(Language::C);
-    // Only those of the user's flags are used that choose the target and the kind of code, which must be those of the
-    // program.
+    // Use only the user's flags that choose the target and the kind of code, which must be those of the program.
     let target =
         options.host_flags.iter().filter(|f| f.starts_with("-m") || f.starts_with("-fPI") || f.starts_with("-fpi"));
     command.args(target).args(["-w", "-x", "c", "-c"]).arg(&source).arg("-o").arg(&object);

@@ -1,13 +1,14 @@
-//! The command line. A compiler driver passes options on that it does not know, which parsers of declared options do
-//! not support. So this parser is written by hand. It knows `spincc`'s own options and those options of GCC and Clang
-//! that matter here, and passes all others on.
+// SPDX-License-Identifier: Apache-2.0
+//! Command line. A compiler driver passes unknown options on, which parsers of declared options do not support, so this
+//! parser is written by hand. It knows `spincc`'s own options and the relevant ones of GCC and Clang, and passes all
+//! others on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
 
-/// The text of `--help`.
+/// Text of `--help`.
 pub const HELP: &str = "\
 Usage: spincc [options] files
 
@@ -39,7 +40,7 @@ Environment:
   SPINKIT_HOME                 folder of the SDK
 ";
 
-/// What the command line asks for: help, the version, or a compilation.
+/// Action requested by the command line: help, the version, or a compilation.
 pub enum Action {
     /// `--help`
     Help,
@@ -47,11 +48,11 @@ pub enum Action {
     Version,
     /// `--cflags`
     Cflags,
-    /// A compilation, or the inspection of a program.
+    /// Compile, or inspect a program.
     Run(Box<Options>),
 }
 
-/// The last step of the compilation.
+/// Last step of the compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Link a program or shared library.
@@ -62,7 +63,7 @@ pub enum Mode {
     HostOnly,
 }
 
-/// The language of a source.
+/// Language of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C
@@ -74,38 +75,38 @@ pub enum Language {
 /// A C or C++ file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The path as given.
+    /// Path as given.
     pub path: PathBuf,
-    /// The language, by the name of the file or by `-x`.
+    /// Language, by the name of the file or by `-x`.
     pub language: Language,
 }
 
-/// An item of the host linker's command line, in which the order matters.
+/// Item of the host linker's command line, whose order matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkItem {
-    /// The object of `sources[i]`.
+    /// Object of `sources[i]`.
     Source(usize),
-    /// An object, archive, library or assembler file.
+    /// Object, archive, library or assembler file.
     File(PathBuf),
-    /// A linker option.
+    /// Linker option.
     Flag(String),
 }
 
-/// How to report structures whose layouts differ between host and card.
+/// Treatment of structures whose layouts differ between host and card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lint {
     /// `-Wno-spin-layout`
     Off,
-    /// Print a warning, which is the default.
+    /// Print a warning: the default.
     Warn,
     /// `-Werror=spin-layout`
     Error,
 }
 
-/// A parsed command line.
+/// Parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The last step of the compilation.
+    /// Last step of the compilation.
     pub mode: Mode,
     /// `-o`
     pub output: Option<PathBuf>,
@@ -117,56 +118,56 @@ pub struct Options {
     pub compile_commands: bool,
     /// `--verbose`
     pub verbose: bool,
-    /// `--disassemble`, with the handler if one is named.
+    /// `--disassemble`, with the handler if named.
     pub disassemble: Option<Option<String>>,
     /// `--layouts`
     pub layouts: bool,
-    /// `-Wspin-layout` and its kin.
+    /// `-Wspin-layout` and related options.
     pub layout_lint: Lint,
-    /// Any form of `-g` but `-g0`.
+    /// Set by any form of `-g` but `-g0`.
     pub debug: bool,
     /// `-s`
     pub strip: bool,
-    /// `-MD` or `-MMD`: write a dependency file. When a program is linked at once, it is named after the program.
+    /// `-MD` or `-MMD`: write a dependency file. If a program is linked in the same command, the file is named after
+    /// it.
     pub dependencies: bool,
-    /// Whether the host objects have no readable DWARF types, because of `-flto`, `-gsplit-dwarf` or `-g1`.
+    /// Set if the host objects have no readable DWARF types, because of `-flto`, `-gsplit-dwarf` or `-g1`.
     pub opaque_debug: bool,
-    /// The sources in their order.
+    /// Sources in order.
     pub sources: Vec<Source>,
-    /// The items of the link in their order.
+    /// Items of the link in order.
     pub link: Vec<LinkItem>,
-    /// The flags for every run of the host compiler.
+    /// Flags for every run of the host compiler.
     pub host_flags: Vec<String>,
-    /// The flags for the compiler for the card.
+    /// Flags for the compiler for the card.
     pub device_flags: Vec<String>,
     /// All arguments except `spincc`'s own options, as given.
     pub host_line: Vec<String>,
 }
 
 impl Options {
-    /// Whether host objects are compiled with debug information for the layouts of structures, which is removed
+    /// Returns true if host objects are compiled with debug information for the layouts of structures, and stripped
     /// afterwards.
     pub fn borrows_debug(&self) -> bool {
         !self.debug && !self.opaque_debug
     }
 
-    /// Whether the command only prints something about a program.
+    /// Returns true if the command only prints information about a program.
     pub fn inspects(&self) -> bool {
         self.layouts || self.disassemble.is_some()
     }
 }
 
-/// The options of both compilers whose value is attached or the next argument.
+/// Options of both compilers whose value is attached or the next argument.
 const BOTH: &[&str] = &["-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter"];
-/// The options of the host compiler whose value is the next argument.
+/// Options of the host compiler whose value is the next argument.
 const HOST_VALUE: &[&str] = &["-MF", "-MT", "-MQ", "-Xassembler", "-Xpreprocessor", "--param", "-B", "-wrapper"];
-/// The options of the host linker whose value is attached or the next argument.
+/// Options of the host linker whose value is attached or the next argument.
 const LINK_VALUE: &[&str] = &["-L", "-l", "-T", "-u", "-z", "-Xlinker"];
-/// The options of the host linker without a separate value.
+/// Options of the host linker without a separate value.
 const LINK: &[&str] =
     &["-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-static-pie", "-nostdlib", "-nodefaultlibs"];
-/// The `-f` options that change the meaning of a program, without `no-` and value. All others concern only the host's
-/// code.
+/// `-f` options that change the meaning of a program, without `no-` and value. All others concern only the host's code.
 #[rustfmt::skip]
 const MEANING: &[&str] = &[
     "associative-math", "builtin", "char8_t", "common", "coroutines", "exceptions", "fast-math",
@@ -347,7 +348,7 @@ impl Parser {
             "-MD" | "-MMD" => options.dependencies = true,
             "-ansi" | "-undef" | "-trigraphs" => options.device_flags.push(arg.to_owned()),
             _ if arg.starts_with("-std=") => options.device_flags.push(arg.to_owned()),
-            // Clang's driver inside zig turns -O3 into -O2. The second -O3 goes to the compiler itself.
+            // Clang's driver inside zig turns -O3 into -O2. Pass the second -O3 to the compiler itself.
             "-O3" => options.device_flags.extend(["-O3", "-Xclang", "-O3"].map(String::from)),
             _ if arg.starts_with("-O") => options.device_flags.push(arg.to_owned()),
             _ if arg.starts_with("-g") => {
@@ -426,7 +427,7 @@ impl Parser {
     }
 }
 
-/// Whether the option `-f` followed by this is for both compilers.
+/// Returns true if the option `-f` with this suffix is for both compilers.
 fn changes_meaning(option: &str) -> bool {
     let name = option.strip_prefix("no-").unwrap_or(option);
     let name = name.split_once('=').map_or(name, |(name, _)| name);

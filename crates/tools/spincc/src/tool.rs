@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs the compilers.
 
 use std::env;
@@ -13,14 +14,14 @@ use super::{Error, Result};
 use command::listable::Listable;
 use command::sdk::{Sdk, SdkError};
 
-/// The SDK, the compilers, and a folder for temporary files.
+/// SDK, compilers, and a folder for temporary files.
 pub struct Tools {
-    /// The SDK under its own name, for messages.
+    /// SDK under its own name, for messages.
     pub sdk: Sdk,
-    /// The SDK under a name that zig takes, which lasts as long as `_home`.
+    /// SDK under a name that zig accepts, valid as long as `_home`.
     pub listed: Sdk,
     _home: Listable,
-    /// The folder for temporary files, removed when this is dropped.
+    /// Folder for temporary files, removed when dropped.
     pub temp: Scratch,
     verbose: bool,
     zig: OnceLock<PathBuf>,
@@ -31,7 +32,7 @@ impl Tools {
     /// Prepares the tools of an SDK; `verbose` prints each command that they run.
     ///
     /// # Errors
-    /// When the temporary folder cannot be made, or the SDK has no name that zig takes.
+    /// When the temporary folder cannot be made, or no name of the SDK is acceptable to zig.
     pub fn new(sdk: Sdk, verbose: bool) -> Result<Tools> {
         let temp = Scratch::new("spincc.").map_err(Error::write(&env::temp_dir()))?;
         let home = Listable::new(sdk.home.clone()).map_err(Error::read(&sdk.home))?;
@@ -51,8 +52,8 @@ impl Tools {
         self.temp.path().join(name)
     }
 
-    /// Returns a command for the system's compiler. The SDK's headers are system headers, as users cannot fix warnings
-    /// in them.
+    /// Returns a command for the system's compiler. The SDK's headers are system headers, because users cannot fix
+    /// warnings in them.
     pub fn host(&self, language: Language) -> Command {
         let (variable, default) = match language {
             Language::C => ("SPIN_HOST_CC", "cc"),
@@ -74,8 +75,8 @@ impl Tools {
         Ok(self.zig.get().expect("just found"))
     }
 
-    /// Returns true if a source file is the user's, not the SDK's, zig's or the system's. Compilers shorten names of files below the current
-    /// folder.
+    /// Returns true if a source file belongs to the user, not to the SDK, zig or the system. Compilers shorten names of
+    /// files below the current folder.
     pub fn is_users(&self, file: &str) -> bool {
         let Ok(file) = path::absolute(file) else { return true };
         let include = self.sdk.include_dir();
@@ -86,7 +87,7 @@ impl Tools {
             .any(|folder| file.starts_with(folder))
     }
 
-    /// zig.
+    /// Returns a command for zig.
     ///
     /// # Errors
     /// When zig is not found.
@@ -101,14 +102,14 @@ impl Tools {
         Ok(command)
     }
 
-    /// Lets debug information name a folder as the user does, if zig knows it by another name.
+    /// Makes debug information use the user's name of a folder, if zig knows it by another name.
     pub fn keep_name(command: &mut Command, listed: &Path, own: &Path) {
         if listed != own {
             command.arg(format!("-ffile-prefix-map={}={}", listed.display(), own.display()));
         }
     }
 
-    /// Returns a command for zig's Clang with the flags that every use of `kind` needs.
+    /// Returns a command for zig's Clang with the flags common to all uses of `kind`.
     ///
     /// # Errors
     /// When zig is not found.
@@ -120,22 +121,22 @@ impl Tools {
         command.arg("-isystem").arg(self.listed.include_dir()).arg("-isystem").arg(self.listed.library_dir());
         Tools::keep_name(&mut command, &self.listed.home, &self.sdk.home);
         command.args([
-            // Each function gets its own section, so that the linker drops functions that no handler reaches. Line
+            // Put each function into a section, so that the linker drops functions unreachable from handlers. Line
             // numbers are for error messages.
             "-g",
             "-ffunction-sections",
             "-fdata-sections",
-            // There is no operating system: addresses are fixed, the stack is not unwound, and checks that need a
-            // run-time library are off.
+            // No operating system: addresses are fixed, the stack is not unwound, and checks that need a run-time
+            // library are off.
             "-fno-pic",
             "-fomit-frame-pointer",
             "-fno-stack-protector",
             "-fno-asynchronous-unwind-tables",
             "-fno-sanitize=all",
             "-fno-math-errno",
-            // Code with undefined behaviour must not continue in another function. The compiler treats address 0 like
-            // others, and it is not mapped; unreachable code is a trap; endless loops are kept. Correct code is not
-            // slower for that.
+            // Code with undefined behaviour must not continue in another function. Address 0 has no special meaning to
+            // the compiler and is unmapped; unreachable code traps; endless loops are kept. Correct code is not slower
+            // for that.
             "-fno-delete-null-pointer-checks",
             "-fno-finite-loops",
             "-fno-strict-return",
@@ -148,7 +149,7 @@ impl Tools {
     /// Runs a tool whose messages go to the user.
     ///
     /// # Errors
-    /// [`Error::Reported`] when the tool fails, as it has printed the reason.
+    /// [`Error::Reported`] when the tool fails, after printing the reason.
     pub fn run(&self, command: &mut Command) -> Result<()> {
         self.show(command);
         let status = command.status().map_err(|source| start_error(command, source))?;

@@ -1,5 +1,6 @@
-//! Explains undefined symbols of handlers in the user's terms. lld names the symbol and the line and function that
-//! refer to it; the relocations of the objects lead from there back to a handler.
+// SPDX-License-Identifier: Apache-2.0
+//! Explains undefined symbols of handlers in the user's terms. lld names the symbol and the referring line and
+//! function; the relocations of the objects lead from there back to a handler.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use object::{
 use super::bundle::Part;
 use super::kind::Kind;
 
-/// Explains the linker's messages about undefined symbols in `objects`. `parts` may name sources that were left out.
+/// Explains the linker's messages about undefined symbols in `objects`. `parts` may name omitted sources.
 pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)], parts: &[Part]) -> String {
     let references = without_streams(references(messages));
     if references.is_empty() {
@@ -37,7 +38,7 @@ pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)], parts:
     lines.join("\n")
 }
 
-/// Returns messages about data that handlers use and constructors set. Constructors run on the host only.
+/// Returns messages about data used by handlers and set by constructors, which run on the host only.
 pub fn set_by_constructors(kind: &Kind, objects: &[(PathBuf, &Part)]) -> Vec<String> {
     let graph = Graph::new(objects.iter().map(|(_, part)| part.devices[&kind.name].as_slice()));
     let used = graph.constructed().into_iter().filter_map(|node| Some((node, graph.path(node).into_iter().next()?)));
@@ -53,7 +54,7 @@ pub fn set_by_constructors(kind: &Kind, objects: &[(PathBuf, &Part)]) -> Vec<Str
     .collect()
 }
 
-/// Returns a symbol as the user wrote it. Only names of C++ functions are decoded, as a C name can look like the
+/// Returns a symbol as written by the user. Only names of C++ functions are decoded, because a C name can look like the
 /// encoding of a type.
 pub fn readable(symbol: &str) -> String {
     let mangled = symbol.starts_with("_Z").then(|| cpp_demangle::Symbol::new(symbol).ok()).flatten();
@@ -61,12 +62,12 @@ pub fn readable(symbol: &str) -> String {
     demangled.unwrap_or_else(|| symbol.to_owned())
 }
 
-/// Whether a section lists functions that an operating system runs before `main` or after it.
+/// Returns true if a section lists functions that an operating system runs before `main` or after it.
 pub fn is_constructor_list(section: &str) -> bool {
     [".init_array", ".fini_array", ".ctors", ".dtors"].iter().any(|prefix| section.starts_with(prefix))
 }
 
-/// A place that refers to an undefined symbol.
+/// Place that refers to an undefined symbol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reference {
     symbol: String,
@@ -103,7 +104,7 @@ impl Reference {
     }
 }
 
-/// Whether a function of the C library prints to a stream.
+/// Returns true if a function of the C library prints to a stream.
 fn prints(symbol: &str) -> bool {
     let names =
         ["printf", "fprintf", "vprintf", "vfprintf", "puts", "fputs", "putchar", "fputc", "putc", "perror", "fwrite"];
@@ -114,7 +115,7 @@ fn is_stream(symbol: &str) -> bool {
     ["stdout", "stderr"].contains(&symbol)
 }
 
-/// Leaves out streams that a function of the C library gets which the card does not have either: that is one mistake.
+/// Omits streams passed to a function of the C library that the card lacks, too: that is one mistake.
 fn without_streams(references: Vec<Reference>) -> Vec<Reference> {
     let printed: BTreeSet<_> =
         references.iter().filter(|reference| prints(&reference.symbol)).map(Reference::place).collect();
@@ -150,19 +151,19 @@ fn references(messages: &str) -> Vec<Reference> {
     found
 }
 
-/// A function or variable, and what it refers to.
+/// Function or variable, and its references.
 struct Node {
     object: usize,
     name: String,
     section: SectionIndex,
     range: std::ops::Range<u64>,
     is_handler: bool,
-    /// Whether it is writable data.
+    /// Set for writable data.
     is_variable: bool,
     targets: Vec<Target>,
 }
 
-/// The target of a relocation: a symbol by name, or a node of the same object.
+/// Target of a relocation: a symbol by name, or a node of the same object.
 struct Target {
     name: Option<String>,
     node: Option<usize>,
@@ -172,7 +173,7 @@ struct Target {
 struct Graph {
     nodes: Vec<Node>,
     globals: BTreeMap<String, usize>,
-    /// The functions that an operating system would run before `main`.
+    /// Functions that an operating system would run before `main`.
     constructors: Vec<usize>,
 }
 
@@ -180,7 +181,7 @@ impl Graph {
     fn new<'a>(objects: impl Iterator<Item = &'a [u8]>) -> Graph {
         let mut graph = Graph { nodes: vec![], globals: BTreeMap::new(), constructors: vec![] };
         for (i, bytes) in objects.enumerate() {
-            // An object that cannot be read has no nodes; the linker has reported it.
+            // An unreadable object has no nodes; the linker has reported it.
             if let Ok(file) = object::File::parse(bytes) {
                 graph.add(i, &file);
             }
@@ -239,7 +240,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node of a function whose name lld has demangled.
+    /// Returns the node of a function by its name demangled by lld.
     fn function(&self, object: usize, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.object == object && readable(&node.name) == name)
     }
@@ -258,8 +259,7 @@ impl Graph {
         target.node.or_else(|| self.globals.get(target.name.as_ref()?).copied())
     }
 
-    /// Returns the names on a shortest path from a handler to `goal`, both included. It is empty if no handler leads
-    /// there.
+    /// Returns the names on a shortest path from a handler to `goal`, both included. Empty if no handler leads there.
     fn path(&self, goal: usize) -> Vec<String> {
         let mut queue: VecDeque<usize> = (0..self.nodes.len()).filter(|n| self.nodes[*n].is_handler).collect();
         let mut from: BTreeMap<usize, Option<usize>> = queue.iter().map(|n| (*n, None)).collect();

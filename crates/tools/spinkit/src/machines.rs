@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit machines`: lists machines and shows their parameters.
 
 use std::fs;
@@ -51,40 +52,40 @@ enum Error {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// A machine in JSON.
+/// Machine in JSON.
 #[derive(Serialize)]
 struct Description {
     name: String,
     description: String,
-    /// The machine's file and those that it is based on.
+    /// File of the machine, and those that it is based on.
     files: Vec<PathBuf>,
-    /// In the order of the sections.
+    /// Parameters in the order of the sections.
     parameters: Vec<Parameter>,
 }
 
 #[derive(Serialize)]
 struct Parameter {
     key: &'static str,
-    /// As in a machine file, without quotes.
+    /// Value as in a machine file, without quotes.
     value: String,
     unit: &'static str,
-    /// The comment beside or above the value in its file, or the option that has set it; "assumed" for an assumption.
+    /// Comment beside or above the value in its file, or the option that sets it; "assumed" for an assumption.
     source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     assumed: Option<Assumed>,
 }
 
-/// An assumption in JSON: what else the value may reasonably be, and why.
+/// Assumption in JSON: other plausible values, and the reason.
 #[derive(Serialize)]
 struct Assumed {
-    /// The least and the greatest value; either this or `values` is there. All values are written as in a machine file,
-    /// without quotes.
+    /// Least and greatest value; present unless `values` is. All values are written as in a machine file, without
+    /// quotes.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[String; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<Vec<String>>,
     reason: String,
-    /// The sentence or number of a source that the value should meet.
+    /// Sentence or number of a source that the value should reproduce.
     #[serde(skip_serializing_if = "Option::is_none")]
     anchor: Option<String>,
     /// "12 to 102", or "max, sum".
@@ -122,7 +123,7 @@ pub fn command() -> clap::Command {
     Arguments::command()
 }
 
-/// The command.
+/// Runs the command.
 pub fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,7 @@
-//! Man pages and completions of all commands, made of what parses their command lines: `spinkit-manuals FOLDER` writes them, as
-//! the folder `share` of an installation has them. `spinkit` itself is Python; it describes its commands on standard input.
+// SPDX-License-Identifier: Apache-2.0
+//! Man pages and completions of all commands, generated from their command-line parsers: `spinkit-manuals FOLDER`
+//! writes them in the layout of an installation's `share`. `spinkit` itself is Python; it describes its commands on
+//! standard input.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -13,28 +15,29 @@ use serde::Deserialize;
 
 use crate::{goal, machines, pspin};
 
-/// A command of `spinkit`, as Python describes it.
+/// Command of `spinkit`, as described by Python.
 #[derive(Deserialize)]
 struct Description {
     name: String,
     about: String,
     options: Vec<Opt>,
-    /// Names of the arguments without an option.
+    /// Names of the positional arguments.
     arguments: Vec<String>,
     commands: Vec<Description>,
 }
 
-/// An option of a command.
+/// Option of a command.
 #[derive(Deserialize)]
 struct Opt {
-    /// With their dashes: `-n`, `--out`.
+    /// Flags with their dashes: `-n`, `--out`.
     flags: Vec<String>,
-    /// What its value is called, if it has one.
+    /// Name of its value, if it has one.
     value: Option<String>,
     help: String,
 }
 
-/// Runs `spinkit-manuals` with these arguments: a folder. The exit status is 0, 1 when it fails, or 2 for a wrong command line.
+/// Runs `spinkit-manuals` with these arguments: a folder. The exit status is 0, 1 on failure, or 2 for a wrong command
+/// line.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(folder), None) = (arguments.next(), arguments.next()) else {
         eprintln!("usage: spinkit-manuals FOLDER, with the description of spinkit on standard input");
@@ -70,7 +73,7 @@ fn write(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the page of a command, and those of its subcommands: `spinkit-goal-run.1`.
+/// Writes the page of a command, and those of its subcommands, such as `spinkit-goal-run.1`.
 fn manuals(folder: &Path, command: &Command, name: &str) -> io::Result<()> {
     let mut page = Vec::new();
     let text = command.clone().disable_help_subcommand(true);
@@ -89,7 +92,7 @@ fn save(file: &Path, content: &[u8]) -> io::Result<()> {
     output::write(file, |out| out.write_all(content))
 }
 
-/// Returns the command that Python describes; those of its commands that are Rust's describe themselves.
+/// Converts a command described by Python; Rust commands inside it describe themselves.
 fn of_python(described: Description, is_root: bool) -> Command {
     let mut command = with_about(Command::new(described.name.leak() as &str), &described.about);
     if is_root {
@@ -120,7 +123,7 @@ fn of_python(described: Description, is_root: bool) -> Command {
     command
 }
 
-/// Adds the commands that only Python has to a group that both have.
+/// Adds Python-only commands to a group that exists on both sides.
 fn with_python(mut group: Command, described: Description) -> Command {
     for inner in described.commands {
         if group.find_subcommand(&inner.name).is_none() {
@@ -144,8 +147,8 @@ fn flag(name: &'static str, long: Option<&str>, short: Option<char>, value: Opti
     }
 }
 
-/// Makes a command of what it prints for `--help`: a usage line, paragraphs, and sections whose lines have an option, two blanks
-/// and its meaning. What is no option is kept as it is.
+/// Parses a command from its `--help`: a usage line, paragraphs, and sections with one option per line, two blanks and
+/// its meaning. Other text is kept unchanged.
 fn of_help(name: &'static str, help: &str) -> Command {
     let mut command = Command::new(name).version(env!("CARGO_PKG_VERSION"));
     let mut paragraphs = help.split("\n\n");
@@ -175,13 +178,13 @@ fn of_help(name: &'static str, help: &str) -> Command {
     with_about(command, about.trim_end()).after_help(rest.trim_end().to_owned())
 }
 
-/// Describes a command: in a list by its first sentence, on its page by the whole text.
+/// Describes a command: by its first sentence in a list, by the whole text on its page.
 fn with_about(command: Command, text: &str) -> Command {
     let end = text.find(". ").or_else(|| text.find(".\n")).unwrap_or(text.len());
     command.about(text[..end].trim_end_matches('.').to_owned()).long_about(text.to_owned())
 }
 
-/// Returns the options of a section with their meanings, which may go on in further lines.
+/// Returns the options of a section with their meanings, which may span several lines.
 fn entries(lines: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in lines.lines() {

@@ -1,4 +1,5 @@
-//! `docs/architecture.md` is correct: its tables name the folders, the crates with the crates that they use, and the
+// SPDX-License-Identifier: Apache-2.0
+//! `docs/architecture.md` is correct: its tables name the folders, the crates with their dependencies, and the
 //! third-party libraries, exactly as in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +22,12 @@ fn manifest(path: &str) -> Table {
     text(path).parse().unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The names in `backticks` of a cell.
+/// Returns the names in `backticks` of a cell.
 fn names(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The rows of the table with this header: the name in the first cell, and the last cell.
+/// Returns the rows of the table with this header: the name in the first cell, and the last cell.
 fn rows(header: &str) -> Vec<(String, String)> {
     let page = text("docs/architecture.md");
     let lines = page.lines().skip_while(|line| *line != header).skip(2);
@@ -48,7 +49,7 @@ fn first_cells(header: &str) -> Names {
     rows(header).into_iter().map(|row| row.0).collect()
 }
 
-/// Folders of all crates, by group, such as `base/abi`.
+/// Returns the folders of all crates, by group, such as `base/abi`.
 fn folders() -> Names {
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(home().join(folder)).unwrap();
@@ -61,7 +62,8 @@ fn folders() -> Names {
         .collect()
 }
 
-/// Names of a crate's dependencies, by crate (without the prefix `spinkit-` of its package); those for tests and builds too if `all`.
+/// Returns the names of a crate's dependencies, by crate (without the prefix `spinkit-` of its package); those for
+/// tests and builds too if `all`.
 fn dependencies(all: bool) -> BTreeMap<String, Names> {
     let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
     let workspace = manifest("Cargo.toml");
@@ -96,7 +98,7 @@ fn crates_use_what_the_page_says() {
     }
 }
 
-/// Groups whose crates those of a group may use, besides its own.
+/// Groups whose crates a group may use, besides its own.
 const BELOW: [(&str, &[&str]); 5] = [
     ("base", &[]),
     ("guest", &["base"]),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `crates/base/abi` and `spin.h` define the same layouts: assertions made from the former are compiled against the latter,
 //! for the host and for every HPU kind.
 
@@ -11,7 +12,7 @@ use abi::device::{
     err, ret,
 };
 
-/// C assertions that a structure's size and fields (`"C name" = rust name`) are those of a Rust type.
+/// C assertions that the size and fields of a structure (`"C name" = rust name`) equal those of a Rust type.
 macro_rules! structure {
     ($text:ident, $rust:ty, $c:literal, { $($field:literal = $name:ident),+ $(,)? }) => {
         writeln!($text, "_Static_assert(sizeof({}) == {}, \"{}\");", $c, size_of::<$rust>(), $c).unwrap();

@@ -1,14 +1,15 @@
-//! Doc comments are sentences with a subject, or name the thing that they describe. This test finds those that begin
-//! with words after which neither can follow. And none has code to run: `make test` runs no documentation tests, for
-//! each of which `rustdoc` would read the whole crate again.
+// SPDX-License-Identifier: Apache-2.0
+//! Checks doc comments: they are sentences with a subject, or noun phrases. This test refuses beginnings that cannot be
+//! either. And none contains code to run: `make test` runs no documentation tests, for each of which `rustdoc` would
+//! read the whole crate again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The beginnings that are refused.
+/// Refused beginnings.
 const BARE: [&str; 7] = ["Of ", "By ", "So many", "Whom", "Who ", "Those", "The same"];
 
-/// The line numbers, from 1, and texts of doc comments that begin with one of [`BARE`].
+/// Returns the line numbers, from 1, and texts of doc comments that begin with one of [`BARE`].
 fn bare_beginnings(source: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut inside = "";
@@ -25,7 +26,7 @@ fn bare_beginnings(source: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The line numbers, from 1, and texts of lines that begin a block of code which `rustdoc` would run.
+/// Returns the line numbers, from 1, and texts of lines that begin a code block that `rustdoc` would run.
 fn documentation_tests(source: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -42,14 +43,14 @@ fn documentation_tests(source: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// All files of Rust below a folder.
+/// Returns all Rust files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let found = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
     found.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// What is found in all sources, a line each.
+/// Returns the findings in all sources, one per line.
 fn in_all_sources(find: fn(&str) -> Vec<(usize, &str)>) -> String {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
     let mut files = sources(crates);

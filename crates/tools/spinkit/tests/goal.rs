@@ -1,4 +1,5 @@
-//! `spinkit goal` as users call it.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit goal` from the command line.
 
 use std::fs;
 use std::io::Write;
@@ -86,7 +87,7 @@ fn protocols_differ_in_who_matches() {
     // The default card of the machine is a sPIN card.
     assert_eq!(run(&[])["max_end_ns"], 413.068);
     assert_eq!(run(&["--machine", "sc17-int", "--set", "host.poll_ns=0"])["max_end_ns"], 362.068);
-    // The form of earlier versions.
+    // Form of earlier versions.
     let old = json(&["run", "-", "--json", "-", "--model", "protocol", "--card", "rdma"], text.as_bytes());
     assert_eq!(old["max_end_ns"], 494.706);
 }
@@ -116,7 +117,7 @@ fn threads_share_a_run_if_the_model_permits_and_it_is_worth_it() {
         let note = String::from_utf8(output.stderr).unwrap();
         (report["threads"].clone(), report["end_ns"].clone(), note)
     };
-    // A short run has one in any case.
+    // A short run prints one in any case.
     let (_, ends, _) = report("1", &[]);
     let note = "spinkit goal: note: runs in one thread: 1984 operations are too few for several (1048576)\n";
     assert_eq!(report("2", &[]), (1.into(), ends, note.into()));

@@ -1,4 +1,5 @@
-//! `spinkit goal run packet` as users call it.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit goal run packet` from the command line.
 
 use std::fs;
 use std::io::Write;
@@ -144,7 +145,7 @@ fn wrong_options_are_named() {
             "'spinkit goal run loggops', 'spinkit goal run packet', 'spinkit goal run nic'",
         ),
         ("nic --trace x --trace-to 9", "--trace-to", "'spinkit goal run loggops', 'spinkit goal run packet'"),
-        // The form of earlier versions.
+        // Form of earlier versions.
         ("--model loggops --mtu 9", "--mtu", "'spinkit goal run packet'"),
         ("--seed 9", "--seed", "'spinkit goal run packet'"),
     ] {
@@ -222,7 +223,7 @@ fn noise_and_timelines_work_with_packets() {
     assert!(has(&some, "message: send") && !has(&some, "from 0,") && !has(&some, "rank 1"));
 }
 
-/// Three senders, whose packets meet at one port.
+/// Three senders whose packets meet at one port.
 const INCAST: &str = "num_ranks 4 rank 0 { recv 60000b from 1 recv 60000b from 2 recv 60000b from 3 }
     rank 1 { send 60000b to 0 } rank 2 { send 60000b to 0 } rank 3 { send 60000b to 0 }";
 

@@ -1,4 +1,5 @@
-//! The progress messages of `spinkit goal run`.
+// SPDX-License-Identifier: Apache-2.0
+//! Progress messages of `spinkit goal run`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +25,7 @@ fn run(file: &str, model: &str, progress: &str) -> Output {
     output
 }
 
-/// The results without the values that differ from run to run.
+/// Returns the results without values that vary from run to run.
 fn results(output: &Output) -> Value {
     let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for name in ["cpu_seconds", "wall_seconds", "peak_memory_bytes"] {
@@ -70,7 +71,7 @@ fn waiting_for_a_schedule_is_not_running_it() {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let first = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     assert!(first.starts_with("spinkit goal: reading <stdin>, "), "{first}");
-    // Its further messages are not read; that must not end it.
+    // A process whose messages are no longer read must not end.
     child.stdin.take().unwrap().write_all(b"num_ranks 1\nrank 0 {\ncalc 100\n}\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());

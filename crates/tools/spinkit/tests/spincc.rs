@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spincc` on the sources of `tests/spincc`, linked with a stub of libportals.
 
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ fn sources() -> PathBuf {
     home().join("tests/spincc")
 }
 
-/// The folder of the stub library.
+/// Returns the folder of the stub library.
 fn lib_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
@@ -32,7 +33,7 @@ fn lib_dir() -> &'static Path {
     })
 }
 
-/// A test's folder for its outputs; `spincc` runs in the folder of the sources.
+/// Output folder of a test; `spincc` runs in the folder of the sources.
 struct Room(TempDir);
 
 impl Room {
@@ -82,7 +83,7 @@ impl Room {
     }
 
     fn run(&self, program: &str) -> String {
-        // The folder of Cargo has the real library.
+        // Cargo's folder has the real library.
         let output = Command::new(self.path(program)).env_remove("LD_LIBRARY_PATH").output().unwrap();
         assert!(output.status.success(), "{program}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
@@ -101,7 +102,7 @@ fn image_of_ping_pong() {
     assert_eq!(handler_names(&image), ["pp_completion", "pp_header", "pp_payload"]);
     assert_eq!(image.devices.iter().map(|d| d.kind.as_str()).collect::<Vec<_>>(), KINDS);
 
-    // The program has its handlers at the addresses in the image, relative to the one that its constructor registered.
+    // The program has its handlers at the addresses in the image, relative to the one registered by its constructor.
     let offset = |name: &str| image.handlers.iter().find(|h| h.name == name).unwrap().host_offset.unwrap();
     let names = ["pp_header", "pp_payload", "pp_completion"];
     let expected: String = names.iter().map(|name| format!("{name} {}\n", offset(name))).collect();
@@ -115,7 +116,7 @@ fn image_of_ping_pong() {
         assert_eq!(symbol.address() - start, u64::from(offset(name)), "{name}");
     }
 
-    // The device program has the functions that handlers use, but nothing of main().
+    // The device program has the functions used by handlers, but nothing of main().
     let layouts: Vec<_> = image.layouts.iter().map(|s| (s.name.as_str(), s.size)).collect();
     assert_eq!(layouts, [("pingpong_info_t", 32)]);
     let fields: Vec<_> = image.layouts[0].fields.iter().map(|f| (f.name.as_str(), f.offset, f.size)).collect();
@@ -142,7 +143,7 @@ fn device_programs_fit_the_cards_address_space() {
         assert_eq!((data, bytes, writable), (map::DATA.into(), 20, flags(elf::PF_R | elf::PF_W)));
         let content = file.segments().nth(1).unwrap().data().unwrap();
         assert_eq!(content, 7u32.to_le_bytes());
-        // Nothing of the host's part is left, and no debug information.
+        // The image has nothing of the host's part, and no debug information.
         let names: Vec<&str> = file.symbols().map(|s| s.name().unwrap()).collect();
         assert!(["mixing", "same", "mix", "calls", "zero"].iter().all(|name| names.contains(name)), "{names:?}");
         assert!(!names.contains(&"main") && !names.contains(&"one"), "{names:?}");
@@ -173,7 +174,7 @@ fn handlers_in_archives_and_shared_libraries() {
     let ar = Command::new("ar").arg("rcs").args(["libh.a", "one.o", "pp.o"].map(|f| room.path(f))).status().unwrap();
     assert!(ar.success());
     room.builds("uses_one.c mix.c -L@/ -lh -o @/prog");
-    // Nothing needs pingpong.c, so it stays in the archive.
+    // Nothing refers to pingpong.c, so it stays in the archive.
     let image = room.image("prog");
     assert_eq!(handler_names(&image), ["mixing", "same"]);
     assert!(image.handlers.iter().all(|h| h.host_offset.is_some()));
@@ -204,7 +205,7 @@ fn two_handlers_of_one_name() {
 fn cxx() {
     let room = Room::new();
     assert_eq!(room.builds("-std=c++17 -c cxx.cpp -o @/cxx.o"), "");
-    // Only the object shows that the C++ library is needed.
+    // Only the object reveals that the C++ library is needed.
     assert_eq!(room.builds("@/cxx.o -o @/prog"), "");
     assert_eq!(room.run("prog"), "hello\n");
     let image = room.image("prog");

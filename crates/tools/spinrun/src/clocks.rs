@@ -1,4 +1,5 @@
-//! The clocks that ranks read: `--clock`, and the date at which simulated ones begin.
+// SPDX-License-Identifier: Apache-2.0
+//! Clocks that ranks read: `--clock`, and the start date of simulated ones.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 
-/// The variable that makes `libsimclock.so` show simulated time on clocks too.
+/// Variable that makes `libsimclock.so` show simulated time on clocks too.
 const SIMULATED_CLOCK: &str = "SPIN_SIMULATED_CLOCK";
-/// The variable with the date at which simulated clocks begin, in seconds since 1970, for `libsimclock.so`.
+/// Variable with the start date of simulated clocks, in seconds since 1970, for `libsimclock.so`.
 const CLOCK_START: &str = "SPIN_CLOCK_START";
-/// The variable with the frequency of the time-stamp counter in Hz, for `libsimclock.so`.
+/// Variable with the frequency of the time-stamp counter in Hz, for `libsimclock.so`.
 const TSC_HZ: &str = "SPIN_TSC_HZ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,7 +22,7 @@ pub enum Clock {
     Simulated,
 }
 
-/// The date at which simulated clocks begin, in seconds since 1970.
+/// Start date of simulated clocks, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start(u64);
 
@@ -29,9 +30,9 @@ impl Start {
     /// Parses `now`, or seconds since 1970.
     ///
     /// # Errors
-    /// A message that says what the option may be.
+    /// A message with the allowed values.
     pub fn parse(text: &str) -> Result<Start, String> {
-        /// Dates up to this second, in the year 9999, have four digits for their year.
+        /// Last second with a four-digit year: 9999.
         const LAST: u64 = 253_402_300_799;
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let seconds = if text == "now" { Some(now()) } else { text.parse().ok() };
@@ -40,7 +41,7 @@ impl Start {
     }
 }
 
-/// Returns the variables that tell `libsimclock.so` about clocks.
+/// Returns the variables that configure the clocks of `libsimclock.so`.
 pub fn variables(clock: Clock, start: Option<Start>) -> Vec<(OsString, OsString)> {
     if clock == Clock::Real {
         return Vec::new();
@@ -50,8 +51,8 @@ pub fn variables(clock: Clock, start: Option<Start>) -> Vec<(OsString, OsString)
     always.into_iter().chain(start).collect()
 }
 
-/// Returns the frequency of the simulated time-stamp counter in Hz: the one that the kernel reports for this computer's first
-/// CPU, as programs convert ticks by it; 1 GHz if there is none.
+/// Returns the frequency of the simulated time-stamp counter in Hz: the one that the kernel reports for this computer's
+/// first CPU, which programs use to convert ticks; 1 GHz if unknown.
 fn tsc_hz() -> u64 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok());

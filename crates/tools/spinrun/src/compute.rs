@@ -1,4 +1,5 @@
-//! `--compute`: the simulated time that the ranks' own code takes between library calls.
+// SPDX-License-Identifier: Apache-2.0
+//! `--compute`: the simulated time of the ranks' own code between library calls.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,19 +12,19 @@ use sim::Time;
 use thiserror::Error;
 use world::{Computation, ComputeTimes};
 
-/// What a file of recorded times says that it is.
+/// Format identifier of a file of recorded times.
 const FORMAT: &str = "spinkit compute times 1";
-/// Simulated picoseconds for each microsecond of CPU time, when the CPUs are as fast as this computer's.
+/// Simulated picoseconds per microsecond of CPU time at the speed of this computer.
 const AS_MEASURED: u64 = 1_000_000;
 
-/// The value of `--compute`.
+/// Value of `--compute`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compute {
-    /// Computation takes no time, or what it takes on this computer times a scale: simulated picoseconds for each microsecond.
+    /// Charges no time, or measured CPU time by a scale: simulated picoseconds per microsecond.
     Measured(u64),
-    /// It takes what it takes on this computer, which is written to a file.
+    /// Charges measured CPU time, and records it in a file.
     Record(PathBuf),
-    /// It takes what a file says.
+    /// Charges the recorded times of a file.
     Replay(PathBuf),
 }
 
@@ -40,7 +41,7 @@ impl Compute {
         }
     }
 
-    /// Returns the scale of the CPU time that the ranks measure; 0 if they need not.
+    /// Returns the scale of the CPU time that the ranks measure; 0 if they do not.
     pub fn scale(&self) -> u64 {
         match self {
             Compute::Measured(scale) => *scale,
@@ -49,8 +50,8 @@ impl Compute {
         }
     }
 
-    /// Tells the user at the end of a run on simulated clocks that the ranks' computation was free, if it was and the program's results depend
-    /// on it: each rank took a second of CPU time on average, and a tenth of the simulated time.
+    /// Warns at the end of a run on simulated clocks that the ranks' computation took no simulated time, if the results
+    /// depend on it: each rank used a second of CPU time on average, and a tenth of the simulated time.
     pub fn tell_if_free(&self, ranks: u32, end: Time) {
         let used = cpu_time_of_ranks();
         let simulated_ps = u128::from(end.as_ps()) * u128::from(ranks);
@@ -64,10 +65,10 @@ impl Compute {
         }
     }
 
-    /// Returns what the simulator does with the times of a job of this number of ranks.
+    /// Returns the treatment of computation in a job of `ranks` ranks.
     ///
     /// # Errors
-    /// When a file is not one of recorded times, or is for another number of ranks.
+    /// When a file does not contain recorded times, or is for another number of ranks.
     pub fn computation(&self, ranks: usize) -> Result<Computation, ComputeError> {
         match self {
             Compute::Measured(_) => Ok(Computation::Measured),
@@ -77,9 +78,9 @@ impl Compute {
     }
 }
 
-/// Returns the CPU time that the ranks, which have ended, have spent in their own code and libraries.
+/// Returns the CPU time that the ended ranks spent in their own code and libraries.
 fn cpu_time_of_ranks() -> Duration {
-    // SAFETY: zero bytes are a value, and the kernel fills it in.
+    // SAFETY: all-zero bytes are a valid value, and the kernel fills it in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
@@ -96,7 +97,7 @@ fn parse_scale(text: &str) -> Result<u64, String> {
     Ok((scale * 1e6).round() as u64)
 }
 
-/// Why recorded times cannot be used.
+/// Reason for which recorded times are unusable.
 #[derive(Debug, Error)]
 pub enum ComputeError {
     #[error("--compute perf: cannot read {}: {error}", path.display())]
@@ -110,14 +111,14 @@ pub enum ComputeError {
     Ranks { path: PathBuf, there: usize, ranks: usize },
 }
 
-/// A file of recorded times.
+/// Contents of a file of recorded times.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recording {
     format: String,
-    /// The version of spinkit that has written it, for people.
+    /// Version of spinkit that wrote it, for information.
     version: String,
-    /// For each rank, the CPU time before each of its library calls.
+    /// CPU time of each rank before each of its library calls.
     nanoseconds: ComputeTimes,
 }
 

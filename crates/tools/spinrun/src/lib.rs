@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinrun -n N PROG` is to sPIN what mpirun is to MPI: it runs a program as N ordinary processes, and simulates network,
 //! cards, handlers and time.
 
@@ -50,13 +51,13 @@ use environment::variable;
 use provider::Provider;
 use start::{Facts, Start};
 
-/// The real time after which progress is first shown.
+/// Real time until progress is first shown.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
-/// The exit status when `--timeout` ends the run; timeout(1) uses the same.
+/// Exit status when `--timeout` ends the run, as of timeout(1).
 const TIMED_OUT: u8 = 124;
-/// The exit status of a test that cannot run on this system (automake, meson).
+/// Exit status of a test that cannot run on this system (automake, meson).
 const SKIPPED: i32 = 77;
-/// The variable with the kind of the cards, by which the libfabric provider chooses its protocols.
+/// Variable with the kind of the cards, by which the libfabric provider chooses its protocols.
 const NIC_KIND: &str = "SPIN_NIC";
 /// The variable that tells `libsimclock.so` that only the process which spinrun has started is a rank before it calls `libportals.so`.
 const PLAIN: &str = "SPIN_PLAIN";
@@ -188,7 +189,7 @@ struct Options {
         needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
     )]
     bind_to: BindTo,
-    /// How ranks start: each executes the program, or all are copies of one process that has (fork)
+    /// Start of the ranks: each executes the program, or all are copies of one process that has (fork)
     #[arg(long, value_enum, default_value_t = Start::Auto)]
     #[arg(long_help = "How ranks start; results and times are the same.\n\n\
         exec: each rank executes the program. fork: one process executes the program up to where its own code begins, and copies itself \
@@ -286,7 +287,7 @@ enum RunError {
 }
 
 impl RunError {
-    /// Makes the error of a file that cannot be written.
+    /// Returns a function that makes the error of a file that cannot be written.
     fn write(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         move |error| RunError::Write { path: path.to_owned(), error }
     }
@@ -325,7 +326,7 @@ pub fn main() -> ExitCode {
 }
 
 impl Options {
-    /// Parses the command line. As with mpirun, `-np N` is `-n N`; clap takes it for `-n p N`.
+    /// Parses the command line. As with mpirun, `-np N` means `-n N`, but clap reads it as `-n p N`.
     fn of_command_line() -> Options {
         let mut words: Vec<OsString> = std::env::args_os().collect();
         let parsed = Options::try_parse_from(&words);
@@ -351,8 +352,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     let provider = Provider::find(&sdk).map_err(RunError::Provider)?;
     env.extend(provider.iter().flat_map(Provider::variables));
-    env.extend(options.env.iter().cloned()); // later values win, so the user's come last
-    // A provider of the user's own need not be made.
+    env.extend(options.env.iter().cloned()); // later values win, so the user's follow
+    // Do not build the provider if the user supplies one.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
     let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
     let lib_dir = sdk.lib_dir()?;
@@ -401,7 +402,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     let mut job = Job::new(spec)?;
     let computation = options.compute.computation(options.n as usize)?;
-    // Files are opened before the run, as its results would be lost if they could not be written.
+    // Open files before the run: results would be lost if they could not be written.
     let recording = match &options.compute {
         Compute::Record(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
         _ => None,
@@ -516,7 +517,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     Ok(status)
 }
 
-/// Refuses a source in C or C++ as program. A script that begins with `#!` may have any name.
+/// Refuses C or C++ source as the program. A script that begins with `#!` may have any name.
 fn refuse_source(program: &Path) -> Result<(), RunError> {
     const SOURCES: [&str; 5] = ["c", "cc", "cpp", "cxx", "C"];
     let is_named_so = program.extension().is_some_and(|end| SOURCES.iter().any(|source| end == *source));
@@ -528,7 +529,7 @@ fn refuse_source(program: &Path) -> Result<(), RunError> {
     Err(RunError::Source(program.display().to_string(), name))
 }
 
-/// Returns the exit status of a run whose ranks have all succeeded: 1 if it fails by an option.
+/// Returns the exit status of a run whose ranks all succeeded: 1 if an option makes it fail.
 fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 {
     let program = options.program[0].to_string_lossy();
     let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
@@ -546,8 +547,8 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 
     u8::from(is_lossy || has_failed || found > 0)
 }
 
-/// Returns variables that lead programs to `libpmi.so` which load a PMI library at run time, as Open MPI 4 does for Flux. The
-/// job id keeps files of jobs apart that run at the same time.
+/// Returns the variables that point programs which load a PMI library at run time to `libpmi.so`, as Open MPI 4 does
+/// for Flux. The job id separates files of concurrent jobs.
 fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     let library = sdk.lib_dir().map(|folder| folder.join("libpmi.so")).ok().filter(|library| library.is_file());
     let job = || std::process::id().to_string().into();
@@ -556,16 +557,17 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     })
 }
 
-/// The libraries to preload into a program.
+/// Libraries to preload into a program.
 struct Preloaded {
     libraries: &'static [&'static str],
     /// True if only the simulated clocks need `libportals.so`: the program may not use it.
     is_only_for_clocks: bool,
 }
 
-/// Returns the libraries to preload into a program with these libraries. One that starts through PMIx, as Open MPI 5 does, reads clocks before
-/// it looks for libfabric's providers, so `libportals.so` is there from the beginning. An interpreter may load such an MPI later. A program
-/// cannot find `libportals.so` by itself in a folder whose name has a colon or a dollar sign, as the paths that it keeps are a list.
+/// Returns the libraries to preload into a program with these libraries. A program that starts through PMIx, as Open
+/// MPI 5 does, reads clocks before it loads libfabric's providers, so `libportals.so` must be present from the start.
+/// An interpreter may load such an MPI later. A program cannot find `libportals.so` by itself in a folder whose name
+/// contains a colon or a dollar sign, because its RUNPATH is a list.
 fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
     let has = |start: &str| {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
@@ -583,14 +585,14 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
     Preloaded { libraries, is_only_for_clocks }
 }
 
-/// Returns why the job cannot work with the MPI library that the program is linked to.
+/// Returns the reason for which the job cannot use the MPI library linked by the program.
 fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
     let variable = |name: &str| variable(&options.env, name);
     ranks::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
 }
 
-/// Returns a variable that permits GCC's address sanitizer to be loaded after `libsimclock.so`. It otherwise demands to be the
-/// first library.
+/// Returns a variable that permits GCC's address sanitizer, which demands to be the first library, to be loaded after
+/// `libsimclock.so`.
 fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
     const OPTIONS: &str = "ASAN_OPTIONS";
     let is_sanitizer = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libasan.so"));
@@ -602,8 +604,8 @@ fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Opt
     Some((OPTIONS.into(), value))
 }
 
-/// Progress is shown by default only where it cannot mix with the ranks' output: standard error is a terminal, standard output
-/// is not.
+/// Returns the default of progress: shown only where it cannot mix with the ranks' output, i.e. if standard error is a
+/// terminal and standard output is not.
 fn progress_by_default(options: &Options) -> When {
     let is_apart = io::stderr().is_terminal() && !io::stdout().is_terminal() && !options.tag_output;
     if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
@@ -641,7 +643,7 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
     Ok(machine)
 }
 
-/// Prints why a run has failed and returns its exit status. Lost messages and refused calls (`doubts`) may be the
+/// Prints the reason of a failed run and returns its exit status. Lost messages and refused calls (`doubts`) may be the
 /// cause of a deadlock.
 fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
     let program = options.program[0].to_string_lossy();
@@ -650,7 +652,7 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
         End::RankFailed { rank, status, at } => {
             let status = *status;
             match (status.code(), status.signal()) {
-                // A skipped test reports that by itself.
+                // A skipped test prints its own report.
                 (Some(code @ SKIPPED), _) => code as u8,
                 (Some(code), _) => {
                     eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
@@ -713,14 +715,14 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
     }
 }
 
-/// Returns true if standard output is a pipe whose reader is gone.
+/// Returns true if standard output is a pipe without a reader.
 fn has_lost_reader() -> bool {
     let mut output = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one descriptor, and a place for the answer.
+    // SAFETY: one descriptor, and a place for the result.
     unsafe { libc::poll(&raw mut output, 1, 0) == 1 && output.revents & libc::POLLERR != 0 }
 }
 
-/// Returns the lines about ranks (the first about rank 0, and so on) with those that say the same merged into one.
+/// Merges equal lines about ranks (the first about rank 0, and so on) into one.
 fn merged(waits: &[String]) -> Vec<String> {
     let mut same: Vec<(&str, Vec<usize>)> = Vec::new();
     for (rank, wait) in waits.iter().enumerate() {
@@ -775,7 +777,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// The real time without a library call after which a rank is inspected; `None` for never.
+/// Real time without a library call after which a rank is inspected; `None` for never.
 #[derive(Clone, Copy, Debug)]
 struct Quantum(Option<Duration>);
 

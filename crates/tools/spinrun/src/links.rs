@@ -1,4 +1,5 @@
-//! Finds the libraries that a program links, as the system's loader does.
+// SPDX-License-Identifier: Apache-2.0
+//! Finds the libraries that a program links, like the system's loader.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
@@ -11,15 +12,15 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 
 use super::environment::variable;
 
-/// The loader's list of folders to search first.
+/// Search path of the loader.
 const FOLDERS: &str = "LD_LIBRARY_PATH";
 
-/// Returns the shared libraries of a program, and those that they link. A script or a statically linked program has
-/// none, nor has one that is not there. The system's loader lists them in the environment of the ranks without running the program. It
-/// also searches `folder`, if there is one.
+/// Returns the shared libraries of a program, with their dependencies. A script, a statically linked program or a
+/// missing file has none. The system's loader lists them in the environment of the ranks without running the program.
+/// It also searches `folder`, if given.
 ///
 /// # Errors
-/// The reason, when the program cannot be read or its loader fails: then it is not known what it links.
+/// The reason, when the program cannot be read or its loader fails: its libraries are then unknown.
 pub fn of(
     program: &OsStr,
     environment: &[(OsString, OsString)],
@@ -31,7 +32,7 @@ pub fn of(
     };
     let mut list = Command::new(&loader);
     list.arg("--list").arg(path).envs(environment.iter().map(|(name, value)| (name, value)));
-    // With LD_DEBUG the loader writes to standard error, or does something else than to list.
+    // With LD_DEBUG the loader writes to standard error, or performs another task than listing.
     list.env_remove("LD_DEBUG");
     if let Some(folder) = folder {
         let mut folders = variable(environment, FOLDERS).unwrap_or_default();
@@ -48,7 +49,7 @@ pub fn of(
     Ok(String::from_utf8_lossy(&listed.stdout).lines().filter_map(library).collect())
 }
 
-/// Returns the path of a program that is named by a path or searched in `PATH`.
+/// Returns the path of a program given by path or found in `PATH`.
 pub fn find(program: &OsStr) -> Option<PathBuf> {
     if Path::new(program).components().count() > 1 {
         return Some(program.into());
@@ -56,11 +57,11 @@ pub fn find(program: &OsStr) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Returns the loader that an executable names, and `None` for a file that is no executable with a loader.
+/// Returns the loader of an executable; `None` for a file that is not an executable with a loader.
 fn loader(program: &Path) -> io::Result<Option<PathBuf>> {
     let bytes = match fs::read(program) {
         Ok(bytes) => bytes,
-        // Its start fails, and tells why.
+        // Its start fails, and reports the reason.
         Err(error)
             if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory) =>
         {
@@ -74,8 +75,8 @@ fn loader(program: &Path) -> io::Result<Option<PathBuf>> {
     Ok(name.map(|name| OsStr::from_bytes(name).into()))
 }
 
-/// Returns the file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`, or only its name if it was not found. A file that is
-/// linked by its path has a line without a name.
+/// Returns the file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`, or only its name if it was not found.
+/// The line of a file linked by path has no name.
 fn library(line: &str) -> Option<PathBuf> {
     let line = line.trim();
     let (name, place) = line.split_once(" => ").unwrap_or((line, line));
@@ -105,7 +106,7 @@ mod tests {
         for none in ["/etc/passwd", "/nowhere", "/etc/passwd/none", "/"] {
             assert_eq!(of(Path::new(none)), Ok(Vec::new()), "{none}");
         }
-        // The same program, whose loader is not there.
+        // A copy of the program with a missing loader.
         let mut program = fs::read("/bin/sh").unwrap();
         let place = program.windows(6).position(|window| window == b"/lib64").expect("a loader for 64 bits");
         program[place..place + 6].copy_from_slice(b"/no_64");

@@ -1,8 +1,9 @@
-//! The libfabric provider over the simulated card, by which MPIs that use libfabric run unmodified.
+// SPDX-License-Identifier: Apache-2.0
+//! libfabric provider over the simulated card, through which MPIs that use libfabric run unmodified.
 //!
-//! Its sources are part of the SDK (`sdk/ofi`) and are compiled as a user's program is, once for each version of what it is made
-//! of. The ranks' variables always name its folder, so that an MPI which an interpreter loads finds it, too; it is made when the
-//! program links libfabric, or when the first rank that has loaded it speaks PMI.
+//! Its sources are part of the SDK (`sdk/ofi`) and are compiled like a user's program, once for each version of its
+//! inputs. The ranks' variables always name its folder, so that an MPI loaded by an interpreter finds it, too; it is
+//! built when the program links libfabric, or when the first rank that has loaded it speaks PMI.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -19,28 +20,28 @@ use command::listable::Listable;
 use command::progress;
 use command::sdk::{Sdk, SdkError};
 
-/// The name that libfabric looks for in the folders of `FI_PROVIDER_PATH`: `lib`, the provider's name and `-fi.so`.
+/// Name that libfabric looks for in the folders of `FI_PROVIDER_PATH`: `lib`, the provider's name and `-fi.so`.
 const LIBRARY: &str = "libspin-fi.so";
-/// The folder of all providers in the cache.
+/// Cache folder of all providers.
 const FOLDER: &str = "ofi";
-/// What the library is made of, besides the compiler: folders of the SDK.
+/// Inputs of the library, besides the compiler: folders of the SDK.
 const PARTS: [&str; 3] = ["sdk/ofi", "sdk/include", "sdk/device"];
-/// The variable with the folders in which libfabric looks for providers.
+/// Variable with the folders in which libfabric looks for providers.
 pub const PATH: &str = "FI_PROVIDER_PATH";
 const FLAGS: [&str; 4] = ["-O2", "-fPIC", "-fvisibility=hidden", "-shared"];
 
-/// The provider of this SDK, made or not.
+/// Provider of this SDK, built or not.
 pub struct Provider {
     sources: Vec<PathBuf>,
     compiler: PathBuf,
-    /// The cache, and the folder of providers in it, or why they cannot be used.
+    /// Cache and its folder of providers, or the reason for which they are unusable.
     place: Result<(Cache, Listable), String>,
-    /// The name of its folder in the cache.
+    /// Name of its folder in the cache.
     name: String,
 }
 
 impl Provider {
-    /// Returns the provider of an SDK, if its sources are there.
+    /// Returns the provider of an SDK, if its sources exist.
     ///
     /// # Errors
     /// The system's error when they cannot be read.
@@ -59,15 +60,16 @@ impl Provider {
         }
         let provider = sdk.home.join(PARTS[0]);
         sources.retain(|file| file.starts_with(&provider) && file.extension().is_some_and(|kind| kind == "c"));
-        // The compiler by its date, which is cheaper than by its contents; the library records the path of libportals.
+        // Identify the compiler by its date, which is cheaper than its contents; the library records the path of
+        // libportals.
         let made = fs::metadata(&compiler)?;
         (env!("CARGO_PKG_VERSION"), made.len(), made.modified()?, sdk.lib_dir().ok()).hash(&mut hasher);
         let place = place(sdk).map_err(|error| error.to_string());
         Ok(Some(Provider { sources, compiler, place, name: format!("{:016x}", hasher.finish()) }))
     }
 
-    /// Returns the variables by which libfabric finds the provider, and uses no other, and by which MPICH uses libfabric for all
-    /// messages: each rank has a card of its own, so no two are on one node.
+    /// Returns the variables that make libfabric find this provider and no other, and MPICH use libfabric for all
+    /// messages: each rank has its own card, so no two share a node.
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let fixed = [("FI_PROVIDER", "spin"), ("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
         let fixed = fixed.into_iter().map(|(name, value)| (name.into(), value.into()));
@@ -75,7 +77,7 @@ impl Provider {
         folder.chain(fixed).collect()
     }
 
-    /// Makes the library, unless it is there.
+    /// Builds the library if it is missing.
     ///
     /// # Errors
     /// The reason, for the user.
@@ -94,7 +96,7 @@ impl Provider {
         if is_whole(&folder.join(LIBRARY)) {
             return Ok(());
         }
-        // Another process that makes the same waits here.
+        // Other processes with the same build wait here.
         let lock = folder.with_extension("lock");
         let held = File::create(&lock).map_err(failed(&lock))?;
         flock(&held, FlockOperation::LockExclusive).map_err(|error| failed(&lock)(error.into()))?;
@@ -102,7 +104,7 @@ impl Provider {
             return Ok(());
         }
         progress::say("spinrun: making the libfabric provider for MPI programs, once for this version");
-        // A build that was killed may have left this folder.
+        // A killed build may leave this folder.
         let room = parent.join(format!(".{}", self.name));
         remove(&room).map_err(failed(&room))?;
         DirBuilder::new().mode(0o700).create(&room).map_err(failed(&room))?;
@@ -136,7 +138,8 @@ impl Provider {
     }
 }
 
-/// Returns the cache, and the folder of providers in it. That need not be there, unless it has to be opened for a name without colons.
+/// Returns the cache and its folder of providers. The folder need not exist, unless it must be opened to get a name
+/// without colons.
 fn place(sdk: &Sdk) -> Result<(Cache, Listable), SdkError> {
     let cache = sdk.cache()?;
     let folder = cache.root().join(FOLDER);
@@ -145,7 +148,7 @@ fn place(sdk: &Sdk) -> Result<(Cache, Listable), SdkError> {
     Ok((cache, listed))
 }
 
-/// Removes a folder, if it is there.
+/// Removes a folder if it exists.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,5 @@
-//! The report of a run as JSON. Equal runs give equal bytes.
+// SPDX-License-Identifier: Apache-2.0
+//! Report of a run as JSON. Equal runs give equal bytes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,45 +22,45 @@ use command::transport::{self, Transport};
 
 #[derive(Serialize)]
 struct Report<'a> {
-    /// The version of the layout of this report.
+    /// Version of the layout of this report.
     version: u32,
     machine: &'a str,
     nic: &'static str,
     ranks: usize,
     end: EndReport,
-    /// The simulated time at the end of the run.
+    /// Simulated time at the end of the run.
     end_ps: u64,
     rank_end_ps: Vec<u64>,
     parameters: BTreeMap<&'static str, Parameter>,
-    /// The noise; only with `--noise`.
+    /// Noise; only with `--noise`.
     #[serde(skip_serializing_if = "Option::is_none")]
     noise: Option<NoiseReport>,
-    /// What failed; only with `--fail`, `--kill-card` or `--drop`.
+    /// Injected failures; only with `--fail`, `--kill-card` or `--drop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     failures: Option<Value>,
-    /// Threads for which simulated time did not wait, as they had used much CPU time: another run may differ.
+    /// Threads that exceeded their CPU time, so that simulated time did not wait for them: another run may differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_awaited: Vec<ThreadReport<'a>>,
-    /// Calls that were refused, by function, return code and argument.
+    /// Refused calls, by function, return code and argument.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused_calls: Vec<RefusedReport<'a>>,
     cards: Vec<CardReport>,
-    /// The accelerators of switches; only if switches have handlers.
+    /// Accelerators of switches; only if switches have handlers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     switches: Vec<SwitchReport>,
-    /// The messages that all cards together did not deliver, by reason.
+    /// Undelivered messages of all cards together, by reason.
     drops: BTreeMap<&'static str, DropReport>,
-    /// The statistics of handlers of all cards together, by name.
+    /// Statistics of the handlers of all cards together, by name.
     handlers: BTreeMap<String, HandlerReport>,
-    /// Statistics of the links; only if the network is a fabric.
+    /// Statistics of the links; only if the network model is a fabric.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<NetworkReport>,
-    /// The source lines of each handler, those with the most instructions first. Present only with `--profile`.
+    /// Source lines of each handler, those with the most instructions first; only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<BTreeMap<String, Vec<LineReport>>>,
 }
 
-/// A thread that no longer held simulated time back: its number in the order of creation, and where it ran.
+/// Thread that no longer held simulated time back: its number in the order of creation, and its location.
 #[derive(Serialize)]
 struct ThreadReport<'a> {
     rank: usize,
@@ -68,20 +69,21 @@ struct ThreadReport<'a> {
     cpu_ms: u64,
 }
 
-/// Refused calls of a function with a return code because of an argument, which is null if the reason is none of them.
+/// Refused calls of a function with the same return code and argument; the argument is null if the reason is none of
+/// them.
 #[derive(Serialize)]
 struct RefusedReport<'a> {
     function: &'a str,
     code: &'a str,
     argument: Option<&'a str>,
-    /// The reason of the first one, and its rank and time.
+    /// Reason, rank and time of the first one.
     why: Option<&'a str>,
     rank: usize,
     at_ps: u64,
     count: u64,
 }
 
-/// The number of instructions of one source line. File and line are null without `-g`.
+/// Number of instructions of one source line. File and line are null without `-g`.
 #[derive(Serialize)]
 struct LineReport {
     function: Option<String>,
@@ -93,7 +95,7 @@ struct LineReport {
 #[derive(Serialize)]
 struct NoiseReport {
     detours: Value,
-    /// The time by which noise has lengthened the work of each rank's CPU.
+    /// Time that noise added to the work of each rank's CPU.
     delay_ps: Vec<u64>,
 }
 
@@ -116,7 +118,7 @@ enum EndReport {
     TimedOut,
 }
 
-/// A switch with handlers: its name, and what its accelerator did. Host memory and CPU are always 0.
+/// Switch with handlers: name, and activity of its accelerator. Host memory and CPU are always 0.
 #[derive(Serialize)]
 struct SwitchReport {
     name: String,
@@ -132,13 +134,12 @@ struct CardReport {
     messages_received: u64,
     packets_received: u64,
     bytes_received: u64,
-    /// Bytes that the card has moved to and from host memory.
+    /// Bytes that the card transferred to and from host memory.
     dma_bytes: u64,
-    /// Bytes of host memory that the rank's CPU has read and written: the sums of `spin_host_memory` and
-    /// `spin_host_copy`.
+    /// Bytes of host memory read and written by the rank's CPU: sums over `spin_host_memory` and `spin_host_copy`.
     host_read_bytes: u64,
     host_written_bytes: u64,
-    /// The traffic of host memory: the sum of the three.
+    /// Traffic of host memory: the sum of the three.
     memory_bytes: u64,
     undeliverable: u64,
     packets_lost: u64,
@@ -166,14 +167,14 @@ struct NetworkReport {
     drops: u64,
     resent: u64,
     mean_utilization: f64,
-    /// What happened beside the packets of the cards, if anything did.
+    /// Events other than packets of the cards, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<Transport>,
     longest_queue: Option<LinkUse>,
     busiest_links: Vec<LinkUse>,
-    /// The sum of the bytes that each link has carried.
+    /// Sum of the bytes carried by each link.
     link_bytes: u64,
-    /// Each link that has carried a packet.
+    /// Each link that carried a packet.
     traffic: Vec<TrafficReport>,
 }
 
@@ -182,7 +183,7 @@ struct TrafficReport {
     from: String,
     to: String,
     packets: u64,
-    /// Bytes of data: a packet without data, such as an acknowledgement, counts as 0.
+    /// Bytes of data: packets without data, such as acknowledgements, count as 0.
     bytes: u64,
 }
 
@@ -220,7 +221,7 @@ struct HandlerReport {
     errors: u64,
 }
 
-/// Returns the report, with instructions by source line if the cards have counted them.
+/// Returns the report, with instructions by source line if the cards counted them.
 pub fn json(
     world: &World,
     end: &End,
@@ -298,7 +299,7 @@ fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
     }
     let lines = |places: BTreeMap<SourcePlace, u64>| {
         let mut lines: Vec<_> = places.into_iter().collect();
-        // The sort is stable: lines with the same count keep their order.
+        // The sort is stable: lines with equal counts keep their order.
         lines.sort_by_key(|(_, instructions)| Reverse(*instructions));
         lines
             .into_iter()
@@ -354,7 +355,7 @@ fn card_report(card: &Stats, tx_busy: Time, host: HostTraffic) -> CardReport {
     }
 }
 
-/// Tells on standard error how busy the links of a fabric were.
+/// Prints the utilization of a fabric's links on standard error.
 pub fn tell_links(report: &net::fabric::Report) {
     let ends = |link: &net::fabric::LinkReport| format!("{} to {}", link.from, link.to);
     let mean = 100.0 * report.mean_utilization;

@@ -1,7 +1,8 @@
-//! How the ranks of a program start: each executes the program, or all are copies of one process that has (`world::job`).
+// SPDX-License-Identifier: Apache-2.0
+//! Start of a program's ranks: each executes the program, or all are copies of one process that has (`world::job`).
 //!
-//! The copies are the same as processes that execute the program if the constructors of its libraries do the same in every rank. So the
-//! libraries must be known ones. What belongs to the program itself begins after the copy.
+//! Copies are equivalent to processes that execute the program if the constructors of its libraries do the same in
+//! every rank, so the libraries must be known ones. The program's own code starts after the copy.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -17,9 +18,9 @@ use rustix::io::Errno;
 
 use super::links;
 
-/// The smallest number of ranks that `auto` starts as copies.
+/// Smallest number of ranks that `auto` starts as copies.
 const FEWEST: u32 = 4;
-/// The libraries whose constructors do the same in every rank. Other names that begin so are other versions.
+/// Libraries whose constructors do the same in every rank. Other names with these prefixes are other versions.
 const KNOWN: [&str; 11] = [
     "libc.so.",
     "libm.so.",
@@ -33,9 +34,9 @@ const KNOWN: [&str; 11] = [
     "libportals.so",
     "ld-linux-x86-64.so.",
 ];
-/// Variables that have the loader load more, or tell what it does in every process.
+/// Variables that make the loader load more, or print messages in every process.
 const OF_LOADER: [&str; 4] = ["LD_PRELOAD", "LD_AUDIT", "LD_DEBUG", "LD_PROFILE"];
-/// Functions by which a program may come to speak PMI although it does not name it: it loads a library, or executes another program.
+/// Functions through which a program may use PMI without naming it: it loads a library, or executes another program.
 const TO_OTHERS: [&str; 17] = [
     "dlopen",
     "dlmopen",
@@ -55,10 +56,10 @@ const TO_OTHERS: [&str; 17] = [
     "wordexp",
     "syscall",
 ];
-/// How the names of all variables of PMI begin. A program that speaks PMI by itself has them.
+/// Prefix of all variables of PMI. A program that uses PMI directly contains it.
 const PMI: &[u8] = b"PMI_";
 
-/// The value of `--start`.
+/// Value of `--start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Start {
     Auto,
@@ -66,16 +67,16 @@ pub enum Start {
     Fork,
 }
 
-/// What decides how the ranks of a program start.
+/// Facts that decide the start method of a program's ranks.
 pub struct Facts {
-    /// Why they cannot be copies.
+    /// Reason for which they cannot be copies.
     pub objection: Option<String>,
-    /// Whether it is known that none will speak PMI.
+    /// Set if certainly no rank uses PMI.
     pub speaks_no_pmi: bool,
 }
 
 impl Facts {
-    /// Finds the facts about a program that links these libraries, and whose ranks have these variables.
+    /// Finds the facts about a program with these libraries and variables.
     pub fn of(program: &OsStr, libraries: &[PathBuf], variable: impl Fn(&str) -> Option<OsString>) -> Facts {
         let Some(image) = links::find(program).as_deref().and_then(Image::read) else {
             let objection = Some("it is no program that the system's loader starts".to_owned());
@@ -88,11 +89,11 @@ impl Facts {
 }
 
 impl Start {
-    /// Returns whether `ranks` ranks are copies, or why they are not. With `measures`, the CPU time of ranks counts from their
-    /// beginning on.
+    /// Returns true if `ranks` ranks are copies, or the reason for which they are not. With `measures`, the CPU time of
+    /// ranks counts from their start.
     ///
     /// # Errors
-    /// When they are to be copies, and cannot be.
+    /// When the user demands copies, and they are impossible.
     pub fn decide(self, facts: &Facts, ranks: u32, measures: bool) -> Result<Result<(), String>, String> {
         match (self, &facts.objection) {
             (Start::Exec, _) => Ok(Err("as --start exec asks".into())),
@@ -106,7 +107,7 @@ impl Start {
     }
 }
 
-/// Returns why it is not known what code runs in a process before the program itself.
+/// Returns the reason for which unknown code may run in a process before the program itself.
 fn foreign_code(libraries: &[PathBuf], variable: impl Fn(&str) -> Option<OsString>) -> Option<String> {
     let is_known = |name: &[u8]| KNOWN.iter().any(|known| name.starts_with(known.as_bytes()));
     let mut names = libraries.iter().filter_map(|path| path.file_name());
@@ -117,7 +118,7 @@ fn foreign_code(libraries: &[PathBuf], variable: impl Fn(&str) -> Option<OsStrin
     set.map(|name| format!("{name} is set"))
 }
 
-/// What a program's file says.
+/// Relevant contents of a program's file.
 struct Image {
     imports: BTreeSet<Vec<u8>>,
     has_early_functions: bool,
@@ -151,7 +152,7 @@ impl Image {
         self.imports.contains(name.as_bytes())
     }
 
-    /// Returns why ranks of the program cannot be copies.
+    /// Returns the reason for which ranks of the program cannot be copies.
     fn objection(&self) -> Option<String> {
         let objections = [
             (!cfg!(target_arch = "x86_64"), "that is for processors with the x86-64 architecture only"),
@@ -193,7 +194,7 @@ mod tests {
         assert!(!facts("/bin/sh", &["/lib/libc.so.6"], &[]).speaks_no_pmi);
         assert!(facts("/bin/true", &["/lib/libc.so.6"], &[]).speaks_no_pmi);
         assert!(!facts("/bin/true", &["/lib/libpmi.so"], &[]).speaks_no_pmi);
-        // This test names it.
+        // This test contains the name.
         let own = std::env::current_exe().unwrap();
         assert!(!facts(own.to_str().unwrap(), &["/lib/libc.so.6"], &[]).speaks_no_pmi);
     }

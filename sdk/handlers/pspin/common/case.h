@@ -1,8 +1,9 @@
-/* What the drivers of these folders share: packets from a fixed seed, the memory of the host, packets that the card has sent, and
- * comparisons with what plain C on the host computes. The driver of a folder is one file, which includes this one.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared parts of these folders' drivers: packets from a fixed seed, host memory, packets sent by the card, and
+ * comparisons with plain C on the host. The driver of a folder is one file, which includes this one.
  *
- * Besides the options of the generic driver, each understands `--flip N`, for tests: the data of packet N has another bit on the
- * wire than where the host computes, so that the check must fail. */
+ * Besides the options of the generic driver, each understands `--flip N`, for tests: flips a bit of packet N's data on
+ * the wire but not in the host's computation, so that the check must fail. */
 #ifndef CASE_H
 #define CASE_H
 
@@ -24,7 +25,7 @@
 #define ADDRESS_OF_CARD 0x0a000001u
 #define ADDRESS_OF_CLIENT 0x0a000100u
 
-/* A packet as the host has made it, or as the card has sent it. */
+/* Packet made by the host, or sent by the card. */
 struct packet {
     uint8_t *bytes;
     uint32_t length;
@@ -36,30 +37,30 @@ struct packets {
     uint32_t count;
 };
 
-/* The options -m, -p and -s: messages, packets of each, bytes of a packet. */
+/* Options -m, -p and -s: messages, packets of each, bytes of a packet. */
 struct options {
     uint32_t messages, packets, size;
 };
 
 struct use_case {
     const char *program, *payload, *completion; /* names of the program and of its handlers; NULL is none */
-    struct options defaults;                    /* 0 packets: prepare() computes how many */
-    uint32_t header_bytes, least_data;          /* of packets: in front of what make() writes, and at least behind it */
-    uint32_t most_bytes;                        /* of a packet */
-    uint32_t most_packets;                      /* 0 is no limit */
-    uint32_t l1_bytes;                          /* of a packet that handlers need in L1, or 0 for all */
-    /* Sets host_bytes, image and what else depends on the options, and the number of packets if that is 0. */
+    struct options defaults;                    /* 0 packets: prepare() computes the number */
+    uint32_t header_bytes, least_data;          /* bytes of packets before make()'s data, and least after it */
+    uint32_t most_bytes;                        /* limit of a packet */
+    uint32_t most_packets;                      /* 0: no limit */
+    uint32_t l1_bytes;                          /* bytes of a packet that handlers need in L1, or 0 for all */
+    /* Sets host_bytes, image and other values that depend on the options, and the number of packets if that is 0. */
     void (*prepare)(void);
-    /* Writes the data of packet `number` of a message behind the header, and returns the length of the packet, at most `size`.
-     * NULL makes random data. */
+    /* Writes the data of packet `number` of a message after the header, and returns the length of the packet, at most
+     * `size`. NULL makes random data. */
     uint32_t (*make)(struct packet *packet, uint32_t number, uint32_t size);
-    /* Returns whether everything is as it should be, after a message if it is not. */
+    /* Returns true if all results are correct, else false after a message. */
     bool (*check)(void);
 };
 
 static const struct use_case *use_case;
 static struct packets arrived, sent;
-/* The memory of the execution context on the host, and the first content of that on the card. */
+/* Host memory of the execution context, and the initial contents of its card memory. */
 static uint8_t *host;
 static uint64_t host_bytes;
 static void *image;
@@ -77,12 +78,12 @@ static void *memory(size_t bytes) {
     return start;
 }
 
-/* -DRANDOM_SEED=N: other contents of packets. */
+/* -DRANDOM_SEED=N selects other contents of packets. */
 #ifndef RANDOM_SEED
 #define RANDOM_SEED 13
 #endif
 
-/* Random numbers: splitmix64. */
+/* Random number generator: splitmix64. */
 static inline uint32_t random_word(void) {
     static uint64_t state = RANDOM_SEED;
     uint64_t z = state += 0x9e3779b97f4a7c15;
@@ -107,7 +108,7 @@ static inline void set_word(struct packet *packet, uint32_t index, uint32_t word
     memcpy(packet->bytes + use_case->header_bytes + 4 * index, &word, sizeof word);
 }
 
-/* The number of whole words of data in a packet of so many bytes. */
+/* Number of whole words of data in a packet of `length` bytes. */
 static inline uint32_t words_in(uint32_t length) { return (length - use_case->header_bytes) / 4; }
 
 /* Fills the data with random bytes. */
@@ -118,7 +119,7 @@ static inline uint32_t make_random(struct packet *packet, uint32_t number, uint3
     return size;
 }
 
-/* The sum of half-words in one's complement (RFC 1071), added to `sum`. */
+/* One's complement sum of half-words (RFC 1071), added to `sum`. */
 static inline uint32_t half_words(const void *data, uint32_t length, uint32_t sum) {
     const uint8_t *bytes = data;
     for (uint32_t at = 0; at < length; at++)
@@ -128,7 +129,7 @@ static inline uint32_t half_words(const void *data, uint32_t length, uint32_t su
     return sum;
 }
 
-/* The UDP checksum that a packet should have. */
+/* Returns the correct UDP checksum of a packet. */
 static inline uint16_t udp_checksum(const struct packet *packet) {
     pkt_hdr_t header = *header_of(packet);
     header.udp_hdr.checksum = 0;
@@ -153,7 +154,7 @@ static struct packet *add_packet(struct packets *list, const void *bytes, uint32
     return packet;
 }
 
-/* Whether packets may have this size; tells it if not. */
+/* Returns true if packets may have this size, else false after a message. */
 static bool is_possible(uint32_t size) {
     uint32_t least = use_case->header_bytes + use_case->least_data;
     bool is_right = size >= least && size <= use_case->most_bytes;
@@ -164,7 +165,7 @@ static bool is_possible(uint32_t size) {
 
 static uint32_t fill(uint32_t message, uint32_t number, uint8_t *bytes, uint32_t size, uint32_t *in_l1) {
     uint32_t identification = arrived.count;
-    /* A trace may have any. */
+    /* Packets of a trace may have any size. */
     if (!is_possible(size))
         exit(2);
     if (message >= options.messages || identification >= (uint64_t)options.messages * options.packets) {
@@ -224,7 +225,7 @@ static void host_read(uint64_t address, uint8_t *data, size_t length) {
         memcpy(data, place, length);
 }
 
-/* Compares memory, and tells the first difference: `what` says what has the number `index`. */
+/* Compares memory, and reports the first difference: `what` names the element with the number `index`. */
 static inline bool is_same(const void *is, const void *should, size_t bytes, const char *what, uint32_t index) {
     const uint8_t *a = is, *b = should;
     for (size_t at = 0; at < bytes; at++) {
@@ -259,8 +260,8 @@ static inline uint32_t host_half(uint32_t offset) {
     return word;
 }
 
-/* What the card has sent about each packet that arrived, by the IP identification; NULL where it has sent nothing. Every packet
- * must be one of those, once. Returns NULL after a message if not. */
+/* Returns the packet sent for each arrived packet, by IP identification; NULL for none. Each sent packet must
+ * correspond to one that arrived, once. Returns NULL after a message if not. */
 static inline const struct packet **answers(void) {
     const struct packet **found = memory(arrived.count * sizeof *found);
     for (uint32_t at = 0; at < sent.count; at++) {
@@ -278,7 +279,7 @@ static inline const struct packet **answers(void) {
     return found;
 }
 
-/* Exchanges the ends of a packet. */
+/* Exchanges source and destination of a packet. */
 static inline void swap_ends(struct packet *packet) {
     pkt_hdr_t header = *header_of(packet), *answer = header_of(packet);
     answer->ip_hdr.source_id = header.ip_hdr.dest_id;
@@ -287,7 +288,7 @@ static inline void swap_ends(struct packet *packet) {
     answer->udp_hdr.dst_port = header.udp_hdr.src_port;
 }
 
-/* The number that an option has, or `number`. */
+/* Returns the number given by an option, or `number`. */
 static uint32_t option(int argc, char **argv, const char *letter, const char *name, uint32_t number) {
     size_t length = strlen(name);
     for (int at = 1; at < argc; at++) {
@@ -304,7 +305,7 @@ static uint32_t option(int argc, char **argv, const char *letter, const char *na
     return number;
 }
 
-/* Takes `--flip N` out of the words. */
+/* Removes `--flip N` from the words. Returns N. */
 static int take_flip(int argc, char **argv) {
     for (int at = 1; at + 1 < argc; at++) {
         if (strcmp(argv[at], "--flip") == 0 && use_case->check != NULL) {
@@ -339,7 +340,7 @@ static int run_case(const struct use_case *what, int argc, char **argv) {
         return 2;
     }
     host = memory(host_bytes);
-    /* Packets come without gaps, unless the caller says otherwise. */
+    /* Packets arrive without gaps, unless the caller sets one. */
     char numbers[3][16];
     snprintf(numbers[0], sizeof numbers[0], "%u", options.messages);
     snprintf(numbers[1], sizeof numbers[1], "%u", options.packets);

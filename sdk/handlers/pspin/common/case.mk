@@ -1,6 +1,7 @@
-# What the Makefiles of these folders share: options of a build, and the same handlers for this computer.
+# SPDX-License-Identifier: Apache-2.0
+# Shared parts of these folders' Makefiles: options of a build, and the same handlers for this computer.
 #
-#   DEFINITIONS   -D… for handlers and driver, which the handlers' pages tell
+#   DEFINITIONS   -D… for handlers and driver, documented on the handlers' pages
 #   SPIN_HPU      rv32imac, or rv32imac-corev with the CORE-V extensions
 #   make host     host_NAME: the handlers on the cores of this computer (../host)
 
@@ -11,7 +12,7 @@ CASE_HEADERS = $(wildcard *.h) ../common/case.h ../common/card.h
 
 .PHONY: host
 
-# A build with other options is another build.
+# Other options cause a rebuild.
 build/options: FORCE
 	@mkdir -p build
 	@echo '$(SPIN_HPU) $(DEFINITIONS)' | cmp -s - $@ || echo '$(SPIN_HPU) $(DEFINITIONS)' > $@

@@ -1,10 +1,11 @@
-/* What the handlers and the host agree on: the table of the rules, and its hash. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions shared by handlers and host: the table of the rules, and its hash. */
 #ifndef FILTERING_H
 #define FILTERING_H
 
 #include <stdint.h>
 
-/* A rule is at the place that the hash of its address says, or behind it, with no empty entry (address 0) between. */
+/* A rule is at the index given by the hash of its address, or after it, without an empty entry (address 0) between. */
 #define FILTER_ENTRIES 65536
 
 struct filter_entry {
@@ -12,8 +13,8 @@ struct filter_entry {
     uint32_t port;    /* their new destination */
 };
 
-/* Hashes eight bytes, so that nobody who does not know the second four can send addresses that collide: one round of Jenkins'
- * mix ("Hash functions", Dr. Dobb's Journal, 1997). */
+/* Hashes eight bytes, so that collisions are unpredictable without the second four: one round of Jenkins' mix ("Hash
+ * functions", Dr. Dobb's Journal, 1997). */
 #define FILTER_SECRET 0x5bd1e995u
 #define FILTER_MIX(a, b, c, shift) ((a) - (b) - (c)) ^ (shift)
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "gdriver.h"
 
@@ -10,7 +11,7 @@
 #include "pspinsim.h"
 #include "spin.h"
 
-/* The program as `make deploy` writes it. */
+/* Program as written by `make deploy`. */
 #define IMAGES "build/slm_files/"
 
 typedef struct ectx {
@@ -230,7 +231,7 @@ static int generate(void) {
     return GDRIVER_OK;
 }
 
-/* A packet of the trace, which waits until it is known how long the next one takes. */
+/* Packet of the trace that waits until the delay of the next one is known. */
 typedef struct waiting {
     ectx_t *ectx;
     uint32_t message, size, delay;

@@ -1,4 +1,5 @@
-# How the host side of a program is built with the generic driver. The program's Makefile includes this file after
+# SPDX-License-Identifier: Apache-2.0
+# Build of a program's host side with the generic driver. The program's Makefile includes this file after
 # $(PSPIN_RT)/rules/spin-handlers.mk; its own part is driver/driver.c.
 #
 #   SPIN_DRIVER_CFLAGS, SPIN_DRIVER_LDFLAGS   flags for the driver

@@ -1,4 +1,5 @@
-/* What the handlers and the host agree on. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions shared by handlers and host. */
 #ifndef HISTOGRAM_H
 #define HISTOGRAM_H
 
@@ -6,16 +7,16 @@
 
 /* Values are 0 to 1,024. */
 #define HISTOGRAM_VALUES 1025
-/* The table of a cluster has a counter for each number of so many bits, whatever a packet contains. */
+/* The table of a cluster has a counter for each number of this many bits, whatever a packet contains. */
 #define HISTOGRAM_BITS 11
 #define HISTOGRAM_TABLE_BYTES (4 << HISTOGRAM_BITS)
 
-/* The content of handler memory. */
+/* Contents of handler memory. */
 struct histogram {
-    uint32_t messages_left; /* that have not ended */
+    uint32_t messages_left; /* unfinished messages */
 };
 
-/* Where the table of a cluster is in host memory; at 0 is the word that tells that they are there. */
+/* Offset of a cluster's table in host memory; the word at 0 is the completion notice. */
 #define HISTOGRAM_PART(cluster) (64 + (cluster) * HISTOGRAM_VALUES * 4)
 
 #endif

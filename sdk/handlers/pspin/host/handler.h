@@ -1,5 +1,7 @@
-/* PsPIN's interface for handlers that run on this computer, to compare its cores with the card's: what the handlers of these folders
- * use of it. Pointers are those of the computer, and a command copies at once. measure.c defines the functions. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PsPIN's interface for handlers on this computer, to compare its cores with the card's: the parts used by the handlers
+ * of these folders. Pointers are those of the computer, and a command copies at once. measure.c defines the
+ * functions. */
 #ifndef HANDLER_H
 #define HANDLER_H
 
@@ -34,7 +36,7 @@ typedef struct task {
     uint32_t flow_id;
 } task_t;
 
-/* All threads are HPUs of cluster 0: they share its memory, as they share that of the computer. */
+/* All threads are HPUs of cluster 0 and share its memory, like that of the computer. */
 typedef struct handler_args {
     task_t *task;
     uint32_t hpu_gid;

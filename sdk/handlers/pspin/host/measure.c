@@ -1,12 +1,14 @@
-/* Runs the handlers of a folder on this computer instead of the card (PsPIN §IV-C2, "RISC-V vs x86 vs ARM"): all packets are in memory,
- * and threads, each on a core of its own where there are enough, process every so many-th of them. The driver of the folder makes
- * the packets and checks the results as with the simulated card. It is compiled with the handlers and this file:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the handlers of a folder on this computer instead of the card (PsPIN §IV-C2, "RISC-V vs x86 vs ARM"): all
+ * packets are in memory, and threads, each on a separate core if possible, process the packets in turn. The driver of
+ * the folder makes the packets and checks the results as with the simulated card. It is compiled with the handlers and
+ * this file:
  *
  *     gcc -std=gnu11 -O3 -march=native -rdynamic -pthread -Ihost -Icommon -Igeneric_driver -I$PSPIN_RT/runtime/include
  *         -I$PSPIN_HW/verilator_model/include NAME/handlers/NAME.c NAME/driver/driver.c host/measure.c -o NAME_host -ldl
  *     ./NAME_host [OPTIONS OF THE DRIVER] [--threads N] [--json FILE]
  *
- * It reports the time of each payload handler, and for all of them together what the counters of the core say where the system
+ * It reports the time of each payload handler, and for all of them together the counters of the core where the system
  * allows it. Completion handlers run, too, but are not measured. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +27,7 @@
 #include "handler.h"
 #include "pspinsim.h"
 
-/* What a command has done: data that went to the host, or a packet. */
+/* Effect of a command: data written to the host, or a packet. */
 struct command {
     struct command *before;
     uint64_t address;
@@ -44,7 +46,7 @@ struct message {
     uint32_t left;
 };
 
-/* Counters of the core, in the order in which they are printed. */
+/* Counters of the core, in the order of output. */
 static const struct {
     const char *name;
     uint32_t type;
@@ -62,7 +64,7 @@ struct thread {
     uint64_t counted[COUNTERS];
     bool is_counted[COUNTERS];
     struct command *last;
-    uint8_t *room; /* for what commands keep, touched before the handlers run */
+    uint8_t *room; /* memory for the data of commands, touched before the handlers run */
     size_t used, size;
 };
 
@@ -90,7 +92,7 @@ static int fail(const char *what) {
 }
 
 static void *memory(size_t bytes) {
-    /* Whole pages, which exist before the handlers run. */
+    /* Whole pages, touched before the handlers run. */
     void *start = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
     if (start == NULL)
         exit(fail("no memory"));
@@ -101,7 +103,7 @@ int pspinsim_cb_set_pkt_out(pkt_out_cb_t cb) { return run.packet_out = cb, SPIN_
 int pspinsim_cb_set_pcie_slv_write(pcie_slv_write_cb_t cb) { return run.host_write = cb, SPIN_SUCCESS; }
 int pspinsim_cb_set_pcie_slv_read(pcie_slv_read_cb_t cb) { return run.host_read = cb, SPIN_SUCCESS; }
 
-/* Keeps a copy of `data`: this is what the command costs here. */
+/* Copies `data`: the cost of the command here. */
 static void keep(uint64_t address, const void *data, uint32_t length, bool is_packet) {
     size_t bytes = (sizeof(struct command) + length + 63) / 64 * 64;
     if (self->used + bytes > self->size)
@@ -145,7 +147,7 @@ static double now(void) {
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* The time that a measurement takes itself: the least of many. */
+/* Returns the time of a measurement itself: the minimum of many. */
 static double overhead(void) {
     double least = 1e9;
     for (int turn = 0; turn < 10000; turn++) {
@@ -267,7 +269,7 @@ int gdriver_add_ectx(const char *hfile, const char *hh, const char *ph, const ch
     return GDRIVER_OK;
 }
 
-/* Gives the driver what the handlers have sent and written, in their order. */
+/* Passes packets and data of the handlers to the driver, in order. */
 static void deliver(struct command *last) {
     struct command *first = NULL;
     while (last != NULL) {
@@ -301,7 +303,7 @@ int gdriver_run(void) {
     for (uint32_t number = 0; number < run.threads; number++) {
         struct thread *worker = &run.workers[number];
         worker->number = number;
-        /* The most that a handler of these folders gives: a packet in parts of 256 bytes, with what is kept about each, and the
+        /* Limit of a handler's output in these folders: a packet in parts of 256 bytes with their records, and the
          * results of a completion handler. */
         worker->size = (size_t)(count / run.threads + 1) * (run.size + run.size / 256 * 128 + 512) + (1 << 20);
         worker->room = memory(worker->size);

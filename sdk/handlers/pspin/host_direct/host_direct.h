@@ -1,8 +1,9 @@
-/* What the handlers and the host agree on. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions shared by handlers and host. */
 #ifndef HOST_DIRECT_H
 #define HOST_DIRECT_H
 
-/* Where the data of a packet is in host memory, by its IP identification. */
+/* Offset of a packet's data in host memory, by its IP identification. */
 #define HOST_DIRECT_PLACE(identification) ((identification) * 8)
 
 #endif

@@ -1,19 +1,20 @@
-/* What the handlers and the host agree on. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions shared by handlers and host. */
 #ifndef REDUCE_H
 #define REDUCE_H
 
 #include <stdint.h>
 
-/* Most words of a packet. */
+/* Limit of words in a packet. */
 #define REDUCE_WORDS 2048
 
-/* The content of handler memory. */
+/* Contents of handler memory. */
 struct reduce {
-    uint32_t messages_left; /* that have not ended */
-    uint32_t words;         /* of the result */
+    uint32_t messages_left; /* unfinished messages */
+    uint32_t words;         /* words of the result */
 };
 
-/* Where the sums of a cluster are in host memory; at 0 is the word that tells that they are there. */
+/* Offset of a cluster's sums in host memory; the word at 0 is the completion notice. */
 #define REDUCE_PART(cluster) (64 + (cluster) * REDUCE_WORDS * 4)
 
 #endif

@@ -1,4 +1,5 @@
-/* RV32: a command is an environment call, with its number in a7 and its argument and result in a0. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RV32: a command is an ECALL, with its number in a7 and its argument and result in a0. */
 #ifndef SPIN_ARCH_RISCV32_H
 #define SPIN_ARCH_RISCV32_H
 

@@ -1,6 +1,7 @@
-# How the card side of a program is built. The program's Makefile sets SPIN_APP_NAME, SPIN_APP_SRCS, SPIN_CFLAGS and SPIN_LDFLAGS
+# SPDX-License-Identifier: Apache-2.0
+# Build of a program's card side. The program's Makefile sets SPIN_APP_NAME, SPIN_APP_SRCS, SPIN_CFLAGS and SPIN_LDFLAGS
 # before it includes this file. A Makefile whose driver has another name than its handlers sets SPIN_KERNEL_NAME and
-# SPIN_KERNEL_SRCS for these, and SPIN_APP_NAME for the driver. Rules with two colons may be added to.
+# SPIN_KERNEL_SRCS for these, and SPIN_APP_NAME for the driver. Rules with two colons may be extended.
 #
 #   SPIN_HPU         the kind of the cores: rv32imac, or rv32imac-corev with the CORE-V extensions
 #   SPIN_INTERFACE   pspin, or fpspin: headers with the names of the network card FPsPIN
@@ -13,7 +14,7 @@ SPIN_KERNEL_SRCS ?= $(SPIN_APP_SRCS)
 SPIN_APP_NAME ?= $(SPIN_KERNEL_NAME)
 SPIN_MACROS = $(if $(filter fpspin,$(SPIN_INTERFACE)),-DFPSPIN)
 
-# A folder of the program has one of these names.
+# A folder of the program may have one of these names.
 .PHONY: all deploy clean driver driver_debug run trace info stats
 
 all::
@@ -31,7 +32,7 @@ build/$(SPIN_KERNEL_NAME): $(SPIN_KERNEL_SRCS) $(wildcard handlers/*.h)
 	@mkdir -p build
 	"$(PSPIN_CC)" --hpu $(SPIN_HPU) $(SPIN_MACROS) $(SPIN_CFLAGS) $(SPIN_KERNEL_SRCS) $(SPIN_LDFLAGS) -o $@
 
-# The simulation loads what is in this folder, which drivers name to it.
+# The simulation loads the contents of this folder, which drivers pass to it.
 build/slm_files/program.elf: build/$(SPIN_KERNEL_NAME)
 	@mkdir -p build/slm_files
 	cp $< $@
@@ -39,7 +40,7 @@ build/slm_files/program.elf: build/$(SPIN_KERNEL_NAME)
 clean::
 	rm -rf build
 
-# What runs the driver builds it first. Other makefiles of the program may say how it is run.
+# Commands that run the driver build it first. Other makefiles of the program may define the run.
 SPIN_RUNS = $(shell grep -ls '^run::' $(filter-out %spin-handlers.mk,$(MAKEFILE_LIST)))
 
 run:: deploy driver

@@ -1,5 +1,6 @@
-/* Every call of the host side: what it does and what it refuses. The names, types and sizes of the headers are those of the published
- * interface. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every call of the host side: effects and refusals. The names, types and sizes of the headers are those of the
+ * published interface. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
         }                                                                                                              \
     } while (0)
 
-/* Types: what does not match does not compile. */
+/* Types: a mismatch does not compile. */
 static int (*const default_conf)(pspin_conf_t *) = pspinsim_default_conf;
 static int (*const init)(int, char **, pspin_conf_t *) = pspinsim_init;
 static int (*const run)(void) = pspinsim_run;
@@ -64,7 +65,7 @@ static void out(uint8_t *data, size_t size) {
     lengths[outs++ % 40] = (uint32_t)size;
 }
 
-/* A closed loop: what is done brings the next packet, and the last one the end. */
+/* A closed loop: each feedback adds the next packet, and the last one the end. */
 static void feedback(uint64_t user, uint64_t nic_arrival, uint64_t pspin_arrival, uint64_t done) {
     (void)user;
     if (nic_arrival < pspin_arrival && pspin_arrival < done && done > last_time && done <= pspinsim_time())
@@ -202,7 +203,7 @@ static int refused(void) {
     CHECK(run() == SPIN_ERR && feedbacks == 1); /* no end was announced */
     eos();
     CHECK(run() == SPIN_SUCCESS);
-    /* Memory that does not exist. */
+    /* Unmapped memory. */
     CHECK(nicmem_write(0x1000, packet, 4, NULL) == SPIN_SUCCESS && run() == SPIN_ERR);
     return fini();
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sends the first word of its handler memory, and then makes it one larger. */
 #include <handler.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters in the card's memory must be those of the packets that were sent, and each message must tell the host its number. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counts packets in handler memory and in all scratchpads, with atomics, locks and copies. */
 #include <handler.h>
 
@@ -23,7 +24,7 @@ __handler__ void counters_ph(handler_args_t *args) {
         amo_add((volatile int32_t *)task->scratchpad[cluster] + args->cluster_id, 1);
 }
 
-/* Every scratchpad has the packets of each cluster. The words of all come to handler memory by the DMA engine. */
+/* Every scratchpad has the packets of each cluster. The DMA engine copies the words of all to handler memory. */
 __handler__ void counters_th(handler_args_t *args) {
     task_t *task = args->task;
     counters_t *all = (counters_t *)task->handler_mem;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All packets are fed back, whatever their handlers do, and the simulation says that handlers have failed. */
 #include <stdio.h>
 

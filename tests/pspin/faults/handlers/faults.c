@@ -1,4 +1,5 @@
-/* What a handler must not do, by the number of its message. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forbidden actions of a handler, selected by the number of its message. */
 #include <handler.h>
 
 __handler__ void faults_ph(handler_args_t *args) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host's memory is an array of the driver: the card reads and writes it by callbacks, in parts that do not cross 64 bytes. */
 #include <stdio.h>
 #include <string.h>

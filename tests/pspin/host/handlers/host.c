@@ -1,4 +1,6 @@
-/* Each packet names a place in host memory and a length. What is there comes to the card, is changed, and goes to another place. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each packet names an address in host memory and a length. The data is read, changed, and written to another
+ * address. */
 #include <handler.h>
 
 typedef struct order {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Static data, and a program as careless as compilers of its time allowed. */
 #include <handler.h>
 

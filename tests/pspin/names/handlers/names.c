@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every name of the card side of PsPIN's interface, used as published programs use it. */
 #include <handler.h>
 #include <packets.h>

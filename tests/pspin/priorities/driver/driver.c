@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two messages whose queues have the priorities of the arguments. Prints the packets of each that were done when the first of them
  * had half of its packets done. */
 #include <stdio.h>

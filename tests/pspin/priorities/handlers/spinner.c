@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A handler that keeps its HPU busy, so that message queues compete for HPUs. */
 #include <handler.h>
 

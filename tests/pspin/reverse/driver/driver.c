@@ -1,4 +1,5 @@
-/* Packets with different bytes; those that come back must have them in reverse order. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets with different bytes; returned ones must have them in reverse order. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sends each packet back with its bytes in reverse order. */
 #include <handler.h>
 

@@ -1,9 +1,10 @@
-//! Instructions of the hardware against the instruction-set simulator, one by one, as ibex' cosim does it.
+// SPDX-License-Identifier: Apache-2.0
+//! Compares instructions of the hardware with the instruction-set simulator, one by one, as ibex' cosim does.
 //!
-//! The monitor of a core (`rtl/observe/pspin_retire.sv`) tells four streams, each in the order of the program: the addresses of
-//! instructions, the results of the execute stage, what loads have written, and the words that are accessed. The simulator executes
-//! the instructions that the hardware says, with the data that the hardware has loaded; addresses, registers, values, and the
-//! address, the bytes and the data of each access must be equal.
+//! The monitor of a core (`rtl/observe/pspin_retire.sv`) reports four streams, each in program order: addresses of
+//! instructions, results of the execute stage, results of loads, and accessed words. The simulator executes the
+//! hardware's instructions with the data that the hardware loaded; addresses, registers, values, and the address, bytes
+//! and data of each access must be equal.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
@@ -18,25 +19,27 @@ use pspin_unit::memory::{Arena, Place};
 
 use crate::simulation::Event;
 
-/// The address of an instruction.
+/// Address of an instruction.
 pub const RETIRED: u16 = 1;
-/// A result of the execute stage: register and value.
+/// Result of the execute stage: register and value.
 pub const RESULT: u16 = 2;
-/// What a load has written: register and value.
+/// Result of a load: register and value.
 pub const LOADED: u16 = 3;
-/// A word of an access: address, what it is, and what is written.
+/// Word of an access: address, kind, and written value.
 pub const ACCESSED: u16 = 4;
-/// In what an access is: it is the second word of one that crosses words.
+/// Flag of an access: second word of one that crosses a word boundary.
 pub const SECOND: u32 = 1 << 5;
-/// There too: the bytes of the word, and whether it is a store. The operation of an atomic one is in the bits above.
+/// Fields of an access: the bytes of the word, and the store flag. The operation of an atomic access is in the bits
+/// above.
 const BYTES: u32 = 0xF;
 const STORE: u32 = 1 << 4;
 const OPERATION: u32 = 6;
 
-/// Where the boot ROM is, and its bytes.
+/// Address of the boot ROM, and its size in bytes.
 const BOOT_ROM: u32 = 0x1A00_0000;
 const BOOT_BYTES: u32 = 24;
-/// The opcodes of instructions on control registers and of atomic operations; and the upper bits of a load-reserved and a store-conditional.
+/// Opcodes of instructions on control registers and of atomic operations; upper bits of load-reserved and
+/// store-conditional.
 const SYSTEM: u32 = 0x73;
 const ATOMIC: u32 = 0x2F;
 const LOAD_RESERVED: u32 = 0b00010;
@@ -48,28 +51,28 @@ const GP: u8 = 3;
 const T0: u8 = 5;
 const A0: u8 = 10;
 const A1: u8 = 11;
-/// Instructions that are shown in front of a difference.
+/// Number of instructions shown before a difference.
 const SHOWN: usize = 10;
-/// Instructions that a reset of the core may leave without the results that they would have had.
+/// Largest number of instructions that a reset of the core may leave without results.
 const MOST_LOST: usize = 4;
 
-/// Whether an event is an instruction that is executed, and not one of the boot ROM in front of the program.
+/// Returns true if an event is an executed instruction outside the boot ROM.
 pub fn is_of_program(event: &Event) -> bool {
     event.kind == RETIRED && event.values[0].wrapping_sub(BOOT_ROM) >= BOOT_BYTES
 }
 
-/// A difference between hardware and simulator.
+/// Difference between hardware and simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The HPU.
     pub hpu: HpuId,
-    /// The cycle in which the hardware told it.
+    /// Cycle in which the hardware reported it.
     pub cycle: u64,
-    /// The address of the instruction.
+    /// Address of the instruction.
     pub pc: u32,
-    /// What is different.
+    /// Description of the difference.
     pub what: String,
-    /// The instructions before, the latest last: their cycles and addresses.
+    /// Preceding instructions, the latest last: cycles and addresses.
     pub before: Vec<(u64, u32)>,
 }
 
@@ -81,10 +84,10 @@ impl Display for Difference {
     }
 }
 
-/// A register that is written, and the value.
+/// Written register, and value.
 type Written = (u8, u32);
 
-/// What the simulator expects, with the address of the instruction; any value if there is none.
+/// Result that the simulator expects, with the address of the instruction; `None` accepts any value.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     pc: u32,
@@ -92,26 +95,26 @@ struct Expected {
     value: Option<u32>,
 }
 
-/// A word that is accessed.
+/// Accessed word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word {
-    /// Its address, a multiple of 4.
+    /// Address, a multiple of 4.
     address: u32,
-    /// Which of its bytes, a bit each.
+    /// Byte mask.
     bytes: u32,
-    /// What is stored, if it is known; other bytes are 0.
+    /// Stored data, if known; bytes outside the mask are 0.
     stored: Option<u32>,
 }
 
 impl Word {
-    /// What the hardware tells. What an atomic operation writes is known in its bank only.
+    /// Returns the access that the hardware reports. The data of an atomic operation is known only in its bank.
     fn told(address: u32, what: u32, value: u32) -> Word {
         let bytes = what & BYTES;
         let stores = what & STORE != 0 && what >> OPERATION == 0;
         Word { address: address & !3, bytes, stored: stores.then(|| value & lanes(bytes)) }
     }
 
-    /// The words of an access.
+    /// Returns the words of an access.
     fn all(access: Accessed, is_atomic: bool) -> impl Iterator<Item = Word> {
         let Accessed { address, bytes, stored, .. } = access;
         let offset = 8 * (address & 3);
@@ -138,25 +141,25 @@ impl Display for Word {
     }
 }
 
-/// The bits of these bytes of a word.
+/// Returns the bit mask of these bytes of a word.
 fn lanes(bytes: u32) -> u32 {
     (0..4).filter(|byte| bytes >> byte & 1 != 0).map(|byte| 0xFF << (8 * byte)).sum()
 }
 
-/// An HPU.
+/// Hardware thread: one HPU.
 struct Hart {
     id: HpuId,
     stack_top: u32,
-    /// None in the boot ROM.
+    /// `None` in the boot ROM.
     thread: Option<Thread>,
     retired: VecDeque<(u64, u32)>,
     results: VecDeque<(u64, Written)>,
     loads: VecDeque<Written>,
     expected: VecDeque<Expected>,
-    /// Words that the hardware has accessed, and those that the simulator has, with the addresses of their instructions.
+    /// Words accessed by the hardware, and by the simulator with the addresses of their instructions.
     accessed: VecDeque<(u64, Word)>,
     accesses: VecDeque<(u32, Word)>,
-    /// The value of the latest load-reserved.
+    /// Value of the latest load-reserved.
     reserved: u32,
     latest: VecDeque<(u64, u32)>,
 }
@@ -167,24 +170,24 @@ pub struct Instructions {
     runtime: Runtime,
     interpreter: Interpreter,
     harts: Vec<Hart>,
-    /// The bytes of memory that are known, when only one HPU uses it.
+    /// Known bytes of memory, when only one HPU uses it.
     shadow: Option<HashMap<u32, u8>>,
     compared: Counts,
 }
 
-/// What was compared.
+/// Numbers of comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Instructions.
+    /// Compared instructions.
     pub instructions: u64,
-    /// Registers that were written.
+    /// Compared register writes.
     pub registers: u64,
-    /// Words that were accessed.
+    /// Compared word accesses.
     pub words: u64,
 }
 
 impl Instructions {
-    /// A checker for HPUs, each with the address behind its stack, that run this program.
+    /// Creates a checker for HPUs, each with the end address of its stack, that run this program.
     pub fn new(program: Arc<Program>, runtime: Runtime, hpus: impl IntoIterator<Item = (HpuId, u32)>) -> Instructions {
         let hart = |(id, stack_top)| Hart {
             id,
@@ -209,25 +212,25 @@ impl Instructions {
         }
     }
 
-    /// Nobody but one HPU uses memory: what it loads is also what it has stored before.
+    /// States that only one HPU uses memory, so that loads are checked against earlier stores.
     pub fn is_alone(mut self) -> Instructions {
         self.shadow = Some(HashMap::new());
         self
     }
 
-    /// What was compared.
+    /// Returns the numbers of comparisons.
     pub fn compared(&self) -> Counts {
         self.compared
     }
 
-    /// Instructions and values of the hardware that wait for what belongs to them. An HPU that waits for a task has a load and
-    /// what is in its pipeline behind it.
+    /// Returns the number of hardware instructions and values without a counterpart yet. An HPU that waits for a task
+    /// has a load, and the instructions behind it in its pipeline.
     pub fn waiting(&self) -> usize {
         let of = |hart: &Hart| hart.retired.len() + hart.expected.len() + hart.results.len() + hart.accesses.len();
         self.harts.iter().map(of).sum()
     }
 
-    /// Takes an event of the hardware, if it is one of the monitor, and compares what can be compared.
+    /// Takes an event of the hardware, if it is one of the monitor, and compares as far as possible.
     ///
     /// # Errors
     /// The first difference.
@@ -240,12 +243,12 @@ impl Instructions {
             RETIRED => {
                 if a == BOOT_ROM {
                     hart.restart()?;
-                    // A store that was on its way may have been lost.
+                    // A store in flight may be lost.
                     self.shadow.as_mut().map(HashMap::clear);
                 }
                 hart.retired.push_back((cycle, a));
             }
-            // What register 0 would get is discarded; a load to it has taken place.
+            // A result for register 0 is discarded; a load to it still takes place.
             RESULT if a != 0 => hart.results.push_back((cycle, (a as u8, b))),
             LOADED => hart.loads.push_back((a as u8, b)),
             ACCESSED => hart.accessed.push_back((cycle, Word::told(a, b, c))),
@@ -273,7 +276,7 @@ impl Instructions {
         }
     }
 
-    /// Executes the next instruction of the hardware. Returns whether all that it needs was there.
+    /// Executes the next instruction of the hardware. Returns true if all its inputs were available.
     fn execute(&mut self, index: usize, cycle: u64, pc: u32) -> Result<bool, Box<Difference>> {
         let Instructions { program, runtime, interpreter, harts, shadow, .. } = self;
         let hart = &mut harts[index];
@@ -296,12 +299,12 @@ impl Instructions {
         let (is_atomic, operation) = (word & 0x7F == ATOMIC, word >> 27);
         let is_conditional = is_atomic && operation == STORE_CONDITIONAL;
         let (mut needs, loaded, reserved) = (false, hart.loads.front().copied(), hart.reserved);
-        // The instruction is executed again when what it needs is there.
+        // The instruction is executed again once its inputs are available.
         let before = (loaded.is_none() || word & 0x7F == SYSTEM).then(|| thread.clone());
         let done = interpreter.step(thread, |_, _| {
             needs = true;
             let (_, value) = loaded.unwrap_or_default();
-            // The hardware says whether a store-conditional has succeeded, and not what was there.
+            // The hardware reports whether a store-conditional succeeded, but not the old value.
             let value = match value {
                 0 if is_conditional => reserved,
                 _ if is_conditional => !reserved,
@@ -318,7 +321,7 @@ impl Instructions {
             Err(fault) => return Err(hart.differs(cycle, pc, format!("the simulator fails: {fault:?}"))),
         };
         if let (Class::System, Some((register, _))) = (retired.class, retired.result) {
-            // Counters are those of the hardware.
+            // Counters take the hardware's values.
             let Some((_, (_, value))) = hart.results.get(hart.expected.len()).copied() else {
                 hart.thread = before;
                 return Ok(false);
@@ -366,7 +369,7 @@ impl Instructions {
 }
 
 impl Hart {
-    /// The core starts again: what was in its pipeline is lost.
+    /// Restarts the core: the contents of its pipeline are lost.
     fn restart(&mut self) -> Result<(), Box<Difference>> {
         if self.retired.len() > MOST_LOST {
             let (cycle, pc) = self.retired[0];
@@ -382,7 +385,7 @@ impl Hart {
         Ok(())
     }
 
-    /// An instruction of the boot ROM (`rtl/src/hpu/pspin_boot_rom.sv`).
+    /// Executes an instruction of the boot ROM (`rtl/src/hpu/pspin_boot_rom.sv`).
     fn boot(&mut self, pc: u32) {
         let mut expect = |register, value| self.expected.push_back(Expected { pc, register, value });
         match (pc - BOOT_ROM) / 4 {
@@ -395,7 +398,7 @@ impl Hart {
         }
     }
 
-    /// The program begins, with the registers that the boot ROM leaves.
+    /// Starts the program, with the registers that the boot ROM leaves.
     fn begin(&mut self, program: &Program, pc: u32) {
         let mut thread = Thread::new(program, pc, self.stack_top, [self.id.cluster.into(), self.id.hpu.into(), 0]);
         thread.set_register(RA, 0);
@@ -404,7 +407,7 @@ impl Hart {
         self.thread = Some(thread);
     }
 
-    /// Compares results of the execute stage with what the simulator expects. Returns how many.
+    /// Compares results of the execute stage with those of the simulator. Returns the number compared.
     fn match_results(&mut self) -> Result<u64, Box<Difference>> {
         let mut matched = 0;
         while let (Some(expected), Some(result)) = (self.expected.front(), self.results.front()) {
@@ -422,7 +425,7 @@ impl Hart {
         Ok(matched)
     }
 
-    /// Compares the words that the hardware has accessed with those of the simulator. Returns how many.
+    /// Compares words accessed by the hardware with those of the simulator. Returns the number compared.
     fn match_accesses(&mut self) -> Result<u64, Box<Difference>> {
         let mut matched = 0;
         while let (Some((cycle, told)), Some((pc, wanted))) = (self.accessed.front(), self.accesses.front()) {
@@ -441,17 +444,17 @@ impl Hart {
     }
 }
 
-/// Whether an address is that of a device, not of memory.
+/// Returns true if an address belongs to a device, not to memory.
 fn is_register(address: u32) -> bool {
     (map::OUTPUT..map::OWN_L1).contains(&address) || (map::TERMINATE..map::HANDLER).contains(&address)
 }
 
-/// What `lui` gives for an address whose lower 12 bits the next instruction adds with their sign.
+/// Returns the `lui` immediate of an address to whose lower 12 bits the next instruction adds a signed immediate.
 fn upper(address: u32) -> u32 {
     address.wrapping_add(0x800) & !0xFFF
 }
 
-/// The encoding of an instruction; a short one has the next in its upper half.
+/// Returns the encoding of an instruction; the upper half of a compressed one holds the next.
 fn encoding(program: &Program, pc: u32) -> u32 {
     let at = pc.wrapping_sub(Arena::start(Place::Program)) as usize;
     let bytes = program.program_segment().get(at..).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Comparison packet by packet, for a unit that is loaded: one cycle of difference then changes which HPU gets a task, and what waits
-//! for what. Each packet has the same tasks with the same ends on both sides, and what it takes is the same within a few percent for
-//! any thousand packets in a row.
+// SPDX-License-Identifier: Apache-2.0
+//! Packet-by-packet comparison for a loaded unit, where a difference of one cycle changes the assignment of tasks to
+//! HPUs and the waiting order. Both sides run the same tasks with the same ends for each packet, and the times of any
+//! thousand consecutive packets agree within a few percent.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -9,14 +10,14 @@ use pspin_unit::Cycle;
 
 use super::tape::{Ending, Note, Stream, Tape};
 
-/// Packets in a row that are compared as one.
+/// Number of consecutive packets compared as one.
 const WINDOW: usize = 1_000;
-/// The percentage of their times by which both sides may differ.
+/// Allowed difference of their times, in percent.
 pub const PERCENT: f64 = 2.0;
-/// Events that are shown before a packet that differs, and behind it.
+/// Number of events shown before and after a differing packet.
 const SHOWN: usize = 10;
 
-/// A task of a packet.
+/// Task of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     role: u8,
@@ -27,30 +28,30 @@ struct Task {
     ending: Option<Ending>,
 }
 
-/// What happens to a packet.
+/// Lifetime of a packet.
 #[derive(Clone, Debug)]
 struct Life {
     message: u32,
     accepted: Cycle,
     tasks: Vec<Task>,
-    /// When it was fed back, and how it ended.
+    /// Cycle of its feedback, and kind of its end.
     fed_back: Option<(Cycle, u8)>,
 }
 
-/// What a packet waits for, or what is done with it, and all of it. Whether it waits in the NIC or in the unit depends on the order of
-/// packets, so that is one stage.
+/// Stages of a packet, the last one covering all of it. Packet order decides whether a packet waits in the NIC or in
+/// the unit, so both are one stage.
 const STAGES: [&str; 5] = ["queues", "copy", "HPU", "handlers", "all stages"];
 const QUEUES: usize = 0;
 const ALL: usize = STAGES.len() - 1;
 
-/// Cycles of a packet in each stage, and behind its request.
+/// Cycles of a packet in each stage, and after its request.
 #[derive(Clone, Copy)]
 struct Stages {
     cycles: [i64; STAGES.len()],
     inside: i64,
 }
 
-/// What has to be the same on both sides: the message, the handlers with their ends, and how the packet ended.
+/// Properties that must agree on both sides: message, handlers with their ends, and end of the packet.
 #[derive(Debug, PartialEq)]
 struct Ends {
     message: u32,
@@ -83,21 +84,22 @@ impl Life {
     }
 }
 
-/// Streams in the order in which they tell the stages of a packet in one cycle.
+/// Returns streams in the order in which they report the stages of a packet within one cycle.
 fn all(tape: &Tape) -> Vec<(Cycle, Stream, Note)> {
     let mut all: Vec<_> = tape.all().collect();
     all.sort_by_key(|(at, stream, _)| (*at, *stream));
     all
 }
 
-/// The numbers of packets by the cycles in which their requests were accepted: one in a cycle.
+/// Packet numbers by the cycle of their request: one per cycle.
 pub type Numbers = HashMap<Cycle, usize>;
 
-/// The lives of `count` packets, by their numbers; none for one whose request was not accepted, or which has not ended.
+/// Returns the lifetimes of `count` packets, by number; `None` for a packet without an accepted request or without an
+/// end.
 fn lives((tape, numbers): (&Tape, &Numbers), count: usize) -> Vec<Option<Life>> {
     let mut lives: Vec<Life> = Vec::new();
     let mut inside: HashMap<u64, usize> = HashMap::new();
-    // The packet, and which of its tasks, at a place of a cluster, and on an HPU.
+    // Packet and task index by cluster slot, and by HPU.
     let mut places: HashMap<(u16, u8), (usize, usize)> = HashMap::new();
     let mut hpus: HashMap<(u16, u16), (usize, usize)> = HashMap::new();
     for (at, stream, note) in all(tape) {
@@ -143,15 +145,15 @@ fn lives((tape, numbers): (&Tape, &Numbers), count: usize) -> Vec<Option<Life>> 
     numbered
 }
 
-/// How much the times of both sides differ.
+/// Timing difference between both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// Packets that take the same number of cycles on both sides.
+    /// Packets with equal cycles on both sides.
     pub equal: usize,
-    /// The differences of single packets in cycles that 50, 90, 99 and 100 of 100 packets do not exceed.
+    /// 50th, 90th, 99th and 100th percentile of the differences of single packets, in cycles.
     pub percentiles: [u64; 4],
-    /// The packets in a row that differ most: the first of them, the stage, and the difference in percent of all their cycles; of
-    /// those behind the request, when it is a stage behind it.
+    /// The consecutive packets that differ most: index of the first, stage, and difference in percent of all their
+    /// cycles (for a stage after the request: of the cycles after it).
     pub worst: (usize, &'static str, f64),
 }
 
@@ -166,7 +168,7 @@ impl Display for Spread {
     }
 }
 
-/// Packets that differ too much, or one that ends in another way.
+/// Packets that differ too much, or a packet with a different end.
 #[derive(Clone, Debug)]
 pub struct Outside {
     packet: usize,
@@ -188,7 +190,7 @@ impl Display for Outside {
     }
 }
 
-/// Events of a side during the life of a packet and a few around it.
+/// Returns events of a side during the lifetime of a packet, and a few around it.
 fn around(tape: &Tape, life: Option<&Life>) -> Vec<(Cycle, Stream, Note)> {
     let (Some(life), mut all) = (life, all(tape)) else { return Vec::new() };
     let first = all.partition_point(|(at, ..)| *at < life.accepted);
@@ -197,10 +199,10 @@ fn around(tape: &Tape, life: Option<&Life>) -> Vec<(Cycle, Stream, Note)> {
     all.split_off(first.saturating_sub(SHOWN).min(all.len()))
 }
 
-/// Compares packets that have arrived in these cycles. The NIC may request handlers for them in another order on each side.
+/// Compares packets that arrived in these cycles. The NIC's request order may differ between the sides.
 ///
 /// # Errors
-/// The first packet that has another life, or the first one of a window that differs too much.
+/// The first packet with a different lifetime, or the first one of a window that differs too much.
 pub fn compare(model: (&Tape, &Numbers), hardware: (&Tape, &Numbers), arrived: &[u64]) -> Result<Spread, Box<Outside>> {
     let sides = [lives(model, arrived.len()), lives(hardware, arrived.len())];
     let outside = |packet: usize, what: String| {
@@ -222,7 +224,7 @@ pub fn compare(model: (&Tape, &Numbers), hardware: (&Tape, &Numbers), arrived: &
     let worst = windows.into_iter().max_by(|one, other| one.percent.abs().total_cmp(&other.percent.abs()));
     let worst = worst.unwrap_or(Window { first: 0, stage: ALL, percent: 0.0, cycles: 0.0, more: 0.0 });
     let Window { first, stage, percent, cycles, more } = worst;
-    // Of fewer packets, one that overtakes another counts for much.
+    // In a smaller window, a single overtaking packet weighs too much.
     if percent.abs() > PERCENT && one.len() >= WINDOW {
         let is_outside = |packet: &usize| {
             let (packet, more) = (&one[*packet], other[*packet].cycles[stage] - one[*packet].cycles[stage]);
@@ -246,23 +248,23 @@ pub fn compare(model: (&Tape, &Numbers), hardware: (&Tape, &Numbers), arrived: &
     })
 }
 
-/// Packets in a row.
+/// Window of consecutive packets.
 struct Window {
     first: usize,
     stage: usize,
-    /// How much longer a stage takes in the hardware.
+    /// Additional time of the stage in the hardware, in percent.
     percent: f64,
-    /// Mean cycles of a packet in the model, and how many more the stage takes in the hardware.
+    /// Mean cycles of a packet in the model, and additional mean cycles of the stage in the hardware.
     cycles: f64,
     more: f64,
 }
 
-/// The cycles of which a difference is a share: those of the whole packet, or those behind its request.
+/// Returns the cycles to which a difference is relative: those of the whole packet, or those after its request.
 fn base(packet: &Stages, stage: usize) -> i64 {
     if stage == QUEUES || stage == ALL { packet.cycles[ALL] } else { packet.inside }
 }
 
-/// The window in which a stage differs most.
+/// Returns the window with the largest difference of a stage.
 fn worst(stage: usize, model: &[Stages], hardware: &[Stages]) -> Option<Window> {
     let count = WINDOW.min(model.len());
     let (mut whole, mut more) = (0, 0);

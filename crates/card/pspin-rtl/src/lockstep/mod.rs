@@ -1,7 +1,8 @@
-//! The hardware beside the model.
+// SPDX-License-Identifier: Apache-2.0
+//! Hardware against model.
 //!
 //! * [`run`](mod@run): the same packets on both; [`traffic`]: random packets
-//! * [`tape`]: what happens in a unit, to be compared cycle by cycle; [`loaded`]: packet by packet
+//! * [`tape`]: events of a unit, compared cycle by cycle; [`loaded`]: packet by packet
 //! * [`instructions`]: each instruction of the hardware against the instruction-set simulator
 
 pub mod instructions;

@@ -1,4 +1,5 @@
-//! A run of model and hardware with the same packets, and the comparison of what they do.
+// SPDX-License-Identifier: Apache-2.0
+//! Runs model and hardware with the same packets, and compares them.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -22,59 +23,59 @@ use super::tape::{Difference, Ending, Tape};
 use super::traffic::{Packet, Random, is_held};
 use crate::{Rtl, RtlError};
 
-/// Cycles that a program may take to prepare itself.
+/// Limit for the boot of a program, in cycles.
 const MOST_BOOT: u64 = 1_000_000;
-/// The cycles behind the end of the longer boot in which the first packet may arrive.
+/// Least number of cycles between the end of the longer boot and the first packet.
 const AFTER_BOOT: u64 = 64;
 
-/// Packets of each context that bring instructions into the caches, the cycles between them, and their size.
+/// Warm-up packets of each context, which fill the instruction caches: number, distance in cycles, and size.
 const FIRST: usize = 32;
 const APART: u64 = 40_000;
 const FIRST_BYTES: u32 = 64;
-/// The hardware looks at one message in each cycle to find one that is idle for too long: the cycles that this takes for a queue.
+/// Cycles per queue in which the hardware finds an idle message: it checks one message per cycle.
 const IDLE_CYCLES: u64 = 2;
-/// Counts that depend on the order of handlers may differ by this many percent, or by this number when there are few: the core of the
-/// hardware fetches ahead, and asks for lines of instructions that are not executed.
+/// Tolerance of counts that depend on the order of handlers, in percent, with an absolute minimum: the core of the
+/// hardware prefetches lines of instructions that it does not execute.
 const COUNT_PERCENT: u64 = 10;
 const COUNT_LEAST: u64 = 32;
-/// Bytes that are shown of memory that differs.
+/// Bytes shown of memory that differs.
 const SHOWN: usize = 16;
 
-/// How both sides are compared.
+/// Mode of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// Everything happens in the same cycle.
+    /// Every event in the same cycle.
     Exact,
-    /// Packet by packet, each with the same tasks and ends, in about the same time ([`loaded`]).
+    /// Packet by packet: the same tasks and ends, in about the same time ([`loaded`]).
     Loaded,
 }
 
-/// The error of a lockstep.
+/// Error of a lockstep run.
 #[derive(Debug, Error)]
 pub enum LockstepError {
     /// The hardware cannot be simulated.
     #[error(transparent)]
     Rtl(#[from] RtlError),
-    /// A side has not booted.
+    /// A side did not boot.
     #[error("the {0} has not booted after {MOST_BOOT} cycles")]
     Boot(&'static str),
-    /// A side does not end.
+    /// A side did not end.
     #[error("{0}: {1}")]
     Run(&'static str, String),
-    /// Events are not the same.
+    /// Events differ.
     #[error("{0}")]
     Events(Box<Difference>),
     /// Packets take longer on one side.
     #[error("{0}")]
     Loaded(Box<Outside>),
-    /// The outputs of both sides are not the same.
+    /// Outputs differ.
     #[error("{what} differ: model {model}, hardware {hardware}")]
     Output {
-        /// What.
+        /// Name of the output.
         what: &'static str,
-        /// What the model says.
+        /// Output of the model.
         model: String,
-        /// What the hardware says.
+        /// Output of the hardware.
         hardware: String,
     },
     /// Something was not compared.
@@ -82,38 +83,38 @@ pub enum LockstepError {
     Nothing,
 }
 
-/// How much was compared.
+/// Amount compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Compared {
     /// Packets.
     pub packets: u64,
     /// Events.
     pub events: u64,
-    /// Instructions with the registers that they have written and the words that they have accessed.
+    /// Instructions, with the registers written and the words accessed.
     pub checked: Checked,
-    /// Handlers that failed, and messages that were given up.
+    /// Handlers that failed, and messages given up.
     pub failed: usize,
-    /// Messages that were given up because no packet came.
+    /// Messages given up because no packet arrived.
     pub idle: usize,
     /// Bytes of memory.
     pub bytes: usize,
-    /// Cycles from the first packet's arrival to the last feedback, of model and hardware.
+    /// Cycles from the first packet's arrival to the last feedback, in model and hardware.
     pub cycles: [u64; 2],
-    /// Cycles in which HPUs have waited for banks of L1, and misses of instruction caches, of model and hardware.
+    /// Cycles in which HPUs waited for banks of L1, in model and hardware.
     pub conflicts: [u64; 2],
-    /// Lines that were fetched into instruction caches, of model and hardware.
+    /// Lines fetched into instruction caches, in model and hardware.
     pub misses: [u64; 2],
-    /// How much the times of packets differ, when they may.
+    /// Timing difference of packets, in [`Times::Loaded`].
     pub spread: Option<Spread>,
 }
 
-/// What both sides get.
+/// Inputs of both sides.
 pub struct Lockstep<'a> {
     /// The library of the hardware.
     pub library: &'a Path,
-    /// Inputs of the design that are not the unit's, and their values.
+    /// Additional inputs of the design, and their values.
     pub inputs: Vec<(&'a str, u64)>,
-    /// Random values come from it.
+    /// Seed of random values.
     pub seed: u32,
     /// The unit.
     pub config: Rc<Config>,
@@ -123,21 +124,22 @@ pub struct Lockstep<'a> {
     pub loaded: &'a Loaded,
     /// The contexts.
     pub contexts: Vec<Rc<ExecutionContext>>,
-    /// The packets, in the order of their arrivals.
+    /// Packets, in order of arrival.
     pub packets: Vec<Packet>,
-    /// How cycles are compared.
+    /// Mode of comparison.
     pub times: Times,
-    /// In how many of 16 cycles the NIC takes no feedback.
+    /// Number of cycles in 16 in which the NIC blocks feedback.
     pub held: u64,
-    /// In how many of 16 cycles each other port does not go on: packets to the network, writes to the host, reads, and their data.
+    /// Number of cycles in 16 in which each other port is blocked: packets to the network, writes to the host, reads,
+    /// and their data.
     pub held_data: u64,
-    /// Whether each handler runs on each HPU before: instructions are in the caches then.
+    /// Set to run each handler on each HPU first, so that its instructions are cached.
     pub is_warm: bool,
-    /// A run that takes longer has failed.
+    /// Limit of the run, in cycles.
     pub most_cycles: u64,
 }
 
-/// What came out of a side.
+/// Outputs of a side.
 struct Out {
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
@@ -147,16 +149,16 @@ struct Out {
     cores: CoreCounters,
 }
 
-/// The model, and the hardware.
+/// Model side of the run.
 type Model = System<Pspin<Hpus, Tape>>;
 type Hardware = System<Rtl<Tape>>;
 
-/// The cycle in which packets come to both sides, which are idle.
+/// Returns the cycle in which packets reach both sides, which are idle.
 fn after<U: Unit, V: Unit>(one: &mut System<U>, other: &mut System<V>) -> Cycle {
     Cycle(one.unit().now().0.max(other.unit().now().0) + AFTER_BOOT)
 }
 
-/// Something that has to be the same on both sides.
+/// Checks that an output is the same on both sides.
 fn same(what: &'static str, model: &impl Debug, hardware: &impl Debug) -> Result<(), LockstepError> {
     let [model, hardware] = [format!("{model:?}"), format!("{hardware:?}")];
     if model == hardware { Ok(()) } else { Err(LockstepError::Output { what, model, hardware }) }
@@ -196,7 +198,7 @@ impl Lockstep<'_> {
         let [of_model, of_hardware] = &mut numbers;
         let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware", of_hardware);
         let from_model = self.packets(&mut model, begin, &self.packets, "model", of_model);
-        // Where a side does not end, the first difference says more.
+        // If a side does not end, the first difference is more informative.
         let (one, other) = (&*model.unit().observer(), &*hardware.unit().observer());
         let spread = match self.times {
             Times::Exact => one.compare(other).map(|()| None).map_err(LockstepError::Events)?,
@@ -219,7 +221,7 @@ impl Lockstep<'_> {
         if system.boot(Cycle(MOST_BOOT)) { Ok(()) } else { Err(LockstepError::Boot(name)) }
     }
 
-    /// Clears what handlers have written: a counter of cycles shows the misses that are not compared.
+    /// Clears data written by handlers: a cycle counter in it reflects misses, which are not compared.
     fn clear(&self, unit: &mut impl Unit) {
         for context in &self.contexts {
             for Range { address, size } in context.scratchpads.iter().chain([&context.handler_memory]) {
@@ -228,13 +230,13 @@ impl Lockstep<'_> {
         }
     }
 
-    /// The packets that bring instructions into the caches: far apart, so that the order is the same on both sides.
+    /// Returns the warm-up packets, far apart, so that their order is the same on both sides.
     fn first(&self) -> Vec<Packet> {
         let clusters = self.config.units.clusters as usize;
         let all =
             (0..self.contexts.len()).flat_map(|context| (0..FIRST * clusters).map(move |number| (context, number)));
         let packet = |(index, (context, number)): (usize, (usize, usize))| {
-            // The number of a message says which cluster gets it: the same packets for each.
+            // The message number selects the cluster: each cluster gets the same packets.
             let mut random = Random::new((number / clusters) as u64);
             let bytes = (0..FIRST_BYTES).map(|_| random.number() as u8).collect();
             let (at, message) = (index as u64 * APART, number as u32);
@@ -269,11 +271,11 @@ impl Lockstep<'_> {
             );
         }
         let last = packets.last().map_or(0, |packet| packet.at);
-        // A unit without packets still looks for idle messages once.
+        // A unit without packets still checks once for idle messages.
         let idle = self.contexts.iter().map(|context| context.idle_cycles).max().unwrap_or_default();
         let until = begin + (last + idle + self.most_cycles);
         let (mut ended, mut fed_back) = (begin, 0);
-        // Everything ends, not only packets: memory is compared after it.
+        // Run until everything ends, not only packets: memory is compared afterwards.
         let mut is_over = false;
         loop {
             let goes_on = system.advance(until, |at, packet| {
@@ -307,7 +309,7 @@ impl Lockstep<'_> {
         (hardware, from_hardware): (&mut Hardware, Out),
     ) -> Result<Compared, LockstepError> {
         let is_exact = self.times == Times::Exact;
-        // Packets wait for each other in other cycles when these are not the same.
+        // Packets wait for each other in other cycles when these differ.
         let counts = |out: &Out| if is_exact { out.counts } else { Counts { waited: 0, marked: 0, ..out.counts } };
         same("counts of packets", &counts(&from_model), &counts(&from_hardware))?;
         let sent = |out: &Out| {
@@ -358,7 +360,7 @@ impl Lockstep<'_> {
         })
     }
 
-    /// Messages that were given up. When the hardware finds one depends on which others it looks at before.
+    /// Compares messages given up. The cycle depends on the messages that the hardware checks before.
     fn compare_idle(&self, model: &[(u32, Cycle)], hardware: &[(u32, Cycle)]) -> Result<(), LockstepError> {
         let messages = |idle: &[(u32, Cycle)]| idle.iter().map(|(message, _)| *message).collect::<Vec<_>>();
         same("messages that were given up", &messages(model), &messages(hardware))?;
@@ -370,8 +372,8 @@ impl Lockstep<'_> {
         Ok(())
     }
 
-    /// Compares the memory of contexts on the card and on the host, and all of L1 and L2 when everything happens in the same
-    /// cycles. Returns the number of bytes.
+    /// Compares the memory of contexts on the card and on the host, and all of L1 and L2 in [`Times::Exact`]. Returns
+    /// the number of bytes.
     fn compare_memory(&self, model: &mut Model, hardware: &mut Hardware) -> Result<usize, LockstepError> {
         let Config { l1, l2_handler, l2_packet, units, .. } = &*self.config;
         let whole = |place, size| Range { address: Arena::start(place), size };
@@ -381,7 +383,7 @@ impl Lockstep<'_> {
             ranges.extend([whole(Place::Handler, l2_handler.bytes), whole(Place::Packet, l2_packet.bytes)]);
         } else {
             ranges.extend(self.contexts.iter().map(|context| context.handler_memory));
-            // Which cluster a task comes to may differ.
+            // The cluster of a task may differ.
             let scratchpads = self.contexts.iter().flat_map(|context| context.scratchpads.iter().copied());
             ranges.extend(scratchpads.filter(|_| units.clusters == 1));
         }
@@ -392,7 +394,7 @@ impl Lockstep<'_> {
             compared += same_bytes("memory of the card", address.into(), &one, &other)?;
         }
         for context in &self.contexts {
-            // Which failure was the last one in the descriptor depends on the order of handlers.
+            // The last failure in the descriptor depends on the order of handlers.
             let is_exact = self.times == Times::Exact;
             let (address, size) = if is_exact {
                 (context.descriptor, context.host.address - context.descriptor + context.host.size)
@@ -408,7 +410,7 @@ impl Lockstep<'_> {
     }
 }
 
-/// Compares bytes from an address on. Returns how many.
+/// Compares bytes from `address` on. Returns their number.
 fn same_bytes(what: &'static str, address: u64, model: &[u8], hardware: &[u8]) -> Result<usize, LockstepError> {
     if model.len() == hardware.len() && model == hardware {
         return Ok(model.len());
@@ -421,18 +423,18 @@ fn same_bytes(what: &'static str, address: u64, model: &[u8], hardware: &[u8]) -
     Err(LockstepError::Output { what, model: shown(model), hardware: shown(hardware) })
 }
 
-/// What the driver on the host was told.
+/// Notices to the driver on the host.
 struct Told {
-    /// The HPU if it is compared, the role of the handler, the message, the end.
+    /// HPU if compared, role of the handler, message, and end.
     failed: Vec<(Option<HpuId>, u8, u32, Ending)>,
-    /// Numbers of commands.
+    /// Command numbers.
     commands: Vec<u32>,
-    /// Messages that were given up, and when.
+    /// Messages given up, and cycles.
     idle: Vec<(u32, Cycle)>,
 }
 
 impl Told {
-    /// In order if that is compared.
+    /// Keeps the order if it is compared.
     fn new(events: &[(Cycle, DriverEvent)], is_exact: bool) -> Told {
         let mut told = Told { failed: Vec::new(), commands: Vec::new(), idle: Vec::new() };
         for (at, event) in events {
@@ -445,7 +447,7 @@ impl Told {
                 _ => {}
             }
         }
-        // Which of two idle messages is found first is not compared.
+        // The order of two idle messages is not compared.
         told.idle.sort_unstable();
         if !is_exact {
             told.commands.sort_unstable();

@@ -1,5 +1,6 @@
-//! What happens in a unit, as streams that can be compared: what a stream tells is in order in model and hardware, and what two
-//! streams tell in the same cycle has none.
+// SPDX-License-Identifier: Apache-2.0
+//! Events of a unit as comparable streams: model and hardware agree on the order within a stream; events of two streams
+//! in one cycle are unordered.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -9,22 +10,22 @@ use pspin_unit::her::{HpuId, Role, TaskOutcome};
 use pspin_unit::observe::{Noted, Observer};
 use pspin_unit::{Cycle, Status};
 
-/// A stream of a unit: requests, feedback, and what happens in a cluster or an HPU.
+/// Stream of a unit: requests, feedback, and events of a cluster or an HPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
-    /// Requests that are accepted.
+    /// Accepted requests.
     Request,
-    /// Tasks that come to a cluster.
+    /// Tasks arriving at a cluster.
     Task(u16),
-    /// Packets that have been copied to a cluster.
+    /// Packets copied to a cluster.
     Copied(u16),
-    /// Tasks that an HPU is assigned, the beginning and the end of their handlers.
+    /// Assignments of tasks to an HPU, and starts and ends of their handlers.
     Hpu(u16, u16),
     /// Commands of an HPU.
     Command(u16, u16),
     /// Responses to an HPU.
     Response(u16, u16),
-    /// Feedback.
+    /// Feedback of packets.
     Feedback,
 }
 
@@ -42,7 +43,7 @@ impl Display for Stream {
     }
 }
 
-/// The end of a task as both sides know it: the numbers of the status in host memory.
+/// End of a task as both sides report it: the status codes in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     kind: u8,
@@ -52,7 +53,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// The end of a task.
+    /// Converts the end of a task.
     pub fn new(outcome: TaskOutcome) -> Ending {
         let Status { cause, pc, address, .. } = Status::of(outcome, Role::Payload, 0, 0);
         let kind = match outcome {
@@ -66,24 +67,24 @@ impl Ending {
     }
 }
 
-/// Something that was told.
+/// Event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A request: message, size, whether it is the last, the NIC's number.
+    /// Request: message, size, last-packet flag, NIC number.
     Request(u32, u32, bool, u64),
-    /// A task: its place, the part of the handler, the NIC's number of the packet.
+    /// Task: slot, role of the handler, NIC number of the packet.
     Task(u8, u8, u64),
-    /// A place.
+    /// Slot.
     Place(u8),
-    /// A handler begins: its part, and the packet.
+    /// Start of a handler: role, and packet.
     Start(u8, u64),
-    /// A handler ends.
+    /// End of a handler: role, packet, and end.
     End(u8, u64, Ending),
-    /// A command, and its slot.
+    /// Command, with its slot.
     Command(u8, Command),
-    /// The slot of a command.
+    /// Slot of a command.
     Slot(u8),
-    /// A feedback: message, packet, what kind of end, whether the message has ended.
+    /// Feedback: message, packet, kind of end, end-of-message flag.
     Feedback(u32, u64, u8, bool),
 }
 
@@ -93,15 +94,15 @@ pub struct Tape {
     streams: BTreeMap<Stream, Vec<(Cycle, Note)>>,
 }
 
-/// The first difference of two tapes.
+/// First difference of two tapes.
 #[derive(Clone, Debug)]
 pub struct Difference {
     stream: Stream,
-    /// What model and hardware tell from a few before the difference on.
+    /// Events of model and hardware, from a few before the difference on.
     told: [Vec<(Cycle, Note)>; 2],
 }
 
-/// What is shown before and behind a difference.
+/// Number of events shown before and after a difference.
 const SHOWN: usize = 10;
 
 impl Display for Difference {
@@ -118,27 +119,28 @@ impl Display for Difference {
 }
 
 impl Tape {
-    /// Everything that was told, stream by stream.
+    /// Returns all events, stream by stream.
     pub fn all(&self) -> impl Iterator<Item = (Cycle, Stream, Note)> {
         self.streams.iter().flat_map(|(stream, told)| told.iter().map(|(at, note)| (*at, *stream, *note)))
     }
 
-    /// The number of events.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.streams.values().map(Vec::len).sum()
     }
 
-    /// Whether nothing was told.
+    /// Returns true if the tape has no events.
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// What a stream has told.
+    /// Returns the events of a stream.
     pub fn stream(&self, stream: Stream) -> &[(Cycle, Note)] {
         self.streams.get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// Compares the tape of the model with that of the hardware: all streams have the same events in the same cycles.
+    /// Compares the tape of the model with that of the hardware: all streams must have the same events in the same
+    /// cycles.
     ///
     /// # Errors
     /// The earliest difference.

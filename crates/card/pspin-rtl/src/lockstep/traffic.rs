@@ -1,81 +1,84 @@
-//! The packets that both sides get, and packets by chance: sizes, mixes of messages, bursts, numbers of messages that are used again,
-//! messages without a last packet.
+// SPDX-License-Identifier: Apache-2.0
+//! Packets for both sides, and random packets: sizes, mixes of messages, bursts, reused message numbers, messages
+//! without a last packet.
 
 use sim::random;
 
-/// A packet for both sides: its arrival behind the end of the boot, in cycles.
+/// Packet for both sides, arriving relative to the end of the boot.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// When it arrives.
+    /// Arrival, in cycles.
     pub at: u64,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub bytes: Vec<u8>,
-    /// The message.
+    /// Message number.
     pub message: u32,
-    /// Whether it is the last one.
+    /// Set for the last packet of its message.
     pub is_last: bool,
-    /// The bytes that are copied to L1.
+    /// Number of bytes copied to L1.
     pub transfer: u32,
-    /// The context, by its number.
+    /// Index of the context.
     pub context: usize,
 }
 
-/// Random numbers that are the same on every machine.
+/// Random number generator with the same sequence on every machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers that this seed decides.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         random::next(&mut self.0)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.number() % end
     }
 }
 
-/// Whether something is held in a cycle: the same for all who ask, in `sixteenths` of all cycles.
+/// Returns true if a port is blocked in a cycle: a pure function of `seed` and `cycle`, true in `sixteenths`/16 of all
+/// cycles.
 pub fn is_held(seed: u64, cycle: u64, sixteenths: u64) -> bool {
     // In bursts of 8 cycles.
     random::mix(seed ^ (cycle / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15)) % 16 < sixteenths
 }
 
-/// Sizes at which something changes: beats, banks, the largest packets.
+/// Boundary sizes: beats, banks, the largest packets.
 const EDGES: [u64; 10] = [1, 4, 63, 64, 65, 128, 512, 1_024, 1_500, 2_048];
-/// Numbers of messages, of which the same are used again and again, and messages that come at the same time.
+/// Number of message numbers, which are reused, and of concurrent messages.
 const NUMBERS: u64 = 24;
 const OPEN: usize = 6;
 /// Message queues of the smallest unit.
 const QUEUES: u32 = 8;
-/// The most packets of a message.
+/// Largest number of packets in a message.
 const LONGEST: u64 = 8;
 
-/// Where a packet has its number, for handlers that write to a place of its own; the bytes before are random.
+/// Offset of the packet's number, from which handlers derive a private address; the bytes before are random.
 const NUMBER: usize = 4;
-/// Cycles in which nothing comes before messages without a last packet, so that all others have ended.
+/// Idle cycles before messages without a last packet, so that all others end.
 const PAUSE: u64 = 20_000;
 
-/// What is drawn.
+/// Parameters of the random traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// The number of packets, at least.
+    /// Least number of packets.
     pub packets: usize,
-    /// The number of contexts.
+    /// Number of contexts.
     pub contexts: usize,
-    /// The number of messages without a last packet that come at the end, each for a queue of its own.
+    /// Number of messages without a last packet at the end, each in its own queue.
     pub unfinished: u32,
-    /// How many of 16 messages before have no last packet. The next message of such a queue waits until it is given up.
+    /// Number of earlier messages in 16 without a last packet. The next message of such a queue waits until it is given
+    /// up.
     pub broken: u64,
 }
 
-/// A message whose packets come.
+/// Message whose packets are arriving.
 struct Open {
     message: u32,
     left: u64,
@@ -84,22 +87,23 @@ struct Open {
 }
 
 impl Traffic {
-    /// Draws packets. Messages are complete, but for those that are said to be not.
+    /// Draws packets. All messages are complete except those declared otherwise.
     pub fn draw(&self, seed: u64) -> Vec<Packet> {
         let Traffic { packets: count, contexts, unfinished, broken } = *self;
         let mut random = Random::new(seed);
         let mut open: Vec<Open> = Vec::new();
-        // Messages without a last packet. Another packet with the same number would be theirs if it came before they are given up.
-        // The next message of their queue waits in the NIC until then; it comes when no other message is open, so that none is
-        // given up whose packets come late. `alone` is such a message, which is next.
+        // Messages without a last packet. Another packet with the same number would belong to them if it arrived before
+        // they are given up. The next message of their queue waits in the NIC until then; it arrives when no other
+        // message is open, so that no message with late packets is given up. `alone` is that message when it is next.
         let mut waits: [Option<u32>; QUEUES as usize] = Default::default();
         let mut alone = None;
         let (mut at, mut packets) = (0, Vec::new());
         while packets.len() < count || !open.is_empty() {
             if open.len() < OPEN && packets.len() < count {
                 let message = alone.unwrap_or_else(|| random.below(NUMBERS) as u32);
-                // The NIC lets other packets pass one that waits for the queue of another message. A queue has one open message here,
-                // so that the NIC has the requests in the order of the packets on both sides, whatever the time of feedback.
+                // The NIC lets packets pass one that waits for the queue of another message. With one open message per
+                // queue, the NIC's request order is the order of packets on both sides, independent of the time of
+                // feedback.
                 let queue = message % QUEUES;
                 let before = waits[queue as usize];
                 let comes_alone = before.is_some_and(|before| before != message);
@@ -140,7 +144,7 @@ impl Traffic {
     }
 }
 
-/// A packet of random size and content.
+/// Returns a packet of random size and content.
 fn packet(random: &mut Random, number: usize, at: u64, message: u32, is_last: bool, context: usize) -> Packet {
     let size = match random.below(3) {
         0 => EDGES[random.below(EDGES.len() as u64) as usize],

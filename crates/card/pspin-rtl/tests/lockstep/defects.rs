@@ -1,5 +1,6 @@
-//! Defects of the whole unit, each of which a run in lockstep must find: `rtl/tests/lockstep/defects.toml`. They are all in one
-//! simulator, whose additional input says which one it has, so that they take one build.
+// SPDX-License-Identifier: Apache-2.0
+//! Defects of the whole unit, each of which a lockstep run must find: `rtl/tests/lockstep/defects.toml`. One simulator
+//! contains all of them and an additional input selects one, so that they need only one build.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +12,10 @@ use serde::Deserialize;
 use super::home;
 use super::unit::{RUNS, Tiny};
 
-/// The input that selects a defect, and what stands for it in the texts.
+/// Input that selects a defect, and its placeholder in the texts.
 const INPUT: &str = "defect_i";
 const DEFECT: &str = "DEFECT";
-/// Where the harness gets that input.
+/// File of the harness that gets that input.
 const HARNESS: &str = "tests/harness/pspin_harness.sv";
 const BEFORE: &str = "  input  logic         rst_ni,\n";
 
@@ -23,7 +24,7 @@ struct List {
     defect: Vec<Defect>,
 }
 
-/// A defect, and what finds it.
+/// Defect, and the runs that find it.
 #[derive(Deserialize)]
 struct Defect {
     name: String,
@@ -34,7 +35,7 @@ struct Defect {
     run: String,
 }
 
-/// Copies a folder and those in it.
+/// Copies a folder recursively.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -48,7 +49,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Changes a text of a file, which must be there once.
+/// Replaces a text of a file, which must occur once.
 fn replace(file: &Path, old: &str, new: &str) {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     assert_eq!(text.matches(old).count(), 1, "{} has this text not once: {old}", file.display());

@@ -1,5 +1,6 @@
-/* Handlers that do what their packets say, for the ways in which handlers wait and end. With the runtime, this fits into the instruction
- * cache of the smallest unit. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers controlled by their packets, for all ways to wait and to end. With the runtime, this fits into the
+ * instruction cache of the smallest unit. */
 #include <handler.h>
 
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
@@ -30,7 +31,7 @@ __attribute__((noinline, aligned(32))) static void fail(uint32_t kind, volatile 
                      : "memory");
 }
 
-/* One byte after the other: what is done, and how often. */
+/* Byte by byte: action and repeat count. */
 __handler__ void steps_ph(handler_args_t *args) {
     const task_t *task = args->task;
     const uint8_t *packet = (const uint8_t *)task->pkt_mem;

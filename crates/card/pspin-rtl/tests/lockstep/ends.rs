@@ -1,13 +1,15 @@
-//! How handlers wait and end, with both HPUs at work: commands, transfers, failures of every kind, the watchdog.
+// SPDX-License-Identifier: Apache-2.0
+//! Ways in which handlers wait and end, with both HPUs at work: commands, transfers, failures of every kind, the
+//! watchdog.
 
 use pspin_rtl::lockstep::traffic::{Packet, Random, Traffic};
 
 use super::unit::{Run, Tiny, packet};
 
-/// Cycles after which a handler is killed.
+/// Watchdog threshold in cycles.
 const WATCHDOG: u64 = 800;
 
-/// What `steps_ph` of `ends.c` does for a byte: this, so many times, or this instruction that fails.
+/// Encodes a step of `steps_ph` in `ends.c`: action `what`, `often` times, or the number of a failing instruction.
 const fn step(what: u8, often: u8) -> u8 {
     what | often << 4
 }
@@ -20,7 +22,7 @@ const ENDLESS: u8 = 5;
 const COPY: u8 = 6;
 const NOTHING: u8 = 7;
 
-/// A packet with these steps.
+/// Returns a packet with these steps.
 fn steps(at: u64, message: u32, steps: &[u8]) -> Packet {
     let mut packet = packet(at, message, 64, true);
     packet.bytes.fill(NOTHING);
@@ -55,8 +57,8 @@ fn each_end_alone_and_beside_others() {
     }
 }
 
-/// Packets by chance with steps by chance: with commands, or with atomic operations and copies by the DMA
-/// engine of the cluster.
+/// Returns random packets with random steps: with commands, or with atomic operations and copies by the cluster's DMA
+/// engine.
 fn programs(seed: u64, count: usize) -> Vec<Packet> {
     let mut random = Random::new(seed ^ 0x5EED);
     let mut packets = Traffic { packets: count, contexts: 1, unfinished: 0, broken: 0 }.draw(seed);

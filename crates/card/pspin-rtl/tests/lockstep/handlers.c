@@ -1,4 +1,5 @@
-/* Handlers that use every kind of instruction of the cores, for comparison of the hardware with the simulator. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers with every kind of instruction of the cores, to compare the hardware with the simulator. */
 #include <corev.h>
 #include <handler.h>
 
@@ -104,20 +105,20 @@ __handler__ void corev_ph(handler_args_t *args) {
     words[101] = dots;
 }
 
-/* A store to memory that is not the handler's. */
+/* A store outside the handler's memory. */
 __handler__ void fault_ph(handler_args_t *args) {
     (void)args;
     *(volatile uint32_t *)0x10000400 = 1;
 }
 
-/* It never returns. */
+/* Never returns. */
 __handler__ void endless_ph(handler_args_t *args) {
     volatile uint32_t *out = (volatile uint32_t *)args->task->scratchpad[0];
     for (;;)
         *out += 1;
 }
 
-/* Work that depends on the packet, in all parts of a message. */
+/* Work that depends on the packet, in all handlers of a message. */
 __attribute__((noinline)) static uint32_t work(const task_t *task) {
     const uint8_t *packet = (const uint8_t *)task->pkt_mem;
     uint32_t rounds = task->pkt_mem_size ? packet[0] & 31 : 3, sum = 0;
@@ -130,7 +131,7 @@ __handler__ void mixed_hh(handler_args_t *args) { *(volatile uint32_t *)args->ta
 __handler__ void mixed_ph(handler_args_t *args) { (void)work(args->task); }
 __handler__ void mixed_th(handler_args_t *args) { *(volatile uint32_t *)args->task->scratchpad[0] += work(args->task); }
 
-/* Commands: the packet is sent back; copied to the host; data of the host is copied; some words are written at once. */
+/* Commands: sends the packet back; copies it to the host; copies data from the host; writes some words host-direct. */
 __handler__ void send_ph(handler_args_t *args) {
     spin_send_packet(args->task->pkt_mem, args->task->pkt_mem_size, NULL);
 }
@@ -154,7 +155,7 @@ __handler__ void direct_ph(handler_args_t *args) {
     spin_write_to_host(host + 64, 0x0123456789ABCDEF, NULL);
 }
 
-/* A transfer by the DMA engine of the cluster, and words of the packet in L2. */
+/* A transfer by the cluster's DMA engine, and reads of the packet in L2. */
 __handler__ void copy_ph(handler_args_t *args) {
     spin_dma_t copy;
     spin_dma(args->task->pkt_mem, (void *)args->task->scratchpad[0], 64, SPIN_DMA_EXT2LOC, 0, &copy);
@@ -166,7 +167,7 @@ __handler__ void remote_ph(handler_args_t *args) {
     words[1] = words[0] + 1;
 }
 
-/* Copies the packet to the host and back to other memory; it fails if that is not the packet. */
+/* Copies the packet to the host and back to other memory; fails if the result differs. */
 __handler__ void round_trip_ph(handler_args_t *args) {
     task_t *task = args->task;
     spin_cmd_t copy, word;
@@ -190,7 +191,7 @@ __handler__ void refused_ph(handler_args_t *args) {
     spin_cmd_wait(copy);
 }
 
-/* It fails while data of the host is on its way to it, which is not written then. */
+/* Fails while data of the host is in flight to it; the data is then not written. */
 __handler__ void orphan_ph(handler_args_t *args) {
     task_t *task = args->task;
     uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
@@ -201,13 +202,13 @@ __handler__ void orphan_ph(handler_args_t *args) {
     *(volatile uint32_t *)0 = 1;
 }
 
-/* A store of which only the first bytes are in the handler's memory. */
+/* A store whose first bytes only are in the handler's memory. */
 __handler__ void edge_ph(handler_args_t *args) {
     task_t *task = args->task;
     *(volatile uint16_t *)((uint8_t *)task->scratchpad[0] + task->scratchpad_size[0] - 1) = 1;
 }
 
-/* All HPUs count in one word. */
+/* All HPUs increment one word. */
 __handler__ void contention_ph(handler_args_t *args) {
     volatile uint32_t *word = (volatile uint32_t *)args->task->scratchpad[0] + 0x500;
     for (uint32_t i = 0, old, failed; i < 32; i++)

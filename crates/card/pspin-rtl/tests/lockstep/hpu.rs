@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One HPU: every instruction against the simulator, recovery, and cycles of the runtime's loop.
 
 use pspin_nic::program::Loaded;
@@ -11,7 +12,7 @@ use super::{HANDLERS, cache, home, program, unit};
 
 const L1: u32 = 0x1000_0000;
 const STACK: u32 = 1024;
-/// Cycles that no handler but an endless one takes.
+/// Limit of every handler but an endless one, in cycles.
 const MOST: u64 = 50_000;
 const FAULTED: u64 = 2;
 const TIMED_OUT: u64 = 3;
@@ -100,7 +101,7 @@ impl Bench {
         }
     }
 
-    /// Runs a handler. Returns the cycles from its assignment to its end, and how it ended.
+    /// Runs a handler. Returns the cycles from its assignment to its end, and its outcome.
     fn run(&mut self, handler: u32, watchdog: u32) -> (u64, u64) {
         self.until("idle_o");
         for (name, value) in [("function_i", handler), ("packet_i", L1 + 0xC000), ("packet_size_i", 64)] {

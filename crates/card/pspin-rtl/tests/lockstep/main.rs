@@ -1,5 +1,6 @@
-//! The hardware in lockstep with the model. These tests build simulators of the hardware, which needs `make build` and `make -C rtl
-//! tools`, and takes minutes: `make -C rtl test-lockstep` runs them.
+// SPDX-License-Identifier: Apache-2.0
+//! Hardware in lockstep with the model. These tests build simulators of the hardware, which needs `make build` and
+//! `make -C rtl tools` and takes minutes: `make -C rtl test-lockstep` runs them.
 
 mod defects;
 mod ends;
@@ -13,22 +14,22 @@ use std::rc::Rc;
 use machine::{Accelerator, Machine};
 use output::Cache;
 
-/// The folder of the checkout.
+/// Returns the root of the checkout.
 fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
 }
 
-/// Where the commands of a checkout keep simulators, too.
+/// Returns the cache of simulators, shared with the commands of a checkout.
 fn cache() -> Cache {
     Cache::at(&home().join(".cache/zig")).unwrap()
 }
 
-/// A machine.
+/// Loads a machine.
 fn machine(name: &str) -> Machine {
     Machine::load(name, &[home().join("machines")], &[]).unwrap()
 }
 
-/// The unit of a machine.
+/// Returns the unit of a machine.
 fn unit(name: &str) -> Rc<machine::Pspin> {
     match machine(name).accelerator {
         Accelerator::Pspin(unit) => Rc::from(unit),
@@ -36,7 +37,7 @@ fn unit(name: &str) -> Rc<machine::Pspin> {
     }
 }
 
-/// The program of a source: handlers of this folder, those that wait and end in all ways, or those that do what random packets say.
+/// Compiles a source: general handlers, those that wait and end in all ways, or those controlled by random packets.
 const HANDLERS: &str = "crates/card/pspin-rtl/tests/lockstep/handlers.c";
 const ENDS: &str = "crates/card/pspin-rtl/tests/lockstep/ends.c";
 const RANDOM: &str = "rtl/tests/lockstep/random.c";

@@ -1,4 +1,5 @@
-//! The unit of a small machine: events, cycles, memory and instructions of the hardware are those of the model.
+// SPDX-License-Identifier: Apache-2.0
+//! The unit of a small machine: events, cycles, memory and instructions of the hardware equal those of the model.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -21,13 +22,13 @@ pub struct Tiny {
     config: Rc<machine::Pspin>,
     /// The programs of all sources.
     programs: [Loaded; 3],
-    /// Inputs of the design that are not the unit's.
+    /// Additional inputs of the design.
     pub inputs: Vec<(&'static str, u64)>,
 }
 
-/// What one run has besides its packets.
+/// Parameters of a run, besides its packets.
 pub struct Run<'a> {
-    /// The handlers of each context.
+    /// Handlers of each context.
     pub names: &'a [&'a str],
     pub packets: Vec<Packet>,
     pub times: Times,
@@ -46,12 +47,12 @@ impl Default for Run<'_> {
     }
 }
 
-/// The thresholds of idle messages and of the watchdog where these are what is tested.
+/// Thresholds of idle messages and of the watchdog in the runs that test them.
 const IDLE: u64 = 3_000;
 const WATCHDOG: u64 = 2_000;
-/// Bytes of handler memory and of a scratchpad that all contexts have together.
+/// Bytes of handler memory and of a scratchpad, for all contexts together.
 const MEMORY: u32 = 32_768;
-/// Cycles in which a run must end, and those that it gets for each packet.
+/// Limit of a run in cycles: base, and per packet.
 const MOST_CYCLES: u64 = 100_000;
 const MOST_EACH: u64 = 1_000;
 
@@ -62,7 +63,7 @@ impl Tiny {
         Tiny::of(&home())
     }
 
-    /// That of the hardware's sources in a folder.
+    /// Returns the unit built from the sources in a folder.
     pub fn of(folder: &Path) -> Tiny {
         let config = unit("pspin-tiny");
         let programs = [HANDLERS, RANDOM, ENDS].map(|source| Loaded::new(&program(source), &config).unwrap());
@@ -71,7 +72,7 @@ impl Tiny {
         Tiny { library, config, programs, inputs: Vec::new() }
     }
 
-    /// A context whose handlers of all parts have this name; parts without one have none.
+    /// Creates a context whose handlers of all roles have this name; missing roles have no handler.
     fn context(driver: &mut Driver, loaded: &Loaded, tenant: u32, run: &Run) -> Rc<ExecutionContext> {
         let name = run.names[tenant as usize];
         let memory = MEMORY / run.names.len().next_power_of_two() as u32;
@@ -116,12 +117,12 @@ impl Tiny {
         lockstep.run()
     }
 
-    /// Random packets for some contexts with these handlers, in runs with other seeds, of which each must be the same.
+    /// Runs random packets for contexts with these handlers, with several seeds; every run must agree.
     fn random(&self, names: &[&str], seeds: RangeInclusive<u32>, packets: usize, times: Times) -> Result {
         let traffic = Traffic { packets, contexts: names.len(), unfinished: 0, broken: 0 };
         let mut compared = Compared::default();
         for seed in seeds {
-            // In some cycles of some runs, the NIC takes no feedback, or other ports do not go on.
+            // In some runs, the NIC blocks feedback or other ports are blocked in some cycles.
             let held = u64::from(seed % 2 == 0) * 4;
             let held_data = u64::from(seed % 4 < 2) * 4;
             let packets = traffic.draw(seed.into());
@@ -142,7 +143,7 @@ impl Tiny {
         Ok(compared)
     }
 
-    /// Packets for these handlers.
+    /// Runs packets for these handlers.
     fn packets(&self, name: &str, packets: impl Iterator<Item = Packet>) -> Result {
         self.run(Run { names: &[name], packets: packets.collect(), ..Run::default() })
     }
@@ -153,31 +154,31 @@ pub fn packet(at: u64, message: u32, size: usize, is_last: bool) -> Packet {
     Packet { at, bytes, message, is_last, transfer: size as u32, context: 0 }
 }
 
-/// A run, with its name.
+/// Run with its name.
 type Named = (&'static str, fn(&Tiny) -> Result);
 
-/// Runs by their names, each of which finds some defects (`rtl/tests/lockstep/defects.toml`).
+/// Runs by name, each of which finds some defects (`rtl/tests/lockstep/defects.toml`).
 pub const RUNS: [Named; 16] = [
     ("mixes", |tiny| tiny.random(&["empty", "empty"], 1..=1, 600, Times::Exact)),
     ("loops", |tiny| tiny.random(&["loops"], 1..=2, 200, Times::Exact)),
     ("copies", |tiny| tiny.random(&["copies"], 1..=1, 1_000, Times::Exact)),
     ("commands", |tiny| tiny.random(&["commands"], 1..=1, 1_000, Times::Exact)),
     ("faults", |tiny| tiny.random(&["faults"], 1..=1, 1_000, Times::Loaded)),
-    // Messages without a last packet, and others behind them that wait for their queues.
+    // Messages without a last packet, with others behind them waiting for their queues.
     ("broken", |tiny| {
         let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 2 }.draw(1);
         let compared = tiny.run(Run { names: &["loops"], packets, times: Times::Loaded, ..Run::default() })?;
         assert!(compared.idle > 3, "{compared:?}");
         Ok(compared)
     }),
-    // Messages that are idle between their packets, but not for too long; they are given up in the end.
+    // Messages that are idle between packets, below the threshold; finally they are given up.
     ("idle", |tiny| {
         let packets = (0..12).map(|number| packet(u64::from(number / 3) * IDLE * 3 / 4, number % 3, 64, false));
         let compared = tiny.run(Run { packets: packets.collect(), idle: IDLE, ..Run::default() })?;
         assert_eq!(compared.idle, 3, "{compared:?}");
         Ok(compared)
     }),
-    // More than the packet buffer holds.
+    // Exceeds the packet buffer.
     ("large", |tiny| {
         let size = |number: u32| [2_048, 1_500, 4_096, 1_000, 3_000][number as usize % 5];
         tiny.packets("loops", (0..100).map(|number| packet(0, number % 8, size(number), number >= 92)))
@@ -192,19 +193,19 @@ pub const RUNS: [Named; 16] = [
         let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 0 }.draw(3);
         tiny.run(Run { packets, held: 12, ..Run::default() })
     }),
-    // A watchdog that bites soon after the end of a handler, whose completion is held.
+    // A watchdog that expires soon after the end of a handler whose completion is blocked.
     ("short-watchdog", |tiny| {
         let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 0 }.draw(3);
         tiny.run(Run { packets, held: 12, watchdog: 16, ..Run::default() })
     }),
 ];
 
-/// The result of a run.
+/// Unwraps the result of a run.
 fn checked(name: &str, result: Result) -> Compared {
     result.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs that are all made although one fails.
+/// Performs all runs even if one fails.
 fn all<'a>(names: impl IntoIterator<Item = &'a str>, run: impl Fn(&str) -> Result) {
     let mut failed = Vec::new();
     for name in names {
@@ -234,7 +235,8 @@ fn each_run_is_the_same() {
     });
 }
 
-/// The training run of a large unit's simulator, here with the small design, executes instructions, and an unusable library is named.
+/// The training run of a large unit's simulator, here with the small design, executes instructions and reports an
+/// unusable library by name.
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn training_executes_instructions() {
@@ -256,7 +258,7 @@ fn one_packet_has_the_stages_of_the_model() {
     }
 }
 
-/// Every size up to 2,048 B, one packet after the other.
+/// Every size up to 2,048 B, one packet at a time.
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn each_size() {
@@ -278,7 +280,7 @@ fn a_thousand_packets_of_eight_messages() {
     assert!(compared.checked.instructions > 8_000 && compared.checked.registers > 3_000, "{compared:?}");
 }
 
-/// Each seed is another mix of messages; some of them are those of every commit.
+/// Each seed draws another mix of messages; every commit runs some of them.
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn random_packets() {
@@ -294,7 +296,7 @@ fn random_packets() {
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn loaded_packet_by_packet() {
     let tiny = Tiny::new();
-    // The last ones do not fit into the instruction cache together.
+    // The last ones together exceed the instruction cache.
     all(["loops", "words", "faults", "all", "loops copies commands faults"], |names| {
         let names: Vec<&str> = names.split(' ').collect();
         tiny.random(&names, 52..=53, 3_000, Times::Loaded)
@@ -315,8 +317,8 @@ fn each_kind_of_work() {
     }
 }
 
-/// One packet after the other, so that no two handlers share the host. Longer packets keep a host-direct command waiting, which has
-/// a way of its own in the model.
+/// One packet at a time, so that no two handlers share the host. Longer packets delay a host-direct command, which has
+/// a separate path in the model.
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn commands_with_the_host() {

@@ -1,4 +1,5 @@
-//! The line on the terminal, or lines elsewhere, that show progress.
+// SPDX-License-Identifier: Apache-2.0
+//! Progress display: a line on a terminal, or lines elsewhere.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -8,15 +9,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::pace::Told;
 
-/// The number of steps of a full bar.
+/// Number of steps of a full bar.
 const FULL: u64 = 1000;
-/// The terminal's codes to go to the beginning of the line and clear it.
+/// Terminal codes to return to the start of the line and clear it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Whether the terminal's last line shows progress.
+/// Set while the terminal's last line shows progress.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// A line that is updated on a terminal and cleared at the end, or lines that stay.
+/// Line updated on a terminal and cleared at the end, or permanent lines.
 pub enum Display {
     Bar(ProgressBar),
     Lines { program: String },
@@ -59,7 +60,7 @@ impl Drop for Display {
 /// Writes a message to standard error, above the progress line if there is one. Errors of writing are ignored.
 pub fn say(message: &str) {
     let clear = if SHOWN.load(Ordering::Relaxed) { CLEAR } else { "" };
-    // One write, so that no update of the progress line comes between.
+    // One write, so that no update of the progress line intervenes.
     let _ = io::stderr().write_all(format!("{clear}{message}\n").as_bytes());
 }
 
@@ -77,12 +78,12 @@ fn clear_when_interrupted() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for signal in [libc::SIGINT, libc::SIGTERM] {
-            // SAFETY: all pointers are valid, and an action of zero bytes is one: no flags, an empty mask.
+            // SAFETY: all pointers are valid, and an all-zero action is valid: no flags, an empty mask.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 let mut before: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = clear_and_end as extern "C" fn(libc::c_int) as usize;
-                // The handler raises the signal again: by then it has its default action and is not blocked.
+                // The handler raises the signal again: its action is then the default, and it is not blocked.
                 action.sa_flags = libc::SA_RESETHAND | libc::SA_NODEFER;
                 libc::sigaction(signal, std::ptr::null(), &mut before);
                 // A signal that was ignored (nohup) stays ignored.

@@ -1,19 +1,20 @@
-//! Describes in words how far a task is, and how fast it runs.
+// SPDX-License-Identifier: Apache-2.0
+//! Describes in words the progress and speed of a task.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::task::Task;
 
-/// The rate is an average over this time: long enough to be steady, short enough to follow a change of speed.
+/// Averaging time of the rate: long enough to be steady, short enough to follow a change of speed.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The progress of a task.
+/// Progress of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// The part that is done, from 0 to 1, where it is known.
+    /// Completed part, from 0 to 1, if known.
     pub fraction: Option<f64>,
-    /// The progress in words.
+    /// Progress in words.
     pub words: String,
 }
 
@@ -31,11 +32,11 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Describes how far a task is that began `elapsed` ago.
+    /// Describes the progress of a task that started `elapsed` ago.
     pub fn tell(&mut self, elapsed: Duration, task: &Task<'_>) -> Told {
         match task {
             Task::Unknown(what) => Told { fraction: None, words: format!("{what}, {}", span(elapsed.as_secs_f64())) },
-            // An operation that is executed again counts again, so the count may exceed the total.
+            // An operation executed again counts again, so the count may exceed the total.
             Task::Counted { done, all } => self.count(elapsed, done().min(*all), *all),
             Task::Simulated { now, events } => {
                 let events = events();
@@ -58,7 +59,7 @@ impl Pace {
         Told { fraction: Some(fraction), words }
     }
 
-    /// The number of operations a second within the window.
+    /// Returns the number of operations per second within the window.
     fn rate(&mut self, elapsed: Duration, done: u64) -> f64 {
         self.samples.push_back((elapsed, done));
         // The time before the first operation is preparation and does not count.
@@ -74,7 +75,7 @@ fn in_words(rate: f64) -> String {
     if rate < 1e6 { format!("{rate:.0}/s") } else { format!("{:.1} million/s", rate / 1e6) }
 }
 
-/// Writes a duration in words, with as many digits as are meaningful.
+/// Formats a duration in words, with the significant digits only.
 fn span(seconds: f64) -> String {
     match seconds {
         ..100.0 => format!("{seconds:.0} s"),
@@ -96,12 +97,12 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_the_last_ten_seconds() {
         let mut pace = Pace::default();
-        // 1.5 million a second from the beginning; (24 − 6) / 1.5 = 12 s.
+        // 1.5 million per second from the start; (24 − 6) / 1.5 = 12 s.
         assert_eq!(
             words(&mut pace, 4, 6_000_000, 24_000_000),
             "25 %, 6000000/24000000 operations, 1.5 million/s, 12 s left"
         );
-        // The window still reaches the beginning: 8 / 10 = 0.8; 16 / 0.8 = 20.
+        // The window still reaches the start: 8 / 10 = 0.8; 16 / 0.8 = 20.
         assert_eq!(
             words(&mut pace, 10, 8_000_000, 24_000_000),
             "33 %, 8000000/24000000 operations, 800000/s, 20 s left"

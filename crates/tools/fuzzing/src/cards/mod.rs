@@ -1,9 +1,9 @@
-//! Three cards in one process: arbitrary library calls in any order, arbitrary handlers, and packets that no card has
-//! sent.
+// SPDX-License-Identifier: Apache-2.0
+//! Three cards in one process: arbitrary library calls in any order, arbitrary handlers, and injected packets.
 //!
-//! Every access to host memory is checked against the ranges that the program has named so far ([`world`]). At the end
-//! nothing may be in flight, counts must agree, and no handle of a closed interface may be valid. An input is executed
-//! twice, with the same outcome.
+//! Every access to host memory is checked against the ranges named by the program ([`world`]). At the end nothing may
+//! be in flight, counts must agree, and no handle of a closed interface may be valid. Two executions of an input must
+//! have the same outcome.
 
 mod program;
 mod world;
@@ -22,16 +22,15 @@ use sim::Time;
 use program::{STATE, TWINS};
 use world::{BYTES, START, World};
 
-/// The number of cards, and of further nodes that the network does not have.
+/// Number of cards, and of further nodes missing from the network.
 const NODES: u32 = 3;
-/// The maximum number of calls of an input.
+/// Maximum number of calls of an input.
 const CALLS: usize = 300;
-/// The number of events between two checks for the end, and before a run is abandoned: handlers may send messages
-/// forever.
+/// Number of events between two checks for the end, and limit of a run: handlers may send messages forever.
 const EVENTS: usize = 20_000;
-/// The packet size of the machines.
+/// Packet size of the machines.
 const MTU: u64 = 256;
-/// The place in host memory of descriptions that calls read: an iovec, an initial state.
+/// Host address of descriptions that calls read: an iovec, an initial state.
 const IOVEC: u64 = START + BYTES as u64 - 256;
 const INITIAL: u64 = IOVEC - STATE as u64;
 
@@ -43,12 +42,12 @@ const CT: usize = 3;
 const HPU: usize = 4;
 const NI: usize = 5;
 
-/// Arbitrary calls.
+/// Fuzzes arbitrary calls.
 pub fn calls(bytes: &[u8]) {
     assert_eq!(play(bytes), play(bytes), "the same input, played twice");
 }
 
-/// A message with an acknowledgement from one card to another.
+/// Sends a message with an acknowledgement from one card to another.
 pub fn ping(machine: &Rc<Machine>) {
     let length = (3 * u64::from(machine.network.mtu) + 100).min(BYTES as u64 / 4);
     let mut world = World::new(machine, 2);
@@ -74,7 +73,7 @@ pub fn ping(machine: &Rc<Machine>) {
     world.check_counts();
 }
 
-/// The machines of the three kinds of card, each with enough packet buffers and with only two.
+/// Returns a machine of one of the three kinds of card, with enough packet buffers or with only two.
 fn machine(choice: u8) -> Rc<Machine> {
     thread_local! {
         static MACHINES: RefCell<Vec<Rc<Machine>>> = const { RefCell::new(Vec::new()) };
@@ -97,7 +96,7 @@ fn machine(choice: u8) -> Rc<Machine> {
     })
 }
 
-/// The outcome of an input.
+/// Executes an input. Returns a digest of its outcome.
 fn play(bytes: &[u8]) -> u64 {
     let mut u = Unstructured::new(bytes);
     let machine = machine(u.arbitrary().unwrap_or_default());
@@ -127,19 +126,19 @@ fn play(bytes: &[u8]) -> u64 {
     world.digest()
 }
 
-/// The time at which an entry is added to its list.
+/// Time at which an entry is added to its list.
 #[derive(Clone, Copy)]
 enum Append {
     Now,
     Triggered(Handle, u64),
 }
 
-/// The objects that a program has created on each node.
+/// Objects that a program created on each node.
 #[derive(Default)]
 struct Program {
-    /// Every handle that was ever allocated, by node and kind.
+    /// Every allocated handle, by node and kind.
     handles: [[Vec<Handle>; 6]; NODES as usize],
-    /// The handles of closed interfaces.
+    /// Handles of closed interfaces.
     closed: [Vec<Handle>; NODES as usize],
 }
 
@@ -174,7 +173,7 @@ impl Program {
         Some(handle)
     }
 
-    /// A handle, most likely a valid one; or no handle, or an arbitrary word.
+    /// Returns a handle, most likely a valid one; or no handle, or an arbitrary word.
     fn any(&self, u: &mut Unstructured<'_>, node: usize, kind: usize) -> Result<Handle> {
         let handles = &self.handles[node][kind];
         Ok(match u.arbitrary::<u8>()? {
@@ -339,7 +338,7 @@ impl Program {
         }
     }
 
-    /// Makes an operation wait for a counter, as the library's calls do.
+    /// Turns an operation into one triggered by a counter, as the library's calls do.
     fn trigger(&mut self, world: &mut World, node: usize, ct: Handle, threshold: u64, op: TriggeredOp) {
         let card = &mut world.bench.cards[node];
         let interface = match &op {
@@ -355,7 +354,7 @@ impl Program {
         }
     }
 
-    /// An entry for portal `index`, which is stored in `pad`.
+    /// Makes an entry for portal `index`, stored in `pad`.
     fn entry(&mut self, world: &mut World, node: usize, index: u32, u: &mut Unstructured<'_>) -> Result<Me> {
         let (start, length, iovec) = range(world, node, u)?;
         let mut options = u.arbitrary::<u32>()? & me::MASK & !me::IOVEC;
@@ -377,7 +376,7 @@ impl Program {
         if roles & 0xf != 0 {
             let twin = |role: u8| if roles >> role & 1 == 0 { 0 } else { TWINS[usize::from(role)] };
             (me.header_handler, me.payload_handler, me.completion_handler) = (twin(0), twin(1), twin(2));
-            // This is the input's own code, in any role.
+            // The input's own code, in any role.
             match roles >> 4 & 3 {
                 1 => me.header_handler = TWINS[3],
                 2 => me.payload_handler = TWINS[3],
@@ -460,7 +459,7 @@ impl Program {
     }
 }
 
-/// A handle of a closed interface must stay invalid when new ones are open: generations of handles continue.
+/// Checks that a handle of a closed interface stays invalid while new ones are open: generations of handles continue.
 fn check_dead(card: &mut Nic, handle: Handle) {
     let valid = match handle >> 28 {
         5 => card.eq_take(handle).is_ok(),
@@ -470,7 +469,7 @@ fn check_dead(card: &mut Nic, handle: Handle) {
     assert!(!valid, "handle {handle:#x} of a closed interface is valid");
 }
 
-/// Names a range, or the ranges that an iovec describes, and for this call the memory of the iovec itself.
+/// Names a range, or the ranges of an iovec, and for this call the memory of the iovec itself.
 fn name(world: &mut World, node: usize, (start, length, iovec): (u64, u64, bool), holder: Option<Handle>) {
     if !iovec {
         return world.host(node).name(start, length, holder);
@@ -482,13 +481,13 @@ fn name(world: &mut World, node: usize, (start, length, iovec): (u64, u64, bool)
     }
 }
 
-/// A range of host memory, or an iovec of a few ranges, which is in memory that the next call may read.
+/// Returns a range of host memory, or an iovec of a few ranges in memory that the next call may read.
 fn range(world: &mut World, node: usize, u: &mut Unstructured<'_>) -> Result<(u64, u64, bool)> {
     let mut part = || Ok((START + u64::from(u.arbitrary::<u16>()?), size(u)?));
     let (start, length) = part()?;
     let count = u64::from(u.arbitrary::<u8>()?);
     if count < 240 {
-        // Some entries cover the whole memory, or everything from an address on.
+        // Some entries cover all memory, or everything from an address on.
         return Ok(match count {
             230 => (0, ptl::SIZE_MAX, false),
             231 => (start, ptl::SIZE_MAX, false),
@@ -506,7 +505,7 @@ fn range(world: &mut World, node: usize, u: &mut Unstructured<'_>) -> Result<(u6
     Ok((IOVEC, count, true))
 }
 
-/// Lengths and offsets near those of packets.
+/// Returns lengths and offsets near those of packets.
 fn size(u: &mut Unstructured<'_>) -> Result<u64> {
     Ok(match u.arbitrary::<u8>()? {
         255 => u.arbitrary()?,
@@ -548,7 +547,7 @@ fn limits(u: &mut Unstructured<'_>) -> Result<NiLimits> {
     })
 }
 
-/// A put that no card of the network has sent, without an acknowledgement.
+/// Injects a put without an acknowledgement.
 fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstructured<'_>) -> Result<()> {
     let request = nic::Request {
         kind: RequestKind::Put,
@@ -567,7 +566,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
         may_be_lost: false,
     };
     let header = Rc::new(Header {
-        id: world.foreign_id(), // ids of messages are unique in the network
+        id: world.foreign_id(), // message ids are unique in the network
         source: NODES + 1,
         target: node as u32,
         interface: u.arbitrary::<u8>()? % 4,

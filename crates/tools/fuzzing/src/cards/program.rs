@@ -1,4 +1,5 @@
-//! A device program that executes a script in its initial state, and may be followed by arbitrary code.
+// SPDX-License-Identifier: Apache-2.0
+//! Device program that executes a script in its initial state, optionally followed by arbitrary code.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,22 +15,22 @@ use nic::testing::code::{
 };
 use nic::{CardProgram, DeviceProgram, Handler};
 
-/// The number of bytes of the state, which is at the start of the HPU memory.
+/// Number of bytes of the state, at the start of the HPU memory.
 pub const STATE: usize = 1024;
-/// The maximum number of commands of a handler.
+/// Maximum number of commands of a handler.
 const COMMANDS: usize = 6;
-/// The place of the first handler's script; those of the roles follow each other. A script has [`COMMANDS`] entries: a
-/// byte with the command's number (0 ends the script), one that says whether the argument is a word of the state
-/// instead of its address, and a half-word with its place in the state. The return code follows.
+/// Offset of the first handler's script; those of the other roles follow. A script has [`COMMANDS`] entries: a byte
+/// with the command's number (0 ends the script), one that tells whether the argument is a word of the state instead of
+/// its address, and a half-word with its offset in the state. The return code follows.
 const SCRIPT: usize = 8 * COMMANDS + 8;
-/// The place of the first template of a command.
+/// Offset of the first template of a command.
 const TEMPLATES: usize = 256;
-/// The distance between two templates.
+/// Distance between two templates.
 const TEMPLATE: usize = 64;
-/// The addresses of the host twins of the handlers: the scripts of the three roles, then the code of the input.
+/// Addresses of the handlers' host twins: the scripts of the three roles, then the code of the input.
 pub const TWINS: [u64; 4] = [twin(0), twin(1), twin(2), twin(3)];
 
-/// The handler that executes the script of a role.
+/// Returns the handler that executes the script of a role.
 fn player(role: usize) -> [u32; 17] {
     const BYTE: u32 = 4;
     const HALF: u32 = 5;
@@ -55,7 +56,7 @@ fn player(role: usize) -> [u32; 17] {
     ]
 }
 
-/// The handlers that execute scripts, followed by `code`.
+/// Returns the handlers that execute scripts, followed by `code`.
 pub fn program(machine: &Machine, code: &[u8]) -> Option<Rc<CardProgram>> {
     let players: Vec<u8> = (0..3).flat_map(player).flat_map(u32::to_le_bytes).collect();
     let isa = instruction_set(&machine.hpu.kind).ok()?;
@@ -68,7 +69,7 @@ pub fn program(machine: &Machine, code: &[u8]) -> Option<Rc<CardProgram>> {
     CardProgram::new(DeviceProgram { program: Arc::new(program), handlers }, machine).ok()
 }
 
-/// An initial state: templates of commands, and empty scripts that return success, with `changes` applied.
+/// Returns an initial state: templates of commands, and empty scripts that return success, with `changes` applied.
 pub fn state(changes: &[u8]) -> [u8; STATE] {
     let mut state = [0; STATE];
     for (role, code) in [ret::PROCESS_DATA, ret::SUCCESS, ret::SUCCESS].into_iter().enumerate() {
@@ -95,7 +96,7 @@ pub fn state(changes: &[u8]) -> [u8; STATE] {
         let at = TEMPLATES + number * TEMPLATE;
         state[at..at + template.len()].copy_from_slice(template);
     }
-    // Each change has a place and a byte.
+    // Each change is an offset and a byte.
     for change in changes.chunks_exact(3) {
         state[usize::from(u16::from_le_bytes([change[0], change[1]])) % STATE] ^= change[2];
     }

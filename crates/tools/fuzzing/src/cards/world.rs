@@ -1,5 +1,5 @@
-//! The surroundings of the cards: a network, and hosts whose memory may be accessed only where the program has named
-//! it.
+// SPDX-License-Identifier: Apache-2.0
+//! Surroundings of the cards: a network, and hosts whose memory is accessible only in the ranges named by the program.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -11,35 +11,35 @@ use nic::testing::{Bench, BenchPorts, Surroundings};
 use nic::{MemoryFault, Nic, Notice, Packet, Slice};
 use sim::Time;
 
-/// The start of a host's memory, and its size in bytes.
+/// Start of a host's memory, and its size in bytes.
 pub const START: u64 = 0x10_0000;
 pub const BYTES: usize = 64 << 10;
 
-/// A range of host memory that a call has named.
+/// Range of host memory named by a call.
 #[derive(Clone, Copy, Debug)]
 struct Named {
     start: u64,
     length: u64,
-    /// The object that uses it; `None` for the duration of one call.
+    /// Object that uses it; `None` for the duration of one call.
     holder: Option<Handle>,
 }
 
-/// The process on a node.
+/// Process on a node.
 #[derive(Debug)]
 pub struct Host {
     pub memory: Vec<u8>,
     named: Vec<Named>,
-    /// Whether the process has ended.
+    /// Set after the end of the process.
     pub dead: bool,
 }
 
 impl Host {
-    /// Permits the card to access this range, for as long as `holder` exists or a message to it is in flight.
+    /// Permits the card to access this range while `holder` exists or a message to it is in flight.
     pub fn name(&mut self, start: u64, length: u64, holder: Option<Handle>) {
         self.named.push(Named { start, length, holder });
     }
 
-    /// Removes the ranges that were named only for a call.
+    /// Removes the ranges named only for a call.
     pub fn end_call(&mut self) {
         self.named.retain(|named| named.holder.is_some());
     }
@@ -56,19 +56,19 @@ impl Host {
     }
 }
 
-/// The surroundings of the cards.
+/// Surroundings of the cards.
 pub struct Around {
     network: Latency,
     pub hosts: Vec<Host>,
-    /// A digest of everything that is visible from outside, in its order.
+    /// Ordered digest of all externally visible effects.
     seen: DefaultHasher,
     transmitted: u64,
 }
 
-/// The cards, their hosts, and the messages in flight.
+/// Cards, hosts, and messages in flight.
 pub struct World {
     pub bench: Bench<Around>,
-    /// The numbers of messages, packets and bytes that no card has sent.
+    /// Numbers of injected messages, packets and bytes.
     injected: [u64; 3],
 }
 
@@ -85,33 +85,32 @@ impl World {
         World { bench: Bench::new(machine, nodes, 7, around), injected: [0; 3] }
     }
 
-    /// The host of a node.
+    /// Returns the host of a node.
     pub fn host(&mut self, node: usize) -> &mut Host {
         &mut self.bench.around.hosts[node]
     }
 
-    /// Lets a card act.
+    /// Runs an action of a card.
     pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Nic, &mut BenchPorts<'_, Around>) -> R) -> R {
         let result = self.bench.act(node, act);
         self.host(node).end_call();
         result
     }
 
-    /// The number of the next message that no card has sent.
+    /// Returns the id of the next injected message.
     pub fn foreign_id(&self) -> u64 {
         let [messages, ..] = self.injected;
         u64::MAX - messages
     }
 
-    /// Delivers a packet to its card.
+    /// Delivers an injected packet to its card.
     pub fn inject(&mut self, packet: Packet) {
         let counts = [packet.is_header().into(), 1, packet.data.len() as u64];
         self.injected.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         self.bench.arrive(self.bench.now, packet);
     }
 
-    /// Handles at most `most` events. Returns whether nothing is left to do. The CPUs complete the work of cards at
-    /// once.
+    /// Handles at most `most` events. Returns true if nothing is left to do. CPUs complete the work of cards at once.
     pub fn run(&mut self, most: usize) -> bool {
         self.bench.around.hosts.iter_mut().for_each(Host::end_call);
         for _ in 0..most {
@@ -124,7 +123,7 @@ impl World {
         false
     }
 
-    /// Removes ranges that no object uses, when nothing is in flight: they must not be accessed any more.
+    /// Removes ranges without an object while nothing is in flight: further accesses are errors.
     fn forget_dead(&mut self) {
         for (card, host) in self.bench.cards.iter_mut().zip(&mut self.bench.around.hosts) {
             host.named.retain(|named| named.holder.is_some_and(|holder| card.ni_handle(holder).is_ok()));
@@ -142,7 +141,7 @@ impl World {
         assert_eq!(sums(|stats| stats.messages_sent) + messages, sums(|stats| stats.messages_received), "messages");
     }
 
-    /// The digest of everything that has happened.
+    /// Returns the digest of all effects.
     pub fn digest(&self) -> u64 {
         let mut all = self.bench.around.seen.clone();
         self.bench.now.hash(&mut all);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spincc`: compiles sPIN programs, host and card parts in one.
 
 use std::process::ExitCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit machines`: the machines that can be simulated.
 
 use std::process::ExitCode;

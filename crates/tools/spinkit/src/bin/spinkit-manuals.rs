@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit-manuals`: writes man pages and completions of all commands.
 
 use std::process::ExitCode;

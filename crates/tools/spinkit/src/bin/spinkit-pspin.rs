@@ -1,4 +1,5 @@
-//! `spinkit pspin`: programs for the interface that the PsPIN artefact published.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit pspin`: programs for the published interface of the PsPIN artefact.
 
 use std::process::ExitCode;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinrun`: runs a program on a simulated cluster.
 
 use std::process::ExitCode;

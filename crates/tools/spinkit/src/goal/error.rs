@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use thiserror::Error;
 
 use command::sdk::SdkError;
 
-/// Why a command fails.
+/// Error of a command.
 #[derive(Debug, Error)]
 pub enum GoalError {
     #[error(transparent)]
@@ -36,7 +37,7 @@ pub enum GoalError {
     Usage(String),
 }
 
-/// Returns the name of a file in messages.
+/// Returns the name of a file for messages.
 pub fn name_of(file: &Path) -> &Path {
     if file == Path::new("-") { Path::new("<stdin>") } else { file }
 }
@@ -46,7 +47,7 @@ fn lost(messages: &[String]) -> String {
 }
 
 impl GoalError {
-    /// Returns the error of a run that failed, whatever the model.
+    /// Returns the error of a failed run of any model.
     pub fn run<M: Error + 'static>(file: &Path, error: RunError<M>) -> GoalError {
         match error {
             RunError::Network(error) => GoalError::Network(error),
@@ -54,7 +55,7 @@ impl GoalError {
         }
     }
 
-    /// Returns a function that adds the file's name to an error of writing.
+    /// Returns a function that adds the file's name to a write error.
     pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> GoalError {
         move |error| GoalError::Write { path: path.to_owned(), error }
     }

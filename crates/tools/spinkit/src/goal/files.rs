@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading and writing of schedules.
 
 use std::io;
@@ -18,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format for the ending of a file's name.
+    /// Returns the format for the suffix of a file's name.
     pub fn of(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()? {
             "goal" | "txt" => Some(Format::Text),
@@ -42,7 +43,7 @@ pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), Goal
     output::write(path, write).map_err(GoalError::write(path))
 }
 
-/// Prints on standard output. A reader that stops reading, such as `head`, is no error.
+/// Prints on standard output. A reader that stops reading, such as `head`, causes no error.
 pub fn print(write: impl FnOnce(&mut Output) -> io::Result<()>) -> Result<(), GoalError> {
     output::write(Path::new("-"), write).map_err(GoalError::write(Path::new("standard output")))
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal import`
 
 use std::io::Write;
@@ -35,7 +36,7 @@ pub struct Arguments {
     /// Algorithms of collectives, such as allreduce=ring,bcast=binomial [default: depends on the size]
     #[arg(long, value_name = "COLLECTIVE=ALGORITHM,…")]
     collectives: Option<Collectives>,
-    /// How receives from any source or with any tag are treated
+    /// Treatment of receives from any source or with any tag
     #[arg(long, value_enum, default_value_t = Any::Resolve)]
     wildcards: Any,
     /// Number of copies of the program; collectives on all ranks span all copies

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal`: reads, generates, converts and executes GOAL schedules.
 
 mod error;
@@ -20,7 +21,7 @@ use goal::{Schedule, text};
 use error::GoalError;
 use files::Format;
 
-/// GOAL schedules: what each rank of a parallel program sends, receives and computes.
+/// GOAL schedules: the sends, receives and computations of each rank of a parallel program.
 ///
 /// FILE may be text or binary, and `-` is standard input. Exit status: 1 when a schedule is wrong, cannot finish or
 /// cannot be read, 2 for wrong usage or a bad machine file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal stats`
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The counts of a schedule.
+/// Counts of a schedule.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Stats {
     ranks: u32,
@@ -35,7 +36,7 @@ struct Stats {
     sent_bytes: u128,
     least_operations_of_a_rank: u32,
     most_operations_of_a_rank: u32,
-    /// Number of messages by the smallest power of two that is not below their size in bytes.
+    /// Number of messages by size class: the smallest power of two that is not below their size in bytes.
     messages_up_to_bytes: BTreeMap<u64, u64>,
 }
 

@@ -1,4 +1,5 @@
-//! A run of the card alone: packets that are generated or captured, a match-action table, the unit, and files of what comes out.
+// SPDX-License-Identifier: Apache-2.0
+//! Run of the card alone: generated or captured packets, a match-action table, the unit, and files of its output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -30,27 +31,27 @@ use command::progress::{self, Task};
 use command::sdk::Sdk;
 use spincc::{Error, Result};
 
-/// Packets that are given to the inbound engine before they arrive.
+/// Number of packets queued at the inbound engine before they arrive.
 const AHEAD: usize = 64;
-/// Bytes of L2 handler memory that a context gets unless the program or an option wants more.
+/// Default bytes of L2 handler memory of a context; the program or an option may demand more.
 const HANDLER_MEMORY: u32 = 65_536;
-/// Where programs put what is the first content of a context's handler memory (`sdk/pspin/rt/linker/pspin.ld`).
+/// Address at which programs place the initial content of a context's handler memory (`sdk/pspin/rt/linker/pspin.ld`).
 const HANDLER_DATA: u32 = 3 << 20;
-/// Scratchpad and host memory that a context gets unless an option says otherwise.
+/// Default bytes of scratchpad and of host memory of a context.
 const SCRATCHPAD: u32 = 65_536;
 const HOST_MEMORY: u64 = 1 << 30;
-/// What is generated unless options say otherwise: messages, packets of each, their size, messages at the same time.
+/// Defaults of generated traffic: messages, packets of each, their size, concurrent messages.
 const MESSAGES: u32 = 8;
 const PACKETS: u32 = 128;
 const SIZE: u32 = 1_024;
 const FLOWS: u32 = 8;
-/// Errors of handlers that are printed.
+/// Number of handler errors printed.
 const TOLD: usize = 5;
 
-/// Packets in the order of time, with the time of each.
+/// Packets in time order, with their times.
 type Packets = Box<dyn Iterator<Item = (Time, Link, Vec<u8>)>>;
 
-/// Runs a program. Returns what the run has shown.
+/// Runs a program. Returns the report.
 ///
 /// # Errors
 /// When the program does not fit, a file cannot be read or written, or the run does not end.
@@ -149,10 +150,10 @@ fn on<U: Unit<Observer = Watch>>(
     Ok(report)
 }
 
-/// Cycles that the program may take before it waits for packets.
+/// Limit of cycles until the program waits for packets.
 const MOST_BOOT: u64 = 100_000_000;
 
-/// The packets that arrive, their number if it is known, and what they begin with.
+/// Returns the arriving packets, their number if known, and their first header.
 fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     let Some(path) = &load.pcap else {
         let link = if load.link == Some(HandlerLink::Ethernet) { Link::Ethernet } else { Link::Ip };
@@ -164,7 +165,7 @@ fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
             packets,
             sizes: if load.size.is_empty() { vec![SIZE] } else { load.size.clone() },
             flows: load.flows.unwrap_or(FLOWS).min(messages.max(1)),
-            // The rate is that of the inbound engine.
+            // The inbound engine sets the rate.
             pace: Pace { fs_per_byte: 0, gap_ps: ps(load.gap), message_gap_ps: ps(load.message_gap) },
             seed: load.seed.unwrap_or(1),
         });
@@ -181,14 +182,14 @@ fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     let gap = load.gap.unwrap_or_default();
     let packets = captured.into_iter().enumerate().map(move |(number, packet)| {
         let at = Time::from_ns(packet.time_ns.saturating_sub(first)) + Time::from_ps(gap.as_ps() * number as u64);
-        // A capture may have packets that are older than the one before.
+        // A captured packet may be older than the one before.
         latest = latest.max(at);
         (latest, packet.link, packet.bytes)
     });
     Ok((Box::new(packets), Some(count), link))
 }
 
-/// Returns the first header of the packets of a capture as handlers get them.
+/// Returns the first header of captured packets as seen by handlers.
 fn handler_link(path: &Path, wanted: Option<HandlerLink>, captured: &[Captured]) -> Result<Link> {
     let first = captured.first().map_or(Link::Ethernet, |packet| packet.link);
     let frames = captured.iter().filter(|packet| packet.link == Link::Ethernet).count();
@@ -215,7 +216,7 @@ fn handler_link(path: &Path, wanted: Option<HandlerLink>, captured: &[Captured])
     }
 }
 
-/// The rules of the file, or one by which all packets are for the only handlers of the program.
+/// Returns the rules of the file, or one rule that sends all packets to the program's only handlers.
 fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
     let LoadArguments { rules, pcap, packets, .. } = &arguments.load;
     if let Some(path) = rules {
@@ -231,10 +232,10 @@ fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
     Ok(vec![Rule { priority: 0, matches: Vec::new(), action: Action::Context(Box::new(processing)) }])
 }
 
-/// The ends of the names of header, payload and completion handlers.
+/// Suffixes of the names of header, payload and completion handlers.
 pub const SUFFIXES: [&str; 3] = ["_hh", "_ph", "_th"];
 
-/// The name that all handlers of a program have in common.
+/// Returns the common name of all handlers of a program.
 pub fn only(file: &Path, loaded: &Loaded) -> Result<String> {
     let program = loaded.program();
     let name = |function: &str| SUFFIXES.iter().find_map(|suffix| function.strip_suffix(suffix)).map(str::to_owned);
@@ -253,7 +254,7 @@ pub fn only(file: &Path, loaded: &Loaded) -> Result<String> {
     Err(Error::malformed(file, reason))
 }
 
-/// Makes execution contexts, one for each name in the rules.
+/// Creates execution contexts, one for each name in the rules.
 struct Contexts<'a> {
     arguments: &'a ContextArguments,
     loaded: &'a Loaded,
@@ -273,11 +274,11 @@ impl<'a> Contexts<'a> {
                 Action::Host | Action::Drop => None,
             })
             .collect();
-        // With one context, what the program has put into handler memory is its first content.
+        // With one context, the program's data in handler memory is its initial content.
         let own = data.saturating_sub(HANDLER_DATA);
         let is_own = own > 0 && names.len() <= 1;
         let first = if is_own { HANDLER_DATA } else { data };
-        // A small unit has less for each of them.
+        // A small unit gives each of them less.
         let share = |bytes: u32| bytes / names.len().max(1) as u32 / 64 * 64;
         let room = share(unit.config.l2_handler.bytes.saturating_sub(first));
         let wanted = HANDLER_MEMORY.min(room).max(if is_own { own } else { 0 });
@@ -311,10 +312,10 @@ impl<'a> Contexts<'a> {
     }
 }
 
-/// The file of packets that handlers have sent.
+/// File of packets sent by handlers.
 struct Sent<'a> {
     file: Option<(&'a Path, Writer<Vec<u8>>)>,
-    /// Data of RDMA puts, which is no packet.
+    /// Number of RDMA puts, whose data is not a packet.
     puts: u64,
 }
 
@@ -338,17 +339,17 @@ impl<'a> Sent<'a> {
     }
 }
 
-/// A run.
+/// Run in progress.
 struct Run<'a, U> {
     system: System<U>,
     table: Table,
     packets: Packets,
-    /// When the first packet may arrive: the program has prepared itself.
+    /// Time of the first packet at the earliest, after the program's initialization.
     begin: Time,
     sent: Sent<'a>,
-    /// Errors of handlers so far.
+    /// Number of handler errors printed so far.
     told: usize,
-    /// The results go to the standard output as JSON, so that lines of handlers do not.
+    /// Set if standard output carries the JSON results, so that handlers must not print there.
     has_json_out: bool,
 }
 
@@ -372,7 +373,7 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
         }
     }
 
-    /// Gives the inbound engine the next packets.
+    /// Passes the next packets to the inbound engine.
     fn fill(&mut self) {
         while self.system.inbound().coming() < AHEAD {
             while let Some(arrival) = self.table.next_ready() {
@@ -383,7 +384,7 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
         }
     }
 
-    /// Takes what has come out: packets, lines of text, errors.
+    /// Takes the outputs: packets, lines of text, errors.
     fn take_out(&mut self, loaded: &Loaded) -> Result<(), String> {
         for sent in self.system.take_sent() {
             let Some((path, writer)) = &mut self.sent.file else { continue };
@@ -397,7 +398,7 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
         for (hpu, line) in self.system.unit().take_output() {
             let text = format!("[{},{}] {}\n", hpu.cluster, hpu.hpu, String::from_utf8_lossy(&line));
             if self.has_json_out {
-                // A reader that has gone does not end the run.
+                // A closed reader does not end the run.
                 _ = io::stderr().write_all(text.as_bytes());
             } else {
                 output::print(&text).map_err(|error| format!("cannot write standard output: {error}"))?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles the card side of a program: its sources and the runtime of `sdk/pspin`.
 
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ fn folder(sdk: &Sdk) -> PathBuf {
     sdk.library_dir().join("pspin/rt")
 }
 
-/// The sources of the runtime.
+/// Returns the sources of the runtime.
 fn runtime(sdk: &Sdk) -> Vec<PathBuf> {
     let own = folder(sdk).join("runtime/src");
     let shared = sdk.device_dir().join("runtime/memory.c");
@@ -54,8 +55,9 @@ fn runtime(sdk: &Sdk) -> Vec<PathBuf> {
 
 fn cc(tools: &Tools, kind: &Kind, target: &str) -> Result<Command> {
     let mut command = tools.zig()?;
-    // The cores load and store words at any address, and the fields of packed headers are words, which the compiler would
-    // otherwise load byte by byte. With it, the published ping-pong takes the published 34 cycles, otherwise 52.
+    // The cores load and store words at any address, and the fields of packed headers are words, which the compiler
+    // would otherwise load byte by byte. With this feature the published ping-pong takes the published 34 cycles,
+    // otherwise 52.
     let cpu = format!("-mcpu={}+unaligned_scalar_mem", kind.cpu);
     command.args(["cc", "-target", target]).arg(cpu).args(&kind.flags);
     Ok(command)
@@ -66,7 +68,7 @@ fn one(tools: &Tools, kind: &Kind, line: Option<&Line>, source: &Path, object: &
     let mut command = cc(tools, kind, &kind.compile_target)?;
     command.args([
         "-g",
-        // Addresses are fixed, nothing unwinds, and checks that need a run-time library are off.
+        // Addresses are fixed, nothing unwinds, and checks that need a run-time library are disabled.
         "-fno-pic",
         "-fomit-frame-pointer",
         "-fno-stack-protector",
@@ -82,10 +84,10 @@ fn one(tools: &Tools, kind: &Kind, line: Option<&Line>, source: &Path, object: &
         Some(line) => {
             command.arg("-isystem").arg(folder(&tools.listed).join("runtime/include"));
             command.args([
-                // As RISC-V GCC.
+                // The default of RISC-V GCC.
                 "-std=gnu11",
                 "-funsigned-char",
-                // The published programs were built with a compiler for which these are warnings.
+                // The compiler of the published programs only warned about these.
                 "-Wno-error=implicit-function-declaration",
                 "-Wno-error=int-conversion",
                 "-Wno-error=incompatible-pointer-types",

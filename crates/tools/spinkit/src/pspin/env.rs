@@ -1,4 +1,5 @@
-//! The environment in which programs for the published interface are built: folders in the layout that their Makefiles expect.
+// SPDX-License-Identifier: Apache-2.0
+//! Build environment of programs for the published interface: folders in the layout that their Makefiles expect.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +21,7 @@ pub fn print(sdk: &Sdk) -> Result<()> {
     output::print(&text).map_err(Error::write(Path::new("standard output")))
 }
 
-/// Writes the folders into the user's cache: what `PSPIN_RT` and `PSPIN_HW` name.
+/// Writes the folders of `PSPIN_RT` and `PSPIN_HW` into the user's cache.
 ///
 /// # Errors
 /// When a folder cannot be written, or the library is missing.
@@ -36,11 +37,11 @@ pub fn folders(sdk: &Sdk) -> Result<(PathBuf, PathBuf)> {
     replace(&compiler, &format!("#!/bin/sh\nexec {} cc \"$@\"\n", quoted(&command)), true)?;
     let model = hardware.join("verilator_model");
     link(&source.join("hw/verilator_model/include"), &model.join("include"))?;
-    // A driver that is linked by these scripts keeps the whole path of the library, so that it needs no LD_LIBRARY_PATH. The
-    // library knows by the name under which it was loaded that it is to write a timeline.
+    // A driver linked by these scripts keeps the full path of the library, so that it needs no LD_LIBRARY_PATH. The
+    // library writes a timeline depending on the name under which it is loaded.
     let mut library = sdk.lib_dir()?.join("libpspin.so");
     if library.as_os_str().as_encoded_bytes().contains(&b'"') {
-        // The scripts have no way to write a quote.
+        // The scripts cannot write a quote.
         let plain = model.join("release/libpspin.so");
         link(&library, &plain)?;
         library = plain;
@@ -53,7 +54,7 @@ pub fn folders(sdk: &Sdk) -> Result<(PathBuf, PathBuf)> {
     Ok((runtime, hardware))
 }
 
-/// Writes a file, unless it has the text.
+/// Writes a file, unless it already has the text.
 fn replace(path: &Path, text: &str, is_program: bool) -> Result<()> {
     if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());
@@ -69,7 +70,7 @@ fn make_parent(path: &Path) -> Result<()> {
     fs::create_dir_all(&parent).map_err(Error::write(&parent))
 }
 
-/// Makes `path` a link to `target`, unless it is.
+/// Makes `path` a link to `target`, unless it already is.
 fn link(target: &Path, path: &Path) -> Result<()> {
     if fs::read_link(path).is_ok_and(|old| old == target) {
         return Ok(());
@@ -80,7 +81,7 @@ fn link(target: &Path, path: &Path) -> Result<()> {
     fs::rename(&fresh, path).map_err(Error::write(path))
 }
 
-/// A path as a word of a shell.
+/// Returns a path quoted for a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
 }

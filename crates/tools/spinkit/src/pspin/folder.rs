@@ -1,5 +1,6 @@
-//! A run of a folder in the layout of the published programs: its Makefile builds handlers and driver, and the driver runs on
-//! `libpspin.so`.
+// SPDX-License-Identifier: Apache-2.0
+//! Run of a folder in the layout of the published programs: its Makefile builds handlers and driver, and the driver
+//! runs on `libpspin.so`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -21,10 +22,10 @@ use super::{env, mirror};
 use command::sdk::{Sdk, SdkError};
 use spincc::{Error, Result};
 
-/// Builds the folder and runs its driver. Returns what the run has shown.
+/// Builds the folder and runs its driver. Returns the report.
 ///
 /// # Errors
-/// When the folder does not build, an option is not for folders, or the driver fails.
+/// When the folder does not build, an option does not apply to folders, or the driver fails.
 pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     let (options, wave) = (driver_options(arguments, unit)?, arguments.wave()?);
     let source = arguments.program.canonicalize().map_err(Error::read(&arguments.program))?;
@@ -61,7 +62,7 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     serde_json::from_slice(&text).map_err(|error| Error::malformed(&json, error))
 }
 
-/// The name of a machine, or its file as a path that is right in every folder.
+/// Returns the name of a machine, or its file as a path valid in every folder.
 fn machine(name: &str) -> OsString {
     let path = Path::new(name);
     let is_file = path.components().count() > 1 || path.extension().is_some_and(|extension| extension == "toml");
@@ -69,7 +70,7 @@ fn machine(name: &str) -> OsString {
     absolute.map_or_else(|| name.into(), PathBuf::into_os_string)
 }
 
-/// The options of the driver: those of the generic driver for the packets, and what follows `--`.
+/// Returns the options of the driver: those of the generic driver for the packets, and those after `--`.
 fn driver_options(arguments: &Arguments, unit: &Unit) -> Result<Vec<OsString>> {
     let (load, context) = (&arguments.load, &arguments.context);
     let refused = [
@@ -109,14 +110,14 @@ fn driver_options(arguments: &Arguments, unit: &Unit) -> Result<Vec<OsString>> {
     Ok(options)
 }
 
-/// A folder that is built.
+/// Built folder.
 struct Built {
     folder: PathBuf,
     driver: PathBuf,
 }
 
-/// Builds a folder in a copy, so that runs for several kinds of cores may go on at the same time, and so that the folder need not
-/// be writable. The copy is kept: `make` builds only what has changed.
+/// Builds a copy of a folder, so that runs for several kinds of cores may proceed concurrently, and the folder may be
+/// read-only. The copy is kept: `make` builds only changes.
 fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &PathBuf); 2]) -> Result<Built> {
     let (Some(name), Some(parent)) = (source.file_name(), source.parent()) else {
         return Err(Error::malformed(source, "it is no folder of a program"));
@@ -149,7 +150,8 @@ fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &P
     Ok(Built { folder, driver })
 }
 
-/// The macros of `-D`, behind those of the environment, for a Makefile that reads them as `sdk/handlers/pspin` do.
+/// Returns the macros of `-D`, after those of the environment, for a Makefile that reads them as `sdk/handlers/pspin`
+/// do.
 fn definitions(arguments: &Arguments, source: &Path) -> Result<Option<OsString>> {
     let environment = std::env::var_os("DEFINITIONS");
     if arguments.define.is_empty() {
@@ -169,7 +171,7 @@ fn definitions(arguments: &Arguments, source: &Path) -> Result<Option<OsString>>
     Ok(Some(all))
 }
 
-/// Makes the neighbours of a folder reachable from its copy, as `../generic_driver` is.
+/// Links the neighbours of a folder, such as `../generic_driver`, next to its copy.
 fn neighbours(parent: &Path, name: &OsStr, room: &Path) -> Result<()> {
     for entry in fs::read_dir(parent).map_err(Error::read(parent))? {
         let entry = entry.map_err(Error::read(parent))?;
@@ -181,7 +183,7 @@ fn neighbours(parent: &Path, name: &OsStr, room: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The driver that was built.
+/// Returns the built driver.
 fn drivers(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).map_err(Error::read(folder))?;
     let mut found: Vec<PathBuf> = entries

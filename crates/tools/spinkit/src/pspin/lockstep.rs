@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit pspin lockstep`: random packets on the hardware and on the model, compared in every cycle.
 
 use std::ffi::OsString;
@@ -31,7 +32,7 @@ pub struct Arguments {
     /// Set a parameter of the machine, such as accelerator.clusters=8
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Which handlers process packets when the program has several: NAME_hh, NAME_ph, NAME_th
+    /// Handlers that process packets, when the program has several: NAME_hh, NAME_ph, NAME_th
     #[arg(long, value_name = "NAME")]
     pub handlers: Option<String>,
     /// Number of packets of a run, at least
@@ -52,8 +53,8 @@ pub struct Arguments {
     /// Compare packet by packet: each has the same tasks and ends, and any 1,000 of them take the same time within 2 %
     #[arg(long)]
     pub loaded: bool,
-    /// How many of 16 messages have no last packet; the next message of such a queue waits until the hardware gives it up, so they
-    /// belong to --loaded
+    /// Number of messages in 16 without a last packet; the next message of such a queue waits until the hardware gives
+    /// it up, so they belong to --loaded
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub broken: u64,
     /// Messages without a last packet at the end of a run, each for a queue of its own
@@ -73,7 +74,7 @@ pub struct Arguments {
 /// Bytes of handler memory and scratchpad of the context, and of its host memory.
 const MEMORY: u32 = 16_384;
 const HOST_MEMORY: u64 = 1 << 20;
-/// Cycles after the last packet in which a run must end.
+/// Cycles after the last packet within which a run must end.
 const MOST_CYCLES: u64 = 10_000_000;
 
 /// Runs the command.
@@ -133,7 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Returns the lines about a run: the numbers of things that it has compared.
+/// Returns the lines about a run: numbers of comparisons.
 fn told(seed: u32, compared: &Compared) -> String {
     let Compared { packets, events, checked, failed, idle, bytes, cycles, conflicts, misses, spread } = compared;
     let Counts { instructions, registers, words } = checked;

@@ -1,4 +1,5 @@
-//! The copy of a program's folder in which it is built.
+// SPDX-License-Identifier: Apache-2.0
+//! Copy of a program's folder, for its build.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata, Permissions};
@@ -9,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use spincc::{Error, Result};
 
-/// The folder in which the published Makefiles build the card's program, at the top of a program's folder.
+/// Folder at the top of a program's folder in which the published Makefiles build the card's program.
 const BUILD: &str = "build";
-/// The beginning of the names of drivers, which the published Makefiles build at the top of a program's folder.
+/// Prefix of the drivers that the published Makefiles build at the top of a program's folder.
 const DRIVER: &str = "sim_";
 
-/// Makes `to` a copy of the folder `from`: only files that differ are written, so that `make` builds only what has changed. When `from`
-/// has lost a file since the copy before, which the file `list` names, nothing of that copy is kept: it may have been built from
-/// the lost file.
+/// Makes `to` a copy of the folder `from`: only differing files are written, so that `make` builds only changes. If
+/// `from` lost a file listed in `list` since the last copy, the whole copy is replaced: it may contain products of the
+/// lost file.
 ///
-/// Products of a build in `from` are not copied. Neither are pipes, sockets and devices, which a note tells.
+/// Build products in `from` are not copied. Pipes, sockets and devices are skipped with a note.
 ///
 /// # Errors
 /// When a file cannot be read or written.
@@ -40,7 +41,7 @@ pub fn update(from: &Path, to: &Path, list: &Path) -> Result<()> {
     output::write(list, |out| std::io::Write::write_all(out, &text)).map_err(Error::write(list))
 }
 
-/// Removes a folder or file, if it is there.
+/// Removes a folder or file if it exists.
 fn remove(path: &Path) -> Result<()> {
     let there = fs::symlink_metadata(path);
     let removed = match there {
@@ -54,10 +55,10 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// A part of a folder.
+/// Kind of an entry in a folder.
 enum Kind {
     Folder,
-    /// A link to a folder, which may lead back: the copy has a link to the same folder.
+    /// Link to a folder, possibly cyclic: the copy has a link to the same folder.
     Link,
     File,
 }
@@ -92,7 +93,7 @@ impl Kind {
     }
 }
 
-/// Adds all that is copied of a folder to `files`, by paths relative to `top`; a folder comes before what is in it.
+/// Adds the entries of a folder to copy to `files`, by paths relative to `top`; a folder precedes its contents.
 fn find(top: &Path, folder: &Path, files: &mut Vec<(PathBuf, Kind)>) -> Result<()> {
     let here = top.join(folder);
     let entries = fs::read_dir(&here).map_err(Error::read(&here))?;
@@ -101,7 +102,7 @@ fn find(top: &Path, folder: &Path, files: &mut Vec<(PathBuf, Kind)>) -> Result<(
     for name in names.unwrap_or_default() {
         let (file, path) = (folder.join(&name), here.join(&name));
         let is_link = path.is_symlink();
-        // A link to nothing, as editors make them beside files that are being changed, is no part of a program.
+        // Skip dangling links, which editors create beside files being changed.
         let Ok(there) = fs::metadata(&path) else { continue };
         if folder.as_os_str().is_empty() && is_product(&path, &there) {
             continue;
@@ -120,12 +121,12 @@ fn find(top: &Path, folder: &Path, files: &mut Vec<(PathBuf, Kind)>) -> Result<(
     Ok(())
 }
 
-/// Returns true for the product of a build at the top of a program's folder.
+/// Returns true for a build product at the top of a program's folder.
 fn is_product(path: &Path, there: &Metadata) -> bool {
     (there.is_dir() && path.file_name().is_some_and(|name| name == BUILD)) || is_driver(path)
 }
 
-/// Returns true for a driver that the published Makefiles have built.
+/// Returns true for a driver built by the published Makefiles.
 pub fn is_driver(path: &Path) -> bool {
     let is_named = path.file_name().is_some_and(|name| name.as_bytes().starts_with(DRIVER.as_bytes()));
     let mut magic = [0; 4];
@@ -144,7 +145,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Returns the names of all that is in a folder, sorted; folders end in a slash, links have an arrow.
+    /// Returns the sorted names in a folder; folders end in a slash, links have an arrow.
     fn names(folder: &Path) -> Vec<String> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(fs::metadata(to.join("Makefile")).unwrap().permissions().mode() & 0o777, 0o755);
         assert_eq!(fs::read_link(to.join("handlers/up")).unwrap(), from.canonicalize().unwrap());
 
-        // What has not changed stays as it is, and so does what was built.
+        // Unchanged files and build products stay.
         file(&to, "build/new.o", "");
         let written = fs::metadata(to.join("sim_values.h")).unwrap().modified().unwrap();
         file(&from, "handlers/sim_x.c", "changed");
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(fs::read_to_string(from.join("Makefile")).unwrap(), "Makefile");
         assert!(to.join("build/new.o").is_file());
 
-        // What is lost may have been part of what was built.
+        // A lost file may have contributed to build products.
         fs::remove_file(from.join("sim_values.h")).unwrap();
         copy();
         assert!(!to.join("sim_values.h").exists() && !to.join("build").exists());

@@ -1,8 +1,9 @@
-//! `spinkit pspin`: programs for the interface that the PsPIN artefact published (`sdk/pspin`).
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit pspin`: programs for the published interface of the PsPIN artefact (`sdk/pspin`).
 //!
-//! * `env`: the environment variables with which such programs are built
-//! * `options`: what `run` is told; `unit`: the machine; `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
-//!   layout, which is built in a copy, `mirror`; `table`: what a run has shown
+//! * `env`: environment variables for the build of such programs
+//! * `options`: options of `run`; `unit`: the machine; `run`: runs handlers; `alone`: on generated or captured packets;
+//!   `folder`: by the driver of a folder in the published layout, built in a copy, `mirror`; `table`: results of a run
 //! * `lockstep`: compares hardware and model
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
@@ -36,7 +37,7 @@ struct Arguments {
     command: Command,
 }
 
-/// The command that is not in this program, for the help.
+/// Help text of the command implemented outside this program.
 const SWEEP: &str =
     "Also:\n  sweep     Run a handler of X instructions on PsPIN units of many sizes: spinkit pspin sweep --help";
 
@@ -62,7 +63,7 @@ pub fn command() -> clap::Command {
     Arguments::command()
 }
 
-/// Runs `spinkit pspin` with these arguments. The exit status is 0, 1 when it fails, or 2 for a wrong command line.
+/// Runs `spinkit pspin` with these arguments. The exit status is 0, 1 on failure, or 2 for a wrong command line.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (name, done) = match Arguments::parse_from(arguments).command {
         Command::Env => ("spinkit pspin env", Sdk::find().map_err(Error::from).and_then(|sdk| env::print(&sdk))),

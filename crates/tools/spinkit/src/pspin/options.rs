@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The options of `spinkit pspin run`.
 
 use std::ffi::OsString;
@@ -35,7 +36,7 @@ pub struct Arguments {
     /// Define a macro for the source, or for a folder whose Makefile compiles with $(DEFINITIONS)
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     pub define: Vec<String>,
-    /// What executes: the model, or the hardware of rtl/ in a simulator, which is built once for each machine
+    /// Engine that executes: the model, or the hardware of rtl/ in a simulator, which is built once for each machine
     #[arg(long, value_enum, default_value_t = Engine::Model)]
     pub engine: Engine,
     #[command(flatten)]
@@ -67,10 +68,10 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The waveform that is wanted.
+    /// Returns the requested waveform.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the model is to run, which has no signals.
+    /// [`Error::Usage`] with the model, which has no signals.
     pub fn wave(&self) -> Result<Option<Wave>> {
         let Some(file) = &self.wave else { return Ok(None) };
         if self.engine != Engine::Rtl {
@@ -83,13 +84,13 @@ impl Arguments {
     }
 }
 
-/// Reads a range of cycles.
+/// Parses a range of cycles.
 fn parse_cycles(text: &str) -> std::result::Result<Range<u64>, String> {
     let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     range.filter(|range: &Range<u64>| !range.is_empty()).ok_or_else(|| "two cycles, as 1000..2000".to_owned())
 }
 
-/// What executes a run.
+/// Engine of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
     /// The model, cycle by cycle.
@@ -98,7 +99,7 @@ pub enum Engine {
     Rtl,
 }
 
-/// The first header of the packets that handlers get.
+/// First header of the packets passed to handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HandlerLink {
     /// Ethernet.
@@ -107,7 +108,7 @@ pub enum HandlerLink {
     Ip,
 }
 
-/// Which packets arrive. Without an option, the default of its help; a folder's driver has defaults of its own.
+/// Arriving packets. Defaults are in the help of each option; a folder's driver has its own defaults.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Packets")]
 pub struct LoadArguments {
@@ -145,11 +146,11 @@ pub struct LoadArguments {
     pub rules: Option<PathBuf>,
 }
 
-/// What execution contexts get.
+/// Resources of execution contexts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Execution contexts")]
 pub struct ContextArguments {
-    /// Which handlers process packets when the program has several and there are no rules: NAME_hh, NAME_ph, NAME_th
+    /// Handlers that process packets, when the program has several and there are no rules: NAME_hh, NAME_ph, NAME_th
     #[arg(long, value_name = "NAME")]
     pub handlers: Option<String>,
     /// L2 handler memory of each context [default: what the program has put there, at least 64 KiB]

@@ -1,4 +1,5 @@
-//! `spinkit pspin run`: runs handlers on a card with a PsPIN unit, and shows what happened.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit pspin run`: runs handlers on a card with a PsPIN unit, and shows the results.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -13,7 +14,7 @@ use super::{alone, folder, table};
 use command::sdk::Sdk;
 use spincc::{Error, Result};
 
-/// Runs the command. Returns whether no handler failed.
+/// Runs the command. Returns true if no handler failed.
 ///
 /// # Errors
 /// When the program does not compile or does not fit, or a file cannot be read or written.
@@ -58,7 +59,7 @@ pub fn compile(source: &Path, hpu: OsString, define: &[impl AsRef<OsStr>], room:
     Ok(program)
 }
 
-/// Writes the results: as JSON to a file, and as a table to the standard output unless that is the file.
+/// Writes the results: as JSON to a file, and as a table to standard output unless that is the file.
 ///
 /// # Errors
 /// When a file cannot be written.

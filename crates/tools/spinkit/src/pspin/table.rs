@@ -1,4 +1,5 @@
-//! What a run has shown, as a table for people.
+// SPDX-License-Identifier: Apache-2.0
+//! Results of a run as a table for the terminal.
 
 use std::fmt::Write;
 
@@ -6,7 +7,7 @@ use pspin_nic::report::{HpuUse, Report, Spread, Summary, Throughput};
 
 use super::unit::Unit;
 
-/// The table.
+/// Returns the table.
 pub fn text(report: &Report, unit: &Unit) -> String {
     let mut out = String::new();
     let units = &unit.config.units;
@@ -132,7 +133,7 @@ fn cycles(spread: Spread) -> String {
     format!("{min} / {mean:.1} / {max}")
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();

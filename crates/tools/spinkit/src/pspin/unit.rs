@@ -1,4 +1,5 @@
-//! The machine whose unit runs handlers.
+// SPDX-License-Identifier: Apache-2.0
+//! Machine whose unit runs handlers.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,23 +11,23 @@ use sim::Clock;
 use command::sdk::Sdk;
 use spincc::{Error, Result};
 
-/// A machine with a PsPIN unit.
+/// Machine with a PsPIN unit.
 pub struct Unit {
-    /// Its name.
+    /// Name of the machine.
     pub name: String,
     /// The unit.
     pub config: Rc<machine::Pspin>,
     /// Its clock.
     pub clock: Clock,
-    /// The unit as hardware.
+    /// Hardware design of the unit.
     design: Option<Design>,
 }
 
 impl Unit {
-    /// Loads a machine, and tells what it has to say.
+    /// Loads a machine, and prints its notices.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such machine, or it has no PsPIN unit.
+    /// [`Error::Usage`] when the machine does not exist, or has no PsPIN unit.
     pub fn load(sdk: &Sdk, name: &str, set: &[String]) -> Result<Unit> {
         let machine = Machine::load(name, &[sdk.home.join("machines")], set);
         let machine = machine.map_err(|error| Error::Usage(error.to_string()))?;
@@ -45,8 +46,8 @@ impl Unit {
         }
     }
 
-    /// The simulator of the unit as hardware, which is built when there is none for this configuration, and which can write waveforms
-    /// if it `is_traced`. Commands are called `name`.
+    /// Returns the simulator of the unit's hardware. Builds it if none exists for this configuration; with `is_traced`
+    /// it can write waveforms. Progress messages begin with `name`.
     ///
     /// # Errors
     /// When tools are missing, or the build fails.

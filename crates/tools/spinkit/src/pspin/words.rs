@@ -1,26 +1,27 @@
-//! The command line of `pspin-cc`, which Makefiles write for GCC.
+// SPDX-License-Identifier: Apache-2.0
+//! Command line of `pspin-cc`, in the syntax that Makefiles use for GCC.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use spincc::{Error, Result};
 
-/// What is compiled, and how.
+/// Inputs and options of a compilation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The HPU kind.
+    /// HPU kind.
     pub kind: String,
     /// Sources of the program.
     pub sources: Vec<PathBuf>,
-    /// The program.
+    /// Path of the program.
     pub output: PathBuf,
     /// Flags for compiling and linking.
     pub flags: Vec<OsString>,
-    /// Whether the commands are shown.
+    /// Set to print the commands.
     pub is_verbose: bool,
 }
 
-/// Flags that choose cores, start files or libraries: all of these are the SDK's.
+/// Flags that choose cores, start files or libraries, all of which the SDK supplies.
 const OURS: [&str; 15] = [
     "-march=",
     "-mabi=",
@@ -39,13 +40,13 @@ const OURS: [&str; 15] = [
     "-L",
 ];
 
-/// Flags of GCC's optimiser that Clang refuses.
+/// Optimiser flags of GCC that Clang refuses.
 const OF_GCC: [&str; 6] = ["-ftree-", "-fno-tree-", "-fipa-", "-fno-ipa-", "-fno-jump-tables-", "--param"];
 
 /// Flags whose value is the next word.
 const WITH_VALUE: [&str; 9] = ["-I", "-D", "-U", "-include", "-isystem", "-iquote", "-idirafter", "-x", "-Xclang"];
 
-/// Reads a command line.
+/// Parses a command line.
 ///
 /// # Errors
 /// [`Error::Usage`] when it has no source or no output, or a word lacks its value.
@@ -65,7 +66,7 @@ pub fn parse(words: Vec<OsString>) -> Result<Line> {
             "-o" => line.output = value()?.into(),
             "--hpu" => line.kind = value()?.to_string_lossy().into_owned(),
             "-v" | "--verbose" => line.is_verbose = true,
-            // The linker script is the SDK's.
+            // The SDK supplies the linker script.
             "-T" => drop(value()?),
             flag if WITH_VALUE.contains(&flag) => {
                 let value = value()?;

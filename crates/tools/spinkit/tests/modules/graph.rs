@@ -1,17 +1,18 @@
-//! The uses between the modules of a crate, and the circles among them.
+// SPDX-License-Identifier: Apache-2.0
+//! Uses between the modules of a crate, and the cycles among them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
 use crate::source::{Crate, Id, Place, ROOT};
 
-/// An edge for each pair of modules in which the first uses the second, with one place of such a use.
+/// Graph with an edge for each pair of modules of which the first uses the second, and one place of that use.
 pub struct Graph<'a> {
     modules: &'a Crate,
     uses: Vec<BTreeMap<Id, Place>>,
 }
 
-/// The target of a path, and the number of its names that were needed to find it.
+/// Target of a path, and the number of its names that were needed to find it.
 enum Target {
     Module(Id, usize),
     /// An item, in the module that defines it.
@@ -20,8 +21,8 @@ enum Target {
 
 impl<'a> Graph<'a> {
     /// Resolves every mention and every import of a crate to the module that defines the item. A re-export is not a
-    /// use, nor is the import of a module as a whole: what is then named in that module is one. A call of a method on
-    /// `self` or through the type is a use of the module with the `impl` block.
+    /// use, nor is the import of a module as a whole: a name used through that module is. A call of a method on `self`
+    /// or through the type is a use of the module with the `impl` block.
     pub fn new(modules: &'a Crate) -> Self {
         let resolver = Resolver::new(modules);
         let mut uses = vec![BTreeMap::new(); modules.modules.len()];
@@ -40,7 +41,7 @@ impl<'a> Graph<'a> {
         Self { modules, uses }
     }
 
-    /// The shortest circle through each module that is on one, by the module's name.
+    /// Returns the shortest cycle through each module on a cycle, by module name.
     pub fn circles(&self) -> BTreeMap<String, String> {
         let circle = |id: Id| Some((self.modules.modules[id].name.clone(), self.describe(&self.circle_through(id)?)));
         (0..self.uses.len()).filter_map(circle).collect()
@@ -81,7 +82,7 @@ impl<'a> Graph<'a> {
 
 struct Resolver<'a> {
     modules: &'a Crate,
-    /// The module with the `impl` block, by the module and name of the type and the name of the method.
+    /// Module with the `impl` block, by module and name of the type and name of the method.
     methods: BTreeMap<(Id, String, String), Id>,
 }
 
@@ -100,7 +101,7 @@ impl<'a> Resolver<'a> {
         this
     }
 
-    /// The module that defines the target of a path in module `from`; `None` for other crates and local names.
+    /// Returns the module that defines the target of a path in module `from`; `None` for other crates and local names.
     fn definition(&self, from: Id, path: &[String]) -> Option<Id> {
         match self.resolve(from, path, 0)? {
             Target::Item(home, length) => {
@@ -109,7 +110,7 @@ impl<'a> Resolver<'a> {
                     .and_then(|method| self.methods.get(&(home, path[length - 1].clone(), method.clone())).copied());
                 Some(method.unwrap_or(home))
             }
-            // The name is not in the sources: a macro makes it.
+            // A macro defines the name.
             Target::Module(home, length) => (length < path.len()).then_some(home),
         }
     }
@@ -139,7 +140,7 @@ impl<'a> Resolver<'a> {
         Some(Target::Module(module, length))
     }
 
-    /// The meaning of one name in a module.
+    /// Returns the meaning of one name in a module.
     fn lookup(&self, id: Id, name: &str, depth: usize) -> Option<Target> {
         // `use object;` names another crate and would be looked up in itself.
         if depth > 16 {

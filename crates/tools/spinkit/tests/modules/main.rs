@@ -1,9 +1,10 @@
-//! The modules of a crate have no circles: of two modules at most one uses the other, directly or through others.
-//! A circle is named with a line for each of its uses.
+// SPDX-License-Identifier: Apache-2.0
+//! The modules of a crate have no cycles: of two modules at most one uses the other, directly or through others. The
+//! failure names a cycle with a line for each of its uses.
 //!
-//! A module uses another if its code names an item that the other defines, by whatever path, or calls a method of an
-//! `impl` block there. Re-exports (`pub use`) and code for tests do not count. A parent and its child are two modules
-//! like any others: code that both need belongs in a module next to the child.
+//! A module uses another if its code names an item that the other defines, by any path, or calls a method of an `impl`
+//! block there. Re-exports (`pub use`) and code for tests do not count. A parent and its child are two modules like any
+//! others: code used by both belongs in a module next to the child.
 
 mod graph;
 mod source;
@@ -34,7 +35,7 @@ fn modules_have_no_circles() {
     assert!(found.is_empty(), "circles of modules:\n{}", found.join("\n"));
 }
 
-/// The circles of a crate called `demo` with this source text.
+/// Returns the cycles of a crate called `demo` with this source text.
 fn circles(text: &str) -> BTreeMap<String, String> {
     Graph::new(&Crate::parse("demo", text)).circles()
 }

@@ -1,4 +1,5 @@
-//! Reads the modules of a crate from its source files: what each one defines, imports and mentions.
+// SPDX-License-Identifier: Apache-2.0
+//! Reads the modules of a crate from its source files: the definitions, imports and mentions of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,50 +10,50 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ImplItem, Item, ItemImpl, ItemMod, Meta, Token, Type, UseTree, Visibility};
 
-/// The index of a module in [`Crate::modules`].
+/// Index of a module in [`Crate::modules`].
 pub type Id = usize;
 
-/// The index of the crate's outermost module.
+/// Index of the crate's outermost module.
 pub const ROOT: Id = 0;
 
-/// The modules of one crate.
+/// Modules of one crate.
 pub struct Crate {
     pub modules: Vec<Module>,
 }
 
-/// The contents of one module, without code that is compiled only for tests.
+/// Contents of one module, without code compiled only for tests.
 #[derive(Default)]
 pub struct Module {
-    /// The full path, beginning with the crate's name.
+    /// Full path, beginning with the crate's name.
     pub name: String,
     pub parent: Id,
     pub children: BTreeMap<String, Id>,
-    /// The names of items that this module itself defines.
+    /// Names of items defined by this module itself.
     pub items: BTreeSet<String>,
     pub imports: Vec<Import>,
-    /// Paths in the module's code, at the places where they stand.
+    /// Paths in the module's code, with their places.
     pub mentions: Vec<Mention>,
-    /// Methods and functions in `impl` blocks of types: the path of the type, and the name.
+    /// Methods and functions in `impl` blocks of types: path of the type, and name.
     pub methods: Vec<(Vec<String>, String)>,
 }
 
-/// One name that a `use` declaration brings into the module.
+/// Name imported by a `use` declaration.
 pub struct Import {
-    /// The name in this module; `*` for all names of the module at `path`.
+    /// Name in this module; `*` for all names of the module at `path`.
     pub name: String,
     pub path: Vec<String>,
-    /// Whether others may import the name from here: then it is a re-export.
+    /// Set for a re-export: other modules may import the name from here.
     pub exported: bool,
     pub place: Place,
 }
 
-/// A path in code.
+/// Path in code.
 pub struct Mention {
     pub path: Vec<String>,
     pub place: Place,
 }
 
-/// A line of a source file.
+/// Line of a source file.
 #[derive(Clone)]
 pub struct Place {
     pub file: String,
@@ -123,15 +124,15 @@ impl Crate {
     }
 }
 
-/// The file that is being read.
+/// File being read.
 #[derive(Clone)]
 struct File {
-    /// The path as it appears in places.
+    /// Path as it appears in places.
     name: String,
     path: PathBuf,
-    /// The folder with the files of child modules.
+    /// Folder with the files of child modules.
     children: PathBuf,
-    /// The folder to which places are relative.
+    /// Base folder of places.
     base: PathBuf,
 }
 
@@ -139,7 +140,7 @@ struct File {
 struct Reader<'a> {
     module: &'a mut Module,
     file: &'a str,
-    /// The type of the `impl` block around the current place.
+    /// Type of the enclosing `impl` block.
     this: Option<Vec<String>>,
 }
 
@@ -153,7 +154,7 @@ impl Reader<'_> {
         self.module.mentions.push(Mention { path, place });
     }
 
-    /// Notes the names that a `use` tree brings in.
+    /// Records the names imported by a `use` tree.
     fn import(&mut self, tree: &UseTree, before: &[String], exported: bool) {
         let extended = |name: &syn::Ident| [before, &[name.to_string()]].concat();
         let (name, path, span) = match tree {
@@ -175,7 +176,7 @@ impl Reader<'_> {
         self.module.imports.push(Import { name, path, exported, place });
     }
 
-    /// Notes the paths in the text of a macro, whose grammar is unknown.
+    /// Records the paths in the text of a macro, whose grammar is unknown.
     fn scan(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut start = None;
@@ -316,12 +317,12 @@ fn segments(path: &syn::Path) -> Vec<String> {
     path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
-/// Whether a name has the case of types and constants.
+/// Returns true if a name has the case of types and constants.
 fn is_type_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
-/// Whether an item with these attributes is compiled only for tests.
+/// Returns true if an item with these attributes is compiled only for tests.
 fn for_tests(attributes: &[Attribute]) -> bool {
     fn needs_test(condition: &Meta) -> bool {
         match condition {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit pspin`: folders in the layout of the published artefact (`tests/pspin`) build with their own Makefiles, and their
 //! drivers run on `libpspin.so`.
 
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::home;
 
-/// A copy of a folder of `tests/pspin`, in a folder whose name has a blank.
+/// Copy of a folder of `tests/pspin`, in a folder whose name has a blank.
 pub struct Folder {
     _room: TempDir,
     pub path: PathBuf,
@@ -28,14 +29,14 @@ impl Folder {
         Folder { _room: room, path }
     }
 
-    /// Runs a program of the folder in an empty environment, but for these variables.
+    /// Runs a program of the folder in an environment with only these variables.
     pub fn run(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new(self.path.join(words[0]));
         command.args(&words[1..]).current_dir(&self.path).env_clear().envs(variables.iter().copied());
         command.output().unwrap()
     }
 
-    /// Runs a program that must succeed. Returns what it prints.
+    /// Runs a program that must succeed. Returns its output.
     fn succeeds(&self, words: &[&str]) -> String {
         let output = self.run(words, &[]);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +45,7 @@ impl Folder {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs `make` with the variables that `spinkit pspin env` prints and no other of the toolkit.
+    /// Runs `make` with the variables of `spinkit pspin env` and no others of the toolkit.
     fn make(&self, words: &str) -> Output {
         let script = format!("eval \"$('{}' env)\" && exec make {words}", env!("CARGO_BIN_EXE_spinkit-pspin"));
         let mut shell = Command::new("sh");

@@ -1,5 +1,6 @@
-//! `spinkit pspin run --engine rtl`: what is told when no simulator can be made, which these tests try with tools that only pretend;
-//! and that the hardware does what the model does. The latter builds a simulator: `make -C rtl test-engine`.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit pspin run --engine rtl`: messages when no simulator can be built, tested with fake tools; and equality of
+//! hardware and model. The latter builds a simulator: `make -C rtl test-engine`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,13 +14,13 @@ use crate::folders::Folder;
 use crate::home;
 use crate::programs::{EMPTY, REFLECT, Room, pcap, udp};
 
-/// A program, a cache of its own, and tools whose Verilator is a script.
+/// Program, private cache, and tools with a script as Verilator.
 struct Pretended {
     room: Room,
 }
 
 impl Pretended {
-    /// The script is called in the folder of the build.
+    /// Creates them; the script runs in the build folder.
     fn new(script: &str) -> Pretended {
         let room = Room::new(EMPTY);
         let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-pspin"));
@@ -53,13 +54,13 @@ impl Pretended {
         fs::read_to_string(self.room.path(name)).unwrap_or_default()
     }
 
-    /// The messages of one that was started, which fails.
+    /// Returns the messages of a started run, which must fail.
     fn told(&self, mut child: Child, name: &str) -> String {
         assert_eq!(child.wait().unwrap().code(), Some(1));
         self.text(name)
     }
 
-    /// What is in the cache, without hidden files.
+    /// Returns the visible files in the cache.
     fn kept(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(self.room.path("cache/rtl")).unwrap().map(|entry| entry.unwrap().path());
         let is_seen = |path: &PathBuf| path.is_dir() || !path.file_name().unwrap().to_string_lossy().starts_with('.');
@@ -75,7 +76,7 @@ impl Pretended {
     }
 }
 
-/// A library that is none: whoever opens it has found it.
+/// Script that builds an invalid library: opening it fails, which shows that it was found.
 const BROKEN: &str = "mkdir design && echo broken > design/libpspin_rtl.so && echo all: > design/Vdesign.mk";
 
 #[test]
@@ -112,7 +113,7 @@ fn a_build_that_fails_is_told_with_its_log_and_leaves_nothing() {
     assert!(matches!(&*kept, [log] if log.extension().unwrap() == "log"), "{kept:?}");
 }
 
-/// A build that waits in its middle until there is a file `go`.
+/// Creates a build that waits midway for a file `go`.
 fn waiting() -> Pretended {
     Pretended::new(&format!("touch ../../../began; while [ ! -e ../../../go ]; do sleep 0.01; done; {BROKEN}"))
 }
@@ -142,7 +143,7 @@ fn a_build_that_was_interrupted_is_made_again() {
     pretended.waits_for("build", || pretended.room.path("began").exists());
     first.kill().unwrap();
     first.wait().unwrap();
-    // The compiler of the first is still at work.
+    // The compiler of the first build is still running.
     let second = pretended.start("second");
     pretended.waits_for("lock", || pretended.text("second").contains(WAITS));
     assert!(!pretended.kept().iter().any(|path| path.join("libpspin_rtl.so").exists()));
@@ -152,16 +153,16 @@ fn a_build_that_was_interrupted_is_made_again() {
     assert_eq!(pretended.kept().len(), 2, "a library and a log: {:?}", pretended.kept());
 }
 
-/// What a run has shown.
+/// Results of a run.
 struct Shown {
     report: Value,
     output: String,
-    /// What was told, without cycles: misses of the instruction cache take others in the hardware.
+    /// Messages without cycles: instruction cache misses take other cycles in the hardware.
     messages: String,
     timeline: Vec<u8>,
 }
 
-/// Where `make -C rtl test-lockstep` keeps its simulators.
+/// Returns the simulator cache of `make -C rtl test-lockstep`.
 fn cache() -> PathBuf {
     home().join("out/rtl/cache")
 }
@@ -174,7 +175,7 @@ fn run(room: &Room, engine: &str, words: &str) -> Shown {
     let [out, messages] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     let read = |name: &str| fs::read(room.path(&format!("{engine}.{name}")));
     let report = read("json").unwrap_or_else(|error| panic!("{words}: {error}: {messages}"));
-    // Notes and progress depend on how long it takes.
+    // Notes and progress depend on the duration.
     let told = messages.lines().filter(|line| line.contains("error: "));
     let told = told.map(|line| line.split(", in cycle").next().unwrap().to_owned() + "\n").collect();
     Shown {
@@ -185,7 +186,7 @@ fn run(room: &Room, engine: &str, words: &str) -> Shown {
     }
 }
 
-/// Runs a source on the model and on the hardware. What they do is equal, and their times are within 2 %.
+/// Runs a source on the model and on the hardware. Their effects must be equal, and their times within 2 %.
 fn both(handlers: &str, words: &str) -> [Shown; 2] {
     let room = Room::new(handlers);
     let packets: Vec<Vec<u8>> = (0..30).map(|number| udp(number, 1 + 31 * number as usize)).collect();
@@ -239,7 +240,7 @@ fn reports_and_timelines_are_equal() {
         let [model, hardware] = both(EMPTY, words);
         assert_eq!(hardware.report, model.report, "{words}");
         assert_eq!(hardware.output, model.output, "{words}");
-        // What happens in one cycle may be told in another order when there is much of it.
+        // Under load, events of one cycle may be reported in another order.
         assert_eq!(hardware.timeline.len(), model.timeline.len(), "{words}: the timeline");
         assert!(words != alone || hardware.timeline == model.timeline, "{words}: the timeline");
     }
@@ -335,7 +336,7 @@ fn folders_run_with_their_own_drivers() {
     let folder = Folder::new("host");
     folder.builds("-j2 deploy driver");
     assert!(shown(&folder, &["./sim_host", "-p", "16", "-s", "1500"]).ends_with(" 0 bad, data right"));
-    // The hardware has no priorities, and refuses them before it runs.
+    // The hardware has no priorities, and the command refuses them before the run.
     let folder = Folder::new("priorities");
     folder.builds("-j2 deploy driver");
     let output = folder.run(&["./sim_priorities", "0", "3"], &variables);

@@ -1,5 +1,6 @@
-//! Names and rules of public programs: locks, copies in the older form, FPsPIN's card interface, priorities of message queues, and
-//! what a run prints where.
+// SPDX-License-Identifier: Apache-2.0
+//! Names and rules of public programs: locks, copies in the older form, FPsPIN's card interface, priorities of message
+//! queues, and the destination of a run's output.
 
 use std::process::Command;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::folders::Folder;
 use crate::programs::{Room, pcap, udp};
 
-/// An Ethernet frame around a packet.
+/// Returns an Ethernet frame around a packet.
 fn frame(packet: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], packet].concat()
 }
@@ -121,7 +122,7 @@ fn handlers_of_fpspin_answer_frames() {
     }
 }
 
-/// The first program of the guide: it sums the lengths of UDP datagrams.
+/// First program of the guide: it sums the lengths of UDP datagrams.
 const COUNT: &str = "
 __handler__ void count_ph(handler_args_t *args) {
     pkt_hdr_t *header = args->task->pkt_mem;
@@ -151,7 +152,7 @@ fn frames_are_told_and_read_from_their_ip_headers_on() {
     assert!(errors.contains("note: 1 packets without an IP header went to the host (--link ip)"), "{errors}");
     assert_eq!((&report["packets"]["done"], &report["packets"]["to_host"]), (&7.into(), &1.into()));
     assert_eq!(report["packets"]["bytes"], 6 * 128 + 29);
-    // Without the option, handlers get whole frames, and a note says so.
+    // Without the option, handlers get whole frames, and a note is printed.
     let done = room.command("h.c --pcap in.pcapng --rules rules.toml");
     let errors = String::from_utf8(done.stderr).unwrap();
     assert!(errors.contains("note: in.pcapng: handlers get whole frames") && errors.contains("--link ip"), "{errors}");
@@ -162,7 +163,7 @@ fn frames_are_told_and_read_from_their_ip_headers_on() {
 
 #[test]
 fn no_rate_is_above_that_of_the_port() {
-    /// Handlers by what they do with a packet.
+    /// Handlers by their effect on a packet.
     const PROGRAMS: [(&str, &str); 7] = [
         ("nothing", ""),
         ("fails", "*(volatile int *)0x1D000000 = 1;"),
@@ -245,7 +246,7 @@ fn queues_of_higher_priority_give_more_tasks_in_their_turns() {
     let folder = Folder::new("priorities");
     folder.builds("deploy driver");
     let half = |priorities: &[&str]| {
-        // Room for all packets, so that no queue keeps those of the other out.
+        // Enough room for all packets, so that no queue blocks another.
         let room = [("SPINKIT_PSPIN_SET", "accelerator.mpq.shared_cells=2048")];
         let output = folder.run(&[&["./sim_priorities"], priorities].concat(), &room);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -257,12 +258,12 @@ fn queues_of_higher_priority_give_more_tasks_in_their_turns() {
     let (first, second) = half(&[]);
     assert!(first.abs_diff(second) <= 4, "equal: {first} {second}");
     assert_eq!(half(&["0", "0"]), (first, second));
-    // Weights 4 and 1, and 1 and 3, but for some 40 packets of each that find HPUs free and room in the clusters.
+    // Weights 4 and 1, and 1 and 3, except for some 40 packets of each that find HPUs free and room in the clusters.
     let (first, second) = half(&["3", "0"]);
     assert!(first == 256 && (85..=105).contains(&second), "4 to 1: {first} {second}");
     let (first, second) = half(&["0", "2"]);
     assert!(second == 256 && (103..=123).contains(&first), "1 to 3: {first} {second}");
-    // There are 256 queues, 0 to 255: the driver gives one to each argument.
+    // The machine has 256 queues, 0 to 255; the driver maps one to each argument.
     let many: Vec<&str> = ["./sim_priorities"].into_iter().chain(std::iter::repeat_n("1", 257)).collect();
     let output = folder.run(&many, &[]);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,5 @@
-//! `spinkit pspin run` with sources and programs: what handlers do to packets, what the report says, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit pspin run` with sources and programs: effects of handlers on packets, contents of the report, and refusals.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::home;
 
-/// A folder with a source, in which `spinkit pspin run` runs.
+/// Working folder with a source for `spinkit pspin run`.
 pub struct Room(TempDir);
 
 const INIT: &str = "void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **mem) {}\n";
@@ -34,14 +35,14 @@ impl Room {
         self.prepared(words).output().unwrap()
     }
 
-    /// `spinkit pspin run` with these words.
+    /// Returns `spinkit pspin run` with these words.
     pub fn prepared(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-pspin"));
         command.arg("run").args(words.split_whitespace()).current_dir(self.0.path()).env("SPINKIT_HOME", home());
         command
     }
 
-    /// Runs the source. Returns its report, and what was printed to standard error.
+    /// Runs the source. Returns its report, and its standard error.
     fn report(&self, words: &str, status: i32) -> (Value, String) {
         let done = self.command(&format!("h.c --json r.json {words}"));
         let errors = String::from_utf8(done.stderr).unwrap();
@@ -49,7 +50,7 @@ impl Room {
         (serde_json::from_slice(&std::fs::read(self.path("r.json")).unwrap()).unwrap(), errors)
     }
 
-    /// The message of a command that fails with a status.
+    /// Returns the message of a command that must fail with this status.
     pub fn refused(&self, words: &str, status: i32) -> String {
         let done = self.command(words);
         assert_eq!((done.status.code(), done.stdout.as_slice()), (Some(status), &b""[..]), "{words}");
@@ -76,7 +77,7 @@ fn an_unloaded_packet_takes_the_cycles_of_the_paper() {
         for (machine, expected) in [("pspin-published", published), ("pspin-400g", paper)] {
             let words = format!("--machine {machine} --messages 1 --packets 10 --gap 1000 --size {size}");
             let (report, _) = room.report(&words, 0);
-            // The first packet finds the instruction cache without the handler.
+            // The first packet misses the handler in the instruction cache.
             assert_eq!(report["request_ns"]["min"], expected, "{machine} {size}");
             assert_eq!(report["packets"]["done"], 10);
             assert_eq!(report["stage_cycles"]["schedule"]["max"], 3);
@@ -99,7 +100,7 @@ fn handlers_compute_print_and_write_to_the_host() {
             spin_write_to_host((uint64_t)args->task->host_mem_high << 32 | args->task->host_mem_low, 1, &write);
         }",
     );
-    // What the packets contain: a capture of the same bytes.
+    // Contents of the packets: a capture of the same bytes.
     let packets: Vec<Vec<u8>> = (0..20).map(|number| udp(number, 100 + number as usize)).collect();
     let sum: u64 = packets.iter().flat_map(|packet| &packet[28..]).map(|byte| u64::from(*byte)).sum();
     room.write("in.pcap", pcap(&packets));
@@ -112,7 +113,7 @@ fn handlers_compute_print_and_write_to_the_host() {
     }
 }
 
-/// An IPv4 packet of UDP with this number in it.
+/// Returns an IPv4 packet of UDP containing this number.
 pub fn udp(number: u8, data: usize) -> Vec<u8> {
     let length = (28 + data) as u16;
     let mut packet = vec![0x45, 0];

@@ -1,4 +1,5 @@
-//! The use cases of `sdk/handlers/pspin`: their drivers accept what the card computes, and notice when it is wrong.
+// SPDX-License-Identifier: Apache-2.0
+//! Use cases of `sdk/handlers/pspin`: their drivers accept correct results of the card, and detect wrong ones.
 
 use std::process::{Command, Output};
 
@@ -17,7 +18,7 @@ impl Folders {
         Folders(room)
     }
 
-    /// Builds a use case with the variables that `spinkit pspin env` prints, and with these words for `make`.
+    /// Builds a use case with the variables of `spinkit pspin env` and these words for `make`.
     fn build(&self, name: &str, words: &[&str]) {
         let script = format!("eval \"$('{}' env)\" && exec make \"$@\"", env!("CARGO_BIN_EXE_spinkit-pspin"));
         let mut shell = Command::new("sh");
@@ -46,7 +47,7 @@ impl Folders {
         command.env("SPINKIT_PSPIN_MACHINE", machine).output().unwrap()
     }
 
-    /// Runs a driver that must accept all results of this many packets.
+    /// Runs a driver that must accept all results of `packets` packets.
     fn accepts(&self, name: &str, program: &str, options: &str, packets: u32) {
         let output = self.run(name, program, options);
         let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -58,7 +59,7 @@ impl Folders {
         );
     }
 
-    /// Runs a driver that must refuse a result. Returns what it says.
+    /// Runs a driver that must refuse a result. Returns its message.
     fn refuses(&self, name: &str, program: &str, options: &str) -> String {
         let output = self.run(name, program, options);
         assert_eq!(output.status.code(), Some(1), "{name} {options}");
@@ -66,7 +67,7 @@ impl Folders {
     }
 }
 
-/// Each use case with small inputs: options, and the number of packets. Sizes that are no multiple of anything are among them.
+/// Each use case with small inputs: options, and the number of packets, including odd sizes.
 const SMALL: [(&str, &str, u32); 12] = [
     ("reduce", "-m 3 -p 5 -s 101", 15),
     ("aggregate", "-m 3 -p 7 -s 129", 21),
@@ -82,7 +83,7 @@ const SMALL: [(&str, &str, u32); 12] = [
     ("instructions", "-m 3 -p 5 -s 64", 15),
 ];
 
-/// Use cases whose code is another one for cores with CORE-V.
+/// Use cases with different code for cores with CORE-V.
 const COREV: [&str; 3] = ["reduce", "aggregate", "histogram"];
 
 #[test]
@@ -94,7 +95,7 @@ fn results_are_right_and_a_wrong_one_is_told() {
         if ["empty", "instructions"].contains(&name) {
             continue;
         }
-        // The first packets are not among those that filtering drops.
+        // Filtering does not drop the first packets.
         let message = folders.refuses(name, "sim", &format!("{options} --flip 1"));
         assert!(message.starts_with(&format!("{name}: ")) && message.contains(" instead of "), "{message}");
     }
@@ -136,7 +137,7 @@ fn inputs_of_the_paper_are_computed_right() {
     for (name, options, packets) in SMALL.into_iter().filter(|(name, ..)| COREV.contains(name)) {
         folders.accepts(name, "sim", options, packets);
         folders.refuses(name, "sim", &format!("{options} --flip 1"));
-        // Two clusters, and eight, of which programs know four.
+        // Two clusters, and eight; programs know four.
         for machine in ["pspin-200g", "pspin-800g"] {
             let output = folders.run_on(machine, name, "sim", options);
             assert!(output.status.success(), "{name} on {machine}: {}", String::from_utf8_lossy(&output.stderr));
@@ -154,7 +155,7 @@ fn variants_of_handlers_are_right() {
         ("copy_from_host", "-DTO_L2"),
         ("instructions", "-DX=17"),
     ] {
-        // The same folder with other definitions is built again.
+        // Other definitions rebuild the same folder.
         folders.build(name, &["deploy", "driver", &format!("DEFINITIONS={definitions}")]);
         folders.accepts(name, "sim", "-m 3 -p 5 -s 129", 15);
     }

@@ -1,4 +1,5 @@
-//! What helps to find mistakes of handlers: texts that they print, assertions, and the stops of a debugger.
+// SPDX-License-Identifier: Apache-2.0
+//! Debugging aids for handlers: printed texts, assertions, and stops of a debugger.
 
 use crate::harness::{Run, program, source, spinrun};
 
@@ -8,20 +9,20 @@ fn debugging(options: &str, bytes: u32) -> Run {
     run
 }
 
-/// The line of the program with a mark, as messages name it.
+/// Returns the line of the program with a mark, as named in messages.
 fn line(mark: &str) -> String {
     let mark = format!("/* {mark} */");
     let number = source("debugging.c").lines().position(|line| line.contains(&mark)).unwrap() + 1;
     format!("debugging.c:{number} in ")
 }
 
-/// The simulated time of the message's event in ps.
+/// Returns the simulated time of the message's event in ps.
 fn time(run: &Run) -> u64 {
     let time = run.out.split(" at ").nth(1).and_then(|rest| rest.split(' ').next());
     time.and_then(|time| time.parse().ok()).unwrap_or_else(|| panic!("no time in {}", run.out))
 }
 
-/// The texts that were printed, without the times in their prefix.
+/// Returns the printed texts, without the times in their prefix.
 fn printed(run: &Run) -> Vec<String> {
     let lines = run.err.lines().filter(|line| line.starts_with('['));
     lines
@@ -76,7 +77,7 @@ fn a_debugger_needs_a_rank_and_a_card_that_it_knows() {
     assert_eq!(time(&run), time(&debugging("", 1000)));
 }
 
-/// 6000 B are two packets, whose payload handlers run at the same time.
+/// Runs 6000 B: two packets, whose payload handlers run at the same time.
 fn sanitized(mode: &str) -> Run {
     spinrun("-n 2 --sanitize", &program("debugging"), &format!("6000 {mode}"))
 }
@@ -91,7 +92,7 @@ fn data_races_are_found_with_both_places() {
     assert!(run.err.matches(place.trim_end_matches(" in ")).count() >= 2, "{place} {}", run.err);
     run.ended(1, "; nothing orders them (PtlHandlerFAdd, PtlHandlerCAS and atomic operations do)");
     run.ended(1, "debugging: the run fails because of what the sanitizer has found: ");
-    // The sanitizer changes no time, and a program without mistakes is left in peace.
+    // The sanitizer changes no time, and reports nothing for a correct program.
     let plain = spinrun("-n 2", &program("debugging"), "6000 race");
     assert_eq!(time(&run), time(&plain));
     for mode in ["lock", "print"] {

@@ -1,4 +1,6 @@
-//! Equal inputs give equal bytes: standard output, report and timeline. So do runs that hand over between processes in different ways.
+// SPDX-License-Identifier: Apache-2.0
+//! Equal inputs give equal bytes: standard output, report and timeline, also with different ways of switching between
+//! processes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,8 +15,7 @@ fn often(times: u32, name: &str, options: &str, program: &Path, arguments: &str)
     let run = |number: u32| {
         let (json, trace) =
             (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
-        // Calls that do not wait for their answers, processors that the kernel chooses, and ranks that are copies of one process change
-        // nothing but the speed.
+        // Deferred calls, processors chosen by the kernel, and ranks copied from one process change only the speed.
         let how =
             if number.is_multiple_of(2) { "--post-ahead 128 --bind-to none --start exec" } else { "--start fork" };
         let options = format!("{options} {how} --json {} --trace {}", json.display(), trace.display());
@@ -88,7 +89,7 @@ fn threads_that_poll_beside_busy_processors() {
     });
 }
 
-/// Ends the busy loops also when a test fails.
+/// Ends the busy loops even if a test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

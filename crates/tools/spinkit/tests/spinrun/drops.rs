@@ -1,4 +1,5 @@
-//! Messages that are not delivered: how they are reported to the program, to the user and in the report.
+// SPDX-License-Identifier: Apache-2.0
+//! Undelivered messages: their reports to the program, to the user and in the JSON report.
 
 use serde_json::{Value, json};
 
@@ -6,13 +7,13 @@ use crate::harness::{Run, plain, program, reported, spinrun};
 
 const NICS: [&str; 3] = ["rdma", "portals4", "spin"];
 
-/// The time of the first drop, and the rest of the report's entry.
+/// Returns the time of the first drop, and the rest of the report's entry.
 fn split(mut drops: Value) -> (u64, Value) {
     let at = drops["first"].as_object_mut().unwrap().remove("at_ps").unwrap();
     (at.as_u64().unwrap(), drops)
 }
 
-/// The sentence about `drops.c`, whose first message was dropped at this time.
+/// Returns the sentence about `drops.c`, whose first message was dropped at `at_ps`.
 fn sentence(at_ps: u64) -> String {
     format!(
         "no entry matched: 3 messages lost 3 packets with 24 bytes; the first was a put of 8 bytes from rank 2 for portal \
@@ -77,7 +78,7 @@ fn drops_are_told_as_they_happen() {
 fn runs_can_fail_because_of_lost_messages() {
     let run = spinrun("-n 3 --fail-on-drop", &plain("drops"), "well");
     run.ended(1, "drops: the run fails because messages were dropped (--fail-on-drop)\n");
-    // Messages that a handler drops on purpose are counted, without a warning.
+    // Messages dropped on purpose by a handler are counted, without a warning.
     let (run, report) = reported("-n 2 --fail-on-drop --fail-on-handler-error", &program("handlers"), "drop");
     run.ok();
     let drops = &report["drops"]["handler_dropped"];

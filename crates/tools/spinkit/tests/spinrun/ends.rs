@@ -1,4 +1,5 @@
-//! How runs end: every end has its exit status and message, and leaves no process and no file behind.
+// SPDX-License-Identifier: Apache-2.0
+//! Ends of runs: each has its exit status and message, and leaves neither processes nor files behind.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -41,7 +42,7 @@ fn the_number_of_ranks_is_given_as_with_mpirun() {
 #[test]
 fn a_deadlock_names_what_every_rank_waits_for() {
     let (run, report) = reported("-n 4", &plain("ends"), "deadlock");
-    // Rank 3 has reached the barrier at the end, where rank 2 is.
+    // Rank 3 finally reaches the barrier, where rank 2 waits.
     run.ended(1, "deadlock at ");
     run.ended(1, " of simulated time: nothing is under way that could go on\n");
     let waits: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("spinrun:   ")).collect();
@@ -55,7 +56,7 @@ fn a_deadlock_names_what_every_rank_waits_for() {
     assert_eq!(report["end"]["how"], "deadlock");
     let each = [waits[0], waits[1], &format!("rank 2 {barrier}"), &format!("rank 3 {barrier}")];
     assert_eq!(report["end"]["waits"], serde_json::json!(each));
-    assert_eq!(report["end_ps"], 1_000_000); // they had computed for 1000 ns
+    assert_eq!(report["end_ps"], 1_000_000); // they computed for 1000 ns
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn an_option_or_a_source_is_no_program() {
     spinrun("--machin sc17-int", &program, "hello").ended(2, "unexpected argument '--machin' found");
     spinrun("--machin sc17-int", &program, "hello").ended(2, "a similar argument exists: '--machine'");
     spinrun("-n 2 -q", &program, "hello").ended(2, "unexpected argument '-q' found");
-    // Options of the program are its own, also those that spinrun knows or does not know.
+    // Options after the program belong to it, whether spinrun knows them or not.
     let run = spinrun("-n 2", &program, "hello --machin -np 3");
     assert_eq!((run.status, run.out.lines().count()), (0, 2), "{}", run.err);
     let source = home().join("tests/programs/ends.c");
@@ -196,7 +197,7 @@ fn a_time_limit_ends_the_run() {
     run.ended(124, "'s own code\n");
 }
 
-/// Processes whose executable is `program`.
+/// Counts processes whose executable is `program`.
 fn processes(program: &Path) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap();
     entries
@@ -206,7 +207,7 @@ fn processes(program: &Path) -> usize {
 
 #[test]
 fn an_interrupt_leaves_no_process() {
-    // The test has an executable of its own, so that processes of other tests do not count.
+    // The test uses a private executable, so that processes of other tests do not count.
     let program = scratch().join("interrupted");
     let _ = std::fs::remove_file(&program);
     std::fs::hard_link(plain("ends"), &program).unwrap();
@@ -247,7 +248,7 @@ fn device_code_of_another_kind_is_refused() {
     assert_eq!(run.status, 0, "{}", run.err);
 }
 
-/// The program `errors` with its device image changed.
+/// Runs the program `errors` with its device image changed.
 fn patched(name: &str, change: impl FnOnce(&mut [u8])) -> Run {
     let mut bytes = std::fs::read(program("errors")).unwrap();
     let file = object::File::parse(&*bytes).unwrap();

@@ -1,4 +1,5 @@
-//! Handlers with errors: the host is notified, nothing else is affected, and the run continues (sPIN App. B.3–B.5).
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers with errors: the host is notified, no other state is affected, and the run continues (sPIN App. B.3–B.5).
 
 use crate::harness::{Run, home, program, source, spinrun};
 
@@ -8,7 +9,7 @@ fn errors(options: &str, arguments: &str) -> Run {
     run
 }
 
-/// The number of the line of `errors.c` that a comment marks.
+/// Returns the number of the line of `errors.c` marked by a comment.
 fn line(mark: &str) -> String {
     let mark = format!("/* {mark} */");
     let number = source("errors.c").lines().position(|line| line.contains(&mark)).unwrap() + 1;
@@ -16,7 +17,7 @@ fn line(mark: &str) -> String {
 }
 
 /// Runs `arguments`, whose handler must end with an error: the event has `fail` and the address `start`, and the
-/// warning contains all of `words`. The initiator is notified too; the message without errors is delivered.
+/// warning contains all of `words`. The initiator is notified too; the correct message is delivered.
 fn fails(options: &str, arguments: &str, fail: &str, start: u32, words: &[&str]) -> Run {
     let run = errors(options, arguments);
     let error = format!("HANDLER_ERROR {fail} of 1, start {start:#x}").replace("start 0x0", "start 0");
@@ -30,7 +31,7 @@ fn fails(options: &str, arguments: &str, fail: &str, start: u32, words: &[&str])
     run
 }
 
-/// The counts of the handlers themselves: calls of each, dropped bytes, results.
+/// Returns the counts of the handlers themselves: calls of each, dropped bytes, results.
 fn account(run: &Run) -> String {
     run.rank(1).last().unwrap().to_string()
 }
@@ -95,7 +96,7 @@ fn endless_handlers_are_killed() {
     let words = ["handler 'payload' was killed after 20000 cycles (accelerator.watchdog_cycles)", "errors.c:"];
     let run = fails("--set accelerator.watchdog_cycles=20000", "payload loop", "HANDLER_TIMEOUT", 20_000, &words);
     assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
-    // On one HPU with one context, nothing else could run meanwhile.
+    // On one HPU with one context, no other handler could run meanwhile.
     let one = "--set accelerator.watchdog_cycles=3000 --set accelerator.hpus=1 --set accelerator.contexts=1";
     let run = fails(one, "header loop", "HANDLER_TIMEOUT", 3000, &["handler 'header' was killed after 3000 cycles"]);
     assert_eq!(account(&run), "handlers 1 0 1, dropped 6000, results 0 0 0 0 0 0");
@@ -116,12 +117,12 @@ fn stacks_end() {
     let run = errors("", "payload deep");
     let event = run.rank(1)[0];
     let start = event.strip_prefix("HANDLER_ERROR SEGV of 1, start 0x").unwrap_or_else(|| panic!("{event}"));
-    // The first context's window ends at 0x1a00_4000; 8 KiB below it the stack ends.
+    // The first context's window ends at 0x1a00_4000; the stack ends 8 KiB below it.
     let start = u32::from_str_radix(start, 16).unwrap();
     let window = (start - 0x1a00_0000) % 0x4000;
     assert!((0x1f00..0x2000).contains(&window), "{start:#x}");
     let limit = "; it needs more than 8192 bytes of stack (accelerator.stack_bytes), ";
-    // The recursion is longer than the list of calls.
+    // The recursion exceeds the list of calls.
     let calls = format!("{} in dig, called by dig ({}) 23 times", line("entry"), line("deeper"));
     let path = home().join("tests/programs").display().to_string() + "/";
     assert!(run.err.contains(limit) && run.err.replace(&path, "").contains(&calls), "{}", run.err);
@@ -159,7 +160,7 @@ fn commands_with_bad_arguments() {
     assert!(run.err.is_empty(), "{}", run.err);
 }
 
-/// The card accesses memory for a handler only where the handler could.
+/// The card accesses memory for a handler only within the handler's rights.
 #[test]
 fn commands_on_memory_of_others() {
     // The line is that of the call, although the SDK's code is inlined there.
@@ -171,7 +172,7 @@ fn commands_on_memory_of_others() {
     fails("", "payload wild-dma 0x10000040", "SEGV", 0x1000_0040, &[]);
 }
 
-/// A compiler may assume that neither happens, but the card's compiler must not.
+/// A compiler may assume that neither happens; the card's compiler must not.
 #[test]
 fn undefined_behaviour_ends_the_handler() {
     let words = ["payload handler 'payload' failed: store of 4 B at 0x00000000 is not allowed", &line("nowhere")];

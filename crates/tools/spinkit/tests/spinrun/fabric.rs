@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that share links. The times are sums of the parameters of machines/sc17-int.toml, in picoseconds.
 
 use crate::harness::{plain, reported};
@@ -6,14 +7,14 @@ const O: u64 = 65_000;
 const POLL: u64 = 51_000;
 const CAM: u64 = 2_000;
 const DMA: u64 = 50_000;
-/// A packet of 4 KiB over DMA, at 6.7 ps a byte, and over a link.
+/// DMA time of a packet of 4 KiB at 6.7 ps per byte, and time on a link.
 const DMA_PACKET: u64 = 27_444;
 const PACKET: u64 = 4096 * 20;
 const WIRE: u64 = 33_400;
 const SWITCH: u64 = 50_000;
 
-/// Ranks 1 and 2 send two packets each to rank 0, over one switch. Returns what each rank prints, and the longest queue in
-/// bytes.
+/// Ranks 1 and 2 send two packets each to rank 0, over one switch. Returns the output of each rank, and the longest
+/// queue in bytes.
 fn incast(options: &str) -> (Vec<u64>, Option<u64>) {
     let (run, report) = reported(&format!("-n 3 {options}"), &plain("incast"), "8192");
     assert_eq!(run.status, 0, "{}", run.err);
@@ -30,11 +31,11 @@ fn an_incast_is_as_fast_as_its_last_link_and_its_buffers() {
     // The port of rank 0 takes four packets one after the other, in both models of the network.
     let received = at_card + SWITCH + 2 * WIRE + 4 * PACKET + deposit;
     assert_eq!(incast(""), (vec![received, sent, sent], None));
-    // When the second packet of each card arrives, the switch has sent one packet, and three are in its queue.
+    // On arrival of each card's second packet, the switch has sent one packet, and three are in its queue.
     assert_eq!(incast("--set network.model=fabric"), (vec![received, sent, sent], Some(3 * 4096)));
 
-    // With room for one packet of each card, a card sends its second when the tail of its first has left the switch, and the
-    // credit has crossed the wire. The first packet of rank 1 leaves the switch at once, that of rank 2 behind it.
+    // With room for one packet of each card, a card sends its second once the tail of its first leaves the switch and
+    // the credit crosses the wire. The first packet of rank 1 leaves the switch at once, that of rank 2 behind it.
     let credit = |packets| WIRE + SWITCH + packets * PACKET + WIRE;
     let sent = [1, 2].map(|before| at_card + credit(before) + PACKET + seen);
     // The last packet then crosses switch and wires once more.

@@ -1,12 +1,14 @@
-//! Ranks and cards that die, and packets that are lost (`--fail`, `--kill-card`, `--drop`): what programs are told, and when.
+// SPDX-License-Identifier: Apache-2.0
+//! Ranks and cards that die, and lost packets (`--fail`, `--kill-card`, `--drop`): the errors seen by programs, and
+//! their times.
 
 use crate::harness::{Run, ping_pong, program, reported, spinrun};
 
-/// `network.retransmit_ns` and the latency of the path of two nodes, in picoseconds: a lost packet is known to be lost when it
-/// would have arrived, and leaves again after the time-out.
+/// `network.retransmit_ns` and the latency of the path between two nodes, in picoseconds: the loss of a packet is
+/// detected at the time of its expected arrival, and it leaves again after the time-out.
 const AGAIN: u64 = 16_384_000 + 2 * 33_400 + 50_000;
 
-/// The run of `failures.c` with these options, and the time of the last answer in picoseconds.
+/// Runs `failures.c` with these options. Also returns the time of the last answer in picoseconds.
 fn timed(options: &str, arguments: &str) -> (Run, u64, serde_json::Value) {
     let (run, report) = reported(options, &program("failures"), arguments);
     assert_eq!(run.status, 0, "{options} {arguments}: {}{}", run.out, run.err);
@@ -48,7 +50,8 @@ fn data_is_whole_after_losses_in_both_networks() {
     }
 }
 
-/// Messages behind one with a lost packet wait for it, so each is matched in its turn, on cards of all kinds. What is given up is passed over.
+/// Messages behind one with a lost packet wait for it, so all are matched in order, on cards of all kinds. An abandoned
+/// message is skipped.
 #[test]
 fn messages_are_matched_in_the_order_in_which_they_were_sent() {
     let order = |options: &str| {
@@ -115,7 +118,7 @@ fn a_long_message_of_a_dead_card_ends_at_its_target() {
         assert!(run.err.contains("warning: rank 1: its card dies at 5000.000 ns (--kill-card)\n"), "{}", run.err);
         assert_eq!(report["drops"]["unreachable"]["bytes"], 162_432, "{mode}");
     }
-    // Its target finds out 8 time-outs after the death: 5 us + 8 x 16.384 us.
+    // Its target detects the death 8 time-outs later: 5 us + 8 x 16.384 us.
     let (run, _, report) = timed("-n 2 --kill-card 0@5us", "gets 400000 1");
     assert!(run.out.contains("1: event 8, fail 1"), "{}", run.out);
     assert!((136_072_000..136_200_000).contains(&report["end_ps"].as_u64().unwrap()), "{}", report["end_ps"]);
@@ -125,7 +128,7 @@ fn a_long_message_of_a_dead_card_ends_at_its_target() {
 fn what_waits_for_a_dead_card_or_process_is_told() {
     let (run, _, _) = timed("-n 2 --kill-card 0@1us", "puts 8 3");
     assert_eq!(run.out.matches("1: event 10, fail 1, mlength 0").count(), 2, "{}", run.out);
-    // A card whose process is dead answers that nobody is there: PTL_NI_DROPPED.
+    // A card whose process is dead answers PTL_NI_DROPPED.
     let (run, _, report) = timed("-n 2 --fail 0@1us", "puts 8 3");
     assert_eq!(run.out.matches("1: event 10, fail 2, mlength 0").count(), 2, "{}", run.out);
     assert!(run.err.contains("warning: rank 0: its process is killed at 1000.000 ns (--fail)\n"), "{}", run.err);
@@ -133,7 +136,7 @@ fn what_waits_for_a_dead_card_or_process_is_told() {
     assert_eq!(report["failures"]["deaths"], serde_json::json!([{"rank": 0, "at_ps": 1_000_000, "victim": "process"}]));
 }
 
-/// What a dead process has handed over for sending is lost as far as its card has not read it, and nobody is blamed for bad addresses.
+/// Data that a dead process posted for sending is lost if its card has not read it yet; no bad address is reported.
 #[test]
 fn the_messages_that_a_dead_process_was_sending_are_dropped_at_their_target() {
     for (machine, at) in [("sc17-int", "5us"), ("sc17-dis", "2us")] {
@@ -153,7 +156,7 @@ fn the_messages_that_a_dead_process_was_sending_are_dropped_at_their_target() {
                 (Some(1), Some(1)),
                 "{machine} {mode}"
             );
-            // 25 packets, of which the last has 1,696 bytes; the first ones had been read.
+            // 25 packets, the last with 1,696 bytes; the first ones were already read.
             assert!((1..=25).contains(&packets) && bytes == (packets - 1) * 4096 + 1696, "{machine} {mode}: {lost}");
             if mode == "puts" && packets < 25 {
                 assert!(run.out.contains("0: event 2 from 1, fail 2"), "{machine}: {}", run.out);

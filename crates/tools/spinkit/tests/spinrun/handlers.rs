@@ -1,4 +1,5 @@
-//! When handlers run, the effects of their return codes, and their commands (sPIN App. B.3–B.6). The programs check the
+// SPDX-License-Identifier: Apache-2.0
+//! Order of handlers, effects of their return codes, and their commands (sPIN App. B.3–B.6). The programs check the
 //! values themselves; see their comments.
 
 use crate::harness::{program, reported, spinrun};
@@ -44,7 +45,7 @@ fn hpus_work_in_parallel() {
     assert!(one - eight > occupancy * 7 / 8 - wire && one - eight <= occupancy * 7 / 8, "{one} {eight} {occupancy}");
 }
 
-/// A handler that waits for DMA leaves its HPU to later ones, if there are contexts for them: of three handlers that
+/// A handler that waits for DMA leaves its HPU to later ones, if contexts are free for them: of three handlers that
 /// each wait 2 L = 500 ns for host memory, two wait while another computes.
 #[test]
 fn waiting_handlers_leave_their_hpu() {
@@ -86,8 +87,8 @@ fn dropped_messages_release_their_space() {
     }
 }
 
-/// The event of a message whose handler fails comes last: the other handlers, which take longer, are done, and their
-/// writes are in host memory.
+/// The event of a message with a failed handler comes last: the other, slower handlers are done, and their writes are
+/// in host memory.
 #[test]
 fn errors_are_reported_when_the_memory_is_free() {
     for (options, at_once) in [("", 4), ("--set accelerator.hpus=1 --set accelerator.contexts=1", 1)] {
@@ -95,7 +96,7 @@ fn errors_are_reported_when_the_memory_is_free() {
         run.ended(0, "payload handler 'fail_first' returned FAIL");
         let told_ps: u64 = run.out.trim().parse().unwrap();
         let handler = &report["handlers"]["fail_first"];
-        // Seven of eight handlers work, as many at a time as there are HPUs.
+        // Seven of eight handlers work, one on each HPU at a time.
         let busy_ps = handler["max_cycles"].as_u64().unwrap() * 400 * (7 / at_once);
         assert_eq!((&handler["calls"], &handler["errors"]), (&8.into(), &1.into()));
         assert!(busy_ps > 1_000_000 && told_ps > busy_ps, "{told_ps} {busy_ps}");

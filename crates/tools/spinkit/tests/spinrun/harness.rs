@@ -1,33 +1,34 @@
-//! Builds the programs of `tests/programs` and runs them under `spinrun`.
+// SPDX-License-Identifier: Apache-2.0
+//! Harness that builds the programs of `tests/programs` and runs them under `spinrun`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
-/// The folder of the checkout.
+/// Returns the root of the checkout.
 pub fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
 }
 
-/// The text of a source of `tests/programs`.
+/// Returns the text of a source of `tests/programs`.
 pub fn source(name: &str) -> String {
     std::fs::read_to_string(home().join("tests/programs").join(name)).unwrap()
 }
 
-/// The folder in which cargo writes `libportals.so` and `libsimclock.so`: that of this test's executable.
+/// Returns the folder into which cargo writes `libportals.so` and `libsimclock.so`: that of this test's executable.
 pub fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// A folder for the outputs of tests.
+/// Returns a folder for the outputs of tests.
 pub fn scratch() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("spinrun");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Makes a file once in this run of the tests, however many tests need it.
+/// Makes a file once per run of the tests, shared by all tests that need it.
 fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     static MADE: Mutex<BTreeMap<String, &'static OnceLock<PathBuf>>> = Mutex::new(BTreeMap::new());
     let made = *MADE.lock().unwrap().entry(name.into()).or_insert_with(|| Box::leak(Box::default()));
@@ -51,12 +52,12 @@ pub fn spincc(source: &Path, options: &[&str], to: &Path) {
     run(command.args(options).arg(source).arg("-o").arg(to).env("SPIN_LIBDIR", libraries()));
 }
 
-/// A program of `tests/programs`, compiled with spincc.
+/// Compiles a program of `tests/programs` with spincc.
 pub fn program(name: &str) -> PathBuf {
     once(name, |path| spincc(&home().join("tests/programs").join(name).with_extension("c"), &[], path))
 }
 
-/// A program of `tests/programs` without handlers, compiled like any Portals program.
+/// Compiles a program of `tests/programs` without handlers like any Portals program.
 pub fn plain(name: &str) -> PathBuf {
     once(name, |path| {
         let library = libraries();
@@ -68,7 +69,7 @@ pub fn plain(name: &str) -> PathBuf {
     })
 }
 
-/// A program of `tests/programs` that links no library of ours.
+/// Compiles a program of `tests/programs` that links no library of the toolkit.
 pub fn without_portals(name: &str) -> PathBuf {
     once(name, |path| {
         let source = home().join("tests/programs").join(name).with_extension("c");
@@ -80,22 +81,22 @@ pub fn without_portals(name: &str) -> PathBuf {
     })
 }
 
-/// The program of the ping-pong experiment.
+/// Compiles the program of the ping-pong experiment.
 pub fn ping_pong() -> PathBuf {
     once("ping-pong", |path| spincc(&home().join("experiments/sc17/ping-pong/ping-pong.c"), &[], path))
 }
 
-/// The program of the accumulate experiment.
+/// Compiles the program of the accumulate experiment.
 pub fn accumulate() -> PathBuf {
     once("accumulate", |path| spincc(&home().join("experiments/sc17/accumulate/accumulate.c"), &[], path))
 }
 
-/// The program of the broadcast experiment.
+/// Compiles the program of the broadcast experiment.
 pub fn broadcast() -> PathBuf {
     once("broadcast", |path| spincc(&home().join("experiments/sc17/broadcast/broadcast.c"), &[], path))
 }
 
-/// The results of a run.
+/// Results of a run.
 pub struct Run {
     /// Exit status of spinrun.
     pub status: i32,
@@ -104,13 +105,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// The standard output of a run, which must have succeeded without messages.
+    /// Returns the standard output of a run that must succeed without messages.
     pub fn ok(self) -> String {
         assert!(self.status == 0 && self.err.is_empty(), "status {}: {}{}", self.status, self.out, self.err);
         self.out
     }
 
-    /// The standard output of a run that has succeeded, but has lost messages and warned of it.
+    /// Returns the standard output of a run that must succeed with a warning about lost messages.
     pub fn lossy(self) -> String {
         assert_eq!(self.status, 0, "{}{}", self.out, self.err);
         let is_told = |line: &str| {
@@ -120,7 +121,7 @@ impl Run {
         self.out
     }
 
-    /// The lines of one rank, without their prefix, of a program that starts each with `rank N: `.
+    /// Returns the lines of one rank, without their prefix, of a program that starts each with `rank N: `.
     pub fn rank(&self, rank: u32) -> Vec<&str> {
         let mark = format!("rank {rank}: ");
         self.out.lines().filter_map(|line| line.strip_prefix(&mark)).collect()
@@ -133,7 +134,7 @@ impl Run {
     }
 }
 
-/// The command that runs `program`; options and arguments are separated by blanks.
+/// Returns the command that runs `program`; options and arguments are separated by blanks.
 pub fn command(options: &str, program: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spinrun"));
     command.args(options.split_whitespace()).arg(program).args(arguments.split_whitespace());
@@ -147,7 +148,7 @@ pub fn spinrun(options: &str, program: &Path, arguments: &str) -> Run {
     Run { status: status.code().expect("spinrun ends by itself"), out: text(&stdout), err: text(&stderr) }
 }
 
-/// Like [`spinrun`], with the report of the run.
+/// Runs `program` under spinrun. Also returns the report.
 pub fn reported(options: &str, program: &Path, arguments: &str) -> (Run, serde_json::Value) {
     let report = tempfile::NamedTempFile::new_in(scratch()).unwrap();
     let options = format!("{options} --json {}", report.path().display());

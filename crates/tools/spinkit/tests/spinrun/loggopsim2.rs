@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Broadcast and accumulate by the rules of LogGOPSim2 (docs/validation.md, "Two sets of rules"), as sums of the parameters of
 //! the integrated card in picoseconds. `times` has the sums of ping-pong.
 
@@ -6,17 +7,17 @@ use serde_json::Value;
 use crate::harness::{accumulate, broadcast, reported};
 
 const O: u64 = 65_000;
-/// L, between host memory and the card.
+/// L, the latency between host memory and the card.
 const L: u64 = 50_000;
 const CYCLE: u64 = 400;
-/// From the start of a port until the last packet is matched at the other: a full packet's time before the network, wires and
-/// switch, and the packets, each with its match.
+/// Time from the start of a port until the last packet is matched at the other: a full packet's time before the
+/// network, wires and switch, and the packets, each with its match.
 const HOP_8: u64 = 81_900 + 116_800 + 7 * 20 + 30_000;
 const HOP_16: u64 = 81_900 + 116_800 + 15 * 20 + 30_000;
 const HOP_4K: u64 = 81_900 + 116_800 + 4095 * 20 + 30_000;
 const HOP_64K: u64 = HOP_4K + 15 * (4095 * 20 + 2_000);
 
-/// Times in the lines that a program prints.
+/// Returns the times in the lines printed by a program.
 fn times(options: &str, program: &std::path::Path, arguments: &str) -> (Vec<u64>, Value) {
     let (run, report) = reported(&format!("--machine loggopsim2-int {options}"), program, arguments);
     let line = |line: &str| {
@@ -39,14 +40,15 @@ fn a_broadcast_is_a_sum_of_hops() {
     // Only the root's CPU posts.
     let triggered = |hop: u64| [rdma(hop), 2 * rdma(hop) - O];
     assert_eq!(of("portals4", "triggered"), [triggered(HOP_8), triggered(HOP_64K)].concat());
-    // Rank 2 forwards from the card, 30 cycles after the match. A leaf's handlers take 36 cycles, then the host is told.
+    // Rank 2 forwards from the card, 30 cycles after the match. A leaf's handlers take 36 cycles before the notice to
+    // the host.
     let leaf = rdma(HOP_8) + 36 * CYCLE;
     assert_eq!(of("spin", "stream")[..2], [leaf, leaf + HOP_8 + 30 * CYCLE]);
 }
 
-/// One core: 51 ns, and 2 N bytes read through ten lines of 64, 51 ns a line. Handlers read and write by DMA: two latencies and
-/// (s − 1) G for the read, and nothing for the write, which lets them go on at once. The host is told a latency after the
-/// handler's end, or after the (s − 1) G of the write if these take longer.
+/// One core: 51 ns, and 2 N bytes read through ten lines of 64, 51 ns per line. Handlers read and write by DMA: two
+/// latencies and (s − 1) G for the read, and nothing for the non-blocking write. The host is notified a latency after
+/// the handler's end, or after the (s − 1) G of the write if longer.
 #[test]
 fn an_accumulate_is_a_sum_of_message_and_memory() {
     let arguments = "--mode cpu --sizes 16,4096,65536";

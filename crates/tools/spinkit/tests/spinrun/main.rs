@@ -1,4 +1,5 @@
-//! `spincc` and `spinrun` together, on the programs of `tests/programs`: the results and times that programs see.
+// SPDX-License-Identifier: Apache-2.0
+//! `spincc` and `spinrun` together, on the programs of `tests/programs`: results and times as seen by programs.
 
 mod debugging;
 mod determinism;

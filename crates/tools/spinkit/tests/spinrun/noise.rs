@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Noise delays the CPU, and never the card (sPIN §4.4.1).
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use crate::harness::{broadcast, ping_pong, reported, spinrun};
 /// Detours of 1 ns every 2 ns: the CPU gets half of the time.
 const HALF: &str = "--noise periodic:2:1";
 
-/// Half of the round trip of 8 B or 8 KiB, in picoseconds.
+/// Returns half of the round trip of 8 B or 8 KiB, in picoseconds.
 fn half_rtt(mode: &str, nic: &str, bytes: u64, noise: &str) -> u64 {
     let run = spinrun(&format!("-n 2 --nic {nic} {noise}"), &ping_pong(), &format!("--mode {mode} --sizes {bytes}"));
     let line: Value = serde_json::from_str(&run.ok()).unwrap();
@@ -23,7 +24,7 @@ fn a_noisy_destination_delays_rdma_and_never_a_card() {
             assert_eq!(half_rtt(mode, nic, bytes, &noise), half_rtt(mode, nic, bytes, ""), "{mode} {bytes}");
         }
         // Rank 1's CPU polls (51 ns), matches (30 ns) and posts (65 ns), one after the other. These 146 ns meet 146
-        // detours, of which the first may have begun.
+        // detours, the first of which may have started before.
         let longer = 2 * (half_rtt("rdma", "rdma", bytes, &noise) - half_rtt("rdma", "rdma", bytes, ""));
         assert!((145_000..=146_000).contains(&longer), "{bytes}: {longer} ps");
     }
@@ -31,7 +32,7 @@ fn a_noisy_destination_delays_rdma_and_never_a_card() {
 
 #[test]
 fn a_noisy_source_delays_every_card_by_its_own_work() {
-    // Rank 0's CPU posts (65 ns), and polls when the pong has come (51 ns): two pieces of work.
+    // Rank 0's CPU posts (65 ns), and polls after the pong (51 ns): two pieces of work.
     let noise = format!("{HALF} --noise-ranks 0");
     for (mode, nic) in [("triggered", "portals4"), ("store", "spin"), ("stream", "spin")] {
         let longer = 2 * (half_rtt(mode, nic, 8, &noise) - half_rtt(mode, nic, 8, ""));

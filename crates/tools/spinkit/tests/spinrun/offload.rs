@@ -1,5 +1,6 @@
-//! `spinkit goal run nic`: the same operations take as long as in the programs of the experiments, to the
-//! picosecond, and handlers are found by name.
+// SPDX-License-Identifier: Apache-2.0
+//! `spinkit goal run nic`: operations take the same time as in the programs of the experiments, to the picosecond, and
+//! handlers are found by name.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +15,7 @@ use crate::harness::{broadcast, ping_pong, program, scratch, spinrun};
 const O: u64 = 65_000;
 const PACKET: u64 = 4096;
 
-/// Exit status, the report if there is one, and standard error.
+/// Returns exit status, report if any, and standard error.
 fn execute(text: &str, device: Option<&Path>, options: &[&str]) -> (i32, Value, String) {
     let schedule = tempfile::NamedTempFile::new_in(scratch()).unwrap();
     fs::write(schedule.path(), text).unwrap();
@@ -38,7 +39,7 @@ fn ps(ns: &Value) -> u64 {
     (ns.as_f64().unwrap() * 1e3).round() as u64
 }
 
-/// Ping-pong with the experiment's handlers at rank 1.
+/// Returns ping-pong with the experiment's handlers at rank 1.
 fn rounds(mode: &str, bytes: u64, count: u64) -> String {
     // struct pingpong: source, length, then max_packet and streaming.
     let state = PACKET | u64::from(mode == "stream") << 32;
@@ -61,7 +62,7 @@ fn rounds(mode: &str, bytes: u64, count: u64) -> String {
 
 #[test]
 fn ping_pong_takes_the_times_of_the_validation_report() {
-    // These are the half round trips of docs/validation.md. After two rounds the branch predictors are warm.
+    // Half round trips of docs/validation.md. After two rounds the branch predictors are warm.
     for (mode, bytes, half) in
         [("store", 8, 286_614), ("stream", 8, 285_814), ("store", 8192, 549_528), ("stream", 8192, 435_924)]
     {
@@ -70,13 +71,14 @@ fn ping_pong_takes_the_times_of_the_validation_report() {
     }
 }
 
-/// Distances of a rank's children in the tree of `sdk/handlers/broadcast`; the number of ranks is a power of two.
+/// Returns the distances of a rank's children in the tree of `sdk/handlers/broadcast`; the number of ranks is a power
+/// of two.
 fn distances(rank: u64, ranks: u64) -> impl Iterator<Item = u64> {
     let lowest = if rank == 0 { ranks } else { rank & rank.wrapping_neg() };
     std::iter::successors(Some(lowest / 2), |distance| Some(distance / 2)).take_while(|distance| *distance > 0)
 }
 
-/// A number of broadcasts one after the other, and the time at which the root starts the last one.
+/// Returns consecutive broadcasts, and the time at which the root starts the last one.
 fn broadcasts(mode: &str, bytes: u64, ranks: u64, count: u64) -> (String, u64) {
     const TAG: u64 = 1 << 24;
     const PAUSE_NS: u64 = 100_000;
@@ -199,7 +201,7 @@ fn unknown_handlers_are_named_with_their_place() {
 
 #[test]
 fn a_handler_that_fails_ends_the_run() {
-    // struct state of errors.c: role and act 0 (the header handler stores something), address 8.
+    // struct state of errors.c: role and act 0 (the header handler stores a value), address 8.
     let text = "num_ranks 2 rank 0 { put 8b to 1 tag 1 }
         rank 1 { append 8b to priority_list hh header arg2 8 mem 64 allowed any ct 0 tag 1 test 0 for 1 }";
     let (status, _, errors) = execute(text, Some(&program("errors")), &[]);

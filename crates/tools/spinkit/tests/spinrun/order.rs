@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Concurrent handlers, and C11's atomic operations: causes come before effects, on every kind of HPU.
 
 use crate::harness::{program, reported, spinrun};
@@ -6,7 +7,7 @@ const HPUS: [&str; 3] =
     ["", "--set hpu.timing=inorder", "--set hpu.kind=rv32imac --set accelerator.scratchpad_cycles=3"];
 const KINDS: [&str; 6] = ["release", "full", "relaxed", "plain", "byte", "wide"];
 
-/// The two numbers of a line "name number name number".
+/// Returns the two numbers of a line "name number name number".
 fn numbers(line: &str) -> [u64; 2] {
     let words: Vec<&str> = line.split_whitespace().collect();
     [words[1], words[3]].map(|number| number.parse().unwrap())

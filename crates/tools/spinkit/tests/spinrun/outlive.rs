@@ -1,4 +1,5 @@
-//! Data that arrives for a handler that has ended is not written to memory that may belong to another handler.
+// SPDX-License-Identifier: Apache-2.0
+//! Data that arrives for an ended handler is not written to memory that may belong to another handler.
 
 use crate::harness::{program, spinrun};
 

@@ -1,4 +1,5 @@
-//! Files that commands write: only regular files are replaced, and errors are reported before the work.
+// SPDX-License-Identifier: Apache-2.0
+//! Output files of commands: only regular files are replaced, and errors are reported before the work.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -11,7 +12,7 @@ use crate::harness::{command, home, libraries, plain, spinrun};
 
 const NOBODY: u32 = 65534;
 
-/// One of the other commands.
+/// Returns one of the other commands.
 fn tool(executable: &str, words: &[&str]) -> Command {
     let mut command = Command::new(executable);
     command.args(words).env("SPIN_LIBDIR", libraries());
@@ -22,7 +23,7 @@ fn goal(words: &[&str]) -> Command {
     tool(env!("CARGO_BIN_EXE_spinkit-goal"), words)
 }
 
-/// Every command that writes a file, for the file `to`.
+/// Returns every command that writes a file, for the file `to`.
 fn commands(folder: &Path, to: &str) -> Vec<Command> {
     let schedule = folder.join("ring.goal");
     fs::write(&schedule, "num_ranks 2\nrank 0 { send 8b to 1 }\nrank 1 { recv 8b from 0 }\n").unwrap();
@@ -132,14 +133,14 @@ fn standard_output_is_appended_to_its_file() {
     drop(folder);
 }
 
-/// A pipe whose reader is gone.
+/// Returns a pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
 }
 
-/// `… | head` and `… 2>&1 | head`: no command panics, and what remains open has no message about the pipe.
+/// `… | head` and `… 2>&1 | head`: no command panics, and the remaining output has no message about the pipe.
 #[test]
 fn a_reader_that_stops_early_ends_a_command_quietly() {
     let (folder, out) = folder();
@@ -190,13 +191,14 @@ fn a_reader_that_stops_early_ends_a_command_quietly() {
     drop(out);
 }
 
-/// Programs that ignore SIGPIPE, as Python does, are not ended by what the library says.
+/// Messages of the library do not end programs that ignore SIGPIPE, like Python.
 #[test]
 fn a_library_that_nobody_hears_goes_on() {
     assert_eq!(spinrun("-n 1", &plain("ends"), "unheard").status, 0);
 }
 
-/// A small stack (`ulimit -s`) is none of the command's, and a limit of files (`ulimit -f`) is an error that names the file.
+/// Commands ignore a small stack limit (`ulimit -s`), and report a file size limit (`ulimit -f`) as an error that names
+/// the file.
 #[test]
 fn limits_of_stack_and_files_do_not_crash() {
     let limited = |limit: &str, words: &str| {
@@ -208,7 +210,7 @@ fn limits_of_stack_and_files_do_not_crash() {
     let (_folder, out) = folder();
     let program = plain("alltoall");
     assert_eq!(limited("-s 64", &format!("-n 4 {} 64", program.display())), (Some(0), String::new()));
-    // The shared memory of a job has more than these blocks of 512 B.
+    // The shared memory of a job exceeds this number of 512 B blocks.
     let (status, err) = limited("-f 8", &format!("--trace {} -n 4 {} 64", out.display(), program.display()));
     assert_eq!(status, Some(1), "{err}");
     assert!(err.contains("File too large"), "{err}");

@@ -1,5 +1,6 @@
-//! Every call for handlers (sPIN App. B.6): its effect and its errors. The programs compare with plain computations;
-//! see their comments.
+// SPDX-License-Identifier: Apache-2.0
+//! Every call for handlers (sPIN App. B.6): effects and errors. The programs compare with plain computations; see their
+//! comments.
 
 use crate::harness::{Run, program, reported, spinrun};
 
@@ -49,7 +50,7 @@ fn posted_writes() {
     everywhere("posted");
 }
 
-/// A handler that waits leaves its HPU to another one if the card has contexts for more than one; none moves to another
+/// A waiting handler leaves its HPU to another one if the card has contexts for more than one; none moves to another
 /// HPU (sPIN §3.2.2). This hides the latency of host memory.
 #[test]
 fn waiting_handlers_are_descheduled() {
@@ -73,7 +74,7 @@ fn waiting_handlers_are_descheduled() {
 fn yielding_lets_others_run() {
     let one = "--set accelerator.hpus=1 --set accelerator.contexts=2 --set accelerator.watchdog_cycles=50000";
     assert_eq!(calls(one, "yields 1").ok(), "");
-    // Without yielding, nothing else runs on the HPU, and the watchdog ends the handler.
+    // Without yielding, no other handler runs on the HPU, and the watchdog ends the handler.
     let run = calls(one, "yields 0");
     run.ended(0, "payload handler 'wait_for_next' was killed after 50000 cycles");
     // No other handler waits, so yielding has no effect.
@@ -102,7 +103,7 @@ fn numbers_out_of_range_are_errors() {
 
 #[test]
 fn memory_of_others_ends_the_handler() {
-    // There is no memory at 0x40; HPU memory starts at 0x1000_0000 (`abi::device::map`).
+    // Address 0x40 is unmapped; HPU memory starts at 0x1000_0000 (`abi::device::map`).
     for (number, address, what) in [
         (0, 0x40, "put 8 bytes from 0x40, which are not its own"),
         (1, 0x40, "got 8 bytes to 0x40, which are not its own"),

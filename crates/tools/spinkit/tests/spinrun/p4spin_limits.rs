@@ -1,5 +1,6 @@
-//! The limits of sPIN App. B.2.1: programs can query them, and the card enforces them. The programs try both sides of
-//! each limit themselves.
+// SPDX-License-Identifier: Apache-2.0
+//! Limits of sPIN App. B.2.1: programs can query them, and the card enforces them. The programs test both sides of each
+//! limit.
 
 use crate::harness::{Run, program, spinrun};
 
@@ -13,7 +14,7 @@ const OTHER: &str = "--set network.mtu_bytes=1024 --set accelerator.max_user_hdr
 #[test]
 fn are_those_of_the_machine() {
     let run = limits("", "queried");
-    // The last value is the watchdog's cycles divided by the bytes of the largest packet.
+    // The last value is the watchdog limit in cycles divided by the bytes of the largest packet.
     assert_eq!(run.rank(1), ["64 4096 1048576 4096 8 244"]);
     assert_eq!(limits(OTHER, "queried").rank(1), ["128 1024 65536 2048 8 292"]);
 }
@@ -30,7 +31,7 @@ fn are_enforced() {
     }
 }
 
-/// A refusal costs a poll of 51 ns, so that time passes while programs try again.
+/// A refusal costs a poll of 51 ns, so that time advances while programs retry.
 #[test]
 fn handler_memory() {
     for options in ["", OTHER] {

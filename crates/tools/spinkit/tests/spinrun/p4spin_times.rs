@@ -1,4 +1,5 @@
-//! When the calls for handlers take effect, and for how long they hold the HPU, as sums of the machine's parameters
+// SPDX-License-Identifier: Apache-2.0
+//! Times of the effects of calls for handlers, and their occupation of the HPU, as sums of the machine's parameters
 //! (docs/handler-guide.md, "Commands and what they cost").
 
 use serde_json::Value;
@@ -9,19 +10,19 @@ use crate::times::Machine;
 /// The card reads and writes 64-bit words for the atomics of these tests.
 const WORD: u64 = 8;
 
-/// The maximum number of cycles of a call's instructions.
+/// Maximum number of cycles of a call's instructions.
 const CALL: u64 = 60;
 
-/// A run of `p4spin_times.c`.
+/// Run of `p4spin_times.c`.
 struct Timed {
     m: Machine,
-    /// The time at which rank 0 called `PtlPut` for the message that starts the handler.
+    /// Time at which rank 0 called `PtlPut` for the message that starts the handler.
     start: u64,
-    /// The time at which the effect was seen.
+    /// Time at which the effect was observed.
     seen: Option<u64>,
     /// Cycles of the handler before and after the call, and before and after a wait for it.
     cycles: [u64; 4],
-    /// The time for which the handler occupied its HPU without running.
+    /// Time in which the handler occupied its HPU without running.
     waited: u64,
 }
 
@@ -44,19 +45,19 @@ fn timed(options: &str, call: &str, bytes: u64) -> Timed {
 }
 
 impl Timed {
-    /// The start of the payload handler: a message of 8 bytes was sent, has arrived and was matched.
+    /// Returns the start of the payload handler: a message of 8 bytes was sent, arrived and was matched.
     fn began(&self) -> u64 {
         self.start + self.m.o + self.m.first_packet(8) + self.m.match_header
     }
 
-    /// Checks that the effect was seen this long after a moment within the call.
+    /// Checks that the effect was observed `time` after a moment within the call.
     fn took(&self, call: &str, time: u64) {
         let at = self.seen.unwrap() - time - self.began();
         let [before, after, ..] = self.cycles.map(|cycles| cycles * self.m.cycle);
         assert!(at.is_multiple_of(self.m.cycle) && (before..=after).contains(&at), "{call}: {at} {:?}", self.cycles);
     }
 
-    /// Checks that the wait ended this long after a moment within the call.
+    /// Checks that the wait ended `time` after a moment within the call.
     fn waited_for(&self, call: &str, time: u64) {
         let [before, after, before_wait, after_wait] = self.cycles.map(|cycles| cycles * self.m.cycle);
         let between = time - self.waited;
@@ -69,7 +70,7 @@ impl Timed {
     }
 }
 
-/// The tests run on both cards, with small and full packets.
+/// Runs the test on both cards, with small and full packets.
 fn everywhere(call: &str, sizes: &[u64], check: impl Fn(&Timed, u64)) {
     for options in ["", "--machine sc17-dis", "--set hpu.timing=inorder"] {
         for bytes in sizes {
@@ -78,7 +79,7 @@ fn everywhere(call: &str, sizes: &[u64], check: impl Fn(&Timed, u64)) {
     }
 }
 
-/// The call blocks until the last byte has left the card; from then on it is a put like others.
+/// The call blocks until the last byte leaves the card; from then on it is a put like others.
 #[test]
 fn put_from_device() {
     everywhere("PutFromDevice", &[8, 4096], |t, bytes| {
@@ -98,7 +99,7 @@ fn put_from_host() {
     });
 }
 
-/// The time is that of the request, then the target's read and the reply.
+/// Returns the time of the request, the target's read and the reply.
 fn round_trip(m: &Machine, bytes: u64) -> u64 {
     m.network + m.match_header + m.first_packet(bytes) + m.cam
 }
@@ -116,7 +117,7 @@ fn get_to_device() {
     everywhere("GetToDevice", &[8, 4096], |t, bytes| assert_eq!(t.waited, round_trip(&t.m, bytes)));
 }
 
-/// The target reads the operands and writes the result.
+/// Returns the time in which the target reads the operands and writes the result.
 fn combine(m: &Machine, bytes: u64) -> u64 {
     m.match_header + m.dma_read(bytes) + m.dma_write(bytes) + m.poll
 }
@@ -137,7 +138,7 @@ fn atomic_from_host() {
     });
 }
 
-/// A posted write blocks the HPU until the data has left (App. C.3.2): s G.
+/// A posted write blocks the HPU until the data leaves (App. C.3.2): s G.
 #[test]
 fn dma_to_host() {
     everywhere("DMAToHostB", &[8, 4096], |t, bytes| {
@@ -167,7 +168,7 @@ fn dma_from_host() {
     everywhere("DMAFromHostNB", &[8, 4096], |t, bytes| t.waited_for("DMAFromHostNB", t.m.dma_read(bytes)));
 }
 
-/// Atomics on host memory are carried out there: a round trip with the word.
+/// Atomics on host memory are executed there: a round trip with the word.
 #[test]
 fn dma_atomics() {
     for call in ["DMACASB", "DMAFetchAddB"] {
@@ -193,7 +194,7 @@ fn counters() {
     }
 }
 
-/// Calls that need nothing from outside the card take only the time of their instructions.
+/// Calls that stay inside the card take only the time of their instructions.
 #[test]
 fn calls_that_do_not_block() {
     for call in ["DMATest", "CAS", "FAdd", "Yield", "CTGet", "MyHpu", "NumHpus"] {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Portals 4 programs on every kind of card, compiled like any C program. The programs check the values themselves; see
 //! their comments.
 
@@ -35,7 +36,7 @@ cases!(
     truncation,
     limits_of_the_queue,
 );
-// Some of their messages find no entry.
+// Some of their messages match no entry.
 cases!(Run::lossy; counting_events, failures, managed_offsets);
 
 #[test]
@@ -80,7 +81,7 @@ fn clocks_of_a_program_without_portals_are_simulated_too() {
     let program = without_portals("dates");
     let year = Command::new("date").arg("+%Y").output().unwrap().stdout;
     let year = String::from_utf8(year).unwrap();
-    // 2017-11-12 0:00 UTC; the child is no rank, and has the real date.
+    // 2017-11-12 0:00 UTC; the child is not a rank, and has the real date.
     let run = spinrun("--clock simulated", &program, "").ok();
     assert_eq!(run, format!("1510444800 0 0 1510444800 1510444800\n1510444801 1 1 1510444801 1510444801\n{year}"));
     let run = spinrun("--clock simulated --clock-start 1600000000", &program, "").ok();
@@ -160,7 +161,7 @@ fn the_time_stamp_counter_can_tell_simulated_time() {
         );
     };
     counter("-x SPIN_TSC_HZ=2500000000", "2500000000");
-    // By default it has the frequency that the kernel reports for this computer.
+    // The default is the frequency reported by the kernel for this computer.
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':'));
     if let Some((_, mhz)) = speed.filter(|(_, mhz)| mhz.trim().ends_with(".000")) {

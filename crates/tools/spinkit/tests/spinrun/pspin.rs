@@ -1,10 +1,11 @@
-//! Every program of `tests/programs` on PsPIN cards, unchanged: they check their data themselves. What PsPIN has not is
-//! refused, and the refusal says what to do.
+// SPDX-License-Identifier: Apache-2.0
+//! Every program of `tests/programs` on PsPIN cards, unchanged: they check their data themselves. Calls for features
+//! that PsPIN lacks are refused with a remedy.
 
 use crate::determinism::twice;
 use crate::harness::{accumulate, broadcast, ping_pong, plain, program, reported, spinrun};
 
-/// The machine as it is, with packets of 2 KiB, and with those of 4 KiB that some programs expect.
+/// Unmodified machine, with packets of 2 KiB, and with packets of 4 KiB, which some programs expect.
 const CARD: &str = "-n 2 --machine pspin-400g";
 const FULL: &str = "-n 2 --machine pspin-400g --set network.mtu_bytes=4096";
 
@@ -48,7 +49,7 @@ fn return_codes_have_their_effects() {
 
 #[test]
 fn limits_are_those_of_the_machine() {
-    // The last value is the watchdog's cycles divided by the bytes of the largest packet.
+    // The last value is the watchdog limit in cycles divided by the bytes of the largest packet.
     let memory = 4 << 20;
     let queried = |options: &str| spinrun(options, &program("p4spin_limits"), "queried").rank(1)[0].to_owned();
     assert_eq!(queried(CARD), format!("64 2048 {memory} 4096 8 488"));
@@ -80,8 +81,8 @@ fn causes_come_before_effects() {
     assert_eq!(spinrun(CARD, &program("order"), "compute").ok(), "same\n");
 }
 
-/// Runs `errors`, whose handler must end with an error: the event names it, the message without errors is delivered, and
-/// the only warning contains `words`.
+/// Runs `errors`, whose handler must end with an error: the event names it, the correct message is delivered, and the
+/// only warning contains `words`.
 fn fails(options: &str, arguments: &str, fail: &str, words: &str) {
     let run = spinrun(options, &program("errors"), arguments);
     assert_eq!(run.status, 0, "{arguments}: {}{}", run.out, run.err);
@@ -118,7 +119,7 @@ fn a_handler_that_fails_ends_alone() {
         .ended(0, "completion handler 'completion' returned FAIL");
 }
 
-/// Handlers that never end are killed, wherever they are, and their HPUs are free for the next ones.
+/// The watchdog kills endless handlers anywhere, and frees their HPUs for the next ones.
 #[test]
 fn a_handler_that_never_ends_is_killed() {
     for options in [FULL, ONE] {
@@ -130,7 +131,7 @@ fn a_handler_that_never_ends_is_killed() {
     }
 }
 
-/// Data that arrives for a handler that has ended is not written to memory that may belong to another handler.
+/// Data that arrives for an ended handler is not written to memory that may belong to another handler.
 #[test]
 fn memory_of_a_handler_that_has_ended_is_not_written() {
     let options = format!("{ONE} --set accelerator.default_watchdog_cycles=20000");
@@ -145,7 +146,7 @@ fn memory_of_a_handler_that_has_ended_is_not_written() {
     assert_eq!((run.status, &*run.out), (0, "runs 1 packets 0 stacks 0 dirty 0\n"), "{}", run.err);
 }
 
-/// Packets that find no buffer disable the portal table entry, until the host enables it again.
+/// Packets without a free buffer disable the portal table entry, until the host enables it again.
 #[test]
 fn overload_is_flow_control() {
     let two = "--set accelerator.l2_packet.bytes=8320 --set accelerator.limits.max_packet_bytes=4096";
@@ -211,7 +212,7 @@ fn what_pspin_has_not_is_refused() {
     run.ended(0, "accelerator.overload decides nothing");
 }
 
-/// The programs of the experiments check their data; `experiments/*-pspin` have what they measure.
+/// The programs of the experiments check their data; `experiments/*-pspin` have the measurements.
 #[test]
 fn experiments_check_their_data_and_repeat() {
     let right = |out: &str, count: usize| assert_eq!(out.matches("\"data_ok\":true").count(), count, "{out}");

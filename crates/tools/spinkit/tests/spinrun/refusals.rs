@@ -1,8 +1,9 @@
-//! Refused calls: which argument is wrong, and why.
+// SPDX-License-Identifier: Apache-2.0
+//! Refused calls: the wrong argument, and the reason.
 
 use crate::harness::{plain, program, spinrun};
 
-/// The messages of `spinrun -v` about the calls of `refused.c`, in their order: function, return code and reason.
+/// Messages of `spinrun -v` about the calls of `refused.c`, in order: function, return code and reason.
 const REASONS: [(&str, &str, &str); 33] = [
     ("PtlEQAlloc", "NO_INIT", "the process is not between PtlInit and the last PtlFini"),
     ("PtlNIInit", "ARG_INVALID", "iface: 3 is not PTL_IFACE_DEFAULT, the only one"),
@@ -63,7 +64,7 @@ fn each_has_its_argument_and_its_reason() {
     };
     let told: Vec<_> = told.into_iter().map(without_time).collect();
     assert_eq!(told, wanted);
-    // The report has them by function, code and argument.
+    // The report groups them by function, code and argument.
     let report = spinrun("--json -", &program("refused"), "").out;
     let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
     let refused = report["refused_calls"].as_array().unwrap();
@@ -74,7 +75,7 @@ fn each_has_its_argument_and_its_reason() {
         (&"PTL_ARG_INVALID".into(), &"increment".into(), &"success is 1 and failure 1: one of them must be 0".into())
     );
     assert!(of("PtlCTInc")["at_ps"].as_u64().unwrap() > 0 && of("PtlCTInc")["rank"] == 0);
-    // Nothing of this is said unless it is asked for; what stops handlers is a warning.
+    // Without `-v` none of this is printed; a stopped handler causes a warning.
     let quiet = spinrun("", &program("refused"), "");
     let lines: Vec<_> = quiet.err.lines().collect();
     assert_eq!(

@@ -1,11 +1,12 @@
-//! How ranks start, and the limits of the system.
+// SPDX-License-Identifier: Apache-2.0
+//! Start of the ranks, and the limits of the system.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::harness::{Run, libraries, plain, scratch, spinrun};
 
-/// Runs a program under spinrun, which may open this number of files.
+/// Runs a program under spinrun, which may open `files` files.
 fn limited(files: u32, options: &str, program: &Path, arguments: &str) -> Run {
     let script = format!("ulimit -n {files} && exec \"$0\" {options} \"$@\"");
     let mut command = Command::new("sh");
@@ -15,7 +16,8 @@ fn limited(files: u32, options: &str, program: &Path, arguments: &str) -> Run {
     Run { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Ranks that speak no PMI need no descriptors of spinrun's; a limit that others would meet is told before anything starts.
+/// Ranks that do not use PMI need no descriptors of spinrun's; a limit that others would exceed is reported before the
+/// start.
 #[test]
 fn few_files_are_enough_for_many_ranks() {
     for start in ["exec", "fork"] {
@@ -57,7 +59,7 @@ fn ranks_that_cannot_be_copies_are_refused() {
     assert_eq!(by_script, spinrun("-n 4", &program, "8").ok());
 }
 
-/// Standard input is rank 0's alone.
+/// Only rank 0 reads standard input.
 #[test]
 fn input_goes_to_rank_0() {
     for start in ["exec", "fork"] {

@@ -1,17 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls about switches with handlers: `spin_switches`, `spin_distance`, `spin_switch_alloc` and `spin_switch_attach`.
 
 use crate::harness::{Run, program, spinrun};
 
 /// Six ranks on a fat tree of 4-port switches: two ranks at each of three leaves.
 const TREE: &str = "-n 6 --set network.model=fabric --set network.radix=4";
-/// The leaves run handlers: `switch 0 of level 1` and so on. Options are separated by blanks, so `*` stands for those of the names.
+/// The leaves run handlers: `switch 0 of level 1` and so on. Options are separated by blanks, so `*` replaces those in
+/// the names.
 const LEAVES: &str = "--set network.switch.handlers=\"*of*level*1\"";
 
 fn switches(options: &str, arguments: &str) -> Run {
     spinrun(options, &program("switches"), arguments)
 }
 
-/// The output of a run without warnings; on a fabric spinrun tells how busy the links were.
+/// Returns the output of a run without warnings; on a fabric spinrun prints the utilization of the links.
 fn quiet(run: Run) -> String {
     assert!(run.status == 0 && !run.err.contains("warning"), "status {}: {}{}", run.status, run.out, run.err);
     run.out
@@ -20,7 +22,8 @@ fn quiet(run: Run) -> String {
 #[test]
 fn distances_count_links() {
     let run = switches(&format!("{TREE} {LEAVES}"), "distances");
-    // To itself 0; to the other rank of its leaf 2; to other leaves 4, and to their accelerators as far as to their ranks.
+    // Distance 0 to itself; 2 to the other rank of its leaf; 4 to other leaves, and the same to their accelerators as
+    // to their ranks.
     let (ranks, leaves) = ("0 to 0\n2 to 1\n4 to 2\n4 to 3\n4 to 4\n4 to 5\n", "2 to 6\n4 to 7\n4 to 8\n");
     assert_eq!(quiet(run), format!("3 switches\n-1 to -1\n{ranks}{leaves}-1 to 9\n"));
     // The processes of a network without handlers are its ranks, and a network without links has no distances.
@@ -60,7 +63,7 @@ fn what_is_wrong_with_an_attachment_is_told() {
         assert_eq!((run.status, run.out.as_str()), (0, codes), "{arguments}: {}", run.err);
         assert!(run.err.contains(&format!("warning: rank 0: {who}: {why}")), "{arguments}: {}", run.err);
     }
-    // PTL_ARG_INVALID and PTL_NO_SPACE, which the caller sees.
+    // PTL_ARG_INVALID and PTL_NO_SPACE, returned to the caller.
     assert_eq!(quiet(switches(&options, "attach interface")), "alloc 1, attach 1\n");
     assert_eq!(quiet(switches(&options, "attach large")), "alloc 10, attach 0\n");
 }

@@ -1,5 +1,6 @@
-//! The half round trips of the ping-pong experiment (sPIN §4.4.1), as sums of the machine's parameters.
-//! docs/validation.md gives the same sums in words.
+// SPDX-License-Identifier: Apache-2.0
+//! Half round trips of the ping-pong experiment (sPIN §4.4.1), as sums of the machine's parameters. docs/validation.md
+//! gives the same sums in words.
 
 use serde_json::Value;
 
@@ -45,30 +46,30 @@ impl Machine {
         }
     }
 
-    /// The time of these bytes on the wire.
+    /// Returns the time of these bytes on the wire.
     pub fn wire(&self, bytes: u64) -> u64 {
         (bytes * self.wire_g).div_ceil(1000)
     }
 
-    /// The time to write these bytes from the card to host memory: L + s G.
+    /// Returns the time to write these bytes from the card to host memory: L + s G.
     pub fn dma_write(&self, bytes: u64) -> u64 {
         self.dma_latency + (bytes * self.dma_g).div_ceil(1000)
     }
 
-    /// The time to read these bytes from host memory: request and answer, 2 L + s G (App. C.3.2).
+    /// Returns the time to read these bytes from host memory: request and answer, 2 L + s G (App. C.3.2).
     pub fn dma_read(&self, bytes: u64) -> u64 {
         self.dma_latency + self.dma_write(bytes)
     }
 
-    /// The time from the moment that the card has a message's descriptor until a first packet of `bytes` bytes has
-    /// arrived completely. The packets after it are read from host memory while it is on the wire.
+    /// Returns the time from the card's receipt of a message's descriptor until a first packet of `bytes` bytes arrives
+    /// completely. Meanwhile the card reads the next packets from host memory.
     pub fn first_packet(&self, bytes: u64) -> u64 {
         self.dma_read(bytes) + self.network + self.wire(bytes)
     }
 
-    /// The time from that moment until the data of a message of at most two packets is in the other host's memory. The
-    /// first packet is delayed by its match and then by `header`. The second follows it on the wire, is matched, and
-    /// waits for the DMA engine if that is still busy with the first.
+    /// Returns the time from the same moment until the data of a message of at most two packets is in the other host's
+    /// memory. The first packet is delayed by its match and then by `header`. The second follows it on the wire, is
+    /// matched, and waits for the DMA engine if that is still busy with the first.
     pub fn to_host(&self, bytes: u64, header: u64) -> u64 {
         let first = bytes.min(MTU);
         let matched = self.match_header + header;
@@ -92,7 +93,7 @@ struct Handlers {
     completion: u64,
 }
 
-/// The round trip according to the sums.
+/// Returns the round trip according to the sums.
 fn round_trip(mode: &str, bytes: u64, m: &Machine, cycles: &Handlers) -> u64 {
     let header = cycles.header * m.cycle;
     let put_after = |handler: u64| handler.saturating_sub(AFTER_PUT) * m.cycle;
@@ -108,7 +109,7 @@ fn round_trip(mode: &str, bytes: u64, m: &Machine, cycles: &Handlers) -> u64 {
             m.o + ping + m.to_host(bytes, 0) + m.poll
         }
         // The payload handler of the first packet answers from the card while the rest arrives. The answers leave back
-        // to back, and each is a message of its own.
+        // to back, each as a separate message.
         ("store" | "stream", _) => {
             let first = bytes.min(MTU);
             let ping = m.first_packet(first) + m.match_header + header + put_after(cycles.payload);
@@ -120,8 +121,8 @@ fn round_trip(mode: &str, bytes: u64, m: &Machine, cycles: &Handlers) -> u64 {
 }
 
 impl Machine {
-    /// LogGOPSim2: the time from the start of the sending port until the last packet is matched. The network takes whole
-    /// packets, and the receiving port a packet and its match after the other.
+    /// LogGOPSim2: returns the time from the start of the sending port until the last packet is matched. The network
+    /// takes whole packets, and the receiving port handles each packet and its match in sequence.
     fn matched(&self, bytes: u64) -> u64 {
         let first = self.wire(bytes.min(MTU) - 1) + self.match_header;
         let second = if bytes > MTU { self.wire(bytes - MTU - 1) + self.cam } else { 0 };
@@ -129,8 +130,8 @@ impl Machine {
     }
 }
 
-/// The round trip by the rules of LogGOPSim2: data crosses to and from a host in one latency each, to a handler's put from
-/// host memory in two, and CPUs neither poll nor match.
+/// Returns the round trip by the rules of LogGOPSim2: data crosses to and from a host in one latency each, to a
+/// handler's put from host memory in two, and CPUs neither poll nor match.
 fn round_trip_of_loggopsim2(mode: &str, bytes: u64, m: &Machine, cycles: &Handlers) -> u64 {
     let handled = |handler: u64| (cycles.header + handler.saturating_sub(AFTER_PUT)) * m.cycle;
     let (latency, message) = (m.dma_latency, m.matched(bytes));
@@ -138,12 +139,12 @@ fn round_trip_of_loggopsim2(mode: &str, bytes: u64, m: &Machine, cycles: &Handle
         ("rdma", _) => 2 * (m.o + latency + message + latency),
         ("triggered", _) => m.o + 2 * (latency + message + latency),
         ("store", MTU_AND_MORE..) => {
-            // The header handler is over when the second packet comes.
+            // The header handler ends before the second packet arrives.
             let completion = cycles.completion.saturating_sub(AFTER_PUT) * m.cycle;
             m.o + latency + message + completion + 2 * latency + message + latency
         }
         ("store" | "stream", _) => {
-            // Each packet comes back as a message of its own.
+            // Each packet comes back as a separate message.
             let first = bytes.min(MTU);
             let pongs = bytes.div_ceil(MTU) * (m.wire(first - 1) + m.match_header);
             m.o + latency + m.matched(first) + handled(cycles.payload) + m.wire(MTU - 1) + m.network + pongs + latency

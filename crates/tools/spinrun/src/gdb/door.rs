@@ -1,5 +1,6 @@
-//! The connection with gdb: a Unix socket that only the user can reach, or a port on request. Nothing of it has a name in the file
-//! system while it waits, so nothing stays when the process is killed: gdb opens socket and program below `/proc/PID/fd`.
+// SPDX-License-Identifier: Apache-2.0
+//! Connection with gdb: a Unix socket accessible only to the user, or a port on request. It has no name in the file
+//! system while it waits, so a killed process leaves nothing behind: gdb opens socket and program below `/proc/PID/fd`.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,23 +16,23 @@ use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, memfd_create, openat};
 
 use command::listable::name_of;
 
-/// The longest time that a read waits without a look for signals.
+/// Longest time between checks for signals during a read.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The number of such reads in which gdb may acknowledge the last packet.
+/// Number of such reads in which gdb may acknowledge the last packet.
 const LAST_READS: usize = 10;
-/// The time between two looks for a gdb that connects.
+/// Interval of polling for a connection.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The place at which gdb connects.
+/// Address at which gdb connects.
 pub enum Door {
-    /// The socket, and the file by which it is reached, which has no name any more.
+    /// Socket, and the unlinked file through which it is reached.
     Socket(UnixListener, OwnedFd),
-    /// A port of this computer, which all its users can reach.
+    /// Port of this computer, accessible to all its users.
     Port(TcpListener),
 }
 
 impl Door {
-    /// Opens a socket for the user alone.
+    /// Opens a socket that only the user can access.
     ///
     /// # Errors
     /// The system's error, with the folder for temporary files.
@@ -43,7 +44,7 @@ impl Door {
             )
         };
         let room = tempfile::Builder::new().prefix("spinrun-").tempdir().map_err(failed)?;
-        // By this name the address is short, however long the folder's name is.
+        // Through this name the address is short, whatever the length of the folder's name.
         let folder = File::open(room.path()).map_err(failed)?;
         let name = PathBuf::from(format!("/proc/self/fd/{}/gdb", folder.as_raw_fd()));
         let listener = UnixListener::bind(&name).map_err(failed)?;
@@ -52,7 +53,7 @@ impl Door {
         Ok(Door::Socket(listener, reached.map_err(|error| failed(error.into()))?))
     }
 
-    /// Opens a port of this computer; 0 is any that is free.
+    /// Opens a port of this computer; 0 selects a free one.
     ///
     /// # Errors
     /// The system's error, with the port.
@@ -75,7 +76,7 @@ impl Door {
     /// Waits for gdb.
     ///
     /// # Errors
-    /// The system's error; [`ErrorKind::Interrupted`] when a signal asks the run to end.
+    /// The system's error; [`ErrorKind::Interrupted`] when a signal ends the run.
     pub fn accept(&self) -> io::Result<Line> {
         let socket: OwnedFd = match self {
             Door::Socket(listener, _) => {
@@ -95,23 +96,23 @@ impl Door {
     }
 }
 
-/// The connection with one gdb.
+/// Connection with one gdb.
 pub struct Line {
-    /// A socket of either kind: nothing is done with it that only one has.
+    /// Socket of either kind; only operations common to both are used.
     socket: UnixStream,
     unsent: Vec<u8>,
 }
 
 impl Line {
-    /// Waits for a byte; `None` when gdb has closed the connection.
+    /// Waits for a byte; `None` when gdb closed the connection.
     ///
     /// # Errors
-    /// The system's error; [`ErrorKind::Interrupted`] when a signal asks the run to end.
+    /// The system's error; [`ErrorKind::Interrupted`] when a signal ends the run.
     pub fn read(&mut self) -> io::Result<Option<u8>> {
         patiently(|| read(&self.socket))
     }
 
-    /// Takes a byte if one is there.
+    /// Returns a byte if one is available.
     ///
     /// # Errors
     /// The system's error; [`ErrorKind::WouldBlock`] without a byte.
@@ -123,8 +124,8 @@ impl Line {
     }
 }
 
-/// Closes the connection after gdb has acknowledged the last packet: its acknowledgement could not be written to a closed socket, and
-/// gdb would report a broken connection instead of the end of the program.
+/// Closes the connection after gdb acknowledges the last packet: it cannot write its acknowledgement to a closed
+/// socket, and would report a broken connection instead of the end of the program.
 impl Drop for Line {
     fn drop(&mut self) {
         for _ in 0..LAST_READS {
@@ -152,7 +153,7 @@ impl Connection for Line {
     fn flush(&mut self) -> io::Result<()> {
         let mut bytes = &self.unsent[..];
         while !bytes.is_empty() {
-            // SAFETY: the pointer and the length are those of a slice. The flag spares the process a signal when gdb has gone.
+            // SAFETY: the pointer and the length are those of a slice. The flag prevents SIGPIPE after gdb exits.
             let sent =
                 unsafe { libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
             match usize::try_from(sent) {
@@ -168,7 +169,7 @@ impl Connection for Line {
     }
 }
 
-/// Repeats a call until it is done, or a signal asks the run to end: another thread may have taken the signal.
+/// Repeats an interrupted call until it is done, or a signal ends the run: another thread may have handled the signal.
 fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         if ranks::asked_to_end().is_some() {
@@ -182,11 +183,11 @@ fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// The device program in memory, for gdb.
+/// Device program in memory, for gdb.
 pub struct Program(File);
 
 impl Program {
-    /// Makes it; `name` is only for those who look at the process.
+    /// Creates it; `name` is only a label for inspection of the process.
     ///
     /// # Errors
     /// The system's error.
@@ -196,7 +197,7 @@ impl Program {
         Ok(Program(file))
     }
 
-    /// The path by which this user's processes open it as long as the run lasts.
+    /// Returns the path by which this user's processes can open it during the run.
     pub fn path(&self) -> PathBuf {
         name_of(&self.0)
     }

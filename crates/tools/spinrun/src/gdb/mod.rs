@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinrun --gdb RANK[:HANDLER]`: a gdb remote stub for the handlers of a rank's card.
 //!
-//! The handlers that are resident on the card are gdb's threads. While one is stopped, the whole simulation waits, so simulated time
-//! stands still, and a run with gdb takes the same simulated time as one without.
+//! Handlers resident on the card are gdb's threads. While one is stopped, the whole simulation waits, so a run with gdb
+//! takes the same simulated time as one without.
 
 mod door;
 mod registers;
@@ -24,20 +25,20 @@ use self::door::{Door, Line, Program};
 use self::target::{Card, Step, tid};
 use command::progress;
 
-/// The handlers at which a debugger stops first: `RANK` or `RANK:HANDLER`.
+/// Handlers at which a debugger first stops: `RANK` or `RANK:HANDLER`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The rank.
+    /// Rank number.
     pub rank: usize,
-    /// The handler; any without.
+    /// Handler name; `None` for any.
     pub handler: Option<String>,
 }
 
 impl Place {
-    /// Reads it from the command line.
+    /// Parses the option's value.
     ///
     /// # Errors
-    /// When it is not one; the text says what it is.
+    /// When it is malformed; the text describes the format.
     pub fn parse(text: &str) -> Result<Place, String> {
         let (rank, handler) = match text.split_once(':') {
             Some((rank, handler)) if !handler.is_empty() => (rank, Some(handler.to_owned())),
@@ -49,36 +50,37 @@ impl Place {
     }
 }
 
-/// Handlers run so many instructions before gdb is asked whether the user wants to interrupt them.
+/// Number of instructions between checks for the user's interrupt in gdb.
 const PATIENCE: u32 = 4096;
 
-/// The message when a signal ends the run while gdb has stopped it, or before gdb has come.
+/// Message when a signal ends the run while gdb has stopped it, or before gdb connects.
 const ENDS: &str = "a signal ends the run";
 
 type Machine = GdbStubStateMachine<'static, Card, Line>;
 
-/// The debugger of one card.
+/// Debugger of one card.
 pub struct Gdb {
     place: Place,
     door: Door,
-    /// The device program, for gdb.
+    /// Device program, for gdb.
     program: Option<Program>,
     card: Card,
-    /// The conversation with gdb, from its first stop on.
+    /// Protocol state with gdb, from its first stop on.
     machine: Option<Machine>,
-    /// gdb has left: nothing stops any more.
+    /// Set after gdb disconnects: nothing stops any longer.
     has_left: bool,
-    /// The first stop is still to come.
+    /// Set until the first stop.
     awaits_first: bool,
-    /// The context whose handler stops at its next instruction, as it is the first, or is interrupted.
+    /// Context whose handler stops at its next instruction, because it is the first or is interrupted.
     pending: Option<u32>,
-    /// Where handlers go on after a stop, by context.
+    /// Addresses at which handlers resume after a stop, by context.
     leaving: BTreeMap<u32, u32>,
     instructions: u32,
 }
 
 impl Gdb {
-    /// Opens a socket for gdb, or a port of this computer. `program` is the host program, whose device program gdb needs.
+    /// Opens a socket for gdb, or a port of this computer. `program` is the host program that contains the device
+    /// program.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -97,7 +99,7 @@ impl Gdb {
         })
     }
 
-    /// Waits for gdb, when a handler has stopped for the first time.
+    /// Waits for gdb at the first stop of a handler.
     fn connect(&mut self, handler: &str) -> io::Result<Line> {
         let address = self.door.address()?;
         let file = self.program.as_ref().map_or_else(String::new, |program| format!(" {}", program.path().display()));
@@ -108,7 +110,7 @@ impl Gdb {
         self.door.accept()
     }
 
-    /// Talks with gdb until it lets the handlers go on.
+    /// Serves gdb until it resumes the handlers.
     fn talk(&mut self, reason: MultiThreadStopReason<u32>) {
         let mut next = match self.machine.take() {
             Some(GdbStubStateMachine::Running(running)) => running.report_stop(&mut self.card, reason),
@@ -150,7 +152,7 @@ impl Gdb {
         self.card.watched.clear();
     }
 
-    /// Whether the handler in a context is to stop before its instruction at `pc`.
+    /// Returns true if the handler in a context must stop before its instruction at `pc`.
     fn wants(&self, context: u32, pc: u32) -> bool {
         let steps = match self.card.steps.get(&context) {
             Some(Step::One) => true,
@@ -160,7 +162,7 @@ impl Gdb {
         self.pending == Some(context) || steps || self.card.breakpoints.contains(&pc)
     }
 
-    /// Whether the user wants to interrupt the handlers (Ctrl-C in gdb).
+    /// Returns true if the user interrupts the handlers (Ctrl-C in gdb).
     fn is_interrupted(&mut self) -> bool {
         let Some(GdbStubStateMachine::Running(running)) = &mut self.machine else { return false };
         running.borrow_conn().take().is_ok_and(|byte| byte.is_some())
@@ -184,7 +186,7 @@ impl Debugger for Gdb {
         if self.instructions.is_multiple_of(PATIENCE) && self.is_interrupted() {
             self.pending = Some(context);
         }
-        // What an instruction has written is seen before the next one.
+        // A watched write is reported before the next instruction.
         !self.card.watched.is_empty() || self.wants(context, pc)
     }
 
@@ -234,7 +236,7 @@ impl Debugger for Gdb {
     }
 }
 
-/// The end of the run is the end of gdb's program.
+/// The end of the run ends gdb's program.
 impl Drop for Gdb {
     fn drop(&mut self) {
         match self.machine.take() {
@@ -251,7 +253,7 @@ impl Drop for Gdb {
     }
 }
 
-/// Returns the device program in a host program; `None` when the host program has none, as an interpreter's.
+/// Returns the device program in a host program; `None` when it has none, like an interpreter.
 fn device_program(host: &Path, kind: &str) -> io::Result<Option<Program>> {
     let bytes = fs::read(host).unwrap_or_default();
     let file = object::File::parse(&*bytes).ok();

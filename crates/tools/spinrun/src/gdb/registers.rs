@@ -1,9 +1,10 @@
-//! The registers of an HPU as gdb numbers them: `x0` to `x31` and `pc`; where there are any, `f0` to `f31` and their three control
-//! registers, whose values are not known.
+// SPDX-License-Identifier: Apache-2.0
+//! Registers of an HPU in gdb's numbering: `x0` to `x31` and `pc`; if present, `f0` to `f31` and their three control
+//! registers, whose values are unknown.
 
 use gdbstub::arch::{Arch, Registers};
 
-/// The integer and the floating-point registers by their names in the calling convention.
+/// Names of the integer and floating-point registers in the calling convention.
 const INTEGER: [&str; 32] = [
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "fp", "s1", "a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s2",
     "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
@@ -12,10 +13,10 @@ const FLOAT: [&str; 32] = [
     "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "fs0", "fs1", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5",
     "fa6", "fa7", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11", "ft8", "ft9", "ft10", "ft11",
 ];
-/// The control registers of floating point, and their numbers.
+/// Floating-point control registers and their numbers.
 const CONTROL: [(&str, u32); 3] = [("fflags", 66), ("frm", 67), ("fcsr", 68)];
 
-/// A processor with 32-bit RISC-V instructions.
+/// Processor with 32-bit RISC-V instructions.
 pub enum Hpu {}
 
 impl Arch for Hpu {
@@ -25,11 +26,11 @@ impl Arch for Hpu {
     type RegId = ();
 }
 
-/// The registers of a handler, as they are sent.
+/// Registers of a handler in the order of transmission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HpuRegisters {
     pub all: nic::Registers,
-    /// Whether floating-point registers are among them.
+    /// Set if they include floating-point registers.
     pub has_floats: bool,
 }
 
@@ -64,12 +65,12 @@ impl Registers for HpuRegisters {
     }
 }
 
-/// Whether processors of a kind have floating-point registers: its name is that of its instruction set.
+/// Returns true if processors of a kind, named by its instruction set, have floating-point registers.
 pub fn has_floats(kind: &str) -> bool {
     kind.trim_start_matches("rv32").contains('d')
 }
 
-/// The registers in gdb's format (GDB manual, "RISC-V Features").
+/// Returns the register description in gdb's format (GDB manual, "RISC-V Features").
 pub fn description(has_floats: bool) -> String {
     let mut text =
         String::from("<?xml version=\"1.0\"?><target version=\"1.0\"><architecture>riscv:rv32</architecture>");

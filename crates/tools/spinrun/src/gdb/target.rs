@@ -1,4 +1,5 @@
-//! The stopped handlers of a card as gdb's remote protocol wants to see them: each is a thread.
+// SPDX-License-Identifier: Apache-2.0
+//! Stopped handlers of a card in gdb's remote protocol: each is a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -21,25 +22,25 @@ use nic::{Halted, Resident};
 
 use super::registers::{self, Hpu, HpuRegisters};
 
-/// How far a handler goes before it stops again.
+/// Extent of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// One instruction.
+    /// A single instruction.
     One,
     /// To the first instruction outside of this range of addresses.
     Out(u32, u32),
 }
 
-/// What gdb has set, and a copy of the card that it reads and changes while everything stands still.
+/// State set by gdb, and a copy of the card that it reads and changes while the simulation is stopped.
 #[derive(Default)]
 pub struct Card {
     pub breakpoints: BTreeSet<u32>,
-    /// What was last seen in the memory that is watched for writes, by address and length.
+    /// Last seen contents of watched memory, by address and length.
     pub watched: BTreeMap<(u32, u32), Vec<u8>>,
-    /// The contexts whose handlers step; others run.
+    /// Contexts whose handlers step; others run.
     pub steps: BTreeMap<u32, Step>,
     pub residents: Vec<Resident>,
-    /// Whether the processors have floating-point registers.
+    /// Set if the processors have floating-point registers.
     has_floats: bool,
     memory: BTreeMap<u32, Vec<u8>>,
     written: Vec<(u32, Vec<u8>)>,
@@ -47,17 +48,17 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card that nobody has looked at. `has_floats`: whether its processors have floating-point registers.
+    /// Creates an empty copy. `has_floats`: the processors have floating-point registers.
     pub fn new(has_floats: bool) -> Card {
         Card { has_floats, ..Card::default() }
     }
 
-    /// Copies what gdb may look at.
+    /// Copies the state that gdb may read.
     pub fn look(&mut self, card: &mut dyn Halted) {
         (self.residents, self.memory) = (card.residents(), card.memory());
     }
 
-    /// Hands over what gdb has changed.
+    /// Writes gdb's changes back.
     pub fn apply(&mut self, card: &mut dyn Halted) {
         for (address, bytes) in self.written.drain(..) {
             card.write(address, &bytes);
@@ -69,7 +70,7 @@ impl Card {
         }
     }
 
-    /// Returns the address of watched memory that has changed since this was last asked.
+    /// Returns the address of watched memory that changed since the last call.
     pub fn changed(&mut self) -> Option<u32> {
         let places: Vec<(u32, u32)> = self.watched.keys().copied().collect();
         let mut first = None;
@@ -82,7 +83,7 @@ impl Card {
         first
     }
 
-    /// The bytes at an address, as far as there is memory.
+    /// Returns the bytes of a range, up to the end of mapped memory.
     fn bytes(&mut self, (address, length): (u32, u32)) -> Vec<u8> {
         self.piece(address).map_or_else(Vec::new, |piece| piece[..piece.len().min(length as usize)].to_vec())
     }
@@ -92,14 +93,14 @@ impl Card {
         self.residents.iter_mut().find(|resident| resident.context == context).ok_or(TargetError::NonFatal)
     }
 
-    /// The memory at `address` up to the end of the piece that it is in.
+    /// Returns the memory from `address` to the end of its piece.
     fn piece(&mut self, address: u32) -> Option<&mut [u8]> {
         let (start, bytes) = self.memory.range_mut(..=address).next_back()?;
         bytes.get_mut((address - start) as usize..).filter(|rest| !rest.is_empty())
     }
 }
 
-/// The number of a context's thread; gdb has no thread 0.
+/// Returns the thread number of a context; gdb reserves thread 0.
 pub fn tid(context: u32) -> Tid {
     Tid::new(context as usize + 1).unwrap_or(Tid::MIN)
 }
@@ -224,7 +225,8 @@ impl MultiThreadResume for Card {
     }
 }
 
-/// gdb asks for it when it steps the only thread that it knows. Other handlers go on all the same: they share the simulated time.
+/// gdb requests this when it steps the only known thread. Other handlers continue regardless: they share the simulated
+/// time.
 impl MultiThreadSchedulerLocking for Card {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Infallible> {
         Ok(())
@@ -258,7 +260,7 @@ impl Breakpoints for Card {
 impl HwWatchpoint for Card {
     fn add_hw_watchpoint(&mut self, address: u32, length: u32, kind: WatchKind) -> TargetResult<bool, Card> {
         if kind != WatchKind::Write {
-            return Ok(false); // only what changes memory is seen
+            return Ok(false); // only writes are observable
         }
         let bytes = self.bytes((address, length));
         let is_there = bytes.len() == length as usize;

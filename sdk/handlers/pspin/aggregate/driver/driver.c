@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums the words of a message of 1 MiB, as PsPIN §IV-C does. */
 #include "../../common/case.h"
 #include "../aggregate.h"
@@ -11,7 +12,7 @@ static void prepare(void) {
     host_bytes = AGGREGATE_RESULT(options.messages);
 }
 
-/* The last packet of a message has what is left of it. */
+/* The last packet of a message has its remainder. */
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
     uint32_t words = words_in(size), before = number * words;
     if (before < MESSAGE_WORDS && MESSAGE_WORDS - before < words)

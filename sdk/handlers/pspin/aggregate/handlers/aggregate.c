@@ -1,5 +1,6 @@
-/* The sum of the words of a message (PsPIN §IV-C, "data aggregation"), modulo 2^32: each packet adds its sum to a word in the L1 of
- * its cluster; the completion handler adds these up and writes the result to the host. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sum of the words of a message (PsPIN §IV-C, "data aggregation"), modulo 2^32: each packet adds its sum to a word in
+ * the L1 of its cluster; the completion handler adds these up and writes the result to the host. */
 #include <card.h>
 #include <corev.h>
 
@@ -8,7 +9,7 @@
 static inline uint32_t sum_of(const uint32_t *words, uint32_t count) {
     uint32_t sum = 0;
 #if COREV
-    /* Two cycles a word: no load is used by the next instruction. */
+    /* Two cycles per word: no load is used by the next instruction. */
     uint32_t other = 0, word, next;
     CV_LOOP(count / 2,
             "cv.lw %[word], (%[words]), 4 \n cv.lw %[next], (%[words]), 4 \n"
@@ -40,7 +41,7 @@ __handler__ void aggregate_ph(handler_args_t *args) {
 __handler__ void aggregate_th(handler_args_t *args) {
     task_t *task = args->task;
     uint32_t sum = 0;
-    /* Short code: the instruction cache does not have it yet. */
+    /* Short code, because of instruction cache misses. */
 #pragma GCC unroll 1
     for (uint32_t cluster = 0; has_scratchpad(task, cluster); cluster++)
         sum += amo_swap(message_sum(task, cluster), 0);

@@ -1,10 +1,11 @@
-/* The answer to each packet must be what host memory has at its place. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer to each packet must equal the contents of its slot in host memory. */
 #include "../../common/case.h"
 
 static void prepare(void) { host_bytes = options.messages * options.packets * HOST_SLOT; }
 
-/* What the card will fetch has the packet's identification, and its data with all bits inverted. `--flip` changes that, as the card
- * does not read the packet's data. */
+/* Data for the card has the packet's identification, and its data with all bits inverted. `--flip` changes it, because
+ * the card does not read the packet's data. */
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
     uint8_t *place = host + (arrived.count - 1) * HOST_SLOT;
     make_random(packet, number, size);

@@ -1,5 +1,6 @@
-/* Answers each packet with one of its size that host memory has at its place: copies it over the packet in L1 or, with -DTO_L2, in
- * L2, and sends it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers each packet with the contents of its slot in host memory, of the same size: copies it over the packet in L1
+ * or, with -DTO_L2, in L2, and sends it. */
 #include <card.h>
 
 __handler__ void copy_from_host_ph(handler_args_t *args) {

@@ -1,4 +1,5 @@
-/* Each packet must come to its place in host memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each packet must arrive in its slot of host memory. */
 #include "../../common/case.h"
 
 static void prepare(void) { host_bytes = options.messages * options.packets * HOST_SLOT; }

@@ -1,4 +1,5 @@
-/* Copies each packet to its place in host memory (PsPIN §IV-B2), from L1 or, with -DFROM_L2, from L2. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies each packet to its slot in host memory (PsPIN §IV-B2), from L1 or, with -DFROM_L2, from L2. */
 #include <card.h>
 
 __handler__ void copy_to_host_ph(handler_args_t *args) {

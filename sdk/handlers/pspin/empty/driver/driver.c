@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All packets must be done. */
 #include "../../common/case.h"
 

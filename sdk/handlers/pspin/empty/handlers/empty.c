@@ -1,4 +1,5 @@
-/* Does nothing: what a packet costs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does nothing: measures the overhead of a packet. */
 #include <card.h>
 
 __handler__ void empty_ph(handler_args_t *args) { (void)args; }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Filters 512 messages by a table of 65,536 entries, as PsPIN §IV-C does. Half of the entries are rules; seven of eight packets match
  * one. */
 #include "../../common/case.h"
@@ -8,7 +9,7 @@
 static struct filter_entry table[FILTER_ENTRIES];
 static uint32_t addresses[RULES];
 
-/* Returns the rule for an address, or the empty entry where there is none. */
+/* Returns the rule of an address, or the empty entry for it. */
 static struct filter_entry *entry_of(uint32_t address) {
     uint32_t place = filter_place(address);
     while (table[place].address != 0 && table[place].address != address)

@@ -1,5 +1,6 @@
-/* Looks up the source address of each packet in a table in L2; a packet that has a rule gets its destination port and goes to the
- * host, others are dropped (PsPIN §IV-C, "packet filtering/rewriting"). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks up the source address of each packet in a table in L2; a packet with a rule gets its destination port and goes
+ * to the host, others are dropped (PsPIN §IV-C, "packet filtering/rewriting"). */
 #include <card.h>
 
 #include "../filtering.h"
@@ -17,7 +18,7 @@ static inline const struct filter_entry *rule_for(const struct filter_entry *tab
     return NULL;
 }
 
-/* The checksum of a packet in which a half-word has changed (RFC 1624); 0 says that there is none. */
+/* Returns the checksum of a packet after a change of a half-word (RFC 1624); 0 means no checksum. */
 static inline uint16_t changed_checksum(uint16_t checksum, uint16_t before, uint16_t after) {
     if (checksum == 0)
         return 0;

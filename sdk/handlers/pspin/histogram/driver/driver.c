@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counts the values 0 to 1,024 in 512 messages of 512 words, as PsPIN §IV-C does. */
 #include "../../common/case.h"
 #include "../histogram.h"
@@ -15,7 +16,7 @@ static void prepare(void) {
     host_bytes = HISTOGRAM_PART(NUM_CLUSTERS);
 }
 
-/* The last packet of a message has what is left of it. */
+/* The last packet of a message has its remainder. */
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
     uint32_t words = words_in(size), before = number * words;
     if (before < MESSAGE_WORDS && MESSAGE_WORDS - before < words)

@@ -1,5 +1,6 @@
-/* Counts how often each value occurs in all packets (PsPIN §IV-C, "histogram"): a table in the L1 of each cluster. The completion
- * handler of the last message copies the tables to the host, which adds the four, and tells it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts the occurrences of each value in all packets (PsPIN §IV-C, "histogram"): a table in the L1 of each cluster.
+ * The completion handler of the last message copies the tables to the host, which adds the four, and notifies it. */
 #include <card.h>
 #include <corev.h>
 
@@ -12,7 +13,7 @@ static inline uint32_t *table_of(const task_t *task, uint32_t cluster) {
 
 static inline void count_words(uint32_t *table, const uint32_t *words, uint32_t count) {
 #if COREV
-    /* Four cycles a word: each iteration counts the word that the one before has loaded. */
+    /* Four cycles per word: each iteration counts the word loaded by the one before. */
     uint32_t word = *words++, one = 1;
     CV_LOOP(count - 1,
             "cv.insert %[counter], %[word], " STRINGIFY(HISTOGRAM_BITS) " - 1, 2 \n cv.lw %[word], (%[words]), 4 \n"
@@ -47,7 +48,7 @@ __handler__ void histogram_th(handler_args_t *args) {
         return;
     spin_cmd_t copies[NB_CLUSTERS];
     uint32_t clusters = 0;
-    /* Short code: the instruction cache does not have it yet. */
+    /* Short code, because of instruction cache misses. */
 #pragma GCC unroll 1
     for (; has_scratchpad(task, clusters); clusters++)
         spin_dma_to_host(host_address(task, HISTOGRAM_PART(clusters)), (uintptr_t)table_of(task, clusters),

@@ -1,4 +1,5 @@
-/* The first eight bytes of each packet's data must come to their place in host memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first eight bytes of each packet's data must arrive in their slot of host memory. */
 #include "../../common/case.h"
 #include "../host_direct.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the first eight bytes of each packet's data to the host, without a source in memory (PsPIN §III-B1, "host direct"). */
 #include <card.h>
 

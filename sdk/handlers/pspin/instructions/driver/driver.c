@@ -1,4 +1,6 @@
-/* All packets must be done. SPINKIT_PSPIN_X says how many instructions a handler runs that was not compiled for a number. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All packets must be done. SPINKIT_PSPIN_X is the number of instructions of a handler that was compiled without
+ * one. */
 #include "../../common/case.h"
 
 static uint32_t instructions;

@@ -1,5 +1,6 @@
-/* Runs instructions of one cycle (PsPIN §IV-B2, Fig. 8): with -DX=n, exactly n in each handler; without, as many as the first word of
- * the packet's data says, at most 2,048, besides those that find out. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs instructions of one cycle (PsPIN §IV-B2, Fig. 8): with -DX=n, exactly n in each handler; without, the number in
+ * the first word of the packet's data, at most 2,048, plus those that read it. */
 #include <card.h>
 
 #ifndef X

@@ -1,18 +1,20 @@
-/* Sends 1,000 requests of a YCSB workload, half reads and half updates, whose keys have a Zipf distribution with theta = 1.1 (PsPIN
- * §IV-C). Handlers run at the same time, so that the order of requests on one set of the cache is theirs: the host repeats each set
- * in the order of the versions that the card has reported, and compares all answers, and all that the host has got. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends 1,000 requests of a YCSB workload, half reads and half updates, whose keys have a Zipf distribution with theta
+ * = 1.1 (PsPIN §IV-C). Handlers run concurrently and determine the order of requests on a set of the cache: the host
+ * replays each set in the order of the versions reported by the card, and compares all answers and all data received by
+ * the host. */
 #include "../../common/case.h"
 #include "../kvstore.h"
 
-/* Records in the store, as YCSB's recordcount: the paper does not say how many. */
+/* Records in the store, as YCSB's recordcount: the paper does not give it. */
 #define RECORDS 1000
 
-/* A set as plain C has it. */
+/* Set in plain C. */
 struct set {
     uint32_t keys[KV_WAYS], values[KV_WAYS], used, next;
 };
 
-/* What is known about a request after the run: what it was, and what it has become, at the client or at the host. */
+/* Outcome of a request: the request, and its result at the client or at the host. */
 struct outcome {
     struct kv_packet request, result;
     const struct packet *answer;
@@ -22,7 +24,7 @@ static struct kv_set cache[KV_SETS];
 static double below[RECORDS];
 static struct outcome *outcomes;
 
-/* The number whose tenth power is `power` (Newton). */
+/* Returns the tenth root of `power` (Newton). */
 static double tenth_root(double power) {
     double root = 2;
     for (int step = 0; step < 60; step++) {
@@ -33,7 +35,7 @@ static double tenth_root(double power) {
     return root;
 }
 
-/* A key for each record: the rank, with its bits mixed one to one, so that popular keys are in different sets. */
+/* Returns the key of a record: the rank, with its bits mixed one to one, so that popular keys are in different sets. */
 static uint32_t key_of(uint32_t rank) {
     rank = (rank ^ rank >> 16) * 0x85ebca6bu;
     rank = (rank ^ rank >> 13) * 0xc2b2ae35u;
@@ -54,7 +56,7 @@ static uint32_t random_rank(void) {
     return first;
 }
 
-/* With -DKV_TURNS, requests take turns among the sets, so that handlers do not wait for each other. */
+/* With -DKV_TURNS, requests alternate among the sets, so that handlers do not wait for each other. */
 #ifndef KV_TURNS
 #define KV_TURNS 0
 #endif
@@ -93,7 +95,7 @@ static uint32_t find(const struct set *set, uint32_t key) {
     return entry;
 }
 
-/* Updates a set. Returns the key and the value that this replaces, or 0. */
+/* Updates a set. Returns the replaced key and value, or 0. */
 static uint64_t update(struct set *set, uint32_t key, uint32_t value) {
     uint32_t entry = find(set, key);
     uint64_t replaced = 0;
@@ -109,7 +111,7 @@ static uint64_t update(struct set *set, uint32_t key, uint32_t value) {
     return replaced;
 }
 
-/* Compares what request `number` has become with what it should have, and where it should have come. */
+/* Compares the outcome of request `number` with the expected one and its destination. */
 static bool is_right(uint32_t number, const struct kv_packet *expected) {
     const struct outcome *outcome = &outcomes[number];
     struct packet packet = arrived.all[number];
@@ -125,13 +127,13 @@ static bool is_right(uint32_t number, const struct kv_packet *expected) {
            is_same(outcome->answer->bytes, packet.bytes, packet.length, "the answer to request", number);
 }
 
-/* Whether a read may have had its result when the set was in this state. */
+/* Returns true if a read may have its result in this state of the set. */
 static bool could_see(const struct set *set, const struct outcome *read) {
     uint32_t entry = find(set, read->request.key);
     return read->answer ? entry < set->used && set->values[entry] == read->result.value : entry == set->used;
 }
 
-/* Repeats the updates of a set in the order of their versions, and compares them and the reads. */
+/* Replays the updates of a set in version order, and compares them and the reads. */
 static bool check_set(uint32_t number) {
     uint32_t updates = 0;
     struct set *states = memory((arrived.count + 1) * sizeof *states);

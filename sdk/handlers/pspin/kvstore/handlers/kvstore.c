@@ -1,11 +1,13 @@
-/* A cache of a key-value store (PsPIN §IV-C, "key-value cache"). The card answers updates, and reads of keys that it has; other reads
- * go to the host. An update of a key that it does not have replaces an entry of the key's set, which goes to the host first.
- * Updates of a set exclude each other. Reads do not lock: they start again when the keys of the set have changed meanwhile. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cache of a key-value store (PsPIN §IV-C, "key-value cache"). The card answers updates, and reads of cached keys;
+ * other reads go to the host. An update of an uncached key replaces an entry of the key's set, which goes to the host
+ * first. Updates of a set exclude each other. Reads do not lock: they restart when the keys of the set change
+ * meanwhile. */
 #include <card.h>
 
 #include "../kvstore.h"
 
-/* The entry with a key, or the number of entries in use if there is none. */
+/* Returns the entry with a key, or the number of entries in use if none. */
 static inline uint32_t entry_of(const volatile struct kv_set *set, uint32_t key, uint32_t used) {
     uint32_t entry = 0;
     while (entry < used && set->keys[entry] != key)
@@ -13,7 +15,7 @@ static inline uint32_t entry_of(const volatile struct kv_set *set, uint32_t key,
     return entry;
 }
 
-/* Returns whether the cache has the key. */
+/* Reads a key. Returns true if the cache has it. */
 static inline bool read_key(volatile struct kv_set *set, struct kv_packet *request) {
     uint32_t before, after, entry, value = 0, key = request->key;
     do {
@@ -24,7 +26,7 @@ static inline bool read_key(volatile struct kv_set *set, struct kv_packet *reque
         after = set->state;
     } while ((before & KV_CHANGING) || ((before ^ after) & (KV_KEYS | KV_CHANGING)));
     request->since = KV_VERSION(before);
-    /* An update that is under way may have written its value already. */
+    /* An update in progress may already have written its value. */
     request->version = KV_VERSION(after) + (after & KV_BUSY);
     if (entry == KV_USED(before))
         return false;
@@ -32,7 +34,7 @@ static inline bool read_key(volatile struct kv_set *set, struct kv_packet *reque
     return true;
 }
 
-/* Makes room for a key, and returns its entry. The caller has locked the set. */
+/* Makes room for a key, and returns its entry. The caller holds the lock of the set. */
 static inline uint32_t add_key(const task_t *task, volatile struct kv_set *set, uint32_t key, uint32_t place,
                                uint32_t *state) {
     uint32_t used = KV_USED(*state), replaced = KV_REPLACED(*state), entry = used;
@@ -42,7 +44,7 @@ static inline uint32_t add_key(const task_t *task, volatile struct kv_set *set, 
         uint64_t pair = (uint64_t)set->values[entry] << 32 | set->keys[entry];
         spin_cmd_t written;
         spin_write_to_host(host_address(task, place), pair, &written);
-        /* Reads that do not find the key any more come to the host after it. */
+        /* Reads that no longer find the key reach the host after it. */
         spin_cmd_wait(written);
     } else {
         used++;
@@ -54,7 +56,7 @@ static inline uint32_t add_key(const task_t *task, volatile struct kv_set *set, 
 
 static inline void update_key(const task_t *task, volatile struct kv_set *set, struct kv_packet *request) {
     uint32_t key = request->key, value = request->value, place = request->header.ip_hdr.identification;
-    /* The entry is looked up before the lock is taken, and again only if the keys have changed meanwhile. */
+    /* The entry is looked up before the lock is taken, and again only if the keys changed meanwhile. */
     uint32_t before = set->state, entry = entry_of(set, key, KV_USED(before)), state;
     do
         state = amo_or(&set->state, KV_BUSY);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums the words of 512 packets with 512 words each, as PsPIN §IV-C does. */
 #include "../../common/case.h"
 #include "../reduce.h"

@@ -1,5 +1,7 @@
-/* Sums of the words at the same place of all packets (PsPIN §IV-C, "data reduction"): one array in the L1 of each cluster. The
- * completion handler of the last message copies the arrays to the host, which adds the four, and tells it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of the words at the same place of all packets (PsPIN §IV-C, "data reduction"): one array in the L1 of each
+ * cluster. The completion handler of the last message copies the arrays to the host, which adds the four, and notifies
+ * it. */
 #include <card.h>
 #include <corev.h>
 
@@ -7,7 +9,7 @@
 
 static inline void add_words(uint32_t *sums, const uint32_t *words, uint32_t count) {
 #if COREV
-    /* Four cycles a word: each iteration adds the word that the one before has loaded. */
+    /* Four cycles per word: each iteration adds the word loaded by the one before. */
     uint32_t word = *words++;
     CV_LOOP(count - 1, "amoadd.w zero, %[word], (%[sums]) \n cv.lw %[word], (%[words]), 4 \n addi %[sums], %[sums], 4",
             [word] "+r"(word), [words] "+r"(words), [sums] "+r"(sums));
@@ -39,7 +41,7 @@ __handler__ void reduce_th(handler_args_t *args) {
         return;
     spin_cmd_t copies[NB_CLUSTERS];
     uint32_t clusters = 0;
-    /* Short code: the instruction cache does not have it yet. */
+    /* Short code, because of instruction cache misses. */
 #pragma GCC unroll 1
     for (; has_scratchpad(task, clusters); clusters++)
         spin_dma_to_host(host_address(task, REDUCE_PART(clusters)), (uintptr_t)scratchpad(task, clusters),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scatters a message of 1 MiB in blocks of 256 B with a stride of 512 B, as PsPIN §IV-C does. */
 #include "../../common/case.h"
 #include "../strided_ddt.h"
@@ -21,7 +22,7 @@ static void prepare(void) {
     host_bytes = (uint64_t)options.messages * layout.message_bytes;
 }
 
-/* The last packet of a message has what is left of it. */
+/* The last packet of a message has its remainder. */
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
     uint32_t offset = number * data_in(size), left = MESSAGE_BYTES - offset;
     uint32_t length = data_in(size) < left ? size : left + (uint32_t)sizeof(struct strided_ddt_header);

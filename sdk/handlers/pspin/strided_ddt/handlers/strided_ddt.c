@@ -1,5 +1,6 @@
-/* Copies the data of a message to the host in blocks with a stride, which are in L2 (PsPIN §IV-C, "scatter"). Handlers need the
- * header only; the data goes from the packet in L2 to the host, a command for each block. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies the data of a message to the host in strided blocks, from L2 (PsPIN §IV-C, "scatter"). Handlers need only the
+ * header; the data goes from the packet in L2 to the host, one command per block. */
 #include <card.h>
 
 #include "../strided_ddt.h"

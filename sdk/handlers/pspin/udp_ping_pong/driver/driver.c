@@ -1,4 +1,5 @@
-/* Each packet must come back, with its ends exchanged. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each packet must return, with its ends exchanged. */
 #include "../../common/case.h"
 
 static bool check(void) {

@@ -1,6 +1,7 @@
-/* Sends each packet back: exchanges its ends, and gives the command (PsPIN §IV-B2). With -DFROM_L2, the packet is sent from L2, to which
- * the cluster's DMA engine copies the new ends first; with -DFROM_L2 -DUNCHANGED it is sent as it is there, which is what Fig. 9
- * measures. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends each packet back: exchanges its ends, and issues the command (PsPIN §IV-B2). With -DFROM_L2, the packet is sent
+ * from L2, to which the cluster's DMA engine copies the new ends first; with -DFROM_L2 -DUNCHANGED it is sent
+ * unchanged, as measured in Fig. 9. */
 #include <card.h>
 
 __handler__ void udp_ping_pong_ph(handler_args_t *args) {

@@ -1,5 +1,7 @@
-/* Execution contexts, and the program and the memory of the card, for drivers. All calls are made by the thread that runs the
- * simulation, also within its callbacks. They return SPIN_SUCCESS, or SPIN_ERR after a message on the standard error output. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Execution contexts, and program and memory of the card, for drivers. All calls must come from the thread that runs
+ * the simulation, also within its callbacks. They return SPIN_SUCCESS, or SPIN_ERR after a message on standard
+ * error. */
 #ifndef SPIN_DRIVER_H
 #define SPIN_DRIVER_H
 
@@ -21,7 +23,7 @@ typedef uint32_t mem_size_t;
 typedef uint32_t spin_nic_addr_t;
 typedef uint64_t host_addr_t;
 
-/* What packets are processed with. Handlers at address 0 do not exist. */
+/* Execution context of packets. Address 0 means no handler. */
 typedef struct spin_ec {
     mem_addr_t handler_mem_addr;
     mem_size_t handler_mem_size;
@@ -45,7 +47,8 @@ int spin_nicmem_write(spin_nic_addr_t addr, void *data, size_t size, void *user_
  * pspinsim_cb_set_pcie_mst_read_completion then gets `user_ptr`. `data` belongs to the simulation until then. */
 int spin_nicmem_read(spin_nic_addr_t addr, void *data, size_t size, void *user_ptr);
 
-/* Finds a function in the ELF file `binfile`. A name that is not there leaves `handler_addr` as it is, and is no error. */
+/* Finds a function in the ELF file `binfile`. For an unknown name, `handler_addr` is unchanged, and the call
+ * succeeds. */
 int spin_find_handler_by_name(const char *binfile, const char *handler_name, spin_nic_addr_t *handler_addr,
                               size_t *handler_size);
 

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CORE-V extensions of CV32E40P in C.
  *
- * The pinned compiler (zig in requirements.txt) selects by itself, with -O2 and for the kind rv32imac-corev: loads and stores
- * with post-increment (xcvmem), minimum, maximum, absolute value and sign extension (xcvalu), branches on small constants
- * (xcvbi), counting and rotating bits (xcvbitmanip). It never selects multiply-accumulate (xcvmac), SIMD (xcvsimd), bit fields
- * and clipping, and does not know hardware loops (xcvhwlp): those are here.
+ * The pinned compiler (zig in requirements.txt) selects automatically, with -O2 and for the kind rv32imac-corev: loads
+ * and stores with post-increment (xcvmem), minimum, maximum, absolute value and sign extension (xcvalu), branches on
+ * small constants (xcvbi), counting and rotating bits (xcvbitmanip). It never selects multiply-accumulate (xcvmac),
+ * SIMD (xcvsimd), bit fields and clipping, and does not know hardware loops (xcvhwlp): this file provides those.
  *
- * Each function does the same on cores without the extension, with ordinary instructions. Lanes are half-words (_h) or bytes
- * (_b) of a word; the lowest lane is the least significant one. Nothing here waits, allocates or fails. */
+ * Each function does the same on cores without the extension, with ordinary instructions. Lanes are half-words (_h) or
+ * bytes (_b) of a word; the lowest lane is the least significant one. Nothing here waits, allocates or fails. */
 #ifndef SPINKIT_COREV_H
 #define SPINKIT_COREV_H
 
@@ -49,8 +50,8 @@ COREV_INLINE uint32_t corev_lane_u(uint32_t value, uint32_t index, uint32_t bits
     }
 #endif
 
-/* Sums, differences, averages, minima, maxima, shifts (by the low bits of each lane of b) and comparisons (all bits of a lane
- * are 1 where the relation holds) of lanes. */
+/* Sums, differences, averages, minima, maxima, shifts (by the low bits of each lane of b) and comparisons (all bits of
+ * a lane are 1 if the relation holds) of lanes. */
 #define COREV_BOTH(name, type, lane, plain)                                                                            \
     COREV_LANES(cv_##name##_h, "cv." #name ".h", 16, type, lane, plain)                                                \
     COREV_LANES(cv_##name##_b, "cv." #name ".b", 8, type, lane, plain)
@@ -95,7 +96,7 @@ COREV_LANES(cv_shuffle_b, "cv.shuffle.b", 8, uint32_t, corev_lane_u, ((void)x, c
 /* d + a * b, and d - a * b */
 COREV_ADDS(cv_mac, "cv.mac", d += a * b)
 COREV_ADDS(cv_msu, "cv.msu", d -= a * b)
-/* d plus the sum of the products of lanes: both without sign, a without and b with sign, both with sign */
+/* d plus the sum of the products of lanes: both unsigned, a unsigned and b signed, both signed */
 COREV_ADDS(cv_sdotup_h, "cv.sdotup.h", COREV_SUM(16, corev_lane_u, corev_lane_u))
 COREV_ADDS(cv_sdotup_b, "cv.sdotup.b", COREV_SUM(8, corev_lane_u, corev_lane_u))
 COREV_ADDS(cv_sdotusp_h, "cv.sdotusp.h", COREV_SUM(16, corev_lane_u, corev_lane))
@@ -108,7 +109,7 @@ COREV_ADDS(cv_machhs, "cv.machhsn %0, %1, %2, 0 #", d += (uint32_t)(corev_lane(a
 COREV_ADDS(cv_macu, "cv.macun %0, %1, %2, 0 #", d += corev_lane_u(a, 0, 16) * corev_lane_u(b, 0, 16))
 COREV_ADDS(cv_machhu, "cv.machhun %0, %1, %2, 0 #", d += corev_lane_u(a, 1, 16) * corev_lane_u(b, 1, 16))
 
-/* `size` bits (1 to 32) of `value` from bit `position` on, without and with sign; size and position are constants, and
+/* `size` bits (1 to 32) of `value` from bit `position` on, unsigned and signed; size and position are constants, and
  * size + position is at most 32. */
 #if COREV
 #define cv_extractu(value, size, position)                                                                             \
@@ -130,7 +131,7 @@ COREV_ADDS(cv_machhu, "cv.machhun %0, %1, %2, 0 #", d += corev_lane_u(a, 1, 16) 
         __asm__("cv.insert %0, %1, %2, %3" : "+r"(cv_d) : "r"(value), "i"((size) - 1), "i"(position));                 \
         cv_d;                                                                                                          \
     }))
-/* `value` limited to the range of numbers with `size` bits (1 to 31), one of which is the sign; size is a constant. */
+/* `value` limited to the range of signed numbers with `size` bits (1 to 31); size is a constant. */
 #define cv_clip(value, size)                                                                                           \
     (__extension__({                                                                                                   \
         int32_t cv_d;                                                                                                  \

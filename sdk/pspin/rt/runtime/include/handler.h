@@ -1,4 +1,5 @@
-/* All that handlers use of PsPIN's interface. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All parts of PsPIN's interface for handlers. */
 #ifndef HANDLER_H
 #define HANDLER_H
 

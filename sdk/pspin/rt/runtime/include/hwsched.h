@@ -1,5 +1,6 @@
-/* Registers of the HPU driver, through which the runtime gets its tasks and handlers give commands. Each HPU has its own at the
- * same addresses; all are words. A load may wait for what it returns. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registers of the HPU driver, through which the runtime gets its tasks and handlers issue commands. Each HPU has its
+ * own at the same addresses; all are words. A load may wait for its result. */
 #ifndef HWSCHED_H
 #define HWSCHED_H
 
@@ -7,17 +8,18 @@
 
 #define HWSCHED_BASE 0x1B205000u
 
-/* The task: a load of the function waits until there is one. `task_t` begins at HWSCHED_TASK. */
+/* The task: a load of the function waits for one. `task_t` starts at HWSCHED_TASK. */
 #define HWSCHED_HANDLER_FUN_ADDR (HWSCHED_BASE + 0x00u)
 #define HWSCHED_HANDLER_FUN_SIZE (HWSCHED_BASE + 0x04u)
 #define HWSCHED_TASK (HWSCHED_BASE + 0x08u)
 /* An access ends the task. */
 #define HWSCHED_DOORBELL (HWSCHED_BASE + 0x50u)
-/* A store of a cause says that the task failed; the doorbell still ends it. */
+/* A store of a cause marks the task as failed; the doorbell still ends it. */
 #define HWSCHED_ERROR (HWSCHED_BASE + 0x54u)
 
-/* Commands: information and words first, then a load of CMD_ISSUE, which returns the command's number and waits while four are in
- * flight. A store of a number to CMD_WAIT waits for that command; after one to CMD_TEST, a load says whether it is done. */
+/* Commands: information and words first, then a load of CMD_ISSUE, which returns the command's number and waits while
+ * four are in flight. A store of a number to CMD_WAIT waits for that command; after one to CMD_TEST, a load returns
+ * whether it is done. */
 #define CMD_ISSUE (HWSCHED_BASE + 0x80u)
 #define CMD_WAIT (HWSCHED_BASE + 0x84u)
 #define CMD_TEST (HWSCHED_BASE + 0x88u)
@@ -30,14 +32,14 @@
 #define CMD_WORD5 (HWSCHED_BASE + 0xA4u)
 #define CMD_WORD6 (HWSCHED_BASE + 0xA8u)
 
-/* Values of CMD_INFO: the kind of the command, and whether the host gets an event when it is done. */
+/* Values of CMD_INFO: the kind of the command, and the flag for an event to the host on completion. */
 #define CMD_INFO_HOST_DMA 0u
 #define CMD_INFO_EVENT 1u
 #define CMD_INFO_NIC 2u
 #define CMD_INFO_HOST_DIRECT 4u
 
-/* The DMA engine of the cluster: addresses and size first, then a load of DMA_LAUNCH, which returns the number of the transfer.
- * Numbers of an HPU increase from 1; all transfers up to DMA_DONE are done. */
+/* DMA engine of the cluster: addresses and size first, then a load of DMA_LAUNCH, which returns the number of the
+ * transfer. Numbers of an HPU increase from 1; all transfers up to DMA_DONE are done. */
 #define DMA_BASE (HWSCHED_BASE + 0x100u)
 #define DMA_SOURCE (DMA_BASE + 0x00u)
 #define DMA_DESTINATION (DMA_BASE + 0x08u)

@@ -1,8 +1,9 @@
-/* Headers of the packets that programs for PsPIN's interface exchange. Both the card and the host include this file.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packet headers of programs for PsPIN's interface. Both the card and the host include this file.
  *
- * Published programs exchange IPv4 and UDP without Ethernet, in host byte order and with the version in the low bits of the first
- * byte. With -DFPSPIN, packets are those of FPsPIN: whole Ethernet frames in network byte order, and SLMP, its protocol for
- * messages over UDP. */
+ * Published programs exchange IPv4 and UDP without Ethernet, in host byte order and with the version in the low bits of
+ * the first byte. With -DFPSPIN, packets are those of FPsPIN: whole Ethernet frames in network byte order, and SLMP,
+ * its protocol for messages over UDP. */
 #ifndef PACKETS_H
 #define PACKETS_H
 
@@ -18,7 +19,7 @@ typedef struct ip_hdr {
     uint32_t ihl : 4; /* in words */
 #endif
     uint32_t tos : 8;
-    uint16_t length; /* of the packet with this header, in bytes */
+    uint16_t length; /* length of the packet from this header on, in bytes */
     uint16_t identification;
     uint16_t offset;
     uint8_t ttl;
@@ -31,7 +32,7 @@ typedef struct ip_hdr {
 typedef struct udp_hdr {
     uint16_t src_port;
     uint16_t dst_port;
-    uint16_t length; /* with this header, in bytes */
+    uint16_t length; /* length including this header, in bytes */
     uint16_t checksum;
 } __attribute__((__packed__)) udp_hdr_t;
 
@@ -49,7 +50,7 @@ typedef struct eth_hdr {
 typedef struct slmp_hdr {
     uint16_t flags;
     uint32_t msg_id;
-    uint32_t pkt_off; /* of the payload within its message, in bytes */
+    uint32_t pkt_off; /* offset of the payload within its message, in bytes */
 } __attribute__((__packed__)) slmp_hdr_t;
 
 typedef struct pkt_hdr {
@@ -65,7 +66,7 @@ typedef struct slmp_pkt_hdr {
     slmp_hdr_t slmp_hdr;
 } __attribute__((__packed__)) slmp_pkt_hdr_t;
 
-/* Flags of SLMP: the last packet of a message, one that wants an acknowledgement, and an acknowledgement. */
+/* Flags of SLMP: the last packet of a message, a request for an acknowledgement, and an acknowledgement. */
 #define MKEOM 0x8000
 #define MKSYN 0x4000
 #define MKACK 0x2000
@@ -81,7 +82,7 @@ typedef struct slmp_pkt_hdr {
 /* Bytes of payload of an SLMP packet, whose headers are at `hdrs`. */
 #define SLMP_PAYLOAD_LEN(hdrs) (ntohs((hdrs)->udp_hdr.length) - sizeof(udp_hdr_t) - sizeof(slmp_hdr_t))
 
-/* Returns the Internet checksum (RFC 1071) of some bytes, as it is stored in a header. */
+/* Returns the Internet checksum (RFC 1071) of some bytes, as stored in a header. */
 static inline uint16_t ip_checksum(void *data, size_t length) {
     const uint8_t *bytes = (const uint8_t *)data;
     uint32_t sum = 0;

@@ -1,4 +1,5 @@
-/* What a handler gets, and what the program of a card defines. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of handlers, and definitions required from a card's program. */
 #ifndef PSPIN_H
 #define PSPIN_H
 
@@ -13,14 +14,14 @@
 #define SPIN_OK 0
 #define SPIN_FAIL 1
 
-/* Marks a handler: it stays in the program although nothing there calls it. */
+/* Marks a handler: it stays in the program even without callers there. */
 #define __handler__ __attribute__((used))
 
-/* The task of a handler. It lies in registers of the HPU driver: its alignment makes compilers load whole words. */
+/* Task of a handler. It lies in registers of the HPU driver: its alignment makes compilers load whole words. */
 typedef struct task {
     void *handler_mem; /* memory of the execution context in L2 */
     size_t handler_mem_size;
-    void *pkt_mem; /* the packet in L1, and the number of its bytes that were copied there */
+    void *pkt_mem; /* packet in L1, and number of its bytes copied there */
     size_t pkt_mem_size;
     void *scratchpad[4]; /* memory of the execution context in the L1 of each cluster */
     size_t scratchpad_size[4];
@@ -34,18 +35,18 @@ typedef struct task {
 
 typedef struct handler_args {
     task_t *task;
-    uint32_t hpu_gid; /* of all HPUs; cluster_id and hpu_id are its parts */
+    uint32_t hpu_gid; /* number among all HPUs, composed of cluster_id and hpu_id */
     uint32_t cluster_id;
     uint32_t hpu_id;
 } handler_args_t;
 
 typedef void (*handler_fn)(handler_args_t *);
 
-/* The program defines it. The runtime calls it once, on HPU 0 of cluster 0, before any packet. */
+/* Defined by the program. The runtime calls it once, on HPU 0 of cluster 0, before any packet. */
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem);
 
-/* A command to the NIC or to the host. It is in flight until spin_cmd_wait, spin_cmd_test or the end of the handler; at most four
- * are, and the next call waits. A null pointer may take its place if nobody asks for it later. */
+/* Command to the NIC or to the host. It is in flight until spin_cmd_wait, spin_cmd_test or the end of the handler; at
+ * most four are, and the next call waits. Pass a null pointer to discard the handle. */
 typedef uint32_t spin_cmd_t;
 
 static inline int spin_cmd_issue(uint32_t info, spin_cmd_t *handle) {
@@ -63,7 +64,7 @@ static inline int spin_cmd_wait(spin_cmd_t handle) {
     return SPIN_OK;
 }
 
-/* Says whether a command is done, without waiting. */
+/* Tests whether a command is done, without waiting. */
 static inline int spin_cmd_test(spin_cmd_t handle, bool *completed) {
     MMIO_WRITE(CMD_TEST, handle);
     *completed = MMIO_READ(CMD_TEST) == 1;
@@ -86,7 +87,7 @@ static inline int spin_send_packet(void *data, uint32_t length, spin_cmd_t *hand
     return spin_nic_command(0, 0, data, length, handle);
 }
 
-/* Sends `length` bytes at `data` to node `dest` by RDMA, in as many packets as they need. */
+/* Sends `length` bytes at `data` to node `dest` by RDMA, in as many packets as needed. */
 static inline int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *handle) {
     return spin_nic_command(dest, 1, data, length, handle);
 }
@@ -102,7 +103,8 @@ static inline int spin_host_copy(uint64_t host, uint32_t nic, uint32_t length, b
     return spin_cmd_issue(event ? CMD_INFO_HOST_DMA | CMD_INFO_EVENT : CMD_INFO_HOST_DMA, handle);
 }
 
-/* Copies `length` bytes from address `nic`, in L1 or L2, to the host; with an event, the host is told when they are there. */
+/* Copies `length` bytes from address `nic`, in L1 or L2, to the host; with an event, the host is notified on
+ * completion. */
 static inline int spin_dma_to_host(uint64_t host, uint32_t nic, uint32_t length, bool event, spin_cmd_t *handle) {
     return spin_host_copy(host, nic, length, true, event, handle);
 }
@@ -112,7 +114,7 @@ static inline int spin_dma_from_host(uint64_t host, uint32_t nic, uint32_t lengt
     return spin_host_copy(host, nic, length, false, event, handle);
 }
 
-/* The older form of both, with the direction in front of the length and no event. */
+/* Older form of both, with the direction before the length and no event. */
 #define HOST_TO_NIC 0
 #define NIC_TO_HOST 1
 

@@ -1,4 +1,5 @@
-/* What the runtime knows about the HPU that runs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identity of the current HPU in the runtime. */
 #ifndef PSPIN_RT_H
 #define PSPIN_RT_H
 
@@ -11,13 +12,13 @@ static inline uint32_t rt_hart_id(void) {
     return id;
 }
 
-/* The number of this HPU within its cluster. */
+/* Returns the number of this HPU within its cluster. */
 static inline uint32_t rt_core_id(void) { return rt_hart_id() & 0x1F; }
 
-/* The number of this HPU's cluster. */
+/* Returns the number of this HPU's cluster. */
 static inline uint32_t rt_cluster_id(void) { return rt_hart_id() >> 5; }
 
-/* Waits about this number of cycles, in turns of four. Returns at once for four or fewer. */
+/* Waits about `cycles` cycles, in steps of four. Returns at once for four or fewer. */
 static inline void rt_time_wait_cycles(uint32_t cycles) {
     for (uint32_t turns = cycles >> 2; turns > 1; turns--)
         __asm__ volatile("nop");

@@ -1,4 +1,6 @@
-/* Sizes of the unit that programs see at compile time. `task_t` has room for four clusters, whatever the machine has. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes of the unit that programs use at compile time. `task_t` has room for four clusters, whatever the machine
+ * has. */
 #ifndef SPIN_CONF_H
 #define SPIN_CONF_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between L1 and L2 by the DMA engine of the cluster. */
 #ifndef SPIN_DMA_H
 #define SPIN_DMA_H
@@ -6,14 +7,14 @@
 
 #include "pspin.h"
 
-/* Addresses decide where a copy goes; the direction says it once more. */
+/* Addresses determine source and destination; the direction is redundant. */
 #define SPIN_DMA_LOC2EXT 0
 #define SPIN_DMA_EXT2LOC 1
 
-/* A copy; those of an HPU end in the order of their numbers. */
+/* Copy in flight; those of an HPU end in the order of their numbers. */
 typedef uint32_t spin_dma_t;
 
-/* Starts a copy of `size` bytes. Returns SPIN_FAIL, and does not touch `transfer`, when there is nothing to copy. */
+/* Starts a copy of `size` bytes. Returns SPIN_FAIL, without changing `transfer`, when there is nothing to copy. */
 static inline int spin_dma(void *src, void *dst, uint32_t size, uint32_t direction, uint32_t options,
                            spin_dma_t *transfer) {
     (void)direction;

@@ -1,6 +1,7 @@
-/* Additions of FPsPIN, the network card, to PsPIN's interface: counters, and requests of handlers to their host. For requests, each HPU
- * has a page of host memory. It begins with a flag, by which the host learns that there is a request, and the data of the request
- * begins DMA_ALIGN bytes behind it. The host answers by writing the flag of the HPU in __host_data. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Additions of FPsPIN, the network card, to PsPIN's interface: counters, and requests of handlers to their host. For
+ * requests, each HPU has a page of host memory. It starts with a flag that announces a request, and the data of the
+ * request starts DMA_ALIGN bytes after it. The host answers by writing the flag of the HPU in __host_data. */
 #ifndef SPIN_HOST_H
 #define SPIN_HOST_H
 
@@ -42,7 +43,7 @@ struct host_data {
 __attribute__((__weak__)) volatile struct host_data __host_data;
 __attribute__((__weak__)) volatile uint8_t dma_idx[CORE_COUNT];
 
-/* Returns the cycles that this HPU has counted so far. */
+/* Returns the cycles counted by this HPU so far. */
 static inline uint32_t cycles(void) {
     uint32_t now;
     __asm__ volatile("rdcycle %0" : "=r"(now));
@@ -60,12 +61,12 @@ static inline void push_counter(volatile struct perf_counter *counter, uint32_t 
 #define HOST_ADDR_HPU(args) (HOST_ADDR(args) + HPU_ID(args) * PAGE_SIZE)
 #define HOST_PLD_ADDR(args) (HOST_ADDR_HPU(args) + DMA_ALIGN)
 
-/* Returns whether the host memory of the context has a page for each HPU. */
+/* Returns true if the host memory of the context has a page for each HPU. */
 static inline bool fpspin_check_host_mem(handler_args_t *args) {
     return HOST_ADDR(args) != 0 && args->task->host_mem_size >= CORE_COUNT * PAGE_SIZE;
 }
 
-/* Tells the host that there are `len` bytes of data, and waits for the answer, which it returns. Without a host that answers, the
+/* Sends a request with `len` bytes of data to the host, and returns its answer. If the host does not answer, the
  * watchdog ends the handler. */
 static inline fpspin_flag_t fpspin_host_req(handler_args_t *args, uint32_t len) {
     uint32_t hpu = HPU_ID(args);

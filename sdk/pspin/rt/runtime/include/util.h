@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Atomic operations, locks, and macros. */
 #ifndef UTIL_H
 #define UTIL_H
@@ -7,8 +8,8 @@
 
 #include "pspin.h"
 
-/* Atomic operations on a word in L1 or L2 (RISC-V Unpriv. "A" extension), one instruction each. They return the value that was
- * there, and no access of the compiler moves past them. */
+/* Atomic operations on a word in L1 or L2 (RISC-V Unpriv. "A" extension), one instruction each. They return the old
+ * value, and are compiler barriers. */
 #define SPIN_AMO(name, type, instruction)                                                                              \
     static inline type name(volatile type *address, type value) {                                                      \
         type old;                                                                                                      \
@@ -34,14 +35,14 @@ static inline uint32_t load_reserved(volatile uint32_t *address) {
     return value;
 }
 
-/* Returns 0 when the store took place, 1 when the reservation was lost. */
+/* Returns 0 if the store took place, 1 if the reservation was lost. */
 static inline uint32_t store_conditional(volatile uint32_t *address, uint32_t value) {
     uint32_t failed;
     __asm__ volatile("sc.w %0, %2, %1" : "=r"(failed), "+A"(*address) : "r"(value) : "memory");
     return failed;
 }
 
-/* Returns 0 when `old` was replaced, -1 when the word has another value, more than 0 when another HPU was faster. */
+/* Returns 0 if `old` was replaced, -1 if the word has another value, more than 0 if another HPU was faster. */
 static inline int compare_and_swap(volatile uint32_t *address, uint32_t old, uint32_t desired) {
     if (load_reserved(address) != old)
         return -1;
@@ -56,7 +57,7 @@ static inline int spin_lock_init(spin_lock_t *lock) {
     return SPIN_OK;
 }
 
-/* Returns 1 when the lock was taken, 0 when it is busy. */
+/* Returns 1 if the lock was taken, 0 if it is busy. */
 static inline int spin_lock_try_lock(spin_lock_t *lock) { return amo_or(lock, 1) == 0; }
 
 static inline int spin_lock_lock(spin_lock_t *lock) {
@@ -70,9 +71,10 @@ static inline int spin_lock_unlock(spin_lock_t *lock) {
     return SPIN_OK;
 }
 
-/* A lock of many readers or one writer; all zeros is free. A writer takes `glock`. Readers count themselves in `num_readers`; the
- * first takes `glock` and the last frees it. As in the published runtime, a reader that comes while the first one still waits for
- * a writer does not wait, and a program may set `num_readers` itself: with 1, readers leave `glock` to it. */
+/* Lock for many readers or one writer; all zeros is free. A writer takes `glock`. Readers count themselves in
+ * `num_readers`; the first takes `glock` and the last frees it. As in the published runtime, a reader that arrives
+ * while the first one still waits for a writer does not wait, and a program may set `num_readers` itself: with 1,
+ * readers leave `glock` to it. */
 typedef struct spin_rw_lock {
     spin_lock_t glock;
     volatile int32_t num_readers;
@@ -118,7 +120,7 @@ static inline int spin_rw_lock_w_unlock(spin_rw_lock_t *lock) { return spin_lock
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define DIV_CEIL(a, b) (((a) + (b) - 1) / (b))
-/* Quotient and remainder by a power of two, given as its exponent and as itself. */
+/* Quotient and remainder by a power of two, given as its exponent or as itself. */
 #define FAST_DIV(a, exponent) ((a) >> (exponent))
 #define FAST_MOD(a, power) ((a) & ((power) - 1))
 #define AND(a, b) ((a) & (b))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output: characters go to the simulation, which prints whole lines of each HPU. */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,7 +34,7 @@ struct conversion {
     int width, precision; /* precision -1: none was given */
 };
 
-/* Prints `length` characters behind a sign or prefix, with the padding that the conversion asks for. */
+/* Prints `length` characters after a sign or prefix, with the padding of the conversion. */
 static int print_field(const struct conversion *c, const char *prefix, const char *text, int length, int zeros) {
     int prefix_length = 0;
     while (prefix[prefix_length])

@@ -1,4 +1,5 @@
-/* What C programs expect besides memcpy and its like (sdk/device/runtime/memory.c): strings, and the ends of programs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* C library functions besides those of sdk/device/runtime/memory.c: strings, and the ends of programs. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,7 +29,7 @@ int strncmp(const char *left, const char *right, size_t n) {
 
 int strcmp(const char *left, const char *right) { return strncmp(left, right, SIZE_MAX); }
 
-/* An illegal instruction: the task fails, and the HPU goes on with the next. */
+/* Executes an illegal instruction: the task fails, and the HPU continues with the next. */
 _Noreturn void abort(void) { __builtin_trap(); }
 
 _Noreturn void __assert_fail(const char *expression, const char *file, int line, const char *function) {
@@ -36,7 +37,7 @@ _Noreturn void __assert_fail(const char *expression, const char *file, int line,
     abort();
 }
 
-/* All HPUs share it, as in the published runtime. */
+/* Shared by all HPUs, as in the published runtime. */
 int *__errno_location(void) {
     static int number;
     return &number;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use command::progress::{self, Task, When};
 use command::sdk::Sdk;
 use command::units::{parse_ns, parse_ns_per_byte};
 
-/// How long something took.
+/// Duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
     /// CPU time of this process, all threads
@@ -21,10 +22,10 @@ pub struct Took {
     pub wall: Duration,
 }
 
-/// The machine that is used if none is named: that of the sPIN paper.
+/// Default machine: that of the sPIN paper.
 const MACHINE: &str = "sc17-int";
 
-/// The model of the network that a model of execution uses.
+/// Network model that a model of execution uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Latencies without contention, whatever the machine's model is
@@ -80,22 +81,22 @@ pub struct Eager {
 }
 
 impl Common {
-    /// Does `work` and shows its progress.
+    /// Performs `work` and shows its progress.
     pub fn watch<T>(&self, task: &Task<'_>, work: impl FnOnce() -> T) -> (T, Duration) {
         progress::watch("spinkit goal", self.progress, task, work)
     }
 
-    /// Writes a file with `write`, and shows that while it takes long, unless the file is standard output.
+    /// Writes a file with `write`, and shows progress if that takes long, unless the file is standard output.
     pub fn writing<T>(&self, file: &Path, write: impl FnOnce() -> T) -> T {
         if file == Path::new("-") { write() } else { self.slowly("writing", file, write) }
     }
 
-    /// Does `work` with a file, and shows that while it takes long.
+    /// Performs `work` with a file, and shows progress if that takes long.
     pub fn slowly<T>(&self, what: &str, file: &Path, work: impl FnOnce() -> T) -> T {
         self.watch(&Task::Unknown(format!("{what} {}", name_of(file).display())), work).0
     }
 
-    /// Executes a schedule and measures how long that takes.
+    /// Executes a schedule and measures its duration.
     pub fn timed<T>(&self, schedule: &Schedule, progress: &RunProgress, execute: impl FnOnce() -> T) -> (T, Took) {
         let task = Task::Counted { done: &|| progress.operations(), all: schedule.len() as u64 };
         let ((result, took), watching) = self.watch(&task, || {
@@ -106,7 +107,7 @@ impl Common {
         (result, Took { cpu: took.cpu.saturating_sub(watching), ..took })
     }
 
-    /// Returns the machine that the user named, if any.
+    /// Returns the machine named by the user, if any.
     ///
     /// # Errors
     /// When it cannot be read or has wrong parameters.
@@ -114,7 +115,7 @@ impl Common {
         self.machine.is_some().then(|| self.machine_or_default(network)).transpose()
     }
 
-    /// Returns the machine that the user named, or else that of the paper.
+    /// Returns the machine named by the user, or else that of the paper.
     ///
     /// # Errors
     /// When it cannot be read or has wrong parameters.

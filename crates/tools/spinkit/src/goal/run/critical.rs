@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--critical-path`
 
 use goal::Schedule;
@@ -7,7 +8,7 @@ use sim::Time;
 
 use command::units::json_ns;
 
-/// Number of steps that are shown on a terminal.
+/// Number of steps shown on a terminal.
 const SHOWN: usize = 20;
 
 fn name(part: Part) -> &'static str {

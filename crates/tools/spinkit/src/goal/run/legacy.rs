@@ -1,14 +1,15 @@
-//! The form of earlier versions, `run FILE --model MODEL`.
+// SPDX-License-Identifier: Apache-2.0
+//! Command-line form of earlier versions, `run FILE --model MODEL`.
 
 use std::ffi::{OsStr, OsString};
 
 use super::super::error::GoalError;
 
-/// The models, which are the subcommands of `run`.
+/// Models: the subcommands of `run`.
 const MODELS: [&str; 4] = ["loggops", "packet", "protocol", "nic"];
 
-/// Rewrites the command line `spinkit-goal run FILE --model MODEL …` as `spinkit-goal run MODEL FILE …`. Without `--model`
-/// the model is loggops. Every other command line stays as it is.
+/// Rewrites the command line `spinkit-goal run FILE --model MODEL …` as `spinkit-goal run MODEL FILE …`. Without
+/// `--model` the model is loggops. Other command lines stay unchanged.
 ///
 /// # Errors
 /// When the model is unknown or given twice.
@@ -42,7 +43,7 @@ pub fn with_model_as_subcommand(arguments: Vec<OsString>) -> Result<Vec<OsString
     Ok(start.into_iter().chain(kept).collect())
 }
 
-/// Returns the model of a name.
+/// Returns the model with this name.
 fn known(name: &OsStr) -> Result<&'static str, GoalError> {
     let unknown = || {
         let name = name.to_string_lossy();

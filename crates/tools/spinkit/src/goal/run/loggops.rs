@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal run loggops`
 
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     })
 }
 
-/// Describes the matching queues: their largest length, and the mean length that a search found.
+/// Describes the matching queues: their maximum length, and the mean length at a search.
 fn queues(queues: &Queues) -> Value {
     let mean = |lengths: u64, searches: u64| lengths as f64 / searches.max(1) as f64;
     json!({
@@ -118,7 +119,7 @@ fn queues(queues: &Queues) -> Value {
     })
 }
 
-/// Returns the number of messages by the smallest power of two that is not below their size in bytes.
+/// Returns the number of messages by size class: the smallest power of two that is not below their size in bytes.
 fn sizes(schedule: &Schedule) -> Value {
     let mut sizes = BTreeMap::<u32, u64>::new();
     for op in 0..schedule.len() as u32 {
@@ -135,7 +136,7 @@ fn parameters(schedule: &Schedule, arguments: &Arguments) -> Result<LogGops, Goa
         None => LogGops::default(),
         Some(machine) => {
             let nodes = schedule.ranks() as usize;
-            // The model has one latency. That between the first and the last node is the longest of all pairs.
+            // The model has one latency: that between the first and the last node is the maximum.
             let latency = Latency::new(&machine.network, nodes)?.between(0, nodes - 1);
             LogGops::of_machine(&machine, latency)
         }

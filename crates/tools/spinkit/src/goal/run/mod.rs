@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal run`: one subcommand and one module for each model, with its own options and report.
 
 mod common;
@@ -39,7 +40,7 @@ pub enum Model {
     Nic(Box<nic::Arguments>),
 }
 
-/// Returns which models have the option of an error about an unexpected one, if any do. `run` is the command.
+/// Returns the models that have the unexpected option of an error, if any. `run` is the command.
 pub fn models_with(run: &clap::Command, error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let has = |argument: &clap::Arg| match option.strip_prefix("--") {
@@ -60,7 +61,7 @@ pub fn run(model: &Model) -> Result<(), GoalError> {
         Model::Protocol(arguments) => (&arguments.common, None),
         Model::Nic(arguments) => (&arguments.common, arguments.trace.as_deref()),
     };
-    // Files that cannot be written are found before the run.
+    // Detect files that cannot be written before the run.
     let json = common.json.as_deref();
     let output = json.map(|path| Output::create(path).map_err(GoalError::write(path))).transpose()?;
     let trace = match trace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal run nic`
 
 use std::fs;
@@ -84,7 +85,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let (outcome, world) = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     match &arguments.trace {
         Some(path) => world.finish_trace().map_err(GoalError::write(path))?,
-        // This process ends soon, and gives the memory of all cards back at once, which is quicker than piece by piece.
+        // This process ends soon, which frees the memory of all cards at once, faster than piece by piece.
         None => std::mem::forget(world),
     }
     let details = &outcome.details;
@@ -150,7 +151,7 @@ fn handler_report(handler: &HandlerStats) -> Value {
     })
 }
 
-/// Reads the device program of a file that spincc made.
+/// Reads the device program of a file made by spincc.
 fn device(file: &Path, machine: &Machine) -> Result<Rc<CardProgram>, GoalError> {
     if !machine.nic.runs_handlers() {
         return Err(GoalError::Usage(

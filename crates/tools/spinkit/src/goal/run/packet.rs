@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spinkit goal run packet`
 
 use clap::ValueEnum;
@@ -70,17 +71,17 @@ struct Network {
     /// [default: the machine's]
     #[arg(long, value_name = "BYTES")]
     buffer: Option<u64>,
-    /// What happens when a buffer is full [default: the machine's]
+    /// Behaviour when a buffer is full [default: the machine's]
     #[arg(long, value_enum)]
     flow: Option<FlowName>,
     /// Size in bytes of the packet that acknowledges each packet of data; 0 for acknowledgements that occupy no link [default:
     /// the machine's]
     #[arg(long, value_name = "BYTES")]
     ack_bytes: Option<u32>,
-    /// What slows down the senders of packets that meet long queues [default: the machine's]
+    /// Congestion control of senders whose packets meet long queues [default: the machine's]
     #[arg(long, value_enum)]
     rate_control: Option<RateControlName>,
-    /// How packets choose among equally short paths [default: the machine's]
+    /// Choice among equally short paths [default: the machine's]
     #[arg(long, value_enum)]
     routing: Option<RoutingName>,
     /// Seed of the hash that chooses paths [default: the machine's]
@@ -146,7 +147,7 @@ impl RoutingName {
 }
 
 impl Network {
-    /// Returns the options that describe the shape of a topology, and whether they were given.
+    /// Returns the options that describe the shape of a topology, and whether they are given.
     fn shapes(&self) -> [(&'static str, bool); 5] {
         [
             ("--radix", self.radix.is_some()),
@@ -165,7 +166,7 @@ impl Network {
         }
     }
 
-    /// Returns the machine's network with the topology that the options ask for.
+    /// Returns the machine's network with the topology of the options.
     fn apply(&self, network: &machine::Network) -> Result<machine::Network, GoalError> {
         let mut network = network.clone();
         let fabric = network.fabric.get_or_insert(machine::Fabric::USUAL);
@@ -174,7 +175,7 @@ impl Network {
                 let known = "fat-tree, dragonfly, torus, single-switch, or a DOT file";
                 GoalError::Usage(format!("--topology {name}: known are {known}"))
             })?),
-            // The option of a shape implies its topology.
+            // A shape option implies its topology.
             None if self.sides.is_some() => Some(Topology::Torus),
             None if self.dragonfly.is_some() => Some(Topology::Dragonfly),
             None => None,

@@ -1,4 +1,5 @@
-//! The report of a run: the members of all models, then those of the model of this run.
+// SPDX-License-Identifier: Apache-2.0
+//! Report of a run: the members common to all models, then those of this run's model.
 
 use std::fs;
 use std::io::Write;
@@ -14,27 +15,27 @@ use super::super::files;
 use super::common::{Common, Took};
 use command::units::json_ns;
 
-/// The results of a run.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// Name of the model
+    /// Name of the model.
     pub model: &'static str,
-    /// A JSON object: name with unit, and value
+    /// JSON object: name with unit, and value.
     pub parameters: Value,
-    /// Number of events, as the model counts them
+    /// Number of events, as counted by the model.
     pub events: u64,
-    /// For each rank, its end
+    /// End of each rank.
     pub ends: Vec<Time>,
-    /// How long the execution took, without reading the schedule
+    /// Duration of the execution, without reading the schedule.
     pub took: Took,
-    /// Further members of the JSON object
+    /// Further members of the JSON object.
     pub more: Map<String, Value>,
-    /// Further lines for the terminal: name and value
+    /// Further lines for the terminal: name and value.
     pub lines: Vec<(&'static str, String)>,
 }
 
 impl Report {
-    /// Writes the JSON to `output`, if it is asked for, and prints a table unless standard output has the JSON.
+    /// Writes the JSON to `output`, if requested, and prints a table unless standard output has the JSON.
     ///
     /// # Errors
     /// When writing fails.
@@ -56,7 +57,7 @@ impl Report {
             })?;
         }
         let (Some(path), Some(output)) = (json, output) else { return Ok(()) };
-        // The report itself must not count.
+        // Measured before the report, which must not count.
         let peak_memory = peak_memory();
         let mut report = self.more;
         let head = json!({
@@ -88,8 +89,8 @@ pub fn warn_of_lost(schedule: &Schedule, unreceived: &[u32]) {
     }
 }
 
-/// Returns the largest number of bytes of this process that were resident at a time, mapped files included; none where the
-/// system does not tell.
+/// Returns this process's peak resident memory in bytes, mapped files included; `None` where the system does not report
+/// it.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib: u64 =

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--trace`: a timeline of the CPUs and NICs of the ranks, for Perfetto.
 
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ fn parse_ranks(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// The rows of a rank in the timeline: one for each CPU, and `N` for each NIC.
+/// Rows of a rank in the timeline: one for each CPU, and `N` for each NIC.
 struct Rows<N> {
     cpus: Vec<TrackId>,
     nics: Vec<N>,
@@ -66,7 +67,7 @@ impl Arguments {
         self.trace.as_deref()
     }
 
-    /// Returns which part of the run is shown.
+    /// Returns the part of the run to show.
     pub fn window(&self, schedule: &Schedule) -> Window {
         let (from, to) = (self.trace_from.unwrap_or(Time::ZERO), self.trace_to.unwrap_or(Time::MAX));
         Window { ranks: self.ranks(schedule), from, to }
@@ -109,8 +110,8 @@ impl Arguments {
         trace.finish()
     }
 
-    /// Writes the file of a run over packets: the tasks of CPUs, messages on their way, arrows from each message to the next
-    /// of the same send, and for each NIC the number of bytes that it has got and that have not arrived.
+    /// Writes the file of a run over packets: the tasks of CPUs, messages in flight, arrows from each message to the
+    /// next of the same send, and for each NIC the number of bytes in flight.
     ///
     /// # Errors
     /// When writing fails.
@@ -142,7 +143,7 @@ impl Arguments {
             let is_first = span.phase == Phase::Operation;
             let is_received = !is_first && !span.is_on_its_way;
             let from = if is_received { format!("from {sender}, ") } else { String::new() };
-            // Arrows go from the send over its messages to the CPU that receives the data.
+            // Arrows lead from the send over its messages to the CPU that receives the data.
             let flow = is_send.then_some(u64::from(span.op) + 1);
             let flow_in = flow.filter(|_| !is_first);
             let flow_out = flow.filter(|_| !(is_received && carries_data));
@@ -158,11 +159,11 @@ impl Arguments {
     }
 }
 
-/// The messages of a NIC that have not arrived.
+/// Messages of a NIC in flight.
 struct OnTheWay {
     messages: TrackId,
     bytes: CounterId,
-    /// Times at which a number of bytes is added (true) or removed (false).
+    /// Times and numbers of bytes, added (true) or removed (false).
     changes: Vec<(Time, u64, bool)>,
 }
 
