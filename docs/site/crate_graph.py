@@ -1,7 +1,7 @@
-"""Draws the crates and their dependencies, as the Cargo manifests state them: `crate_graph.py` writes docs/img/crates.svg.
+"""Draws the crates and their dependencies, as the Cargo manifests state them.
 
-A group is a band, a crate a box, and a line leads from a crate down to a crate that it uses. Dependencies that follow
-from others are left out.
+`crate_graph.py` writes docs/img/crates.svg. A group is a band, a crate a box, and a line leads from a crate down to a
+crate that it uses. Dependencies that follow from others are left out.
 """
 
 from __future__ import annotations
