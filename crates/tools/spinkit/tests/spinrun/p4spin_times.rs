@@ -1,5 +1,5 @@
 //! When the calls for handlers take effect, and for how long they hold the HPU, as sums of the machine's parameters
-//! (docs/handler-guide.md, "Commands and what they cost").
+//! (docs/handler-guide.md, "Commands and their cost").
 
 use serde_json::Value;
 
