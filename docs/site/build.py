@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import commands
+import crate_graph
 import headers
 import links
 import pages
@@ -33,6 +34,7 @@ def main() -> None:
     reference = PAGES / "reference"
     reference.mkdir()
     shutil.copy(Path(__file__).with_name("site.css"), PAGES)
+    (PAGES / crate_graph.PICTURE.relative_to(ROOT)).write_text(crate_graph.draw(*crate_graph.read(ROOT)))
     include = ROOT / "sdk" / "include"
     read = [headers.read(include / name, include) for name in HEADERS]
     names = {name: f"{header.name}.md#{name}" for header in read for name in header.names()}

@@ -76,7 +76,7 @@ def test_the_program_of_the_readme_never_prints_a_wrong_sum(tmp_path: Path) -> N
 
 
 def test_handlers_of_the_guide_compile(tmp_path: Path) -> None:
-    for number, block in enumerate(blocks("docs/handler-guide.md", "c")):
+    for number, block in enumerate([*blocks("docs/handler-guide.md", "c"), *blocks("docs/debugging.md", "c")]):
         source = tmp_path / f"block{number}.c"
         include = "" if "#include <spin.h>" in block else "#include <spin.h>\n"
         source.write_text(include + block + "\nint main(void) { return 0; }\n")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Times of the effects of calls for handlers, and their occupation of the HPU, as sums of the machine's parameters
-//! (docs/handler-guide.md, "Commands and what they cost").
+//! (docs/handler-guide.md, "Commands and their cost").
 
 use serde_json::Value;
 
