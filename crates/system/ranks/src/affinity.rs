@@ -45,7 +45,7 @@ struct Bound {
     /// When the simulator's delay was last read, and the delay.
     measured: (Instant, Duration),
     /// The time until the next measurement. It doubles with each move, which may not have helped.
-    patience: Duration,
+    measure_interval: Duration,
 }
 
 /// Where all are to run from now on.
@@ -84,7 +84,7 @@ impl Affinity {
             }
             let cpu = sched_getcpu();
             let (until, measured) = (now + self.stay, (now, delay()?));
-            self.bound = Some(Bound { cpu, until, before: Some(taken), measured, patience: MEASURED });
+            self.bound = Some(Bound { cpu, until, before: Some(taken), measured, measure_interval: MEASURED });
             self.stay = (self.stay * 2).min(STAY.1);
             return Some(Choice::On(cpu));
         };
@@ -96,7 +96,7 @@ impl Affinity {
             return Some(Choice::Anywhere);
         }
         let (since, before) = bound.measured;
-        if now - since < bound.patience {
+        if now - since < bound.measure_interval {
             return None;
         }
         let waited = delay()?;
@@ -105,7 +105,7 @@ impl Affinity {
         if !is_crowded {
             return None;
         }
-        bound.patience = (bound.patience * 2).min(STAY.1);
+        bound.measure_interval = (bound.measure_interval * 2).min(STAY.1);
         bound.cpu = next(allowed, bound.cpu);
         Some(Choice::On(bound.cpu))
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_follow_each_other_within_a_set() {
+    fn the_next_cpu_is_in_the_set() {
         let mut set = CpuSet::new();
         [1, 3, 5].into_iter().for_each(|cpu| set.set(cpu));
         assert_eq!([1, 3, 5].map(|cpu| next(&set, cpu)), [3, 5, 1]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_end_in_sleep_bring_all_to_one_cpu() {
+    fn sleeping_waits_move_all_to_one_cpu() {
         let mut affinity = Affinity::new(true);
         if affinity.allowed.is_none() {
             return; // one CPU

@@ -104,7 +104,7 @@ pub enum Pause {
         rank: usize,
     },
     /// It polls its memory and is stopped. When [`Job::touched`](super::Job::touched) names it,
-    /// [`Job::carry_on`](super::Job::carry_on) runs it to its next call; [`Job::not_polling`](super::Job::not_polling) does
+    /// [`Job::resume_polling`](super::Job::resume_polling) runs it to its next call; [`Job::resume_computing`](super::Job::resume_computing) does
     /// so at any time.
     Polls {
         /// The rank.
@@ -112,7 +112,7 @@ pub enum Pause {
     },
     /// It has made no call for a while and the system does not permit to inspect it, so it is not known whether it polls.
     /// It still runs: [`Job::wait`](super::Job::wait) waits on. Reported once in a job.
-    Unseen {
+    Uninspectable {
         /// The rank.
         rank: usize,
     },

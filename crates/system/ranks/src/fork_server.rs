@@ -1,10 +1,10 @@
 //! Ranks as copies of one process of their program, the simulator's side of [`abi::fork`].
 
-use super::parking::park;
+use super::job_spec::JobSpec;
+use super::parked_descriptors::park;
 use super::process::process_id;
 use super::program;
-use super::shared::Shared;
-use super::spec::JobSpec;
+use super::shared_memory::SharedMemory;
 use abi::fork::{ANCILLARY, Answer, DESCRIPTORS, Request, SERVER, STREAMS};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// How long the server may take to answer, in seconds: it only copies itself.
-const PATIENCE_S: libc::time_t = 10;
+const ANSWER_TIMEOUT_S: libc::time_t = 10;
 
 /// A process that copies itself. It ends when this value is dropped.
 pub struct ForkServer {
@@ -26,7 +26,7 @@ impl ForkServer {
     ///
     /// # Errors
     /// The system's error when it cannot be started, or cannot copy itself.
-    pub fn start(spec: &JobSpec, shared: &Shared) -> io::Result<ForkServer> {
+    pub fn start(spec: &JobSpec, shared: &SharedMemory) -> io::Result<ForkServer> {
         let [ours, theirs] = connection()?;
         let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let stream = Some(nothing.as_fd());
@@ -115,7 +115,7 @@ impl Drop for ForkServer {
     }
 }
 
-/// Returns the ends of a connection of sequenced packets. The first one is read for [`PATIENCE_S`] at most.
+/// Returns the ends of a connection of sequenced packets. The first one is read for [`ANSWER_TIMEOUT_S`] at most.
 fn connection() -> io::Result<[OwnedFd; 2]> {
     let mut ends = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -126,11 +126,11 @@ fn connection() -> io::Result<[OwnedFd; 2]> {
         }
         ends.map(|end| OwnedFd::from_raw_fd(end))
     };
-    let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
-    let size = size_of_val(&patience) as libc::socklen_t;
+    let timeout = libc::timeval { tv_sec: ANSWER_TIMEOUT_S, tv_usec: 0 };
+    let size = size_of_val(&timeout) as libc::socklen_t;
     // SAFETY: an option of a socket with a value of its type.
     let set = unsafe {
-        let value = (&raw const patience).cast();
+        let value = (&raw const timeout).cast();
         libc::setsockopt(ends[0].as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, size)
     };
     if set == -1 { Err(io::Error::last_os_error()) } else { Ok(ends) }

@@ -2,7 +2,7 @@
 //! many ranks. The new process shares the memory until it executes its program, as with `posix_spawn`, which knows neither
 //! `prctl` nor `personality`.
 
-use super::parking;
+use super::parked_descriptors;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::io;
@@ -20,7 +20,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Starts the program of a command, with its arguments and variables, in a process group of its own. Its standard streams are those of
 /// `streams`, or else this process's. `prepare` is called in the new process, and may do nothing but system calls: it shares
-/// this process's memory. It has the descriptors of this process up to `highest` at least, but none that is [parked](parking) above.
+/// this process's memory. It has the descriptors of this process up to `highest` at least, but none that is [parked](parked_descriptors) above.
 /// Returns the process id.
 ///
 /// # Errors
@@ -34,10 +34,11 @@ pub fn launch(
     let image = Image::new(command)?;
     let streams = streams.map(|stream| stream.map(|stream| stream.as_raw_fd()));
     let highest = streams.iter().flatten().fold(highest, |highest, stream| highest.max(*stream));
-    let mut child = Child { image: &image, streams, end: parking::first().max(highest + 1), prepare, error: 0 };
+    let mut child =
+        Child { image: &image, streams, end: parked_descriptors::first().max(highest + 1), prepare, error: 0 };
     let mut stack = vec![MaybeUninit::<u128>::uninit(); STACK];
     let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: this thread stands still until the new process has executed its program or ended, so that `child`, what it refers to
+    // SAFETY: this thread stop_point still until the new process has executed its program or ended, so that `child`, what it refers to
     // and the stack outlive their use, and nobody else uses them. Until then no handler of a signal runs in the new
     // process.
     let (pid, failure) = unsafe {
@@ -73,7 +74,7 @@ struct Child<'a> {
 
 /// The new process begins.
 extern "C" fn run(child: *mut c_void) -> c_int {
-    // SAFETY: `launch` has passed it, and stands still.
+    // SAFETY: `launch` has passed it, and stop_point still.
     let child = unsafe { &mut *child.cast::<Child<'_>>() };
     let Err(error) = child.execute();
     child.error = error.raw_os_error().unwrap_or(libc::EIO);
@@ -228,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn arguments_variables_and_streams_are_those_of_the_command() {
+    fn the_child_gets_arguments_variables_and_streams() {
         let mut command = shell("echo $1 $NAME ${HOME-none}; exit 3");
         command.args(["name", "one"]).env("NAME", "two").env_remove("HOME");
         assert_eq!(output(&command, &|| Ok(())).unwrap(), (3, "one two none\n".into()));
     }
 
     #[test]
-    fn a_program_is_looked_for_as_in_a_shell() {
+    fn programs_are_searched_in_path() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("spin-script");
         std::fs::write(&file, "echo script $1").unwrap();
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_the_new_process_is_told_here() {
+    fn errors_of_the_child_are_returned() {
         let refuses = || Err(io::Error::from_raw_os_error(libc::EPERM));
         let error = output(&shell("true"), &refuses).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
@@ -262,9 +263,9 @@ mod tests {
 
     /// A new process has what this one has inherited and what it is given, and nothing that is parked; this process keeps both.
     #[test]
-    fn a_new_process_has_no_parked_descriptors() {
+    fn a_child_has_no_parked_descriptors() {
         let (read, write) = io::pipe().unwrap();
-        let parked = parking::park(write.into());
+        let parked = parked_descriptors::park(write.into());
         // SAFETY: numbers of descriptors of this test.
         let inherited = unsafe {
             libc::fcntl(parked.as_raw_fd(), libc::F_SETFD, 0); // not closed on execution
@@ -273,7 +274,7 @@ mod tests {
         let has = |descriptor: RawFd| format!("test -e /proc/self/fd/{descriptor}");
         let (status, _) = output(&shell(&has(parked.as_raw_fd())), &|| Ok(())).unwrap();
         assert_eq!(status, 1, "{} is parked", parked.as_raw_fd());
-        assert!(inherited < parking::first());
+        assert!(inherited < parked_descriptors::first());
         assert_eq!(output(&shell(&has(inherited)), &|| Ok(())).unwrap().0, 0);
         for descriptor in [inherited, parked.as_raw_fd()] {
             // SAFETY: as above.
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_as_programs_expect() {
+    fn a_child_has_default_signal_state() {
         let (_, text) = output(&shell("grep -E 'Sig(Blk|Ign)' /proc/self/status"), &|| Ok(())).unwrap();
         let sets: Vec<u64> = text.lines().map(|line| u64::from_str_radix(&line[8..], 16).unwrap()).collect();
         assert_eq!((sets[0], sets[1] >> (libc::SIGPIPE - 1) & 1), (0, 0), "blocked, and SIGPIPE ignored: {text}");

@@ -1,4 +1,4 @@
-//! Shared memory that ranks leave behind.
+//! SharedMemory memory that ranks leave behind.
 //!
 //! MPICH names the shared memory of a node after a hash of the job's key-value space and the number of the node (`MPIDI_POSIX_init_vci` of its
 //! `posix_init.c`), and removes it in `MPI_Finalize`: a rank that ends without it, or is ended, leaves a file. The simulator has chosen the
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_of_the_job_are_its_own() {
+    fn only_files_of_the_job_are_removed() {
         // Published test values of the hash: http://www.isthe.com/chongo/tech/comp/fnv/
         assert_eq!((fnv_1a(""), fnv_1a("a"), fnv_1a("foobar")), (0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968));
         for own in ["mpich_shm_e40c292c_0", "mpich_shm_e40c292c_2", "mpich_vci_e40c292c_1"] {

@@ -10,101 +10,100 @@
 //!
 //! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
 //!
-//! * `spec`, `call`, `belief`: what is run; calls, answers and pauses; answers that were given ahead
+//! * `spec`, `call`, `prediction`: what is run; calls, answers and pauses; answers that were given ahead
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
 //! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`, `leftovers`: processes
 //! * `state`: the state of a job
 //! * `card_access`, `memory`, `delayed`, `batch`, `pages`, `remote`: the memory of ranks
 //! * `ptrace`, `step`, `steps`, `walk`, `recurrence`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
-//! * `adrift`, `drift`, `symbols`: threads that no longer hold simulated time back, and where they are
+//! * `free_running`, `drift`, `symbols`: threads that no longer hold simulated time back, and where they are
 //! * `threads`: ranks with several threads
 //! * `affinity`, `moves`: the CPUs on which they run
 //! * `pauses`, `idle`: what runs next, and why it pauses
 
-mod adrift;
 mod affinity;
-mod batch;
-mod belief;
 mod busy_wait;
 mod call;
 mod card_access;
-mod delayed;
+mod deferred_writes;
 mod doorbell;
-mod drift;
-pub mod family;
 mod fork_server;
-mod held;
-mod idle;
+mod free_run_state;
+mod free_running;
+mod idle_ranks;
+#[cfg(target_arch = "x86_64")]
+mod job_fingerprint;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "job_fingerprint_stub.rs"]
+mod job_fingerprint;
+mod job_spec;
 mod launch;
 pub mod leftovers;
 mod limits;
 #[cfg(target_arch = "x86_64")]
-mod loops;
+mod loop_analysis;
 mod memory;
-mod memory_loop;
-mod moves;
+mod migration;
 pub mod mpi;
 mod output;
 mod pages;
-mod parking;
+mod parked_descriptors;
 mod pauses;
 pub mod pmi;
 mod pmi_connections;
+mod polling_loop;
+mod polling_threads;
+mod prediction;
 mod process;
+pub mod process_tree;
 mod program;
 #[cfg(target_arch = "x86_64")]
 mod ptrace;
+mod rank_state;
 #[cfg(target_arch = "x86_64")]
 mod recurrence;
 mod remote;
-#[cfg(target_arch = "x86_64")]
-mod repetition;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_repetition.rs"]
-mod repetition;
-pub mod shared;
+pub mod shared_memory;
 mod signals;
+#[cfg(target_arch = "x86_64")]
+mod single_step;
 mod spawn;
-mod spec;
-mod state;
 #[cfg(target_arch = "x86_64")]
-mod step;
-#[cfg(target_arch = "x86_64")]
-mod steps;
+mod step_trace;
 #[cfg(not(target_arch = "x86_64"))]
-#[path = "no_steps.rs"]
-mod steps;
+#[path = "step_trace_stub.rs"]
+mod step_trace;
+#[cfg(target_arch = "x86_64")]
+mod stopped_thread;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "stopped_thread_stub.rs"]
+mod stopped_thread;
 mod symbols;
 mod threads;
-#[cfg(target_arch = "x86_64")]
-mod walk;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_walk.rs"]
-mod walk;
+mod write_batch;
 
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
-pub use drift::Loosened;
+pub use free_run_state::FreeRunReport;
+pub use job_spec::{CPU_LIMIT, JobError, JobSpec, POLL_LIMIT};
 pub use memory::MemoryFault;
-pub use memory_loop::{Place, Polling};
-pub use shared::Quiet;
+pub use polling_loop::{Location, Polling};
+pub use rank_state::Job;
+pub use shared_memory::Lookahead;
 pub use signals::received as asked_to_end;
-pub use spec::{JobError, JobSpec, PATIENCE, POLL_LIMIT};
-pub use state::Job;
 
 use abi::calls::Data;
 use abi::mailbox::{COUNTERS, KnownCounter};
 use abi::portals::{Event, Handle};
 use affinity::Affinity;
-use batch::Batch;
 use bytemuck::AnyBitPattern;
 use fork_server::ForkServer;
+use job_spec::MAX_RANKS;
 use output::Output;
 use pmi_connections::Pmi;
+use rank_state::{Posted, Process, Rank};
 use rustix::process::Signal;
-use shared::Shared;
+use shared_memory::SharedMemory;
 use sim::Time;
-use spec::MAX_RANKS;
-use state::{Posted, Process, Rank};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
@@ -112,6 +111,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
+use write_batch::Batch;
 
 /// How long ranks may take to end by themselves when the job is killed.
 const GRACE: Duration = Duration::from_millis(200);
@@ -129,7 +129,7 @@ impl Job {
             return Err(JobError::Ranks(spec.ranks));
         }
         limits::check(&spec)?;
-        let shared = Shared::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
+        let shared = SharedMemory::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
         Ok(Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
@@ -138,21 +138,21 @@ impl Job {
             server: None,
             deadline: None,
             children_seen: signals::children(),
-            children_looked_at: Instant::now(),
+            children_checked_at: Instant::now(),
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
-            nothing: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
+            null_input: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
             touched: BTreeSet::new(),
             card_write: false,
             affinity: Affinity::new(spec.adapts_affinity),
             batch: Batch::default(),
             called: false,
             refused: None,
-            unseen: None,
-            reported_unseen: false,
-            untold: Vec::new(),
-            loosened: Vec::new(),
-            adrift_seen: Instant::now(),
+            uninspectable: None,
+            reported_uninspectable: false,
+            unreported_free_runs: Vec::new(),
+            reported_free_runs: Vec::new(),
+            free_running_checked_at: Instant::now(),
             shared,
             spec,
         })
@@ -204,14 +204,14 @@ impl Job {
     /// # Panics
     /// When the rank was started before.
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
-        assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
-        let nothing = self.nothing.as_fd();
+        assert!(matches!(self.ranks[rank].process, Process::NotStarted), "rank {rank} is started twice");
+        let null_input = self.null_input.as_fd();
         if rank == 0 && self.spec.forks {
             // If it fails, the ranks execute the program, and the reason is that of the first one.
             self.server = ForkServer::start(&self.spec, &self.shared).ok();
         }
         let (pmi, output, server) = (&mut self.pmi, self.output.as_mut(), self.server.as_ref());
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, pmi, output, server)
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, null_input, pmi, output, server)
             .map_err(|source| JobError::Spawn { program: self.spec.program.clone(), rank, source })?;
         self.ranks[rank].process = Process::Alive(pid);
         if rank + 1 == self.ranks.len() {
@@ -235,9 +235,9 @@ impl Job {
         }
         self.shared.set_now(now);
         match (posted, caller.slot) {
-            (Some(Posted { op, belief, .. }), _) => {
+            (Some(Posted { op, prediction, .. }), _) => {
                 // The rank has gone on already; its next pause may be there.
-                if let Some(objection) = belief.objection(op, reply) {
+                if let Some(objection) = prediction.objection(op, reply) {
                     return Pause::Refused { rank, message: self.with_advice(&objection) };
                 }
                 self.ranks[rank].payload = None;
@@ -259,7 +259,7 @@ impl Job {
     /// Returns why a call may not wait, for the user: it is a posted one that was answered ahead.
     pub fn objection_to_wait(&self, caller: Caller) -> Option<String> {
         let posted = self.ranks[caller.rank as usize].posted.filter(|posted| posted.slot == caller.slot)?;
-        posted.belief.objection_to_wait(posted.op).map(|objection| self.with_advice(&objection))
+        posted.prediction.objection_to_wait(posted.op).map(|objection| self.with_advice(&objection))
     }
 
     fn with_advice(&self, objection: &str) -> String {
@@ -279,9 +279,9 @@ impl Job {
         caller: Caller,
         queue: (Handle, impl Iterator<Item = &'a Event>),
         counters: [KnownCounter; COUNTERS],
-        quiet: Quiet,
+        lookahead: Lookahead,
     ) {
-        self.shared.tell(caller, queue, counters, quiet);
+        self.shared.tell(caller, queue, counters, lookahead);
     }
 
     /// Returns the number of calls that a rank has posted and the simulator has not handed out.
@@ -321,7 +321,7 @@ impl Job {
         loop {
             match self.ranks[rank].process {
                 Process::Ended(status) => return status,
-                Process::Unborn => return ExitStatus::from_raw(Signal::KILL.as_raw()),
+                Process::NotStarted => return ExitStatus::from_raw(Signal::KILL.as_raw()),
                 Process::Alive(pid) => process::signal_group(pid, Signal::KILL),
             }
             self.release_all(rank);
@@ -344,9 +344,9 @@ impl Job {
             }
         }
         let waits = |rank: &Rank| matches!(rank.process, Process::Alive(_)) && rank.inside & !(1 << PMI) != 0;
-        self.reap_for_a_moment(|job| job.ranks.iter().any(waits));
+        self.reap_within_grace(|job| job.ranks.iter().any(waits));
         self.signal(Signal::TERM);
-        self.reap_for_a_moment(|_| true);
+        self.reap_within_grace(|_| true);
         self.signal(Signal::KILL);
         while self.reap_all() {
             std::thread::sleep(Duration::from_millis(1));
@@ -355,9 +355,9 @@ impl Job {
     }
 
     /// Takes note of ranks that end, as long as one is alive and `goes_on` holds, for [`GRACE`] at most.
-    fn reap_for_a_moment(&mut self, goes_on: impl Fn(&Job) -> bool) {
-        let patience = Instant::now() + GRACE;
-        while self.reap_all() && goes_on(self) && Instant::now() < patience {
+    fn reap_within_grace(&mut self, goes_on: impl Fn(&Job) -> bool) {
+        let deadline = Instant::now() + GRACE;
+        while self.reap_all() && goes_on(self) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

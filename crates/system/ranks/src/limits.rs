@@ -1,7 +1,7 @@
 //! The limits of the system that a job would meet, found before it starts.
 
-use super::parking;
-use super::spec::{JobError, JobSpec};
+use super::job_spec::{JobError, JobSpec};
+use super::parked_descriptors;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub fn check(spec: &JobSpec) -> Result<(), JobError> {
 
 fn descriptors(spec: &JobSpec, limit: u64) -> Result<(), JobError> {
     let of_rank = u64::from(!spec.speaks_no_pmi) + if spec.tag_output { 2 } else { 0 };
-    let needed = spec.ranks as u64 * of_rank + parking::first() as u64 + OTHERS;
+    let needed = spec.ranks as u64 * of_rank + parked_descriptors::first() as u64 + OTHERS;
     if of_rank == 0 || needed <= limit {
         return Ok(());
     }
@@ -77,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_counted_before_anything_starts() {
-        let others = parking::first() as u64 + OTHERS;
+    fn descriptors_are_checked_against_the_limit() {
+        let others = parked_descriptors::first() as u64 + OTHERS;
         assert_eq!(needs(30_000, true, false, 20_000), None, "none a rank");
         assert_eq!(needs(1000, false, false, 1000 + others), None);
         let error = needs(1000, false, false, 999 + others).unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_system_has_a_limit_of_processes() {
+    fn process_limits_are_found() {
         let limits = limits_of_processes();
         for name in ["kernel.pid_max", "kernel.threads-max"] {
             let (limit, ..) = limits.iter().find(|(_, other, _)| *other == name).expect(name);

@@ -3,9 +3,9 @@
 //! The kernel copies between processes where it is permitted. Where it is not (containers without the capability,
 //! hardened kernels), the rank's own library does, in its thread that waits for an answer.
 
-use super::batch::Plan;
 use super::call::Caller;
-use super::state::{Job, Process};
+use super::rank_state::{Job, Process};
+use super::write_batch::Plan;
 use super::{process, remote, signals};
 use abi::mailbox::{BOUNCE, SLOTS, state};
 use std::io;

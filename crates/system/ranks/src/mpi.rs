@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn mpis_are_told_by_their_libraries() {
+    fn mpi_is_identified_by_its_libraries() {
         assert_eq!(verdict(&["/lib/libc.so.6", "/lib/libmpi_cxx.so.1", "/opt/libmpiwrap.so"]), Verdict::Fine);
         for mpich in
             ["/a/libmpi.so.12", "/a/libmpich.so.12", "/a/libmpi_abi.so.1", "/a/libmpi-0f3a.so.12.4", "libmpi.so"]
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_made_when_it_is_needed() {
+    fn the_provider_is_built_on_demand() {
         let made = Rc::new(Cell::new(0));
         let count = made.clone();
         let maker = Maker::new(move || {

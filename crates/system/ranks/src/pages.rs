@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_is_taken_in_ranges() {
+    fn changed_bytes_are_taken_as_ranges() {
         let mut contents = Contents { bytes: [0; PAGE as usize], changed: [0; PAGE as usize / 64] };
         let written = [0..1, 3..8, 8..64, 100..228, 227..230, 255..256, 256..257, 4000..4096];
         for range in &written {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_others_see_and_pages_that_are_not_there_are_not_kept() {
+    fn shared_and_absent_pages_are_not_kept() {
         let mut pages = Pages::default();
         let shared = memmap2::MmapOptions::new().len(PAGE as usize).map_raw(&shared_file()).unwrap();
         // SAFETY: mapped, and this test's.

@@ -1,11 +1,11 @@
 //! Waits for the next pause of a rank.
 
-use super::belief::Belief;
 use super::call::{Call, Caller, PMI, Pause, Reply};
-use super::memory_loop::Polling;
 use super::output::Output;
-use super::state::{Job, Posted, Process, Rank};
-use super::{family, process, signals, threads};
+use super::polling_loop::Polling;
+use super::prediction::Prediction;
+use super::rank_state::{Job, Posted, Process, Rank};
+use super::{process, process_tree, signals, threads};
 use abi::calls::Op;
 use abi::mailbox::ARGS;
 use abi::portals::ReturnCode;
@@ -15,9 +15,9 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two looks at all children, which take time in proportion to their number.
-const LOOK: Duration = Duration::from_millis(10);
-/// The time between two looks at the threads that are adrift or stopped.
-const TEND: Duration = Duration::from_millis(1);
+const CHILDREN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// The time between two looks at the threads that are free_running or stopped.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Job {
     /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
@@ -37,7 +37,7 @@ impl Job {
                 self.called = true;
                 self.ranks[rank].inside |= 1 << slot;
                 self.ranks[rank].caller_pid = pid;
-                self.ranks[rank].adrift.retain(|&thread, _| tid != 0 && thread != tid);
+                self.ranks[rank].free_running.retain(|&thread, _| tid != 0 && thread != tid);
                 if tid != 0 {
                     self.note_threads();
                 }
@@ -66,8 +66,8 @@ impl Job {
             Ok((call, pid, payload)) => {
                 let state = &mut self.ranks[rank];
                 state.inside |= 1 << caller.slot;
-                let belief = Belief::of(call.op, &call.args, payload.claim());
-                let posted = Posted { slot: caller.slot, op: call.op, belief };
+                let prediction = Prediction::of(call.op, &call.args, payload.claim());
+                let posted = Posted { slot: caller.slot, op: call.op, prediction };
                 (state.caller_pid, state.posted, state.payload) = (pid, Some(posted), Some(payload));
                 Some(call)
             }
@@ -81,14 +81,14 @@ impl Job {
     /// Returns why the rank that was the first of several to speak PMI cannot go on: it has loaded an MPI that cannot use
     /// the card. Programs in interpreted languages show that only now. The provider of an MPI that uses libfabric is made before
     /// the rank gets its next answer, so before it looks for the provider.
-    fn first_by_pmi(&mut self, rank: usize) -> Option<String> {
+    fn check_mpi_of_first_rank(&mut self, rank: usize) -> Option<String> {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         if !self.pmi.has_begun(rank) {
             return None;
         }
         let variable = |name: &str| self.spec.variable(name);
-        family::of(pid).into_iter().find_map(|pid| {
-            let files = match family::mapped_files(pid) {
+        process_tree::of(pid).into_iter().find_map(|pid| {
+            let files = match process_tree::mapped_files(pid) {
                 Ok(files) => files,
                 Err(why) => return Some(format!("its libraries are not known, and so neither is its MPI: {why}")),
             };
@@ -105,27 +105,27 @@ impl Job {
         }
         match self.asleep.iter().find(|&&rank| self.first_request(rank).is_some()) {
             Some(&rank) => Some((rank, self.wait(rank))),
-            None => self.tend(),
+            None => self.recheck_threads(),
         }
     }
 
-    /// Looks at the threads of paused ranks that are adrift, and at those that have been stopped for long. Returns a rank that goes on by
+    /// Looks at the threads of paused ranks that are free_running, and at those that have been stopped for long. Returns a rank that goes on by
     /// itself, with its next pause.
-    fn tend(&mut self) -> Option<(usize, Pause)> {
-        if self.adrift_seen.elapsed() < TEND {
+    fn recheck_threads(&mut self) -> Option<(usize, Pause)> {
+        if self.free_running_checked_at.elapsed() < RECHECK_INTERVAL {
             return None;
         }
-        self.adrift_seen = Instant::now();
+        self.free_running_checked_at = Instant::now();
         for rank in self.asleep.clone() {
-            if self.is_adrift(rank) {
+            if self.is_free_running(rank) {
                 if let Some(status) = self.reap(rank) {
                     return Some((rank, Pause::Exited { rank, status }));
                 }
-                self.forget_blocked(rank);
-                self.inspect_adrift(rank);
+                self.drop_blocked(rank);
+                self.inspect_free_running(rank);
             }
-            let is_changed = self.verify_held(rank);
-            if (is_changed || self.is_adrift(rank)) && !self.is_settled(rank) {
+            let is_changed = self.recheck_stopped(rank);
+            if (is_changed || self.is_free_running(rank)) && !self.is_settled(rank) {
                 return Some((rank, self.next_pause(rank)));
             }
         }
@@ -154,7 +154,7 @@ impl Job {
                 return Pause::TimedOut;
             }
             self.pmi.serve(rank);
-            let pause = self.rest(rank);
+            let pause = self.pause_if_settled(rank);
             if let Some((rank, message)) = self.refused.take() {
                 return Pause::Refused { rank, message };
             }
@@ -173,7 +173,7 @@ impl Job {
             if let Some((rank, status)) = self.ended(rank) {
                 return Pause::Exited { rank, status };
             }
-            if let Some(message) = self.first_by_pmi(rank) {
+            if let Some(message) = self.check_mpi_of_first_rank(rank) {
                 return Pause::Refused { rank, message };
             }
             if self.shared.watch_doorbell(seen) {
@@ -182,19 +182,21 @@ impl Job {
             // A full pipe would block the rank for ever, so it is emptied now and then.
             let output = self.drain(rank).then_some(Output::PERIOD);
             let look = self.inspect_when_due(rank);
-            if let Some(rank) = self.unseen.take().filter(|_| !std::mem::replace(&mut self.reported_unseen, true)) {
-                return Pause::Unseen { rank };
+            if let Some(rank) =
+                self.uninspectable.take().filter(|_| !std::mem::replace(&mut self.reported_uninspectable, true))
+            {
+                return Pause::Uninspectable { rank };
             }
             let threads = self.has_threads(rank).then_some(period);
             period = (period * 2).min(Output::PERIOD);
             slept = true;
-            let children = self.next_look_at_children();
+            let children = self.next_children_check();
             self.shared.sleep(seen, [left, look, output, threads, children].into_iter().flatten().min());
         }
     }
 
     /// Returns the pause of a rank if all its threads wait.
-    fn rest(&mut self, rank: usize) -> Option<Pause> {
+    fn pause_if_settled(&mut self, rank: usize) -> Option<Pause> {
         let alone = self.first_request(rank).filter(|&(_, tid)| tid == 0).map(|(slot, _)| slot as u32);
         if let Some(slot) =
             alone.filter(|&slot| self.first_post(rank).is_none() && self.shared.is_flush(rank, slot as usize))
@@ -237,23 +239,23 @@ impl Job {
         }
         // When ranks end one after the other, that one more has ended is mostly old news.
         let now = Instant::now();
-        if now - self.children_looked_at < LOOK {
+        if now - self.children_checked_at < CHILDREN_CHECK_INTERVAL {
             return None;
         }
-        self.children_looked_at = now;
+        self.children_checked_at = now;
         let ranks = if process::may_any_have_ended() { 0..self.ranks.len() } else { 0..0 };
         // The counter is taken over only when nothing more is found.
         let found = ranks.into_iter().find_map(|rank| Some((rank, self.reap(rank)?)));
         match found {
-            Some(_) => self.children_looked_at -= LOOK,
+            Some(_) => self.children_checked_at -= CHILDREN_CHECK_INTERVAL,
             None => self.children_seen = children,
         }
         found
     }
 
     /// The time after which [`Job::ended`] is to be asked again, if a rank may have ended that it has not looked for.
-    fn next_look_at_children(&self) -> Option<Duration> {
-        (signals::children() != self.children_seen).then_some(LOOK)
+    fn next_children_check(&self) -> Option<Duration> {
+        (signals::children() != self.children_seen).then_some(CHILDREN_CHECK_INTERVAL)
     }
 
     /// Returns the exit status of a rank if it has ended since the last check. Processes that it has started end with it.

@@ -258,7 +258,7 @@ impl Talk {
             self.spawn = Some(split(line).into_iter().collect());
             return None;
         }
-        Some(words(line)).filter(|_| !line.trim().is_empty())
+        Some(parse_fields(line)).filter(|_| !line.trim().is_empty())
     }
 }
 
@@ -285,7 +285,7 @@ impl Published {
 }
 
 /// Returns the fields of a line.
-fn words(line: &str) -> BTreeMap<String, String> {
+fn parse_fields(line: &str) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     let mut rest = line.trim_start();
     while !rest.is_empty() {

@@ -7,7 +7,7 @@
 //! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.
 
 use super::leftovers;
-use super::parking::park;
+use super::parked_descriptors::park;
 use super::signals;
 use crate::pmi::{Answer, BARRIER_OUT, Board, Talk};
 use std::io::{self, ErrorKind, Read, Write};

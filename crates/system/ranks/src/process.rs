@@ -69,7 +69,7 @@ impl Activity {
         match field("State:").as_bytes().first() {
             Some(b'R' | b'D') => Activity::Runs,
             None | Some(b'Z' | b'X') => Activity::Ended,
-            Some(b'S') if prints(pid, tid) => Activity::Runs,
+            Some(b'S') if writes_output(pid, tid) => Activity::Runs,
             Some(_) => Activity::Waits(number("voluntary_ctxt_switches:") + number("nonvoluntary_ctxt_switches:")),
         }
     }
@@ -82,20 +82,20 @@ pub fn thread_has_ended(tid: u32) -> bool {
 }
 
 /// Whether a thread waits for a reader of its output.
-fn prints(pid: u32, tid: u32) -> bool {
+fn writes_output(pid: u32, tid: u32) -> bool {
     let call = system_call(pid, tid);
     matches!(call, Some((libc::SYS_write | libc::SYS_writev, first)) if matches!(&*first, "0x1" | "0x2"))
 }
 
 /// How long a thread has run and waited for a processor, and how often it has run (`/proc/PID/schedstat`): another text when it has run
 /// since. `None` when it has ended, or when the kernel does not count.
-pub fn turns(pid: u32, tid: u32) -> Option<String> {
+pub fn schedstat(pid: u32, tid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()
 }
 
 /// Returns how much CPU time a thread has used, in nanoseconds.
 pub fn cpu_time(pid: u32, tid: u32) -> Option<u64> {
-    turns(pid, tid)?.split(' ').next()?.parse().ok()
+    schedstat(pid, tid)?.split(' ').next()?.parse().ok()
 }
 
 /// Returns how much CPU time all threads of a process have used; `None` when it has ended.

@@ -1,9 +1,9 @@
 //! Starts processes that execute the job's program.
 
+use super::job_spec::JobSpec;
 use super::launch::launch;
 use super::pmi_connections::Pmi;
-use super::shared::Shared;
-use super::spec::JobSpec;
+use super::shared_memory::SharedMemory;
 use abi::mailbox::env;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNB
 pub fn start(
     spec: &JobSpec,
     rank: &str,
-    shared: &Shared,
+    shared: &SharedMemory,
     streams: [Option<BorrowedFd<'_>>; 3],
     socket: Option<BorrowedFd<'_>>,
 ) -> io::Result<u32> {
@@ -34,7 +34,7 @@ pub fn start(
 }
 
 /// Returns a rank's program with its arguments and variables.
-fn command(spec: &JobSpec, rank: &str, simulator: u32, shared: &Shared) -> Command {
+fn command(spec: &JobSpec, rank: &str, simulator: u32, shared: &SharedMemory) -> Command {
     let mut command = Command::new(&spec.program);
     command
         .args(&spec.args)

@@ -1,8 +1,8 @@
 //! Exact recurrence: a thread whose registers and memory are as they were some steps ago, without influence from outside, does
 //! the same again for ever, until somebody else writes a place that it has read since.
 
-use super::memory_loop::{Place, Polled, Value};
-use super::step::{Step, register_value};
+use super::polling_loop::{Location, Polled, Value};
+use super::single_step::{Step, register_value};
 use iced_x86::{Mnemonic, OpAccess, Register};
 use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,7 +34,7 @@ pub struct Recurrence {
     same: Vec<Option<usize>>,
     last: HashMap<State, usize>,
     /// The contents that the thread has last read or written at each place.
-    known: BTreeMap<Place, Value>,
+    known: BTreeMap<Location, Value>,
     /// The first step after the last influence from outside.
     since: usize,
     /// The number of steps at which memory is compared again.
@@ -57,8 +57,8 @@ impl Recurrence {
             influenced |= write.after.is_none() || write.before.is_none();
             // Places that overlap it are known no more.
             let (start, end) = (write.place.address, write.place.bytes().end);
-            let near = Place { address: start.saturating_sub(size_of::<Value>() as u64), length: 0 }..;
-            let stale: Vec<Place> = self
+            let near = Location { address: start.saturating_sub(size_of::<Value>() as u64), length: 0 }..;
+            let stale: Vec<Location> = self
                 .known
                 .range(near)
                 .map(|(place, _)| *place)
@@ -163,7 +163,7 @@ fn is_closed(step: &Step) -> bool {
 }
 
 fn state(registers: &Registers) -> State {
-    let general = super::loops::GENERAL.map(|register| register_value(registers, register).unwrap_or_default());
+    let general = super::loop_analysis::GENERAL.map(|register| register_value(registers, register).unwrap_or_default());
     let mut state = [0; 20];
     state[..16].copy_from_slice(&general);
     state[16..].copy_from_slice(&[registers.rip, registers.eflags, registers.fs_base, registers.gs_base]);
@@ -172,13 +172,13 @@ fn state(registers: &Registers) -> State {
 
 /// Returns the places that the steps of a period read before they write them, with their contents at its step `at`. These carry over from
 /// one period to the next, so that others can change what the next one does.
-pub fn polled(period: &[Step], at: usize) -> BTreeMap<Place, Polled> {
-    let own: BTreeSet<u64> = period.iter().flat_map(Step::written).flat_map(Place::bytes).collect();
+pub fn polled(period: &[Step], at: usize) -> BTreeMap<Location, Polled> {
+    let own: BTreeSet<u64> = period.iter().flat_map(Step::written).flat_map(Location::bytes).collect();
     let (mut fresh, mut carried) = (BTreeSet::new(), BTreeSet::new());
     for step in period {
         let from_before = step.reads.iter().filter(|access| access.place.bytes().any(|byte| !fresh.contains(&byte)));
         carried.extend(from_before.map(|access| access.place));
-        fresh.extend(step.written().flat_map(Place::bytes));
+        fresh.extend(step.written().flat_map(Location::bytes));
     }
     let mut reads = BTreeMap::new();
     // The last read of a place before the step, or, as the period repeats, before its end.
@@ -207,20 +207,20 @@ pub fn polled(period: &[Step], at: usize) -> BTreeMap<Place, Polled> {
 /// no lock.
 ///
 /// A lock is a word that an atomic instruction writes. What it guards is read while it is held: so the word's contents are then
-/// those with which most places are read that are not read with others, and the thread stands where they are different.
-pub fn standing(round: &[Step]) -> usize {
+/// those with which most places are read that are not read with others, and the thread stop_point where they are different.
+pub fn stop_point(round: &[Step]) -> usize {
     let is_atomic = |step: &&Step| {
         let exchanges =
             step.instruction.mnemonic() == Mnemonic::Xchg && step.instruction.memory_base() != Register::None;
         step.instruction.has_lock_prefix() || exchanges
     };
-    let locks: BTreeSet<Place> = round.iter().filter(is_atomic).flat_map(Step::written).collect();
+    let locks: BTreeSet<Location> = round.iter().filter(is_atomic).flat_map(Step::written).collect();
     if locks.is_empty() {
         return 0;
     }
-    let own: BTreeSet<u64> = round.iter().flat_map(Step::written).flat_map(Place::bytes).collect();
+    let own: BTreeSet<u64> = round.iter().flat_map(Step::written).flat_map(Location::bytes).collect();
     // The contents of the locks at each step, twice around so that they are known from the beginning.
-    let mut contents: BTreeMap<Place, Value> = BTreeMap::new();
+    let mut contents: BTreeMap<Location, Value> = BTreeMap::new();
     let mut at_step = Vec::new();
     for pass in 0..2 {
         for step in round {
@@ -232,18 +232,18 @@ pub fn standing(round: &[Step]) -> usize {
             }
         }
     }
-    let mut read_with: BTreeMap<Place, BTreeSet<&BTreeMap<Place, Value>>> = BTreeMap::new();
+    let mut read_with: BTreeMap<Location, BTreeSet<&BTreeMap<Location, Value>>> = BTreeMap::new();
     for (step, contents) in round.iter().zip(&at_step).filter(|(step, _)| step.reads_data()) {
         for access in step.reads.iter().filter(|access| !access.place.bytes().any(|byte| own.contains(&byte))) {
             read_with.entry(access.place).or_default().insert(contents);
         }
     }
-    let mut guarded: BTreeMap<&BTreeMap<Place, Value>, usize> = BTreeMap::new();
+    let mut guarded: BTreeMap<&BTreeMap<Location, Value>, usize> = BTreeMap::new();
     for with in read_with.values().filter(|with| with.len() == 1) {
         *guarded.entry(with.first().expect("it has one")).or_default() += 1;
     }
     let Some(held) = guarded.iter().max_by_key(|(_, places)| **places).map(|(contents, _)| *contents) else { return 0 };
     let distance =
-        |contents: &BTreeMap<Place, Value>| locks.iter().filter(|lock| contents.get(lock) != held.get(lock)).count();
+        |contents: &BTreeMap<Location, Value>| locks.iter().filter(|lock| contents.get(lock) != held.get(lock)).count();
     (0..round.len()).rev().max_by_key(|&step| distance(&at_step[step])).unwrap_or(0)
 }

@@ -3,7 +3,7 @@
 //! The handlers are installed through `libc`, as rustix has no function for it, and nix none that is safe.
 
 use super::doorbell;
-use super::spec::JobError;
+use super::job_spec::JobError;
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr::null_mut;

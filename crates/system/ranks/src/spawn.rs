@@ -1,12 +1,12 @@
 //! Starts the processes of ranks.
 
 use super::fork_server::ForkServer;
+use super::job_spec::JobSpec;
 use super::output::Output;
-use super::parking::park;
+use super::parked_descriptors::park;
 use super::pmi_connections::Pmi;
 use super::program;
-use super::shared::Shared;
-use super::spec::JobSpec;
+use super::shared_memory::SharedMemory;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 pub fn spawn(
     spec: &JobSpec,
     rank: usize,
-    shared: &Shared,
+    shared: &SharedMemory,
     nothing: BorrowedFd<'_>,
     pmi: &mut Pmi,
     output: Option<&mut Output>,

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_leaves_is_not_waited_for() {
+    fn barriers_do_not_wait_for_ranks_that_left() {
         let mut barrier = Barrier::new(3);
         assert_eq!(barrier.arrive(thread(0, 0)), []);
         assert_eq!(barrier.arrive(thread(2, 0)), []);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_all_ranks_pair_up_in_the_order_of_their_arrival() {
+    fn threads_pair_up_in_order_of_arrival() {
         let mut barrier = Barrier::new(3);
         let order = [(2, 0), (2, 1), (0, 0), (0, 1), (1, 1)].map(|(rank, slot)| thread(rank, slot));
         let free = order.map(|caller| barrier.arrive(caller));

@@ -34,7 +34,7 @@ pub enum End {
         at: Time,
         /// What each rank waits for.
         waits: Vec<String>,
-        /// How often parked threads have polled in vain, all together, since something else happened; 0 if they are known to wait for ever.
+        /// How often parked threads have polled in empty, all together, since something else happened; 0 if they are known to wait for ever.
         polls: u64,
     },
     /// The user or the system asked the run to end.

@@ -5,9 +5,9 @@ use std::process::ExitStatus;
 use abi::mailbox::KnownCounter;
 use abi::portals::INVALID_HANDLE;
 
-use super::attention::Change;
 use super::end::End;
 use super::event::Cluster;
+use super::poll_state::Change;
 use super::processes::{Processes, Rank, Watched};
 use ranks::{Caller, Pause, Reply};
 
@@ -25,7 +25,7 @@ impl Processes {
     /// Answers a call; its thread runs on to the next pause of its rank.
     pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
         // What a thread does after a call may be what another thread of its rank looks for.
-        if !self.ranks[caller.rank as usize].attention.resume(caller.slot) {
+        if !self.ranks[caller.rank as usize].poll_state.resume(caller.slot) {
             self.note_change(cluster, caller.rank as usize, Change::Other);
         }
         if self.job.may_know(caller) {
@@ -41,7 +41,7 @@ impl Processes {
         if aborted {
             return; // calls that wait fail
         }
-        let quiet = self.quiet(cluster, caller.rank as usize).unwrap_or_default();
+        let lookahead = self.lookahead(cluster, caller.rank as usize).unwrap_or_default();
         let card = cluster.card(caller.rank as usize);
         let counters = counters.map(|ct| {
             let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.ct_value(ct).ok()?.success)));
@@ -49,8 +49,8 @@ impl Processes {
         });
         let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
         match events {
-            Some(events) => self.job.tell(caller, events, counters, quiet),
-            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters, quiet),
+            Some(events) => self.job.tell(caller, events, counters, lookahead),
+            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters, lookahead),
         }
     }
 
@@ -78,12 +78,12 @@ impl Processes {
             // Its threads go on when events answer them.
             Pause::Asleep { rank } => {
                 self.note_change(cluster, rank, Change::Other);
-                if self.job.is_adrift(rank) {
+                if self.job.is_free_running(rank) {
                     self.start_completion(cluster, rank);
                 }
             }
             Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
-            Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
+            Pause::Uninspectable { rank } => return Some((rank, self.uninspectable(cluster, rank))),
             Pause::Exited { rank, status } => {
                 self.exited(cluster, rank, status);
                 if rank != running && self.end.is_none() {
@@ -92,13 +92,13 @@ impl Processes {
             }
             Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
-            Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.releases.since() }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.parked_releases.since() }),
         }
         None
     }
 
     pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
-        self.releases.end();
+        self.parked_releases.end();
         let left = self.job.posts_left(rank);
         if left > 0 && !self.ranks[rank].is_doomed {
             let message = format!(

@@ -10,14 +10,14 @@ use cluster::{CardPorts, Death};
 use nic::{NewEntry, Nic, Notice, Reason};
 use sim::Time;
 
-use super::attention::{Attention, Change, Looks, next_poll};
 use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
-use super::idle::{Idleness, Naps, Patience, Releases};
+use super::poll_state::{Change, PollScope, PollState, next_poll};
 use super::refusals::Refusals;
-use super::searching::Searching;
+use super::search_streak::SearchStreak;
+use super::stall_detection::{ParkedReleases, ParkingLimit, SleepMonitor, SleepStreak};
 use super::wait::{Wait, Waits};
 use ranks::{Call, Caller, Job, Reply};
 
@@ -30,21 +30,21 @@ pub struct Rank {
     /// What its threads inside the library wait for.
     pub waits: Waits,
     /// What its threads have found.
-    pub attention: Attention,
+    pub poll_state: PollState,
     /// The number of its last wait.
     wait_number: u64,
     /// The queue that its next poll looks at first.
     pub next_queue: usize,
     /// What its threads have looked at last.
     pub watched: Watched,
-    /// The number of questions that it has asked until a time, with no other time between them than theirs.
-    questions: (Time, u32),
+    /// The number of queries that it has asked until a time, with no other time between them than theirs.
+    queries: (Time, u32),
     /// Whether the events that its last `spin_eq_take` has taken say that searches have found nothing.
     pub has_taken_failures: bool,
     /// The searches that have found nothing.
-    pub searching: Searching,
+    pub search_streak: SearchStreak,
     /// The sleeps of a thread that does nothing but sleep and poll.
-    pub naps: Naps,
+    pub sleep_streak: SleepStreak,
     /// Whether its CPU is completing what an rdma card has left to it.
     pub completing: bool,
     /// Whether it, or its card, was to fail and has.
@@ -53,21 +53,21 @@ pub struct Rank {
     pub aborted: bool,
 }
 
-/// The number of questions about objects that a rank may ask at the same time for nothing.
-const FREE_QUESTIONS: u32 = 1000;
+/// The number of queries about objects that a rank may ask at the same time for nothing.
+const FREE_QUERIES: u32 = 1000;
 
 impl Rank {
     /// Takes note of a question about an object. Returns whether it is no longer free.
-    pub fn asks_too_often(&mut self, now: Time) -> bool {
-        let (until, count) = &mut self.questions;
-        *count = if now <= *until { (*count + 1).min(FREE_QUESTIONS + 1) } else { 1 };
+    pub fn exceeds_free_queries(&mut self, now: Time) -> bool {
+        let (until, count) = &mut self.queries;
+        *count = if now <= *until { (*count + 1).min(FREE_QUERIES + 1) } else { 1 };
         *until = now.max(*until);
-        *count > FREE_QUESTIONS
+        *count > FREE_QUERIES
     }
 
     /// Takes note that a question takes until `end`. The next one is not free either if it comes at once.
-    pub fn charge_question(&mut self, end: Time) {
-        self.questions.0 = end.max(self.questions.0);
+    pub fn charge_query(&mut self, end: Time) {
+        self.queries.0 = end.max(self.queries.0);
     }
 }
 
@@ -94,9 +94,9 @@ pub struct Processes {
     pub job: Job,
     pub ranks: Vec<Rank>,
     barriers: [Barrier; 2],
-    pub idleness: Idleness,
-    pub releases: Releases,
-    pub patience: Patience,
+    pub sleep_monitor: SleepMonitor,
+    pub parked_releases: ParkedReleases,
+    pub parking_limit: ParkingLimit,
     pub computation: Computation,
     pub refusals: Refusals,
     /// How the run has ended, once it has.
@@ -104,7 +104,7 @@ pub struct Processes {
     /// What is still to die, in the order of time.
     pub deaths: VecDeque<Death>,
     /// The number of events when ranks that poll were last inspected again, and the number of such inspections since the latest event.
-    pub looked_again_after: Option<(u64, u32)>,
+    pub reinspected_after: Option<(u64, u32)>,
 }
 
 impl Processes {
@@ -115,14 +115,14 @@ impl Processes {
             job,
             ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
-            idleness: Idleness::default(),
-            releases: Releases::new(poll_limit),
-            patience: Patience::of(ranks),
+            sleep_monitor: SleepMonitor::default(),
+            parked_releases: ParkedReleases::new(poll_limit),
+            parking_limit: ParkingLimit::of(ranks),
             computation: Computation::default(),
             refusals: Refusals::default(),
             end: None,
             deaths: VecDeque::new(),
-            looked_again_after: None,
+            reinspected_after: None,
         }
     }
 
@@ -178,27 +178,27 @@ impl Processes {
 
     /// Takes note that something has changed for a rank which its polls may find: its parked threads go on polling.
     pub fn note_change(&mut self, cluster: &mut Cluster, rank: usize, change: Change) {
-        self.releases.end();
-        self.ranks[rank].attention.change(change);
-        self.wake_parked(cluster, rank, |_, looks_at| looks_at.find(change));
+        self.parked_releases.end();
+        self.ranks[rank].poll_state.change(change);
+        self.wake_parked(cluster, rank, |_, scope| scope.find(change));
     }
 
     /// Lets those parked threads of a rank continue at their next polls that `are_woken`, by how many calls there had been when they were
     /// parked, and by what they look at.
-    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize, are_woken: impl Fn(u64, Looks) -> bool) {
+    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize, are_woken: impl Fn(u64, PollScope) -> bool) {
         let (now, period) = (cluster.now(), cluster.costs().poll().span);
-        let Rank { waits, searching, .. } = &mut self.ranks[rank];
+        let Rank { waits, search_streak, .. } = &mut self.ranks[rank];
         waits.retain(|slot, wait| {
-            let (since, calls, looks_at) = match wait {
-                Wait::Idle { since, calls, looks_at } => (*since, *calls, *looks_at),
-                Wait::Search { since, calls, .. } => (*since, *calls, Looks::All),
+            let (since, calls, scope) = match wait {
+                Wait::Idle { since, calls, scope } => (*since, *calls, *scope),
+                Wait::Search { since, calls, .. } => (*since, *calls, PollScope::All),
                 _ => return true,
             };
-            if !are_woken(calls, looks_at) {
+            if !are_woken(calls, scope) {
                 return true;
             }
             if let Wait::Search { period, call, .. } = wait {
-                searching.end();
+                search_streak.end();
                 cluster.schedule(next_poll(since, now, *period) - now, Event::Call(call.clone()));
                 return false;
             }
@@ -237,7 +237,7 @@ impl Processes {
     /// On rdma cards the CPU completes messages, one after the other, whenever a thread is inside the library or polls:
     /// it finds the completion, matches the message, and starts what the message triggers (sPIN §4.4.1).
     pub fn start_completion(&mut self, cluster: &mut Cluster, rank: usize) {
-        let polls = self.job.polling(rank).is_some() || self.job.is_adrift(rank);
+        let polls = self.job.polling(rank).is_some() || self.job.is_free_running(rank);
         let can_complete = !self.ranks[rank].waits.is_empty() || polls;
         if self.ranks[rank].completing || !can_complete {
             return;

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_of_a_kind_are_one() {
+    fn equal_refusals_are_counted() {
         let mut refusals = Refusals::default();
         let reason = |argument: &str, why: &str| Some(Reason { argument: argument.into(), why: why.into() });
         let mut note = |rank, name, code, reason, ns| refusals.note(rank, name, code, reason, Time::from_ns(ns));

@@ -5,8 +5,8 @@ use abi::portals::{CT_NONE, EQ_NONE, Handle, List, ReturnCode};
 use nic::{NewEntry, Region};
 
 use super::event::Cluster;
+use super::outcome::{Outcome, after, done};
 use super::processes::Processes;
-use super::step::{Outcome, after, done};
 use super::transfers::handlers_refused;
 use ranks::{Call, Reply};
 

@@ -5,8 +5,8 @@ use abi::portals::{self as ptl, AtomicOp, Datatype, ReturnCode};
 use nic::{AtomicSpec, MAX_OPERAND, Target, TriggeredOp};
 
 use super::event::Cluster;
+use super::outcome::{Outcome, after};
 use super::processes::Processes;
-use super::step::{Outcome, after};
 use ranks::{Call, Reply};
 
 /// Describes the target of a transfer, which all have in common; a get has no header data.

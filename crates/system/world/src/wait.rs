@@ -2,8 +2,8 @@ use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
 use nic::{Nic, Notice};
 use sim::Time;
 
-use super::attention::Looks;
 use super::barrier::BarrierKind;
+use super::poll_state::PollScope;
 use ranks::{Call, Reply};
 
 /// What a thread inside the library waits for.
@@ -39,16 +39,16 @@ pub enum Wait {
     Idle {
         /// When it was parked.
         since: Time,
-        /// How many calls that are no polls in vain there had been.
+        /// How many calls that are no polls in empty there had been.
         calls: u64,
         /// What its polls can find.
-        looks_at: Looks,
+        scope: PollScope,
     },
     /// A message: the thread has searched for it again and again, and searches on as soon as something has changed.
     Search {
         /// When the search would have been made.
         since: Time,
-        /// How many calls that are no polls in vain there had been.
+        /// How many calls that are no polls in empty there had been.
         calls: u64,
         /// The time between two searches.
         period: Time,

@@ -76,7 +76,7 @@ const LOOP: &str = "while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) spin_idle();";
 /// A thread that waits in `PtlEQWait` pays one poll after the event, except on rdma cards, where its CPU has put the event into
 /// the queue. A parked thread begins its polls at fixed times, so it pays for the rest of the poll under way, and then for `PtlEQGet`.
 #[test]
-fn a_loop_of_polls_takes_the_time_of_a_wait_and_less_than_a_poll_more() {
+fn a_polling_loop_takes_at_most_one_poll_longer_than_a_wait() {
     for card in CARDS {
         for compute in [1, 30, 50, 1000, 123_457] {
             let (wait, _) = wait_for_message("CHECK(PtlEQWait(eq, &event));", compute, card);
@@ -95,7 +95,7 @@ fn a_loop_of_polls_takes_the_time_of_a_wait_and_less_than_a_poll_more() {
 /// A message of 16 packets is awaited. Its packets are written before its event, which threads that look at queues only do not see: by hand,
 /// two calls of `spin_idle_events` are made, of which the second parks, and the event is seen at the first poll that begins after it.
 #[test]
-fn packets_do_not_wake_a_thread_that_looks_at_events() {
+fn packets_do_not_wake_event_polls() {
     let text = r#"
         int main(void) {
             static char data[65536];
@@ -146,7 +146,7 @@ fn packets_do_not_wake_a_thread_that_looks_at_events() {
 
 /// The loop makes as many calls and events for a second as for ten microseconds.
 #[test]
-fn waiting_longer_costs_nothing() {
+fn longer_waits_take_no_more_events() {
     for card in CARDS {
         let events = |compute| wait_for_message(LOOP, compute, card).1;
         assert_eq!(events(10_000), events(1_000_000_000), "{card}");
@@ -156,7 +156,7 @@ fn waiting_longer_costs_nothing() {
 /// Rank 0 waits by calls that are no polls, so that there are always events, for what rank 1 does after three polls in vain. Of these
 /// the second and the third park it, until rank 0 has made 1,000 to 2,000 calls, of 100 ns each; some forty calls are made at the start.
 #[test]
-fn a_parked_thread_goes_on_while_others_make_calls() {
+fn parked_threads_resume_while_others_make_calls() {
     let program = program(
         r#"
         int main(void) {
@@ -184,7 +184,7 @@ fn a_parked_thread_goes_on_while_others_make_calls() {
 
 /// A message is awaited by each kind of poll, and in memory, as in `PtlEQWait`.
 #[test]
-fn every_kind_of_poll_may_be_in_vain() {
+fn every_kind_of_poll_parks() {
     let rest = "CHECK(PtlEQWait(eq, &event));";
     let kinds = [
         "unsigned at; while (PtlEQPoll(&eq, 1, 0, &event, &at) == PTL_EQ_EMPTY) spin_idle();".to_owned(),
@@ -271,14 +271,14 @@ fn a_loop_after_a_wait_with_a_time_limit_takes_its_own_time() {
 }
 
 #[test]
-fn loops_that_look_at_the_simulated_time_end_when_it_has_come() {
+fn loops_with_a_simulated_deadline_end_on_time() {
     let run = alone("while (spin_time_ps() < 10000000) if (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) spin_idle();");
     // The first round that begins at 10 us or later, each two polls long: 65 ns + 98 * 102 ns.
     assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(65 + 98 * 102)]));
 }
 
 #[test]
-fn polling_for_nothing_is_a_deadlock() {
+fn endless_polling_is_a_deadlock() {
     let text = r#"
         int main(void) {
             open_interface(0, 64);
@@ -329,7 +329,7 @@ fn the_limit_of_polls_can_be_raised() {
 
 /// Thread 0 is parked while thread 1 computes, waits, sets the flag that thread 0 waits for, and makes no further call.
 #[test]
-fn what_another_thread_does_in_memory_ends_a_loop() {
+fn a_memory_write_by_another_thread_ends_a_loop() {
     let text = r#"
         static volatile int done;
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -26,7 +26,7 @@ fn ok(job: &mut Job, call: &Call) -> Pause {
 }
 
 #[test]
-fn a_call_carries_arguments_there_and_results_back() {
+fn calls_pass_arguments_and_results() {
     let program = compile(
         r#"
         #include <portals4.h>
@@ -131,7 +131,7 @@ fn memory_both_ways(serve_copies: bool) {
 
 /// A process with much memory has lost it long before it counts as ended.
 #[test]
-fn a_rank_that_is_killed_needs_nothing_written() {
+fn writes_to_a_killed_rank_are_dropped() {
     let program = compile(
         r#"
         #include <portals4.h>
@@ -217,7 +217,7 @@ fn shell(script: &str, program: &Program) -> JobSpec {
 }
 
 #[test]
-fn programs_inside_of_others_are_ranks() {
+fn ranks_may_run_inside_a_wrapper() {
     let program = compile("#include <portals4.h>\nint main(void) { PtlInit(); PtlFini(); return 3; }");
     let session = [Op::SpinAttach, Op::SpinDetach];
     assert_eq!(run(shell("$0; exit $((1 + $?))", &program)), (session.to_vec(), Some(4)));
@@ -315,7 +315,7 @@ fn threads_pause_together_and_in_order() {
 }
 
 #[test]
-fn more_threads_than_slots_are_told_so() {
+fn too_many_threads_get_an_error() {
     let program = compile(
         r#"
         #include <portals4.h>
@@ -367,7 +367,7 @@ fn without_spinrun_init_fails_with_a_message() {
 }
 
 #[test]
-fn own_work_is_measured_when_it_is_charged() {
+fn cpu_time_is_measured_when_it_is_charged() {
     let program = compile(
         "#include <portals4.h>
         #include <spin.h>

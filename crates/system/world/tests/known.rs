@@ -121,7 +121,7 @@ const STREAM: &str = r#"
     }"#;
 
 #[test]
-fn events_and_times_are_those_of_calls_that_wait() {
+fn posted_calls_give_the_same_events_and_times() {
     let all = times(&program(1000, &STREAM.replace("AHEAD", "0")));
     assert!(all.iter().flatten().all(|time| *time > Time::from_ns(400 * 65)), "{all:?}");
     assert_ne!(all[0], all[1]);
@@ -165,7 +165,7 @@ const TRIGGERED: &str = r#"
     }"#;
 
 #[test]
-fn what_counters_trigger_and_increments_of_counters_are_those_of_calls_that_wait() {
+fn posted_triggers_and_increments_give_the_same_times() {
     let all = times(&program(1000, &TRIGGERED.replace("AHEAD", "0")));
     assert_ne!(all[0], all[1]);
     let (how, _, _) = end(&program(1000, &TRIGGERED.replace("AHEAD", "1")), CARDS[1], POSTS);
@@ -289,7 +289,7 @@ fn threads_share_a_queue() {
 }
 
 #[test]
-fn answers_that_a_rank_changes_are_found() {
+fn wrong_predictions_end_the_run() {
     let change = |what: &str| {
         let text = r#"
             int main(void) {

@@ -92,7 +92,7 @@ const PROGRAM: &str = r#"
     }"#;
 
 #[test]
-fn kept_pages_are_what_all_see() {
+fn kept_pages_are_coherent() {
     let program = compile_with(&format!("{PORTALS}{PROGRAM}"), &["-Wno-unused", "-D_GNU_SOURCE"]);
     for card in CARDS {
         let mut times: Vec<Vec<Time>> = Vec::new();

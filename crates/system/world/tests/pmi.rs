@@ -140,7 +140,7 @@ fn many_ranks_meet() {
 }
 
 #[test]
-fn a_barrier_that_nobody_completes_is_a_deadlock() {
+fn an_incomplete_barrier_is_a_deadlock() {
     let program = pmi_program(
         "int main(void) { pmi_init(); if (pmi_env(\"PMI_RANK\") == 1) pmi_barrier(); PtlInit(); PtlFini(); return 0; }",
     );
@@ -210,7 +210,7 @@ fn an_abort_ends_the_job_with_its_code() {
 }
 
 #[test]
-fn what_has_no_end_is_refused() {
+fn unterminated_input_is_refused() {
     let refused = |text: &str, why: &str| {
         let main = format!("int main(void) {{ char line[1100]; *line = 0; pmi_init(); {text} return 0; }}");
         match run(spec(&pmi_program(&main), 2)).end {
@@ -234,7 +234,7 @@ fn what_has_no_end_is_refused() {
 }
 
 #[test]
-fn what_a_job_publishes_has_a_bound() {
+fn published_data_is_limited() {
     // 1 MiB a rank holds 1,023 pairs of 8 + 1,016 bytes and the 33 bytes of PMI_process_mapping with its value.
     let program = pmi_program(
         r#"

@@ -87,7 +87,7 @@ fn time(program: &Program) -> Time {
 }
 
 #[test]
-fn every_kind_of_loop_sees_the_write_when_it_comes() {
+fn every_polling_loop_sees_the_write_at_its_time() {
     let plain = "while (flag != 3);";
     let expected = time(&exchange(plain, &["-O2"]));
     // The third put leaves 4 us after the first; then an answer crosses the network.
@@ -120,7 +120,7 @@ fn threads_of_a_rank_poll_together() {
 }
 
 #[test]
-fn a_thread_may_poll_what_another_one_writes_after_its_call() {
+fn a_thread_polls_what_another_writes_after_a_call() {
     let body = "
         static volatile int copy;
         void *relay(void *unused) {
@@ -165,7 +165,7 @@ fn computing_takes_no_simulated_time() {
 }
 
 #[test]
-fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
+fn computation_is_not_polling_with_all_memory_exposed() {
     let open = "
         ptl_me_t all = {.length = PTL_SIZE_MAX, .options = PTL_ME_OP_PUT, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY,
                         .match_id = {.rank = PTL_RANK_ANY}, .match_bits = 1};
@@ -189,7 +189,7 @@ fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
 }
 
 #[test]
-fn polling_for_nothing_is_a_deadlock() {
+fn endless_polling_is_a_deadlock() {
     for wait in ["while (flag != 9);", "for (long tries = 0; flag != 9; tries++);"] {
         match run(polling(&exchange(wait, &["-O1"]), 2)).end {
             End::Deadlock { waits, .. } => {
@@ -235,7 +235,7 @@ fn waiting_for_a_clock_passes_simulated_time() {
 }
 
 #[test]
-fn nothing_is_inferred_of_a_rank_that_may_not_be_looked_at() {
+fn ranks_without_ptrace_permission_count_as_computing() {
     // A tracer of its own, as under a debugger, keeps others out.
     let traced = "
         int ready[2], status;
@@ -274,7 +274,7 @@ fn nothing_is_inferred_of_a_rank_that_may_not_be_looked_at() {
 }
 
 #[test]
-fn a_time_limit_ends_a_look_that_takes_long() {
+fn a_deadline_ends_a_long_inspection() {
     // Each round sleeps in a system call, and no two are alike.
     let wait = "
         unsigned x = 1;
@@ -286,7 +286,7 @@ fn a_time_limit_ends_a_look_that_takes_long() {
 }
 
 #[test]
-fn loops_that_do_harmless_things_between_two_looks_poll() {
+fn loops_with_harmless_system_calls_poll() {
     let expected = time(&exchange("while (flag != 3);", &["-O1"]));
     let loops = [
         "unsigned seed = 1; while (flag != 3) rand_r(&seed);",
@@ -304,7 +304,7 @@ fn loops_that_do_harmless_things_between_two_looks_poll() {
 }
 
 #[test]
-fn a_lock_that_another_thread_gives_back_is_waited_for() {
+fn spinning_on_a_lock_is_polling() {
     let body = "
         static volatile int lock = 1;
         void *give_back(void *unused) {

@@ -53,7 +53,7 @@ fn children() -> Vec<i32> {
 
 /// What a rank may find out about itself.
 #[test]
-fn a_copy_is_what_a_started_rank_is() {
+fn a_forked_rank_equals_an_executed_rank() {
     let program = compile(
         r#"
         static int built;
@@ -152,7 +152,7 @@ fn ranks_end_as_they_would() {
 }
 
 #[test]
-fn a_program_that_crashes_before_main_is_told_as_ever() {
+fn crashes_before_main_are_reported() {
     let program =
         compile("__attribute__((constructor)) static void build(void) { abort(); } int main(void) { return 0; }");
     for spec in specs(&program, 4) {
@@ -165,7 +165,7 @@ fn a_program_that_crashes_before_main_is_told_as_ever() {
 }
 
 #[test]
-fn a_program_that_cannot_be_executed_is_told_as_ever() {
+fn unexecutable_programs_are_reported() {
     for (program, kind) in [("/nowhere", io::ErrorKind::NotFound), ("/etc/passwd", io::ErrorKind::PermissionDenied)] {
         let mut job =
             Job::new(JobSpec { program: program.into(), ranks: 4, forks: true, ..JobSpec::default() }).unwrap();
@@ -179,7 +179,7 @@ fn a_program_that_cannot_be_executed_is_told_as_ever() {
 
 /// A server that fails is an error of the rank that it was to become.
 #[test]
-fn a_server_that_fails_is_told() {
+fn failures_of_the_server_are_reported() {
     let program = compile("int main(void) { return 0; }");
     let why = |harm: &dyn Fn(Pid)| {
         let mut job = Job::new(specs(&program, 4)[1].clone()).unwrap();

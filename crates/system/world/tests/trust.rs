@@ -148,7 +148,7 @@ fn calls_that_do_not_exist_end_the_run() {
 }
 
 #[test]
-fn posted_calls_that_cannot_be_end_the_run() {
+fn impossible_posted_calls_end_the_run() {
     let program = compile(
         r#"
         int main(int argc, char **argv) {
@@ -180,7 +180,7 @@ fn posted_calls_that_cannot_be_end_the_run() {
 }
 
 #[test]
-fn a_child_of_a_rank_may_be_the_one_that_calls() {
+fn a_child_of_a_rank_may_call() {
     let program = compile(
         r#"
         int main(int argc, char **argv) {

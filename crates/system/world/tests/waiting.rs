@@ -53,7 +53,7 @@ fn finishes_on_all_cards(program: &Program) {
 /// On rdma cards an append waits for the CPU, which completes a message first. Its LINK event ends the wait of another
 /// thread, while the first thread's own wait is being ended.
 #[test]
-fn a_call_that_was_put_off_wakes_other_threads() {
+fn a_deferred_call_wakes_other_threads() {
     let program = program(
         r#"
         enum { PUTS = 200, ENTRIES = 40 };
@@ -297,7 +297,7 @@ fn a_rank_waits_for_threads_that_wake_each_other() {
 /// Two threads wake each other by a semaphore of the process before each call, so that one has often just been woken when the other waits
 /// in its call. Both compute at the same time, whatever the machine does: 10,000 calls of 100 ns each.
 #[test]
-fn a_thread_that_was_just_woken_runs() {
+fn a_just_woken_thread_counts_as_running() {
     let program = program(
         r#"
         #include <semaphore.h>

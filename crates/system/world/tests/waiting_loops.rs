@@ -62,7 +62,7 @@ fn finished(run: Run, what: &str) -> Vec<Time> {
 
 /// The time does not depend on how the loop finds the place, and there is no warning.
 #[test]
-fn loops_that_look_at_several_places_see_the_write_when_it_comes() {
+fn loops_over_several_locations_see_the_write_at_its_time() {
     let forms = [
         "while (!flags[i]) i = (i + 1) % $N;",
         "int f = -1; while (f < 0) for (i = 0; i < $N; i++) if (flags[i]) { f = i; break; } i = f;",
@@ -102,7 +102,7 @@ fn threads(body: &str, count: usize) -> Program {
 
 /// Each of the waiting threads writes the lock and restores it.
 #[test]
-fn threads_that_wait_through_a_lock_do_not_keep_each_other_awake() {
+fn threads_that_share_a_lock_stay_stopped() {
     let bodies = [
         "for (;;) { pthread_mutex_lock(&lock); int d = done; pthread_mutex_unlock(&lock); if (d) break; }",
         "static volatile int word; for (;;) { while (__atomic_exchange_n(&word, 1, __ATOMIC_ACQUIRE)) {} int d = done;
@@ -122,9 +122,9 @@ fn threads_that_wait_through_a_lock_do_not_keep_each_other_awake() {
 /// A loop whose exit depends on a word that it also computes with: it might as well compute. Time goes on all the same, and the run says
 /// where.
 #[test]
-fn a_loop_that_is_not_understood_holds_time_back_for_a_while_only() {
+fn an_unrecognized_loop_holds_time_back_for_a_limited_time() {
     let body = "static volatile unsigned none; for (unsigned k = 0; !(done | (k & none)); k++) {}";
-    let done = run(JobSpec { patience: Some(Duration::from_millis(1)), ..polling(&threads(body, 1), 2) });
+    let done = run(JobSpec { cpu_limit: Some(Duration::from_millis(1)), ..polling(&threads(body, 1), 2) });
     assert_eq!(done.end, End::Finished);
     let [warning] = &done.warnings[..] else { panic!("{:?}", done.warnings) };
     assert!(warning.starts_with("rank 0: thread 1 has run for "), "{warning}");
@@ -134,7 +134,7 @@ fn a_loop_that_is_not_understood_holds_time_back_for_a_while_only() {
 
 /// A thread that counts its tries waits as others do while another one of its rank may write what it polls.
 #[test]
-fn a_limit_of_tries_is_far_while_another_thread_waits() {
+fn retries_do_not_run_out_while_another_thread_waits() {
     let body = "for (unsigned long tries = 0; tries < 1000000000000 && !done; tries++) {}";
     let ends = finished(run(polling(&threads(body, 2), 2)), body);
     assert!(ends[0] > Time::from_ns(2000) && ends[0] < Time::from_ns(5000), "{}", ends[0]);
@@ -142,7 +142,7 @@ fn a_limit_of_tries_is_far_while_another_thread_waits() {
 
 /// A program that asks for the same again and again between its looks lets time pass.
 #[test]
-fn free_calls_between_looks_let_time_pass() {
+fn free_calls_between_polls_take_time() {
     let wait = "ptl_uid_t uid; for (;;) { int k; for (k = 0; k < 50 && !flags[$N - 1]; k++) {} if (k < 50) break; CHECK(PtlGetUid(ni, &uid)); } i = $N - 1;";
     let ends = finished(run(polling(&flags(wait, 2, &["-O1"]), 2)), wait);
     assert!(ends[0] > Time::from_ns(2000) && ends[0] < Time::from_ns(4000), "{}", ends[0]);
@@ -150,7 +150,7 @@ fn free_calls_between_looks_let_time_pass() {
 
 /// The flag is looked at by atomic instructions that write it, too.
 #[test]
-fn looks_that_write_the_same_value_are_looks() {
+fn polls_that_write_back_the_same_value_are_polls() {
     for look in
         ["__atomic_fetch_add(&flags[$N - 1], 0, __ATOMIC_SEQ_CST)", "__sync_val_compare_and_swap(&flags[$N - 1], 1, 1)"]
     {

@@ -30,7 +30,7 @@ use machine::{Machine, MachineError, NicKind};
 use nic::{Stats, merge_drops};
 use output::Output;
 use ranks::mpi::Maker;
-use ranks::{Job, JobError, JobSpec, PATIENCE, POLL_LIMIT, leftovers};
+use ranks::{CPU_LIMIT, Job, JobError, JobSpec, POLL_LIMIT, leftovers};
 use sim::Time;
 use sim::trace::Trace;
 use thiserror::Error;
@@ -167,7 +167,7 @@ struct Options {
     )]
     busy_wait_quantum: Quantum,
     /// CPU time that a thread uses between library calls before it no longer holds simulated time back, if it may wait for others
-    #[arg(long, value_name = "MS", default_value_t = PATIENCE.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    #[arg(long, value_name = "MS", default_value_t = CPU_LIMIT.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     #[arg(
         long_help = "CPU time that a thread uses between library calls before it no longer holds simulated time back, in milliseconds, if \
         it may wait for others.\n\n\
@@ -387,7 +387,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
-        patience: Some(Duration::from_millis(options.patience)),
+        cpu_limit: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
         waits: options.failures.kills(),

@@ -1,0 +1,113 @@
+//! Threads of ranks that are stopped in loops that poll memory.
+
+use super::polling_loop::{Location, Polling, PollingLoop};
+use super::rank_state::{Job, PollingThread, SilentPeriod};
+use super::signals;
+use super::step_trace::StepTrace;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+impl Job {
+    /// Returns the places that the stopped loops of a rank poll.
+    pub fn polled(&self, rank: usize) -> impl Iterator<Item = Location> {
+        self.ranks[rank].stopped.iter().flat_map(|poller| poller.polls.reads.keys().copied())
+    }
+
+    /// Returns how a rank polls, if it does.
+    pub fn polling(&self, rank: usize) -> Option<Polling> {
+        self.ranks[rank].silence.polling
+    }
+
+    /// Returns a polling rank of which a polled place was written since it last ran. Each rank is returned once.
+    pub fn touched(&mut self) -> Option<usize> {
+        self.touched.pop_first()
+    }
+
+    /// Takes note that threads of a rank run. Stopped threads stay stopped while the places that they poll do not change.
+    pub(super) fn mark_running(&mut self, rank: usize) {
+        self.end_batch();
+        self.write_pages(rank);
+        self.ranks[rank].pages.forget();
+        self.forget_silence(rank);
+    }
+
+    /// Takes note that a rank has made a call.
+    pub(super) fn forget_silence(&mut self, rank: usize) {
+        self.touched.remove(&rank);
+        self.asleep.retain(|&other| other != rank);
+        self.ranks[rank].silence = SilentPeriod::default();
+    }
+
+    /// Lets all stopped threads of a rank run.
+    pub(super) fn release_all(&mut self, rank: usize) {
+        self.mark_running(rank);
+        self.ranks[rank].stopped.clear();
+    }
+
+    /// Returns how a rank polls whose threads all wait; `None` if no thread of it is stopped in a loop.
+    pub(super) fn kind_of_polling(&self, rank: usize) -> Option<Polling> {
+        let stopped = &self.ranks[rank].stopped;
+        let counts = stopped.iter().any(|poller| !poller.polls.endless);
+        (!stopped.is_empty()).then_some(if counts { Polling::Counting } else { Polling::Stuck })
+    }
+
+    /// Drops the stopped threads of a rank that were killed, so that the kernel can end its process.
+    pub(super) fn forget_killed_threads(&mut self, rank: usize) {
+        self.ranks[rank].stopped.retain(|poller| !poller.thread.has_ended());
+    }
+
+    /// Takes note that `length` bytes of a rank's memory at `address` were written.
+    pub(super) fn note_write(&mut self, rank: usize, address: u64, length: u64) {
+        let overlaps = |place: Location| {
+            place.address < address.saturating_add(length) && address < place.address.saturating_add(place.length)
+        };
+        // While a posted call is under way, the rank looks when that is over.
+        let polls = self.polling(rank).is_some() && self.ranks[rank].posted.is_none();
+        if polls && self.polled(rank).any(overlaps) {
+            self.touched.insert(rank);
+            self.ranks[rank].silence.is_written = true;
+        }
+    }
+
+    /// Returns a function that tells whether something has happened since, so that the end of a step must not be awaited.
+    pub(super) fn disturbed(&self, rank: usize) -> impl Fn() -> bool {
+        let seen = self.shared.doorbell();
+        move || {
+            self.shared.doorbell() != seen
+                || self.pmi.has_input(rank)
+                || signals::received().is_some()
+                || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        }
+    }
+
+    /// Releases the stopped threads of a rank whose polled places have changed, and returns whether there was one. A thread
+    /// that goes on polling in the same loop is stopped again. Places that a loop writes, too, are looked at only if all threads of the
+    /// rank wait (`all_wait`): another thread that is in the same loop changes them for a moment.
+    pub(super) fn release_changed(&mut self, rank: usize, all_wait: bool) -> bool {
+        let changed = |poller: &PollingThread| poller.thread.has_changed(&poller.polls, all_wait);
+        if !self.ranks[rank].stopped.iter().any(changed) {
+            return false;
+        }
+        let mut stopped = std::mem::take(&mut self.ranks[rank].stopped);
+        let disturbed = self.disturbed(rank);
+        stopped.retain_mut(|poller| !changed(poller) || poller.polls_again(&disturbed));
+        drop(disturbed);
+        self.ranks[rank].stopped = stopped;
+        let silence = &mut self.ranks[rank].silence;
+        (silence.since, silence.inspect_after) = (None, Duration::ZERO);
+        true
+    }
+}
+
+/// Returns the places that a loop polls.
+pub(super) fn places(polls: &PollingLoop) -> BTreeSet<Location> {
+    polls.reads.keys().copied().collect()
+}
+
+impl PollingThread {
+    /// Steps the thread. Returns whether it goes on polling in the same loop.
+    pub(super) fn polls_again(&mut self, disturbed: &dyn Fn() -> bool) -> bool {
+        let again = StepTrace::new(&self.thread, 0).find_loop(&self.thread, Some(&self.polls.code), disturbed).ok();
+        again.filter(|again| again.endless == self.polls.endless).map(|again| self.polls = again).is_some()
+    }
+}
