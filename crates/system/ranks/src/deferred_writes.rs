@@ -1,4 +1,4 @@
-//! When writes of cards to the memory of ranks may wait, and when they are made.
+//! Decides when card writes to the memory of ranks may be deferred, and performs them.
 
 use super::process;
 use super::rank_state::{Job, Rank};
@@ -6,7 +6,8 @@ use abi::mailbox::SLOTS;
 use std::io;
 
 impl Job {
-    /// Whether nothing but an answer, or a signal, lets a rank run: its only thread waits in a call, and the kernel copies.
+    /// Returns true if only a reply or a signal makes a rank run: its only thread waits in a call, and the kernel
+    /// copies memory.
     pub(super) fn sleeps_in_a_call(&self, rank: usize) -> bool {
         let Rank { inside, stopped, free_running, .. } = &self.ranks[rank];
         let slot = inside.trailing_zeros() as usize;
@@ -18,7 +19,7 @@ impl Job {
             && self.shared.requested(rank, slot) == Some(0)
     }
 
-    /// Makes the writes that wait.
+    /// Performs the deferred writes of the batch.
     pub(super) fn write_batch(&mut self) {
         let Some(rank) = self.batch.rank() else { return };
         let pid = self.ranks[rank].caller_pid;
@@ -26,13 +27,13 @@ impl Job {
             Ok(pid) if self.is_of_rank(rank, pid as u32) => self.batch.write(pid),
             _ => {
                 self.batch.forget();
-                Ok(()) // it has ended
+                Ok(()) // the process has ended
             }
         };
         self.check_written(rank, pid, written);
     }
 
-    /// Writes what cards have changed in the pages of a rank that are kept.
+    /// Writes back the cached pages that cards modified.
     pub(super) fn write_pages(&mut self, rank: usize) {
         let Some(pid) = self.ranks[rank].pages.changed() else { return };
         let is_there = self.is_of_rank(rank, pid as u32);
@@ -41,14 +42,14 @@ impl Job {
             pages.write_back()
         } else {
             pages.forget_changes();
-            Ok(()) // it has ended
+            Ok(()) // the process has ended
         };
         self.check_written(rank, pid as u32, written);
     }
 
     fn check_written(&mut self, rank: usize, pid: u32, written: io::Result<()>) {
-        // A rank that sleeps loses memory only by a signal handler, or if it is ended. A process that is being ended has no memory before
-        // it counts as ended.
+        // A sleeping rank loses memory only through a signal handler or its own end. A dying process loses its memory
+        // before the kernel reports it as ended.
         let Err(error) = written else { return };
         if error.raw_os_error() != Some(libc::ESRCH) && !process::has_ended(pid) {
             let message = format!("memory that a card has written while it slept is gone: {error}");
@@ -56,7 +57,7 @@ impl Job {
         }
     }
 
-    /// A rank is about to run.
+    /// Flushes the batch before a rank runs.
     pub(super) fn end_batch(&mut self) {
         self.write_batch();
         self.batch.forget_pages();

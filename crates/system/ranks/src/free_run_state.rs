@@ -1,32 +1,32 @@
-//! Data of threads that run in their own code and do not hold simulated time back ([`super::free_running`]).
+//! Data of threads that run user code without holding back simulated time ([`super::free_running`]).
 
 use super::polling_loop::PollingLoop;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The shortest time between the inspections of a thread that is free_running.
+/// Minimum time between inspections of a free-running thread.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
-/// The time for which a thread runs whose loop can end by itself, after it was stopped for long.
+/// Time for which a long-stopped thread runs freely if its loop can end by itself.
 const TURN: Duration = Duration::from_millis(20);
 
-/// A thread that computes, as an inspection has found.
+/// A thread that an inspection found computing.
 pub(super) struct Computing {
     pub(super) tid: u32,
-    /// The address of the instruction at which the inspection ended; 0 if it could not be inspected.
+    /// Address of the instruction at which the inspection ended; 0 if inspection failed.
     pub(super) at: u64,
-    /// The addresses of the instructions that were seen.
+    /// Addresses of the observed instructions.
     pub(super) code: BTreeSet<u64>,
     /// True if the thread may wait for another one.
     pub(super) is_suspect: bool,
 }
 
-/// The state of a thread that is free_running.
+/// State of a free-running thread.
 pub(super) struct FreeRunState {
     pub(super) inspect_at: Instant,
     pub(super) rest: Duration,
-    /// The number of its waits when it was last seen blocked.
+    /// Wait count when it was last seen blocked.
     pub(super) blocked: Option<u64>,
-    /// The loop in which it was stopped, if it is only to run for a moment.
+    /// Loop in which it was stopped, if it is to run only briefly.
     pub(super) turn: Option<PollingLoop>,
 }
 
@@ -37,15 +37,15 @@ impl FreeRunState {
     }
 }
 
-/// A thread that no longer holds simulated time back.
+/// Report of a thread that no longer holds back simulated time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeRunReport {
-    /// The rank.
+    /// Rank number.
     pub rank: usize,
-    /// The number of the thread in the order in which those of the process were made, from 0 on.
+    /// Index of the thread in creation order within its process, from 0.
     pub thread: usize,
-    /// The place in its code: a function with an offset, and the file that has it.
+    /// Code position: function with offset, and file.
     pub place: String,
-    /// The CPU time that it had used, in milliseconds.
+    /// CPU time used, in milliseconds.
     pub used_ms: u64,
 }

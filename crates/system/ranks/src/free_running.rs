@@ -1,10 +1,12 @@
-//! Threads that run in their own code and do not hold simulated time back: they are free_running.
+//! Free-running threads: they run user code and do not hold back simulated time.
 //!
-//! That a thread waits is inferred from its instructions, so it is not always known. A thread that has used much CPU time while
-//! all else waits for simulated time is therefore let go: time goes on, and its next call comes when it comes. So a run never
-//! hangs because of a loop that was not understood; but when such a thread notices something depends on the machine, and the run says so.
+//! The inspection infers from instructions that a thread waits, so it can miss a waiting thread. A thread that uses
+//! much CPU time while everything else waits for simulated time is therefore set free: time advances, and its next call
+//! happens whenever it arrives. An unrecognized loop thus never hangs a run, but the moment at which such a thread
+//! notices a change depends on the machine; the run warns about it.
 //!
-//! A thread that evidently computes, as it comes to new places in memory or only counts, may use far more CPU time.
+//! A thread that evidently computes, because it accesses new memory locations or only counts, may use far more CPU
+//! time.
 
 use super::free_run_state::{Computing, FreeRunReport, FreeRunState};
 use super::job_spec::CPU_LIMIT;
@@ -16,20 +18,20 @@ use super::stopped_thread::StoppedThread;
 use super::symbols;
 use std::time::{Duration, Instant};
 
-/// The factor between the CPU time of a thread that evidently computes and that of one that may wait.
+/// CPU time limit of a thread that evidently computes, as a multiple of that of one that may wait.
 const WORK: u32 = 400;
-/// The factor for a thread that computes where one was let go before.
+/// Factor of the limit for a thread that computes in code where a thread was set free before.
 const KNOWN_WORK: u32 = 20;
-/// The least time that a rank computes between two inspections, as a multiple of the time of the first.
+/// Minimum computing time between two inspections, as a multiple of the duration of an inspection.
 pub(super) const REST: u32 = 4;
-/// The longest time between the inspections of a thread that is free_running.
+/// Maximum time between inspections of a free-running thread.
 const LONGEST_REST: Duration = Duration::from_secs(1);
-/// The time for which a thread stays stopped in a loop before it is looked at again.
+/// Time for which a thread stays stopped in a loop before it is checked again.
 const HOLD: Duration = Duration::from_secs(1);
 
 impl Job {
-    /// Lets those of the threads that compute go which have used their CPU time. Returns the CPU time that is left until one of the others has,
-    /// or zero if a thread was let go.
+    /// Sets free the computing threads that exceeded their CPU time. Returns the CPU time until the next one does, or
+    /// zero if one was set free.
     pub(super) fn release_expired(&mut self, rank: usize, computing: Vec<Computing>) -> Option<Duration> {
         let cpu_limit = self.spec.cpu_limit.unwrap_or(CPU_LIMIT);
         let pid = self.ranks[rank].caller_pid;
@@ -68,29 +70,29 @@ impl Job {
         }
     }
 
-    /// Returns the threads that no longer hold simulated time back, each place once, that were not returned before.
+    /// Returns the reports of free-running threads that are not returned yet, one per code position.
     pub fn take_free_runs(&mut self) -> Vec<FreeRunReport> {
         let free_runs = std::mem::take(&mut self.unreported_free_runs);
         self.reported_free_runs.extend(free_runs.iter().cloned());
         free_runs
     }
 
-    /// Returns all threads that [`Job::take_free_runs`] has returned.
+    /// Returns all reports that [`Job::take_free_runs`] returned.
     pub fn free_runs(&self) -> &[FreeRunReport] {
         &self.reported_free_runs
     }
 
-    /// Whether threads of a rank are free_running.
+    /// Returns true if a rank has free-running threads.
     pub fn is_free_running(&self, rank: usize) -> bool {
         !self.ranks[rank].free_running.is_empty()
     }
 
-    /// Whether threads of any rank are free_running.
+    /// Returns true if any paused rank has free-running threads.
     pub fn has_free_running(&self) -> bool {
         self.asleep.iter().any(|&rank| self.is_free_running(rank))
     }
 
-    /// Lets the threads of a rank whose loops may end by themselves run on. Used when no event is left.
+    /// Sets free the stopped threads of a rank whose loops may end by themselves. Used when no event is left.
     pub fn free_counting_loops(&mut self, rank: usize) {
         let stopped = std::mem::take(&mut self.ranks[rank].stopped);
         for poller in stopped {
@@ -102,7 +104,7 @@ impl Job {
         self.ranks[rank].silence.polling = self.kind_of_polling(rank);
     }
 
-    /// Threads that have ended, or that wait in the kernel like others, are free_running no more.
+    /// Removes threads from the free-running ones that ended or block in the kernel without a time-out.
     pub(super) fn drop_blocked(&mut self, rank: usize) {
         let Rank { free_running, caller_pid: pid, .. } = &mut self.ranks[rank];
         free_running.retain(|&tid, state| match Activity::of(*pid, tid) {
@@ -115,7 +117,7 @@ impl Job {
         });
     }
 
-    /// Stops the threads of a rank that are free_running and poll by now.
+    /// Stops the free-running threads of a rank that now poll.
     pub(super) fn inspect_free_running(&mut self, rank: usize) {
         let due = |(tid, state): (&u32, &FreeRunState)| (state.inspect_at <= Instant::now()).then_some(*tid);
         let due: Vec<u32> = self.ranks[rank].free_running.iter().filter_map(due).collect();
@@ -150,16 +152,17 @@ impl Job {
         self.ranks[rank].stopped.iter().any(|poller| writes_any(&poller.polls, &awaited))
     }
 
-    /// Returns the addresses for which threads of a rank wait in the kernel.
+    /// Returns the futex addresses for which threads of a rank wait in the kernel.
     fn awaited_futexes(&self, rank: usize) -> Vec<u64> {
         let pid = self.ranks[rank].caller_pid;
         tasks(pid).unwrap_or_default().into_iter().filter_map(|tid| process::futex_of(pid, tid)).collect()
     }
 
-    /// Looks again at the threads of a rank that have been stopped for long: that a thread waits is only inferred. Those whose loops can end by
-    /// themselves run for a moment, and those that may hold a lock for which another thread waits. Returns whether one goes on.
+    /// Checks again the threads of a rank that have been stopped for long, because waiting is only inferred. Threads
+    /// whose loops can end by themselves, or that may hold a lock for which another thread waits, run briefly. Returns
+    /// true if one continues.
     ///
-    /// A thread whose place was written is not looked at: it goes on at the simulated time at which it notices that.
+    /// Skips ranks with a written polled location: they continue at the simulated time at which they notice the write.
     pub(super) fn recheck_stopped(&mut self, rank: usize) -> bool {
         let due = |poller: &PollingThread| poller.since.elapsed() >= poller.hold;
         let Rank { stopped, silence, posted, .. } = &self.ranks[rank];
@@ -195,14 +198,14 @@ impl Job {
     }
 }
 
-/// Returns true if a loop writes one of these futexes, as it does the word of a lock.
+/// Returns true if a loop writes one of these futexes, as a lock operation does.
 fn writes_any(polls: &PollingLoop, futexes: &[u64]) -> bool {
     let is_one = |place: &Location| futexes.iter().any(|word| place.bytes().contains(word));
     polls.reads.iter().any(|(place, polled)| polled.is_own && is_one(place))
 }
 
 impl PollingThread {
-    /// A thread that is stopped from now on.
+    /// Creates the state of a thread that is stopped now.
     pub(super) fn new(thread: StoppedThread, polls: PollingLoop) -> PollingThread {
         PollingThread { thread, polls, since: Instant::now(), hold: HOLD }
     }

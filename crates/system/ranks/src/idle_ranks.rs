@@ -1,34 +1,34 @@
-//! Runs ranks that poll or sleep, when their calls are not what the simulator waits for.
+//! Resumes ranks that poll or sleep, without a pending call.
 
 use super::call::Pause;
-use super::polling_threads::places;
+use super::polling_threads::locations;
 use super::rank_state::{Job, Rank, SilentPeriod};
 use super::signals;
 use sim::Time;
 use std::time::{Duration, Instant};
 
-/// How long threads that sleep again and again are awaited in real time when no event is left.
+/// Real time for which repeatedly sleeping threads are awaited when no event is left.
 const LAST_CHANCE: Duration = Duration::from_secs(3);
-/// The time between two checks of sleeping threads. A call of theirs is noticed at once.
+/// Interval between checks of sleeping threads. Their calls are noticed at once.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// The time for which threads that are free_running are awaited when no event is left.
+/// Time for which free-running threads are awaited when no event is left.
 const FREE_RUN_TIME: Duration = Duration::from_millis(20);
 
 impl Job {
-    /// Runs a polling rank from simulated time `now` to its next pause. It sees what was written.
+    /// Runs a polling rank from simulated time `now` to its next pause. It sees all writes so far.
     pub fn resume_polling(&mut self, rank: usize, now: Time) -> Pause {
         self.shared.set_now(now);
         self.mark_running(rank);
         self.wait(rank)
     }
 
-    /// Takes note that a rank does not poll but computes, and runs it to its next pause.
+    /// Records that a rank computes rather than polls, and runs it to its next pause.
     pub fn resume_computing(&mut self, rank: usize) -> Pause {
         let inspect_after = self.ranks[rank].silence.since.map_or(Duration::ZERO, |since| since.elapsed() * 2);
         self.mark_running(rank);
         let Rank { stopped, history, .. } = &mut self.ranks[rank];
         for poller in stopped.iter().filter(|poller| !poller.polls.endless) {
-            history.note_closed(places(&poller.polls));
+            history.note_closed(locations(&poller.polls));
         }
         stopped.retain(|poller| poller.polls.endless);
         self.ranks[rank].silence =
@@ -36,14 +36,14 @@ impl Job {
         self.wait(rank)
     }
 
-    /// Runs a rank that was found polling to its next pause, so that it is inspected once more. Used when no event is left.
+    /// Runs a polling rank to its next pause, so that it is inspected once more. Used when no event is left.
     pub fn reinspect(&mut self, rank: usize) -> Pause {
         self.release_all(rank);
         self.wait(rank)
     }
 
-    /// Looks whether all threads still wait after a moment, before a deadlock is declared: a signal handler that runs in one of them may end
-    /// its process. Returns the rank that goes on or has ended, and its pause.
+    /// Checks that all threads still wait after a moment, before a deadlock is declared: a signal handler in one of
+    /// them may end its process. Returns a rank that continues or ended, and its pause.
     pub fn recheck_before_deadlock(&mut self) -> Option<(usize, Pause)> {
         let since = Instant::now();
         let counts = |job: &Job| job.asleep.iter().map(|&rank| job.census(rank)).collect::<Option<Vec<_>>>();
@@ -65,9 +65,10 @@ impl Job {
         }
     }
 
-    /// Gives threads that sleep in real time, or are free_running, the chance to make a call before simulated time passes without an event,
-    /// for `span`, or for ever (`None`). They are awaited for `span` of real time; without `span` as long as a sleep lasts and
-    /// then for [`LAST_CHANCE`], or if they are only free_running for [`FREE_RUN_TIME`]. Returns the rank that goes on, and its pause.
+    /// Gives threads that sleep in real time or run freely a chance to make a call before simulated time passes without
+    /// an event, for `span` or, with `None`, forever. Waits for `span` of real time; without `span`, until the current
+    /// sleeps end and then for [`LAST_CHANCE`], or for [`FREE_RUN_TIME`] if there are only free-running threads.
+    /// Returns the rank that continues, and its pause.
     pub fn await_sleepers(&mut self, span: Option<Duration>) -> Option<(usize, Pause)> {
         let began = self.sleeps();
         let running = *self.asleep.first().filter(|_| !began.is_empty() || self.has_free_running())?;
@@ -92,7 +93,7 @@ impl Job {
                 None if sleeps.is_empty() => since.elapsed() >= FREE_RUN_TIME || !self.has_free_running(),
                 None => since.elapsed() >= LAST_CHANCE && !sleeps.iter().any(|sleep| began.contains(sleep)),
             };
-            // A thread that has woken may be about to make a call.
+            // A thread that woke up may be about to make a call.
             let all_wait = || self.asleep.iter().all(|&rank| self.census(rank).is_some());
             let none_left = sleeps.is_empty() && !self.has_free_running();
             if (over || none_left) && all_wait() && self.shared.doorbell() == seen {

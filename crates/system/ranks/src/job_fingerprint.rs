@@ -1,9 +1,10 @@
-//! Repetition of a whole job: if all ranks only poll, nothing is under way, and the registers and the memory of each rank are as they were some
-//! polls ago, they do the same again for ever.
+//! Detects that a whole job repeats itself: if all ranks only poll, nothing is in flight, and the registers and memory
+//! of each rank equal those some polls ago, the job repeats forever.
 //!
-//! A rank that is not seen completely is never found to repeat itself: one with several threads or processes, with much memory, or with
-//! handlers of signals that the kernel may send by itself. The clocks that `libsimclock.so` stop_point for leave a trace in memory. Only
-//! a program that reads the real time-stamp counter by itself, or makes system calls by itself, may be influenced without one.
+//! A rank whose state is not fully visible never counts as repeating: one with several threads or processes, with much
+//! memory, or with handlers for signals that the kernel sends by itself. The clocks that `libsimclock.so` replaces
+//! leave a trace in memory. Only a program that reads the time-stamp counter or makes system calls directly may depend
+//! on state outside.
 
 use super::process::{thread_count, waits_for_futex};
 use super::rank_state::{Job, Process, Rank};
@@ -16,24 +17,23 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
-/// The memory that is compared, of all ranks together, in bytes: reading more takes longer than the polls.
+/// Limit of the compared memory of all ranks in bytes: reading more takes longer than the polls.
 const MOST: u64 = 64 << 20;
-/// The size of an entry of /proc/PID/pagemap, and its bits of pages that have contents (proc(5)).
+/// Size of an entry of /proc/PID/pagemap, and the mask of the bits of pages with contents (proc(5)).
 const ENTRY: u64 = 8;
 const PRESENT: u64 = 0b11 << 62;
-/// The bytes below the stack pointer that belong to a function (System V ABI, §3.2.2).
+/// Bytes below the stack pointer that belong to a function (System V ABI, §3.2.2).
 const RED_ZONE: u64 = 128;
-/// How often a rank is looked at until it sleeps, and the time between.
+/// Number of checks whether a rank sleeps, and the interval between them.
 const TRIES: u32 = 20;
 const RETRY_INTERVAL: Duration = Duration::from_micros(50);
-/// Signals that the kernel sends by itself: of timers and of descriptors.
+/// Signals that the kernel sends by itself, for timers and descriptors.
 const SIGNALS: [i32; 4] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGIO];
-/// The first signal of real time that the C library does not use itself.
+/// First real-time signal that the C library does not reserve.
 const FIRST_REAL_TIME: i32 = 34;
 
 impl Job {
-    /// Returns a number that all ranks' registers and memory have in common with those at another time only if they are the same, or by chance;
-    /// `None` if these do not determine what the ranks do next.
+    /// Returns a hash of the registers and memory of all ranks; `None` if these do not determine the ranks' behaviour.
     pub fn fingerprint(&self) -> Option<u64> {
         if self.has_sleepers() {
             return None;
@@ -55,7 +55,7 @@ impl Job {
     }
 }
 
-/// Whether the one thread of a process sleeps, now or in a moment: it watches for the answer to its call at first.
+/// Returns true if the single thread of a process sleeps now or shortly: it first spins on its reply.
 fn falls_asleep(pid: u32) -> bool {
     (0..TRIES).any(|number| {
         if number > 0 {
@@ -65,7 +65,7 @@ fn falls_asleep(pid: u32) -> bool {
     })
 }
 
-/// Whether a process handles signals that come from outside. True if that is not known.
+/// Returns true if a process handles signals from outside, or if that is unknown.
 fn catches_signals(pid: u32) -> bool {
     let caught = || -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -78,12 +78,12 @@ fn catches_signals(pid: u32) -> bool {
     has_timers || caught().is_none_or(|caught| caught & mask != 0)
 }
 
-/// Hashes the registers that a thread keeps while it waits in the kernel, and the memory that it may have written but for the job's own.
-/// Returns the number of bytes; `None` if there are more than `most`.
+/// Hashes the registers that a thread preserves while it waits in the kernel, and its writable memory except the job's
+/// shared memory. Returns the number of bytes; `None` if there are more than `most`.
 fn hash(pid: u32, most: u64, hasher: &mut impl Hasher) -> io::Result<Option<u64>> {
     let Ok(thread) = StoppedThread::stop(pid, true, &|| false) else { return Ok(None) };
     let registers = ptrace::registers(pid as i32)?;
-    // Functions save the others before they call one another (System V ABI, §3.2.1).
+    // Callers save the other registers (System V ABI, §3.2.1).
     let kept = [registers.rip, registers.rsp, registers.rbp, registers.rbx];
     kept.into_iter()
         .chain([registers.r12, registers.r13, registers.r14, registers.r15])
@@ -101,7 +101,7 @@ fn hash(pid: u32, most: u64, hasher: &mut impl Hasher) -> io::Result<Option<u64>
         if !permissions.contains('w') || line.contains("/memfd:spin-job") {
             continue;
         }
-        // Below the stack pointer is what functions that have returned have left.
+        // Memory below the stack pointer holds leftovers of returned functions.
         let is_stack = (start..end).contains(&stack);
         let first = if is_stack { stack / PAGE * PAGE } else { start };
         let count = (end - first) / PAGE;

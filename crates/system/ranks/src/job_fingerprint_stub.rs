@@ -1,9 +1,9 @@
-//! The replacement of `repetition.rs` for processors other than x86-64, on which threads cannot be inspected.
+//! Replacement of `job_fingerprint.rs` on processors other than x86-64, where threads cannot be inspected.
 
 use super::rank_state::Job;
 
 impl Job {
-    /// Returns `None`: it is not known what the ranks do next.
+    /// Returns `None`: the state of the ranks is unknown.
     pub fn fingerprint(&self) -> Option<u64> {
         None
     }

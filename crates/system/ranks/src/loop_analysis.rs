@@ -1,10 +1,10 @@
-//! Determines from the instructions of a few iterations of a loop what the loop waits for.
+//! Determines from the instructions of a few iterations which memory locations a loop waits for.
 //!
-//! Each value gets a label: the places in memory that it depends on, and whether it changes from iteration to
-//! iteration. A branch that went the same way in every iteration may be an exit. If no exit depends on a value that
-//! changes, the loop ends only after somebody else has written one of the places on which its exits depend: it polls
-//! them. A loop that also has an exit which depends on a changing value, for example a limit of tries, polls too, but
-//! can end by itself. All other loops compute.
+//! This is a taint analysis. The label of a value holds the memory locations on which the value depends, and a bit that
+//! is set if it changes between iterations. A branch with the same direction in every iteration may be an exit. If no
+//! exit depends on a changing value, the loop ends only after another thread or a card writes one of the locations on
+//! which its exits depend: it polls them. A loop with a further exit that depends on a changing value, such as a retry
+//! limit, polls too, but can end by itself. All other loops compute.
 
 use super::polling_loop::Location;
 use super::single_step::{Access, Step, register_value};
@@ -13,20 +13,19 @@ use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The bit of a label for a value that changes from iteration to iteration. The other bits stand for places, by their
-/// index.
+/// Label bit of a value that changes between iterations. The other bits represent locations, by index.
 const CHANGES: u128 = 1 << 127;
-/// The maximum number of places on which the exits of a loop may depend.
-const PLACES: usize = 127;
-/// The largest number of places that a loop reads which waits and goes to addresses that change.
+/// Maximum number of locations on which the exits of a loop may depend.
+const MAX_LOCATIONS: usize = 127;
+/// Maximum number of locations that a polling loop with indirect jumps to changing addresses reads.
 const FEW: usize = 24;
-/// The number of status flags.
+/// Number of status flags.
 const FLAGS: usize = 32;
 
-/// A system call that reads a clock, and the place to which it writes the time.
+/// A system call that reads a clock, and the location to which it writes the time.
 type Clock = (i64, fn(&Registers) -> Location);
 
-/// The system calls that read a clock.
+/// System calls that read a clock.
 const CLOCKS: [Clock; 5] = [
     (libc::SYS_clock_gettime, |registers| Location { address: registers.rsi, length: 16 }),
     (libc::SYS_gettimeofday, |registers| Location { address: registers.rdi, length: 16 }),
@@ -34,10 +33,10 @@ const CLOCKS: [Clock; 5] = [
     (libc::SYS_getrusage, |registers| Location { address: registers.rsi, length: size_of::<libc::rusage>() as u64 }),
     (libc::SYS_times, |registers| Location { address: registers.rdi, length: size_of::<libc::tms>() as u64 }),
 ];
-/// System calls whose results carry no information: they only let others run or time pass.
+/// System calls whose results carry no information: they yield or sleep.
 const DELAY_CALLS: [i64; 3] = [libc::SYS_sched_yield, libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 
-/// System calls that ask for data or events which another thread or process may send.
+/// System calls that request data or events from other threads or processes.
 const KERNEL_QUERIES: [i64; 12] = [
     libc::SYS_read,
     libc::SYS_readv,
@@ -53,42 +52,42 @@ const KERNEL_QUERIES: [i64; 12] = [
     libc::SYS_wait4,
 ];
 
-/// The cause that ends a loop which reads places that somebody else may write.
+/// Cause that ends a loop that reads locations written by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCause {
-    /// Only a write to one of them.
+    /// A write to one of the locations, nothing else.
     Writes,
-    /// Such a write, or a number of tries or a time.
+    /// Such a write, or a limit of retries or time.
     Tries,
-    /// Such a write, and perhaps more: its exits depend on places whose addresses change, or it computes besides. If it comes back to the
-    /// same places, it polls them.
+    /// Such a write, and possibly more: its exits depend on locations at changing addresses, or it also computes. It
+    /// polls if it keeps returning to the same locations.
     Chance,
-    /// Such a write, or an amount of CPU time, which it must use, or what the kernel answers when it queries_kernel again.
+    /// Such a write, an amount of CPU time, or the result of a repeated kernel query.
     Work,
 }
 
-/// Code and data that say nothing about a loop.
+/// Code and data to ignore in the analysis.
 pub struct Exempt {
-    /// The code of the kernel's clocks, whose branches are no exits.
+    /// Code of the kernel's clock functions, whose branches are no exits.
     pub clock_code: Range<u64>,
-    /// The data of the library of simulated clocks, which nobody writes.
+    /// Data of the simulated clock library, written only by the library itself.
     pub clock_data: Range<u64>,
 }
 
-/// The condition that a polling loop waits for.
+/// Wait condition of a polling loop.
 pub struct WaitCondition {
-    /// The places on which its exits depend.
-    pub places: BTreeSet<Location>,
-    /// The cause that ends it.
+    /// Locations on which its exits depend.
+    pub locations: BTreeSet<Location>,
+    /// Cause that ends it.
     pub ends: ExitCause,
-    /// The step at which its first round that was looked at begins.
+    /// Index of the first step of the first analyzed iteration.
     pub begins: usize,
-    /// The step at which its last round begins.
+    /// Index of the first step of the last iteration.
     pub last_round: usize,
 }
 
-/// Returns what a loop waits for, if it polls. Its iterations begin at `heads` in `steps`, and `now` are the registers
-/// after the last one.
+/// Returns the wait condition of a loop if it polls. `heads` are the indices in `steps` at which its iterations begin;
+/// `now` are the registers after the last one.
 pub fn analyze(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt) -> Option<WaitCondition> {
     let (begins, last_round) = (*heads.first()?, *heads.last()?);
     let rounds: Vec<&[Step]> = heads
@@ -108,41 +107,41 @@ pub fn analyze(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt
     }
     let ways_out = flow.branches.iter().filter(|(at, branch)| branch.one_way() && !exempt.clock_code.contains(at));
     let (changing, fixed): (Vec<_>, Vec<_>) = ways_out.partition(|(_, branch)| branch.label & CHANGES != 0);
-    let places = |branches: &[(&u64, &Branch)]| -> BTreeSet<Location> {
+    let locations = |branches: &[(&u64, &Branch)]| -> BTreeSet<Location> {
         let label = branches.iter().fold(0, |label, (_, branch)| label | branch.label);
-        flow.places.iter().enumerate().filter(|(k, _)| label & 1 << k != 0).map(|(_, &place)| place).collect()
+        flow.locations.iter().enumerate().filter(|(k, _)| label & 1 << k != 0).map(|(_, &location)| location).collect()
     };
-    // If only the address changes, and not the value that the contents are compared with, the place decides.
-    let (certain, mixed) = (places(&fixed), places(&changing));
+    // If only the address changes, not the value compared with the contents, the location decides.
+    let (certain, mixed) = (locations(&fixed), locations(&changing));
     let indexed: BTreeSet<Location> = mixed.intersection(&flow.indexed).copied().collect();
     let counts = || {
         let count = |pair: &[[u64; 16]]| -> Vec<u64> { (0..16).map(|k| pair[1][k].wrapping_sub(pair[0][k])).collect() };
         flow.clock || heads.windows(2).all(|pair| count(pair) == count(&heads[..2]))
     };
     let ends = match (certain.is_empty(), changing.is_empty()) {
-        // Interpreters come to many places in each round.
-        _ if flow.jumps && flow.places.len() > FEW => return None,
+        // Interpreters access many locations in each iteration.
+        _ if flow.jumps && flow.locations.len() > FEW => return None,
         _ if flow.cpu_clock || flow.queries_kernel && certain.is_empty() && indexed.is_empty() => ExitCause::Work,
         _ if flow.jumps => ExitCause::Chance,
         (false, true) => ExitCause::Writes,
-        // A loop that can end by itself polls only if it does no more than count or read a clock. One that strides through
-        // memory computes, unless it comes back to the same places.
+        // A loop that can end by itself polls only if it merely counts or reads a clock. One that strides through
+        // memory computes, unless it returns to the same locations.
         (false, false) if !flow.strides && counts() => ExitCause::Tries,
         _ => ExitCause::Chance,
     };
-    let places: BTreeSet<Location> = match ends {
+    let locations: BTreeSet<Location> = match ends {
         ExitCause::Writes | ExitCause::Tries => certain,
         ExitCause::Chance | ExitCause::Work => certain.union(&indexed).copied().collect(),
     };
-    // Without any, nothing that anybody could write would end it.
-    (!places.is_empty() || flow.queries_kernel).then_some(WaitCondition { places, ends, begins, last_round })
+    // Without locations, no write could end the loop.
+    (!locations.is_empty() || flow.queries_kernel).then_some(WaitCondition { locations, ends, begins, last_round })
 }
 
 fn round_head(rounds: &[&[Step]]) -> u64 {
     rounds[0][0].registers.rip
 }
 
-/// The directions that a conditional branch took, and the label of its condition.
+/// Directions that a conditional branch took, and the label of its condition.
 #[derive(Default)]
 struct Branch {
     taken: bool,
@@ -156,43 +155,43 @@ impl Branch {
     }
 }
 
-/// The labels of all values that the iterations have computed so far.
+/// Labels of all values computed by the iterations so far.
 struct Flow {
     registers: [u128; 256],
     flags: [u128; FLAGS],
-    /// The label of each byte that was written.
+    /// Label of each written byte.
     memory: BTreeMap<u64, u128>,
-    /// The bytes that were written in this iteration.
+    /// Bytes written in this iteration.
     fresh: BTreeSet<u64>,
-    /// The registers whose values differ between the beginnings of iterations.
+    /// Registers whose values differ between the beginnings of iterations.
     moving: Vec<Register>,
-    /// The places that carry a value from iteration to iteration, which changes.
+    /// Locations that carry a changing value from iteration to iteration.
     changing: BTreeSet<Location>,
-    places: Vec<Location>,
-    /// The places among them that were read at addresses that change.
+    locations: Vec<Location>,
+    /// Subset of the locations that were read at changing addresses.
     indexed: BTreeSet<Location>,
-    /// The data of the simulated clock.
+    /// Data of the simulated clock.
     clock_data: Range<u64>,
     branches: BTreeMap<u64, Branch>,
     clock: bool,
-    /// Whether it reads a clock that shows CPU time.
+    /// Set if it reads a CPU-time clock.
     cpu_clock: bool,
-    /// Whether it queries_kernel the kernel for data or events that others may send.
+    /// Set if it queries the kernel for data or events from others.
     queries_kernel: bool,
-    /// Whether it goes to addresses that change.
+    /// Set if it jumps to changing addresses.
     jumps: bool,
-    /// Whether it accesses memory at addresses that change.
+    /// Set if it accesses memory at changing addresses.
     strides: bool,
     factory: InstructionInfoFactory,
 }
 
 impl Flow {
-    /// Returns `None` if somebody else is writing the places that the loop reads.
+    /// Returns `None` if another thread is writing the locations that the loop reads.
     fn new(rounds: &[&[Step]], moving: Vec<Register>, clock_data: Range<u64>) -> Option<Flow> {
         let mut factory = InstructionInfoFactory::new();
         let mut registers = [0; 256];
         for step in rounds.iter().copied().flatten() {
-            // The initial contents of vector registers are not considered.
+            // The initial contents of vector registers are not compared.
             for used in factory.info(&step.instruction).used_registers() {
                 let vector = used.register().is_vector_register() || used.register().is_st();
                 if vector && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead) {
@@ -207,7 +206,7 @@ impl Flow {
             fresh: BTreeSet::new(),
             moving,
             changing: changing(rounds)?,
-            places: Vec::new(),
+            locations: Vec::new(),
             indexed: BTreeSet::new(),
             clock_data,
             branches: BTreeMap::new(),
@@ -227,30 +226,30 @@ impl Flow {
         }
     }
 
-    /// Returns the label of a value that an instruction reads from a place, or `None` if there are too many places.
+    /// Returns the label of a value that an instruction reads from a location, or `None` for too many locations.
     fn read(&mut self, access: &Access, data: bool) -> Option<u128> {
-        let bytes = access.place.bytes();
+        let bytes = access.location.bytes();
         let written = bytes.clone().filter_map(|byte| self.memory.get(&byte)).fold(0, |all, label| all | label);
         if bytes.clone().all(|byte| self.fresh.contains(&byte)) {
             return Some(written);
         }
-        if self.changing.contains(&access.place) {
+        if self.changing.contains(&access.location) {
             return Some(written | CHANGES);
         }
-        // Reads of thread-local data, tables of functions and places that cannot be read from outside are no polls.
-        if !data || access.value.is_none() || self.clock_data.contains(&access.place.address) {
+        // Reads of thread-local data, function tables and externally unreadable locations are no polls.
+        if !data || access.value.is_none() || self.clock_data.contains(&access.location.address) {
             return Some(written);
         }
-        let index = self.places.iter().position(|place| *place == access.place).unwrap_or_else(|| {
-            self.places.push(access.place);
-            self.places.len() - 1
+        let index = self.locations.iter().position(|location| *location == access.location).unwrap_or_else(|| {
+            self.locations.push(access.location);
+            self.locations.len() - 1
         });
-        (index < PLACES).then_some(written | 1 << index)
+        (index < MAX_LOCATIONS).then_some(written | 1 << index)
     }
 
-    fn write(&mut self, place: Location, label: u128) {
-        self.memory.extend(place.bytes().map(|byte| (byte, label)));
-        self.fresh.extend(place.bytes());
+    fn write(&mut self, location: Location, label: u128) {
+        self.memory.extend(location.bytes().map(|byte| (byte, label)));
+        self.fresh.extend(location.bytes());
     }
 
     fn execute(&mut self, step: &Step, next: u64) -> Option<()> {
@@ -267,7 +266,7 @@ impl Flow {
             let changes = address.iter().any(|register| self.registers[*register as usize] & CHANGES != 0);
             self.strides |= changes;
             if changes {
-                self.indexed.extend(step.reads.iter().map(|access| access.place));
+                self.indexed.extend(step.reads.iter().map(|access| access.location));
             }
         }
         let reads = used.iter().filter(|used| !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite));
@@ -288,7 +287,7 @@ impl Flow {
             }
             _ => {}
         }
-        // A repeated string instruction is stepped one repetition at a time, so it is a loop of its own.
+        // A repeated string instruction is stepped one repetition at a time, so it forms a loop.
         if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
             let branch = self.branches.entry(step.registers.rip).or_default();
             branch.label |= label | self.registers[Register::RCX as usize];
@@ -300,7 +299,7 @@ impl Flow {
                 branch.label |= label;
                 *(if next == instruction.next_ip() { &mut branch.passed } else { &mut branch.taken }) = true;
             }
-            // Its targets are not known.
+            // The targets are unknown.
             FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return if label & CHANGES != 0 => {
                 self.jumps = true;
             }
@@ -319,8 +318,8 @@ impl Flow {
         for bit in flags(instruction.rflags_modified()) {
             self.flags[bit] = label;
         }
-        for place in step.written() {
-            self.write(place, label);
+        for location in step.written() {
+            self.write(location, label);
         }
         Some(())
     }
@@ -344,7 +343,7 @@ impl Flow {
     }
 }
 
-/// Whether a system call reads a clock that shows CPU time.
+/// Returns true if a system call reads a CPU-time clock.
 fn reads_cpu_time(registers: &Registers) -> bool {
     let clock = registers.rdi as i32;
     match registers.rax as i64 {
@@ -356,9 +355,9 @@ fn reads_cpu_time(registers: &Registers) -> bool {
     }
 }
 
-/// Returns the places that a loop reads before it writes them, and whose values differ from the iteration before.
-/// Returns `None` if the loop itself does not write one of them, or if it writes a place that only one iteration has
-/// read: more iterations must show whether that changes.
+/// Returns the locations that a loop reads before writing them, with values that differ from the previous iteration.
+/// Returns `None` if the loop itself does not write one of them, or if it writes a location that only one iteration has
+/// read: more iterations must show whether it changes.
 fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Location>> {
     let steps = || rounds.iter().copied().flatten();
     let all: BTreeSet<u64> = steps().flat_map(Step::written).flat_map(Location::bytes).collect();
@@ -370,34 +369,34 @@ fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Location>> {
         })
         .flat_map(Location::bytes)
         .collect();
-    // The first value of each place, and the first and the last iteration that has read it.
+    // First value of each location, and the first and last iteration that read it.
     let mut seen = BTreeMap::new();
     let mut changing = BTreeSet::new();
     for (number, round) in rounds.iter().enumerate() {
         let mut fresh = BTreeSet::new();
         for step in *round {
             for access in &step.reads {
-                if access.place.bytes().any(|byte| fresh.contains(&byte)) {
+                if access.location.bytes().any(|byte| fresh.contains(&byte)) {
                     continue;
                 }
-                let (value, _, last) = seen.entry(access.place).or_insert((access.value, number, number));
+                let (value, _, last) = seen.entry(access.location).or_insert((access.value, number, number));
                 *last = number;
                 if *value != access.value {
-                    if access.place.bytes().all(|byte| !all.contains(&byte) && !clocks.contains(&byte)) {
+                    if access.location.bytes().all(|byte| !all.contains(&byte) && !clocks.contains(&byte)) {
                         return None;
                     }
-                    changing.insert(access.place);
+                    changing.insert(access.location);
                 }
             }
             fresh.extend(step.written().flat_map(Location::bytes));
         }
     }
-    let read_once = seen.iter().filter(|(_, (_, first, last))| first == last).map(|(place, _)| place);
-    let unknown = rounds.len() > 1 && read_once.flat_map(|place| place.bytes()).any(|byte| all.contains(&byte));
+    let read_once = seen.iter().filter(|(_, (_, first, last))| first == last).map(|(location, _)| location);
+    let unknown = rounds.len() > 1 && read_once.flat_map(|location| location.bytes()).any(|byte| all.contains(&byte));
     (!unknown).then_some(changing)
 }
 
-/// The general registers.
+/// General-purpose registers.
 pub const GENERAL: [Register; 16] = [
     Register::RAX,
     Register::RBX,

@@ -1,4 +1,4 @@
-//! Moves the simulator and the ranks to the CPUs on which they are to run.
+//! Moves the simulator and the ranks to their chosen CPUs.
 
 use super::affinity::Choice;
 use super::process::{process_id, tasks};
@@ -6,7 +6,7 @@ use super::rank_state::{Job, Process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 impl Job {
-    /// Takes note of a wait for a rank, and moves all to other CPUs if that is better.
+    /// Records a wait for a rank, and moves all processes to other CPUs if that is better.
     pub(super) fn note_wait(&mut self, slept: bool) {
         // Ranks inherit the CPUs on which they are started.
         let is_complete = !self.ranks.last().is_some_and(|rank| matches!(rank.process, Process::NotStarted));
@@ -16,7 +16,7 @@ impl Job {
         self.run_on(&cpus, |pid| vec![pid]);
     }
 
-    /// Takes note that a rank has several threads, which may compute at the same time: nothing is moved any more.
+    /// Records that a rank has several threads, which may compute in parallel: processes are no longer moved.
     pub(super) fn note_threads(&mut self) {
         if let Some(cpus) = self.affinity.end() {
             self.shared.set_together(false);
@@ -25,7 +25,7 @@ impl Job {
     }
 
     fn run_on(&self, cpus: &CpuSet, threads: impl Fn(u32) -> Vec<u32>) {
-        // A rank that has ended cannot be moved, and need not be.
+        // An ended rank cannot be moved and need not be.
         let _ = sched_setaffinity(None, cpus);
         for rank in &self.ranks {
             let Process::Alive(pid) = rank.process else { continue };

@@ -1,13 +1,15 @@
-//! Descriptors that only the simulator needs. They have numbers above all others, so that the table of a new process need not contain
-//! them: with one or more for each rank, copying and closing them took most of the start of many ranks.
+//! Moves descriptors that only the simulator needs to high numbers.
+//!
+//! The descriptor table of a new process then need not contain them: with one or more per rank, copying and closing
+//! them dominated the start of many ranks.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::LazyLock;
 
-/// How many numbers are left for what the simulator opens besides.
+/// Numbers reserved for other descriptors that the simulator opens.
 const OTHERS: RawFd = 64;
 
-/// The first number of the parked descriptors: above those with which the process has begun, which ranks inherit.
+/// First number of the parked descriptors, above all initial descriptors, which ranks inherit.
 static FIRST: LazyLock<RawFd> = LazyLock::new(|| {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
@@ -19,7 +21,7 @@ pub fn first() -> RawFd {
     *FIRST
 }
 
-/// Gives a descriptor a number among the parked ones. It keeps its own where there is none.
+/// Moves a descriptor to a parked number, or keeps its number if none is free.
 pub fn park(descriptor: OwnedFd) -> OwnedFd {
     rustix::io::fcntl_dupfd_cloexec(&descriptor, first()).unwrap_or(descriptor)
 }

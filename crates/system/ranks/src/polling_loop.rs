@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A range of addresses in the memory of a rank.
+/// Address range in the memory of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The first address.
+    /// First address.
     pub address: u64,
-    /// The number of bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
@@ -19,21 +19,21 @@ impl Location {
     }
 }
 
-/// The contents of a place; only the beginning if it is longer.
+/// Contents of a location; truncated if it is longer.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub type Value = [u8; 64];
 
-/// The reason why no loop was found in which a thread polls.
+/// Reason why no polling loop was found.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub enum NotPolling {
     /// The thread computes.
     Computes,
-    /// It reads and writes the same places again and again and has no other effect, so it may wait for another thread, but uses
-    /// processor time to decide when it goes on.
+    /// The thread repeatedly accesses the same locations without other effects, so it may wait for another thread, but
+    /// its progress depends on CPU time.
     Suspect,
-    /// It would wait in the kernel for another thread.
+    /// The thread would block in the kernel, waiting for another thread.
     Blocks,
-    /// Something has happened that the simulator must handle first.
+    /// An event that the simulator must handle first interrupted the inspection.
     Disturbed,
     /// The system does not permit to inspect the thread.
     Denied,
@@ -43,27 +43,27 @@ pub enum NotPolling {
 #[derive(Clone)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub struct PollingLoop {
-    /// The places that it polls.
+    /// Polled locations.
     pub reads: BTreeMap<Location, Polled>,
-    /// Whether it can end only after one of these places is written.
+    /// True if only a write to one of these locations can end it.
     pub endless: bool,
-    /// The addresses of its instructions.
+    /// Addresses of its instructions.
     pub code: BTreeSet<u64>,
-    /// The instruction before which the thread stop_point, and its stack pointer there.
+    /// Instruction pointer and stack pointer at which the thread is stopped.
     pub stop_point: (u64, u64),
 }
 
-/// A polled place, when the thread was stopped.
+/// State of a polled location when the thread was stopped.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub struct Polled {
-    /// Its contents; `None` if they cannot be read from outside of the process.
+    /// Contents; `None` if unreadable from outside of the process.
     pub seen: Option<Value>,
-    /// Whether the loop writes it, too, as it does the word of a lock.
+    /// True if the loop also writes the location, as it does a lock word.
     pub is_own: bool,
 }
 
-/// How a rank polls.
+/// Kind of polling of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
     /// None of its loops can end by itself.

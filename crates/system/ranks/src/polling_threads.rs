@@ -1,4 +1,4 @@
-//! Threads of ranks that are stopped in loops that poll memory.
+//! Threads of ranks that are stopped in polling loops.
 
 use super::polling_loop::{Location, Polling, PollingLoop};
 use super::rank_state::{Job, PollingThread, SilentPeriod};
@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 impl Job {
-    /// Returns the places that the stopped loops of a rank poll.
+    /// Returns the locations polled by the stopped loops of a rank.
     pub fn polled(&self, rank: usize) -> impl Iterator<Item = Location> {
         self.ranks[rank].stopped.iter().flat_map(|poller| poller.polls.reads.keys().copied())
     }
 
-    /// Returns how a rank polls, if it does.
+    /// Returns the kind of polling of a rank, or `None` if it does not poll.
     pub fn polling(&self, rank: usize) -> Option<Polling> {
         self.ranks[rank].silence.polling
     }
 
-    /// Returns a polling rank of which a polled place was written since it last ran. Each rank is returned once.
+    /// Returns a polling rank with a write to a polled location since it last ran. Each rank is returned once.
     pub fn touched(&mut self) -> Option<usize> {
         self.touched.pop_first()
     }
 
-    /// Takes note that threads of a rank run. Stopped threads stay stopped while the places that they poll do not change.
+    /// Records that threads of a rank run. Stopped threads stay stopped until their polled locations change.
     pub(super) fn mark_running(&mut self, rank: usize) {
         self.end_batch();
         self.write_pages(rank);
@@ -31,37 +31,38 @@ impl Job {
         self.forget_silence(rank);
     }
 
-    /// Takes note that a rank has made a call.
+    /// Records that a rank made a call.
     pub(super) fn forget_silence(&mut self, rank: usize) {
         self.touched.remove(&rank);
         self.asleep.retain(|&other| other != rank);
         self.ranks[rank].silence = SilentPeriod::default();
     }
 
-    /// Lets all stopped threads of a rank run.
+    /// Releases all stopped threads of a rank.
     pub(super) fn release_all(&mut self, rank: usize) {
         self.mark_running(rank);
         self.ranks[rank].stopped.clear();
     }
 
-    /// Returns how a rank polls whose threads all wait; `None` if no thread of it is stopped in a loop.
+    /// Returns the kind of polling of a rank whose threads all wait; `None` if none of them is stopped in a loop.
     pub(super) fn kind_of_polling(&self, rank: usize) -> Option<Polling> {
         let stopped = &self.ranks[rank].stopped;
         let counts = stopped.iter().any(|poller| !poller.polls.endless);
         (!stopped.is_empty()).then_some(if counts { Polling::Counting } else { Polling::Stuck })
     }
 
-    /// Drops the stopped threads of a rank that were killed, so that the kernel can end its process.
+    /// Drops stopped threads of a rank that were killed, so that the kernel can end its process.
     pub(super) fn forget_killed_threads(&mut self, rank: usize) {
         self.ranks[rank].stopped.retain(|poller| !poller.thread.has_ended());
     }
 
-    /// Takes note that `length` bytes of a rank's memory at `address` were written.
+    /// Records a write of `length` bytes to a rank's memory at `address`.
     pub(super) fn note_write(&mut self, rank: usize, address: u64, length: u64) {
-        let overlaps = |place: Location| {
-            place.address < address.saturating_add(length) && address < place.address.saturating_add(place.length)
+        let overlaps = |location: Location| {
+            location.address < address.saturating_add(length)
+                && address < location.address.saturating_add(location.length)
         };
-        // While a posted call is under way, the rank looks when that is over.
+        // During a posted call, the rank checks its memory when the call completes.
         let polls = self.polling(rank).is_some() && self.ranks[rank].posted.is_none();
         if polls && self.polled(rank).any(overlaps) {
             self.touched.insert(rank);
@@ -69,7 +70,8 @@ impl Job {
         }
     }
 
-    /// Returns a function that tells whether something has happened since, so that the end of a step must not be awaited.
+    /// Returns a predicate that is true once another event needs attention, so that the end of a step is no longer
+    /// awaited.
     pub(super) fn disturbed(&self, rank: usize) -> impl Fn() -> bool {
         let seen = self.shared.doorbell();
         move || {
@@ -80,9 +82,10 @@ impl Job {
         }
     }
 
-    /// Releases the stopped threads of a rank whose polled places have changed, and returns whether there was one. A thread
-    /// that goes on polling in the same loop is stopped again. Places that a loop writes, too, are looked at only if all threads of the
-    /// rank wait (`all_wait`): another thread that is in the same loop changes them for a moment.
+    /// Releases the stopped threads of a rank whose polled locations changed, and returns true if there were any. A
+    /// thread that keeps polling in the same loop is stopped again. Locations that the loop itself writes are compared
+    /// only if all threads of the rank wait (`all_wait`), because another thread in the same loop changes them
+    /// temporarily.
     pub(super) fn release_changed(&mut self, rank: usize, all_wait: bool) -> bool {
         let changed = |poller: &PollingThread| poller.thread.has_changed(&poller.polls, all_wait);
         if !self.ranks[rank].stopped.iter().any(changed) {
@@ -99,13 +102,13 @@ impl Job {
     }
 }
 
-/// Returns the places that a loop polls.
-pub(super) fn places(polls: &PollingLoop) -> BTreeSet<Location> {
+/// Returns the locations that a loop polls.
+pub(super) fn locations(polls: &PollingLoop) -> BTreeSet<Location> {
     polls.reads.keys().copied().collect()
 }
 
 impl PollingThread {
-    /// Steps the thread. Returns whether it goes on polling in the same loop.
+    /// Steps the thread. Returns true if it keeps polling in the same loop.
     pub(super) fn polls_again(&mut self, disturbed: &dyn Fn() -> bool) -> bool {
         let again = StepTrace::new(&self.thread, 0).find_loop(&self.thread, Some(&self.polls.code), disturbed).ok();
         again.filter(|again| again.endless == self.polls.endless).map(|again| self.polls = again).is_some()

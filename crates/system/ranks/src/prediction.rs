@@ -1,25 +1,25 @@
-//! What a thread that has posted a call believes about its answer.
+//! Predicted result of a posted call, checked against the real one.
 
 use super::call::Reply;
 use abi::calls::{Op, PtlCTWait};
 use abi::mailbox::{NOTHING, digest};
 use abi::portals::{CtEvent, Event, ReturnCode};
 
-/// What a thread believes about the answer to a posted call.
+/// Predicted result of a posted call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prediction {
     /// The call is accepted. It may wait.
     Accepted,
-    /// The call does not wait, and gets the event with this [`digest`].
+    /// The call returns immediately with the event with this [`digest`].
     Event(u64),
-    /// The call does not wait, and finds nothing.
+    /// The call returns immediately and finds nothing.
     Nothing,
-    /// The call does not wait, as the counter has as many successes.
+    /// The call returns immediately because the counter has at least this many successes.
     Reached(u64),
 }
 
 impl Prediction {
-    /// Returns what is believed about a call, of which the thread has noted `claim`.
+    /// Returns the prediction for a call; `claim` is the value that the thread stored with it.
     pub fn of(op: Op, args: &[u64], claim: u64) -> Prediction {
         match op {
             Op::PtlEQGet | Op::PtlEQPoll if claim == NOTHING => Prediction::Nothing,
@@ -29,7 +29,7 @@ impl Prediction {
         }
     }
 
-    /// Returns how the answer to the call differs from what was believed, for the user; `None` if it does not.
+    /// Returns the message for the user if the reply differs from the prediction.
     pub fn objection(self, op: Op, reply: &Reply) -> Option<String> {
         let (name, code) = (op.c_name(), reply.rc);
         let is_ok = code == ReturnCode::Ok as i32;
@@ -57,7 +57,7 @@ impl Prediction {
         }
     }
 
-    /// As [`Prediction::objection`], for a call that has to wait.
+    /// As [`Prediction::objection`], for a call that must wait.
     pub fn objection_to_wait(self, op: Op) -> Option<String> {
         (self != Prediction::Accepted).then(|| too_early(op))
     }

@@ -1,4 +1,4 @@
-//! The processes of a rank: the one that was started, and its descendants.
+//! Processes of a rank: the one that was started, and its descendants.
 
 use super::process::process_id;
 use rustix::process::Pid;
@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The maximum number of generations between a rank's process and a descendant.
+/// Maximum number of generations between a rank's process and a descendant.
 const GENERATIONS: usize = 64;
 
 /// Returns a process and its descendants.
@@ -25,22 +25,22 @@ pub fn of(pid: u32) -> Vec<u32> {
     all
 }
 
-/// Whether process `pid` is the process `own` or a descendant of it. The kernel's records decide, not what a rank
-/// claims.
+/// Returns true if `pid` is the process `to` or a descendant of it. Relies on the kernel's records, not on claims of
+/// the rank.
 pub fn belongs(pid: u32, to: u32) -> bool {
     if pid == to {
         return true;
     }
     let Some(number) = process_id(pid) else { return false };
-    // A rank leads a process group of its own, which only the rank's own descendants can join.
+    // A rank leads its own process group, which only its descendants can join.
     if group(number).is_some_and(|group| Some(group) == process_id(to)) {
         return true;
     }
     std::iter::successors(parent(pid), |&pid| parent(pid)).take(GENERATIONS).any(|ancestor| ancestor == to)
 }
 
-/// Returns the process group of a process; `None` if it has ended, is one of the kernel's, or is in a group that this namespace does not
-/// see. The kernel then answers 0, for which rustix's function has no value.
+/// Returns the process group of a process; `None` if the process has ended, belongs to the kernel, or has a group
+/// outside of this PID namespace. The kernel then returns 0, which rustix's function cannot represent.
 fn group(pid: Pid) -> Option<Pid> {
     // SAFETY: a system call that touches no memory.
     let group = unsafe { libc::getpgid(pid.as_raw_pid()) };
@@ -54,10 +54,10 @@ fn parent(pid: u32) -> Option<u32> {
     fields.split(' ').nth(1)?.parse().ok().filter(|&parent| parent > 1)
 }
 
-/// Returns the files that a process has mapped: none when it has ended.
+/// Returns the files mapped by a process; none if it has ended.
 ///
 /// # Errors
-/// The system's error, with the name of the file, when they cannot be told.
+/// The system's error, with the name of the unreadable file.
 pub fn mapped_files(pid: u32) -> Result<BTreeSet<PathBuf>, String> {
     let file = format!("/proc/{pid}/maps");
     let maps = match fs::read(&file) {
@@ -73,7 +73,7 @@ pub fn mapped_files(pid: u32) -> Result<BTreeSet<PathBuf>, String> {
 mod tests {
     use super::*;
 
-    /// Processes of the kernel are in group 0, as is the first process of a container.
+    /// Kernel processes are in group 0, as is the first process of a container.
     #[test]
     fn kernel_processes_belong_to_no_rank() {
         for pid in 1..=5 {

@@ -1,4 +1,4 @@
-//! The state of a job.
+//! State of a job and of its ranks.
 
 use super::affinity::Affinity;
 use super::call::PMI;
@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 /// A job: its processes, and the memory that they share with the simulator.
 ///
-/// The thread that calls [`Job::start`] must live as long as the job: the ranks are killed when it ends.
+/// The thread that calls [`Job::start`] must outlive the job, because the kernel kills the ranks when that thread
+/// exits.
 pub struct Job {
     pub(super) spec: JobSpec,
     pub(super) shared: SharedMemory,
@@ -30,183 +31,183 @@ pub struct Job {
     pub(super) deadline: Option<Instant>,
     pub(super) output: Option<Output>,
     pub(super) pmi: Pmi,
-    /// Until all ranks have started, if they are copies of it.
+    /// Fork server; present until all ranks are started, if they are forked from it.
     pub(super) server: Option<ForkServer>,
     pub(super) children_seen: u32,
-    /// When all children were last looked at.
+    /// Time of the last check of all children.
     pub(super) children_checked_at: Instant,
-    /// The input of ranks that have none.
+    /// `/dev/null`, the standard input of all ranks but the first.
     pub(super) null_input: OwnedFd,
     pub(super) serve_copies: bool,
-    /// The paused ranks with several threads, of which one may still make a call by itself.
+    /// Paused ranks with several threads, any of which may still make a call.
     pub(super) asleep: Vec<usize>,
-    /// Polling ranks of which a polled place has been written.
+    /// Polling ranks with a write to a polled location.
     pub(super) touched: BTreeSet<usize>,
-    /// Whether a card has written memory of its rank since that was last asked.
+    /// Set when a card writes to the memory of its rank; cleared by [`Job::take_card_write`].
     pub(super) card_write: bool,
     pub(super) affinity: Affinity,
     pub(super) batch: Batch,
-    /// Whether any rank has called the library.
+    /// Set once any rank calls the library.
     pub(super) called: bool,
-    /// A rank, and what it did that no correct program does, until that is reported.
+    /// Rank that violated the protocol, with the message for the user, until it is reported.
     pub(super) refused: Option<(usize, String)>,
-    /// The first rank that the system does not permit to inspect, until that is reported.
+    /// First rank that the system does not permit to inspect, until it is reported.
     pub(super) uninspectable: Option<usize>,
     pub(super) reported_uninspectable: bool,
-    /// The threads that no longer hold simulated time back, until they are reported.
+    /// Threads that no longer hold back simulated time and are not reported yet.
     pub(super) unreported_free_runs: Vec<FreeRunReport>,
-    /// The threads that were reported.
+    /// Reported threads that no longer hold back simulated time.
     pub(super) reported_free_runs: Vec<FreeRunReport>,
-    /// When the threads that are free_running were looked at last.
+    /// Time of the last check of the free-running threads.
     pub(super) free_running_checked_at: Instant,
 }
 
-/// The state of a rank's process.
+/// State of a rank's process.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Process {
     #[default]
-    /// It was not started yet.
+    /// Not started yet.
     NotStarted,
-    /// It runs, with this process id.
+    /// Running, with this process id.
     Alive(u32),
-    /// It has ended.
+    /// Exited with this status.
     Ended(ExitStatus),
 }
 
-/// A rank.
+/// State of a rank.
 #[derive(Default)]
 pub(super) struct Rank {
     pub(super) process: Process,
-    /// The id of the process that made the last call: `process`, or a descendant of it. 0 before the first call.
+    /// Id of the process that made the last call, `process` or one of its descendants; 0 before the first call.
     pub(super) caller_pid: u32,
-    /// Bit k is set while the call in slot k was handed out and is not answered.
+    /// Bit k is set while the call in slot k is handed out and not answered.
     pub(super) inside: u32,
-    /// The posted call that was handed out last, until it is over.
+    /// Latest posted call that was handed out, until it completes.
     pub(super) posted: Option<Posted>,
-    /// The data that were copied for it.
+    /// Data copied with the posted call.
     pub(super) payload: Option<Payload>,
     pub(super) pages: Pages,
     pub(super) silence: SilentPeriod,
     pub(super) history: PollingHistory,
-    /// The threads that are stopped in loops that poll.
+    /// Threads stopped in polling loops.
     pub(super) stopped: Vec<PollingThread>,
-    /// The threads that run and do not hold simulated time back, by their ids.
+    /// Running threads that do not hold back simulated time, by thread id.
     pub(super) free_running: BTreeMap<u32, FreeRunState>,
 }
 
 /// A posted call that was handed out.
 #[derive(Clone, Copy)]
 pub(super) struct Posted {
-    /// The slot of its thread.
+    /// Slot of the calling thread.
     pub(super) slot: u32,
     pub(super) op: Op,
-    /// What the thread believes about the answer.
+    /// Predicted result, compared with the real one.
     pub(super) prediction: Prediction,
 }
 
-/// A thread that is stopped in a loop that polls.
+/// A thread stopped in a polling loop.
 pub(super) struct PollingThread {
     pub(super) thread: StoppedThread,
     pub(super) polls: PollingLoop,
-    /// When it was found to poll.
+    /// Time at which it was found polling.
     pub(super) since: Instant,
-    /// The longest time for which it then stays stopped.
+    /// Time after which the stopped thread is checked again.
     pub(super) hold: Duration,
 }
 
-/// The time since a rank last made a call, and what was found out about it since.
+/// Period since the last call of a rank, with the findings about it.
 #[derive(Default)]
 pub(super) struct SilentPeriod {
-    /// When it began.
+    /// Begin of the period.
     pub(super) since: Option<Instant>,
-    /// The CPU time that its threads had used then.
+    /// CPU time of its threads at the begin of the period.
     pub(super) used_before: Option<Duration>,
-    /// The age at which the rank is inspected next; zero before the first inspection is scheduled.
+    /// Age of the period at the next inspection; zero until the first one is scheduled.
     pub(super) inspect_after: Duration,
-    /// The number of its inspections, and the time that they have taken.
+    /// Number of inspections, and their total duration.
     pub(super) inspections: u32,
     pub(super) inspected_for: Duration,
-    /// The places that its loops polled at the last inspection.
+    /// Locations polled at the last inspection.
     pub(super) suspect: BTreeSet<Location>,
-    /// The CPU time that threads which compute had used when that was first seen, in nanoseconds.
+    /// CPU time in nanoseconds of each computing thread when it was first seen computing.
     pub(super) cpu: BTreeMap<u32, u64>,
-    /// True if a place that the rank polls was written. The rank notices that at its simulated time.
+    /// Set when a polled location is written. The rank notices the write at its simulated time.
     pub(super) is_written: bool,
-    /// How the rank polls, if it does: all its threads wait, and some of them are stopped in their loops.
+    /// Kind of polling if all threads of the rank wait and some of them are stopped in polling loops.
     pub(super) polling: Option<Polling>,
 }
 
-/// What is known from earlier silent periods of a rank.
+/// Findings from earlier silent periods of a rank.
 #[derive(Default)]
 pub(super) struct PollingHistory {
-    /// The places polled by loops that could end by themselves, when they were stopped.
+    /// Locations polled by stopped loops that could end by themselves.
     loops: BTreeSet<Location>,
-    /// The places polled by each loop that could end by itself, if no card could write them.
+    /// Locations of each loop that could end by itself but polls memory that no card can write.
     pub(super) closed: BTreeSet<BTreeSet<Location>>,
-    /// Whether the last inspection found the rank polling.
+    /// True if the last inspection found the rank polling.
     pub(super) eager: bool,
-    /// The loops in which each thread was stopped last.
+    /// Loops in which each thread was stopped most recently.
     pub(super) recent: BTreeMap<u32, RecentLoops>,
-    /// The number of inspections before the one that found its last loop.
+    /// Number of inspections before the last loop was found.
     pub(super) inspections: u32,
-    /// The code of threads that have stopped simulated time back for long.
+    /// Code addresses of threads that held back simulated time for long.
     pub(super) slow_code: BTreeSet<u64>,
 }
 
-/// The loops in which a thread was stopped.
+/// Loops in which a thread was stopped.
 #[derive(Default)]
 pub struct RecentLoops {
-    /// The last ones, the latest first.
+    /// Most recent loops, the latest first.
     pub loops: VecDeque<PollingLoop>,
-    /// The number of times that it was stopped.
+    /// Number of times that the thread was stopped.
     pub(super) stops: u32,
 }
 
-/// The number of loops that are remembered for each thread.
-const RECENT: usize = 4;
-/// The number of groups of places that are remembered for each rank.
-const LOOPS: usize = 256;
-/// The number of places that are remembered for each rank.
-const PLACES: usize = 8192;
+/// Number of loops remembered per thread.
+const MAX_RECENT: usize = 4;
+/// Number of sets of locations remembered per rank.
+const MAX_LOOPS: usize = 256;
+/// Number of locations remembered per rank.
+const MAX_LOCATIONS: usize = 8192;
 
 impl PollingHistory {
-    /// Takes note of loops that could end by themselves and poll these places.
-    pub(super) fn note_loop(&mut self, places: BTreeSet<Location>) {
-        if self.loops.len() < PLACES {
-            self.loops.extend(places);
+    /// Records the locations polled by loops that could end by themselves.
+    pub(super) fn note_loop(&mut self, locations: BTreeSet<Location>) {
+        if self.loops.len() < MAX_LOCATIONS {
+            self.loops.extend(locations);
         }
     }
 
-    /// Returns true if most of these places were polled by loops that could end by themselves.
-    pub(super) fn is_known_loop(&self, places: &BTreeSet<Location>) -> bool {
-        self.loops.intersection(places).count() * 2 > places.len()
+    /// Returns true if more than half of these locations were polled by loops that could end by themselves.
+    pub(super) fn is_known_loop(&self, locations: &BTreeSet<Location>) -> bool {
+        self.loops.intersection(locations).count() * 2 > locations.len()
     }
 
-    /// Takes note that a thread is stopped in a loop.
+    /// Records the loop in which a thread is stopped.
     pub(super) fn note_recent(&mut self, tid: u32, polls: &PollingLoop) {
         let recent = self.recent.entry(tid).or_default();
         recent.stops += 1;
         recent.loops.retain(|other| other.stop_point != polls.stop_point);
-        recent.loops.truncate(RECENT - 1);
+        recent.loops.truncate(MAX_RECENT - 1);
         recent.loops.push_front(polls.clone());
     }
 
-    /// Takes note that no card can write what a loop polls that could end by itself.
-    pub(super) fn note_closed(&mut self, places: BTreeSet<Location>) {
-        if self.closed.len() < LOOPS {
-            self.closed.insert(places);
+    /// Records the locations of a loop that could end by itself but polls memory that no card can write.
+    pub(super) fn note_closed(&mut self, locations: BTreeSet<Location>) {
+        if self.closed.len() < MAX_LOOPS {
+            self.closed.insert(locations);
         }
     }
 }
 
 impl Job {
-    /// Whether a process is a rank's or a descendant of it.
+    /// Returns true if a process is the rank's process or one of its descendants.
     pub(super) fn is_of_rank(&self, rank: usize, pid: u32) -> bool {
         matches!(self.ranks[rank].process, Process::Alive(own) if process_tree::belongs(pid, own))
     }
 
-    /// Returns the slot and the thread id of the call that is handed out next. A PMI barrier comes last. While a posted call is under way,
-    /// there is none: it was made before there was a second thread.
+    /// Returns the slot and thread id of the next call to hand out. A PMI barrier comes last. Returns `None` during a
+    /// posted call, which the rank made before it had a second thread.
     pub(super) fn first_request(&self, rank: usize) -> Option<(usize, u32)> {
         if self.ranks[rank].posted.is_some() {
             return None;
@@ -216,18 +217,18 @@ impl Job {
         self.shared.first_request(rank, inside).or_else(barrier)
     }
 
-    /// Whether a rank is known to have several threads, a stopped thread, or a thread that waits in a PMI barrier.
+    /// Returns true if a rank is known to have several threads, a stopped thread, or a thread in a PMI barrier.
     pub(super) fn has_threads(&self, rank: usize) -> bool {
         let Rank { inside, stopped, free_running, .. } = &self.ranks[rank];
         *inside != 0 || !stopped.is_empty() || !free_running.is_empty() || self.first_request(rank).is_some()
     }
 
-    /// Whether a thread of a rank waits for the answer to a call.
+    /// Returns true if a thread of the rank waits for the reply to a call.
     pub fn has_callers(&self, rank: usize) -> bool {
         self.ranks[rank].inside != 0 || self.first_request(rank).is_some()
     }
 
-    /// Passes the rank's output on. Returns whether output goes through the job at all.
+    /// Forwards the rank's output. Returns true if output passes through the job.
     pub(super) fn drain(&mut self, rank: usize) -> bool {
         self.output.as_mut().map(|output| output.drain(rank)).is_some()
     }

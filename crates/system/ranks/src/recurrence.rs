@@ -1,5 +1,5 @@
 //! Exact recurrence: a thread whose registers and memory are as they were some steps ago, without influence from outside, does
-//! the same again for ever, until somebody else writes a place that it has read since.
+//! the same again for ever, until somebody else writes a location that it has read since.
 
 use super::polling_loop::{Location, Polled, Value};
 use super::single_step::{Step, register_value};
@@ -33,7 +33,7 @@ pub struct Recurrence {
     /// For each step, the one before it at which the registers were the same.
     same: Vec<Option<usize>>,
     last: HashMap<State, usize>,
-    /// The contents that the thread has last read or written at each place.
+    /// The contents that the thread has last read or written at each location.
     known: BTreeMap<Location, Value>,
     /// The first step after the last influence from outside.
     since: usize,
@@ -49,26 +49,26 @@ impl Recurrence {
         let Some(step) = steps.last() else { return };
         let mut influenced = !is_closed(step);
         for access in &step.reads {
-            let known = self.known.get(&access.place);
+            let known = self.known.get(&access.location);
             influenced |= access.value.is_none() || known.is_some_and(|known| Some(*known) != access.value);
-            self.known.extend(access.value.map(|value| (access.place, value)));
+            self.known.extend(access.value.map(|value| (access.location, value)));
         }
         for write in &step.writes {
             influenced |= write.after.is_none() || write.before.is_none();
             // Places that overlap it are known no more.
-            let (start, end) = (write.place.address, write.place.bytes().end);
+            let (start, end) = (write.location.address, write.location.bytes().end);
             let near = Location { address: start.saturating_sub(size_of::<Value>() as u64), length: 0 }..;
             let stale: Vec<Location> = self
                 .known
                 .range(near)
-                .map(|(place, _)| *place)
-                .take_while(|place| place.address < end)
-                .filter(|place| place.bytes().end > start)
+                .map(|(location, _)| *location)
+                .take_while(|location| location.address < end)
+                .filter(|location| location.bytes().end > start)
                 .collect();
-            for place in &stale {
-                self.known.remove(place);
+            for location in &stale {
+                self.known.remove(location);
             }
-            self.known.extend(write.after.map(|value| (write.place, value)));
+            self.known.extend(write.after.map(|value| (write.location, value)));
         }
         if influenced {
             self.since = steps.len();
@@ -100,7 +100,7 @@ impl Recurrence {
         for (number, step) in steps.iter().enumerate().skip(self.since).rev() {
             for write in step.writes.iter().rev() {
                 let (Some(old), Some(new)) = (write.before, write.after) else { return None };
-                for (k, byte) in write.place.bytes().enumerate() {
+                for (k, byte) in write.location.bytes().enumerate() {
                     let present = *contents.entry(byte).or_insert(new[k]);
                     if old[k] == present {
                         differing.remove(&byte);
@@ -170,31 +170,31 @@ fn state(registers: &Registers) -> State {
     state
 }
 
-/// Returns the places that the steps of a period read before they write them, with their contents at its step `at`. These carry over from
+/// Returns the locations that the steps of a period read before they write them, with their contents at its step `at`. These carry over from
 /// one period to the next, so that others can change what the next one does.
 pub fn polled(period: &[Step], at: usize) -> BTreeMap<Location, Polled> {
     let own: BTreeSet<u64> = period.iter().flat_map(Step::written).flat_map(Location::bytes).collect();
     let (mut fresh, mut carried) = (BTreeSet::new(), BTreeSet::new());
     for step in period {
-        let from_before = step.reads.iter().filter(|access| access.place.bytes().any(|byte| !fresh.contains(&byte)));
-        carried.extend(from_before.map(|access| access.place));
+        let from_before = step.reads.iter().filter(|access| access.location.bytes().any(|byte| !fresh.contains(&byte)));
+        carried.extend(from_before.map(|access| access.location));
         fresh.extend(step.written().flat_map(Location::bytes));
     }
     let mut reads = BTreeMap::new();
-    // The last read of a place before the step, or, as the period repeats, before its end.
+    // The last read of a location before the step, or, as the period repeats, before its end.
     for step in period[at..].iter().chain(&period[..at]) {
-        for access in step.reads.iter().filter(|access| carried.contains(&access.place)) {
-            let is_own = access.place.bytes().any(|byte| own.contains(&byte));
-            reads.insert(access.place, Polled { seen: access.value, is_own });
+        for access in step.reads.iter().filter(|access| carried.contains(&access.location)) {
+            let is_own = access.location.bytes().any(|byte| own.contains(&byte));
+            reads.insert(access.location, Polled { seen: access.value, is_own });
         }
         for write in &step.writes {
-            let (start, end) = (write.place.address, write.place.bytes().end);
-            for (place, polled) in
-                reads.iter_mut().filter(|(place, _)| place.address < end && place.bytes().end > start)
+            let (start, end) = (write.location.address, write.location.bytes().end);
+            for (location, polled) in
+                reads.iter_mut().filter(|(location, _)| location.address < end && location.bytes().end > start)
             {
                 if let (Some(seen), Some(after)) = (&mut polled.seen, &write.after) {
-                    for byte in place.address.max(start)..place.bytes().end.min(end) {
-                        seen[(byte - place.address) as usize] = after[(byte - start) as usize];
+                    for byte in location.address.max(start)..location.bytes().end.min(end) {
+                        seen[(byte - location.address) as usize] = after[(byte - start) as usize];
                     }
                 }
             }
@@ -207,7 +207,7 @@ pub fn polled(period: &[Step], at: usize) -> BTreeMap<Location, Polled> {
 /// no lock.
 ///
 /// A lock is a word that an atomic instruction writes. What it guards is read while it is held: so the word's contents are then
-/// those with which most places are read that are not read with others, and the thread stop_point where they are different.
+/// those with which most locations are read that are not read with others, and the thread stop_point where they are different.
 pub fn stop_point(round: &[Step]) -> usize {
     let is_atomic = |step: &&Step| {
         let exchanges =
@@ -227,22 +227,24 @@ pub fn stop_point(round: &[Step]) -> usize {
             if pass == 1 {
                 at_step.push(contents.clone());
             }
-            for write in step.writes.iter().filter(|write| locks.contains(&write.place)) {
-                contents.extend(write.after.map(|value| (write.place, value)));
+            for write in step.writes.iter().filter(|write| locks.contains(&write.location)) {
+                contents.extend(write.after.map(|value| (write.location, value)));
             }
         }
     }
     let mut read_with: BTreeMap<Location, BTreeSet<&BTreeMap<Location, Value>>> = BTreeMap::new();
     for (step, contents) in round.iter().zip(&at_step).filter(|(step, _)| step.reads_data()) {
-        for access in step.reads.iter().filter(|access| !access.place.bytes().any(|byte| own.contains(&byte))) {
-            read_with.entry(access.place).or_default().insert(contents);
+        for access in step.reads.iter().filter(|access| !access.location.bytes().any(|byte| own.contains(&byte))) {
+            read_with.entry(access.location).or_default().insert(contents);
         }
     }
     let mut guarded: BTreeMap<&BTreeMap<Location, Value>, usize> = BTreeMap::new();
     for with in read_with.values().filter(|with| with.len() == 1) {
         *guarded.entry(with.first().expect("it has one")).or_default() += 1;
     }
-    let Some(held) = guarded.iter().max_by_key(|(_, places)| **places).map(|(contents, _)| *contents) else { return 0 };
+    let Some(held) = guarded.iter().max_by_key(|(_, locations)| **locations).map(|(contents, _)| *contents) else {
+        return 0;
+    };
     let distance =
         |contents: &BTreeMap<Location, Value>| locks.iter().filter(|lock| contents.get(lock) != held.get(lock)).count();
     (0..round.len()).rev().max_by_key(|&step| distance(&at_step[step])).unwrap_or(0)

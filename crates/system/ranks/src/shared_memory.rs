@@ -1,4 +1,4 @@
-//! The shared memory of a job, the simulator's side of [`abi::mailbox`].
+//! Shared memory of a job, the simulator's side of [`abi::mailbox`].
 
 use super::call::{Call, Caller, Reply};
 use super::job_spec::JobError;
@@ -19,32 +19,32 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The shared memory file of a job, and its mapping in this process.
+/// Shared memory file of a job, and its mapping in this process.
 pub struct SharedMemory {
     map: MmapRaw,
     ranks: usize,
     file: File,
     spin_limit: Patience,
-    /// Whether the ranks share one CPU with the simulator.
+    /// True if the ranks share one CPU with the simulator.
     together: bool,
-    /// Whether ranks may have posted calls.
+    /// True if ranks may post calls.
     posts: bool,
-    /// The slot that was told what is known, until its call is answered.
+    /// Caller whose next reply carries known events and counters.
     told: Option<Caller>,
 }
 
 const _: () = assert!(PAYLOAD as u64 >= nic::api::MAX_VOLATILE_SIZE, "all volatile data are copied");
 
-/// The time in which nothing happens but the calls of one thread.
+/// Period during which only the calls of one thread happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lookahead {
-    /// Its length; zero if it is not known.
+    /// Length of the period; zero if unknown.
     pub span: Time,
-    /// The time that a poll takes meanwhile.
+    /// Duration of a poll during the period.
     pub poll: Time,
 }
 
-/// Bytes that were copied when a call was posted; they stand for the memory at an address.
+/// Bytes copied when a call was posted, in place of the memory at `address`.
 pub struct Payload {
     address: u64,
     bytes: [u8; PAYLOAD],
@@ -53,19 +53,19 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Returns what the rank has noted about the answer.
+    /// Returns the predicted result that the rank stored with the call.
     pub fn claim(&self) -> u64 {
         self.claim
     }
 
-    /// Returns the structure argument of the call, of which the beginning was copied, if it has one.
+    /// Returns the call's structure argument, if any. Only its beginning was copied; the rest is zero.
     pub fn structure<T: AnyBitPattern>(&self) -> Option<T> {
         let mut bytes = [0; mailbox::DATA];
         bytes[..self.length].copy_from_slice(&self.bytes[..self.length]);
         (self.address == 0 && self.length > 0).then(|| bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]))
     }
 
-    /// Returns the `length` bytes that stand for the memory at `address`, if they were all copied.
+    /// Returns the `length` bytes copied from `address`, if all of them were copied.
     pub fn get(&self, address: u64, length: usize) -> Option<&[u8]> {
         if self.address == 0 {
             return None; // a structure
@@ -76,21 +76,21 @@ impl Payload {
 }
 
 impl SharedMemory {
-    /// Makes the shared memory of a job. Its file has no name, so it disappears with the last process that uses it.
+    /// Creates the shared memory of a job. Its file has no name, so it disappears with the last process that uses it.
     ///
     /// # Errors
-    /// [`JobError::System`] when the system gives no memory.
+    /// [`JobError::System`] when the system provides no memory.
     pub fn new(ranks: usize, compute_scale_milli: u64, post_ahead: u32, defer: u32) -> Result<SharedMemory, JobError> {
         let length = mailbox::file_size(ranks);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create(c"spin-job", flags).map_err(JobError::system("make the job's shared memory"))?;
         let file = File::from(file);
         file.set_len(length as u64).map_err(JobError::system("size the job's shared memory"))?;
-        // A rank that made it shorter would end the simulator by SIGBUS.
+        // Truncation by a rank would kill the simulator with SIGBUS.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&file, seals).map_err(JobError::system("seal the job's shared memory"))?;
         let map = MmapRaw::map_raw(&file).map_err(JobError::system("map the job's shared memory"))?;
-        // SAFETY: the file is at least a header long, and nobody else has it yet; the rest of it is zeros.
+        // SAFETY: the file has at least the size of a header and is not shared yet; the rest of it is zero.
         unsafe {
             map.as_mut_ptr().cast::<Header>().write(Header {
                 magic: mailbox::MAGIC,
@@ -139,7 +139,7 @@ impl SharedMemory {
         unsafe { &(*self.slot(rank, k)).state }
     }
 
-    /// Returns the slots of a rank that a thread has ever claimed, but for those for which `without` has a bit set.
+    /// Returns the slots that threads of a rank have ever claimed, except those in the bit set `without`.
     pub fn claimed(&self, rank: usize, without: u32) -> impl Iterator<Item = usize> + use<> {
         assert!(rank < self.ranks);
         // SAFETY: mapped for as long as `self` lives, and an atomic.
@@ -152,12 +152,12 @@ impl SharedMemory {
         })
     }
 
-    /// Returns the state of the slot: a value of [`state`].
+    /// Returns the state of the slot, a value of [`state`].
     pub fn activity(&self, rank: usize, k: usize) -> u32 {
         self.state(rank, k).load(Ordering::Acquire) & !state::SLEEPS
     }
 
-    /// Whether the slot's thread sleeps until the simulator wakes it.
+    /// Returns true if the slot's thread sleeps until the simulator wakes it.
     pub fn sleeps(&self, rank: usize, k: usize) -> bool {
         self.state(rank, k).load(Ordering::Acquire) & state::SLEEPS != 0
     }
@@ -168,13 +168,13 @@ impl SharedMemory {
         unsafe { (*self.slot(rank, k)).pid.load(Ordering::Acquire) }
     }
 
-    /// Returns the thread id of the slot's thread at its last call, or 0 if its process had one thread then.
+    /// Returns the thread id of the slot's thread at its last call, or 0 if its process was single-threaded then.
     pub fn tid(&self, rank: usize, k: usize) -> u32 {
         // SAFETY: mapped; any value is valid.
         unsafe { (&raw const (*self.slot(rank, k)).tid).read_volatile() }
     }
 
-    /// Whether this thread of a process waits in the library.
+    /// Returns true if this thread of a process waits in the library.
     pub fn is_inside(&self, rank: usize, pid: u32, tid: u32) -> bool {
         self.claimed(rank, 0).any(|k| {
             let waits = matches!(self.activity(rank, k), state::REQUEST | state::COPY | state::COPIED);
@@ -184,18 +184,18 @@ impl SharedMemory {
 
     /// Returns the caller's thread id if the slot holds a call.
     pub fn requested(&self, rank: usize, k: usize) -> Option<u32> {
-        // A thread that has copied for a posted call still waits for the answer to its own.
+        // A thread that copied memory for a posted call still waits for the reply to its own call.
         matches!(self.activity(rank, k), state::REQUEST | state::COPIED).then(|| self.tid(rank, k))
     }
 
-    /// Whether the call in a slot only asks for the end of the posted ones.
+    /// Returns true if the call in a slot only waits for the posted calls to complete.
     pub fn is_flush(&self, rank: usize, k: usize) -> bool {
         // SAFETY: mapped; any value is valid.
         unsafe { (&raw const (*self.slot(rank, k)).op).read_volatile() == Op::SpinFlush as u32 }
     }
 
-    /// Returns the slot and the thread id of the rank's call that is handed out next. `inside` has a bit set for each slot
-    /// whose call was handed out before.
+    /// Returns the slot and thread id of the rank's next call to hand out. `inside` is the bit set of slots with calls
+    /// already handed out.
     pub fn first_request(&self, rank: usize, inside: u32) -> Option<(usize, u32)> {
         let mut first = None;
         for k in self.claimed(rank, inside) {
@@ -208,11 +208,11 @@ impl SharedMemory {
         first
     }
 
-    /// Returns the call in a slot, and the id of the process that made it.
+    /// Returns the call in a slot, and the id of the calling process.
     ///
     /// # Errors
-    /// A message when the number of the call does not exist, or the process does not belong to the rank. No correct
-    /// program causes either.
+    /// A message when the operation does not exist, or the process does not belong to the rank. No correct program
+    /// causes either.
     pub fn call(&self, caller: Caller, is_of_rank: impl FnOnce(u32) -> bool) -> Result<(Call, u32), String> {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: mapped; any value is valid, and each is read once.
@@ -224,7 +224,7 @@ impl SharedMemory {
         Ok((Call { caller, op, elapsed_ns, args }, self.caller_pid(caller, is_of_rank)?))
     }
 
-    /// Returns the id of the process that calls.
+    /// Returns the id of the calling process.
     fn caller_pid(&self, caller: Caller, is_of_rank: impl FnOnce(u32) -> bool) -> Result<u32, String> {
         let pid = self.pid(caller.rank as usize, caller.slot as usize);
         match is_of_rank(pid) {
@@ -233,7 +233,7 @@ impl SharedMemory {
         }
     }
 
-    /// Returns the first slot with a posted call that is not taken over, of those for which `inside` has no bit set.
+    /// Returns the first slot with a posted call that is not taken over, except those in the bit set `inside`.
     pub fn first_post(&self, rank: usize, inside: u32) -> Option<usize> {
         self.claimed(rank, inside).find(|&k| self.posts_left(rank, k) > 0)
     }
@@ -253,7 +253,7 @@ impl SharedMemory {
         posted.load(Ordering::Acquire).min(POSTS as u32).saturating_sub(taken.load(Ordering::Relaxed))
     }
 
-    /// Takes over the next posted call of a slot that has one, with the data that were copied for it.
+    /// Takes over the next posted call of a slot that has one, with its copied data.
     ///
     /// # Errors
     /// As for [`SharedMemory::call`].
@@ -278,7 +278,7 @@ impl SharedMemory {
         Ok((Call { caller, op, elapsed_ns: 0, args }, pid, payload))
     }
 
-    /// Gives a slot the result of the posted call that was taken over last.
+    /// Stores the result of the posted call that was taken over last.
     pub fn answer_post(&mut self, caller: Caller, out: u64) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: mapped; the rank reads it when its own call is answered.
@@ -288,7 +288,7 @@ impl SharedMemory {
         }
     }
 
-    /// Has every further call of a rank wait for its answer.
+    /// Makes every further call of a rank wait for its reply.
     pub fn end_posting(&mut self) {
         self.header().post_ahead.store(0, Ordering::Relaxed);
         self.header().defer.store(0, Ordering::Relaxed);
@@ -313,12 +313,14 @@ impl SharedMemory {
         self.together = together;
     }
 
-    /// Whether a thread that waits for an answer may know more than that: it may post calls, and is the only one of its process.
+    /// Returns true if the caller may use known events and counters: it may post calls, and its process is
+    /// single-threaded.
     pub fn may_know(&self, caller: Caller) -> bool {
         self.posts && self.tid(caller.rank as usize, caller.slot as usize) == 0
     }
 
-    /// Writes the oldest events of a queue, [`KNOWN`] at most, and the successes of counters into a slot whose call is answered next.
+    /// Writes the oldest events of a queue, at most [`KNOWN`], and the success counts of counters into a slot whose
+    /// call is answered next.
     pub fn tell<'a>(
         &mut self,
         caller: Caller,
@@ -328,7 +330,7 @@ impl SharedMemory {
     ) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         let mut count = 0;
-        // SAFETY: as for `call`; there are KNOWN places.
+        // SAFETY: as for `call`; the array has KNOWN entries.
         unsafe {
             let known = &raw mut (*slot).known;
             let places = (&raw mut (*known).events).cast::<Event>();
@@ -345,7 +347,7 @@ impl SharedMemory {
         self.told = Some(caller);
     }
 
-    /// Answers a call.
+    /// Replies to a call.
     pub fn answer(&mut self, caller: Caller, reply: &Reply) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         let bytes = reply.data.bytes();
@@ -367,7 +369,7 @@ impl SharedMemory {
         self.set(caller, state::REPLY);
     }
 
-    /// Asks the thread to copy `length` bytes from `address` to the bounce area, or with `write` back.
+    /// Asks the thread to copy `length` bytes from `address` to the bounce buffer, or back if `write` is set.
     pub fn ask_copy(&mut self, caller: Caller, address: u64, length: usize, write: bool) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: as for `call`.
@@ -379,13 +381,13 @@ impl SharedMemory {
         self.set(caller, state::COPY);
     }
 
-    /// Returns the error number of the last copy, 0 if it succeeded.
+    /// Returns the error number of the last copy, or 0 if it succeeded.
     pub fn copy_result(&self, caller: Caller) -> i32 {
         // SAFETY: as for `call`.
         unsafe { (&raw const (*self.slot(caller.rank as usize, caller.slot as usize)).copy_result).read_volatile() }
     }
 
-    /// Asks a thread that waits for an answer to end its process.
+    /// Asks a thread that waits for a reply to end its process.
     pub fn end(&mut self, caller: Caller) {
         self.set(caller, state::END);
     }
@@ -395,14 +397,14 @@ impl SharedMemory {
         self.map.as_mut_ptr().wrapping_add(mailbox::bounce_offset(self.ranks, rank))
     }
 
-    /// Copies the beginning of a rank's bounce area to `out`, which is at most as long.
+    /// Copies the beginning of a rank's bounce buffer to `out`, which must not be longer.
     pub fn read_bounce(&self, rank: usize, out: &mut [u8]) {
         assert!(out.len() <= BOUNCE);
         // SAFETY: mapped for as long as `self` lives, and any value is valid.
         unsafe { self.bounce(rank).copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) };
     }
 
-    /// Copies `bytes` to the beginning of a rank's bounce area, which is at least as long.
+    /// Copies `bytes` to the beginning of a rank's bounce buffer, which must not be shorter.
     pub fn write_bounce(&mut self, rank: usize, bytes: &[u8]) {
         assert!(bytes.len() <= BOUNCE);
         // SAFETY: as above.
@@ -412,7 +414,7 @@ impl SharedMemory {
     fn set(&self, caller: Caller, value: u32) {
         let word = self.state(caller.rank as usize, caller.slot as usize);
         if word.swap(value, Ordering::SeqCst) & state::SLEEPS != 0 {
-            // It cannot fail: the word is mapped and aligned.
+            // Cannot fail: the word is mapped and aligned.
             let _ = futex::wake(word, futex::Flags::empty(), 1);
         }
     }
@@ -422,7 +424,7 @@ impl SharedMemory {
         self.header().doorbell.load(Ordering::SeqCst) & !DOORBELL_SLEEPS
     }
 
-    /// Watches the doorbell for a moment without sleeping. Returns whether it was rung.
+    /// Spins briefly on the doorbell. Returns true if it rang.
     pub fn watch_doorbell(&mut self, seen: u32) -> bool {
         if self.together {
             return false;
@@ -438,14 +440,14 @@ impl SharedMemory {
         false
     }
 
-    /// Sleeps until the doorbell is rung, at most for `timeout`. `seen` is its last known value.
+    /// Sleeps until the doorbell differs from `seen`, for at most `timeout`.
     pub fn sleep(&self, seen: u32, timeout: Option<Duration>) {
         let bell = &self.header().doorbell;
         let asleep = seen | DOORBELL_SLEEPS;
         if bell.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-            // A time-out that the system cannot express is as good as none.
+            // A time-out beyond the system's range is equivalent to none.
             let timeout = timeout.and_then(|left| futex::Timespec::try_from(left).ok());
-            // The caller looks at the doorbell again, whatever has ended the sleep.
+            // The caller checks the doorbell again whatever ended the sleep.
             let _ = futex::wait(bell, futex::Flags::empty(), asleep, timeout.as_ref());
             bell.fetch_and(!DOORBELL_SLEEPS, Ordering::SeqCst);
         }

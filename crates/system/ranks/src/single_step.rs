@@ -6,16 +6,16 @@ use libc::user_regs_struct as Registers;
 
 /// A read access of an instruction.
 pub struct Access {
-    /// The place that was read.
-    pub place: Location,
-    /// The contents of the place; `None` if they cannot be read from outside of the process.
+    /// The location that was read.
+    pub location: Location,
+    /// The contents of the location; `None` if they cannot be read from outside of the process.
     pub value: Option<Value>,
 }
 
 /// A write access of an instruction.
 pub struct Write {
-    /// The place that was written.
-    pub place: Location,
+    /// The location that was written.
+    pub location: Location,
     /// Its contents before; `None` if they cannot be read from outside of the process, or are too long.
     pub before: Option<Value>,
     /// Its contents after.
@@ -62,9 +62,9 @@ pub fn register_value(r: &Registers, register: Register) -> Option<u64> {
 }
 
 impl Step {
-    /// Returns the places that were written.
+    /// Returns the locations that were written.
     pub fn written(&self) -> impl Iterator<Item = Location> {
-        self.writes.iter().map(|write| write.place)
+        self.writes.iter().map(|write| write.location)
     }
 
     /// Returns true if it calls the kernel.

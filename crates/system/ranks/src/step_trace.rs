@@ -16,25 +16,25 @@ use std::time::{Duration, Instant};
 /// The number of instructions after which a thread without a loop counts as computing. An iteration that calls nanosleep
 /// has some hundred.
 const STEPS: usize = 2000;
-/// The number of instructions that are looked at if a thread comes back to the same places, at the first look; each further one takes
+/// The number of instructions that are looked at if a thread comes back to the same locations, at the first look; each further one takes
 /// twice as many, up to eight times.
 const MORE_STEPS: usize = 3000;
 const MAX_DOUBLINGS: u32 = 3;
 /// The longest time of the first look, as a step takes long on a busy machine. Each further one may take twice as long.
 const LONGEST: Duration = Duration::from_millis(500);
-/// The number of instructions after which a loop that comes to no new places is taken for one that always comes back to them.
+/// The number of instructions after which a loop that comes to no new locations is taken for one that always comes back to them.
 const FEW_STEPS: usize = 160;
-/// After how many steps places are counted.
+/// After how many steps locations are counted.
 const CHUNK: usize = 20;
-/// The number of new places for each step of a thread that computes, and of one that comes back to the same places.
+/// The number of new locations for each step of a thread that computes, and of one that comes back to the same locations.
 const OFTEN: f64 = 1.0 / 16.0;
 const RARELY: f64 = 1.0 / 64.0;
 /// The number of instructions after which a thread is not in a loop that is known.
 const RECALL: usize = 1000;
 /// The smallest number of iterations of a loop that are inspected.
 const ROUNDS: usize = 4;
-/// The largest number of different places that a polling loop accesses.
-const PLACES: usize = 600;
+/// The largest number of different locations that a polling loop accesses.
+const MAX_LOCATIONS: usize = 600;
 /// The length of the longest instruction in bytes.
 const INSTRUCTION: usize = 15;
 
@@ -45,9 +45,9 @@ pub struct StepTrace {
     recurrence: Recurrence,
     /// The steps that begin at each address.
     visits: BTreeMap<u64, Vec<usize>>,
-    places: BTreeSet<Location>,
-    /// The number of places after each [`CHUNK`] of steps.
-    places_by_chunk: Vec<usize>,
+    locations: BTreeSet<Location>,
+    /// The number of locations after each [`CHUNK`] of steps.
+    locations_by_chunk: Vec<usize>,
     exempt: Exempt,
     most_steps: usize,
     /// The longest time of a search, and the end of the one that goes on.
@@ -65,8 +65,8 @@ impl StepTrace {
             steps: Vec::new(),
             recurrence: Recurrence::default(),
             visits: BTreeMap::new(),
-            places: BTreeSet::new(),
-            places_by_chunk: Vec::new(),
+            locations: BTreeSet::new(),
+            locations_by_chunk: Vec::new(),
             exempt: exempt(thread.tid()),
             most_steps: MORE_STEPS << inspections.min(MAX_DOUBLINGS),
             longest: LONGEST * (1 << inspections.min(MAX_DOUBLINGS)),
@@ -118,10 +118,10 @@ impl StepTrace {
                 return Err(obstacle);
             }
             self.visits.entry(head).or_default().push(self.steps.len());
-            let accessed = step.reads.iter().map(|access| access.place).chain(step.written());
-            self.places.extend(accessed);
+            let accessed = step.reads.iter().map(|access| access.location).chain(step.written());
+            self.locations.extend(accessed);
             if self.steps.len().is_multiple_of(CHUNK) {
-                self.places_by_chunk.push(self.places.len());
+                self.locations_by_chunk.push(self.locations.len());
             }
             self.steps.push(step);
             // The first one may begin an interrupted system call again.
@@ -162,10 +162,10 @@ impl StepTrace {
         self.steps.iter().any(Step::calls_the_kernel)
     }
 
-    /// Returns how many places were new in the second half of the steps, for each step.
+    /// Returns how many locations were new in the second half of the steps, for each step.
     fn fresh_share(&self) -> f64 {
-        let Some(&before) = self.places_by_chunk.get(self.places_by_chunk.len() / 2) else { return 1.0 };
-        (self.places.len() - before) as f64 / (self.steps.len() / 2).max(1) as f64
+        let Some(&before) = self.locations_by_chunk.get(self.locations_by_chunk.len() / 2) else { return 1.0 };
+        (self.locations.len() - before) as f64 / (self.steps.len() / 2).max(1) as f64
     }
 
     fn goes_on(&self) -> bool {
@@ -175,7 +175,7 @@ impl StepTrace {
         } else {
             STEPS
         };
-        self.steps.len() < limit && self.places.len() < PLACES && Instant::now() < self.until
+        self.steps.len() < limit && self.locations.len() < MAX_LOCATIONS && Instant::now() < self.until
     }
 
     /// Judges the loop that begins here, if a loop begins where something jumps back to. More and more of its rounds are looked at.
@@ -210,18 +210,18 @@ impl StepTrace {
             let may_sleep = self.code.decode(thread, registers).calls_the_kernel();
             thread.step(may_sleep, disturbed)?;
         }
-        // The value that the loop has read counts, as another thread may have written the place since. Places that
+        // The value that the loop has read counts, as another thread may have written the location since. Places that
         // the loop itself writes are read again.
-        let read = |place: Location| {
+        let read = |location: Location| {
             let mut accesses = round.iter().rev().flat_map(|step| &step.reads);
-            let is_own = place.bytes().any(|byte| own.contains(&byte));
-            let seen = match accesses.find(|access| access.place == place) {
+            let is_own = location.bytes().any(|byte| own.contains(&byte));
+            let seen = match accesses.find(|access| access.location == location) {
                 Some(access) if !is_own => access.value,
-                _ => thread.value(place),
+                _ => thread.value(location),
             };
-            (place, Polled { seen, is_own })
+            (location, Polled { seen, is_own })
         };
-        let reads = waits.places.into_iter().map(read).collect();
+        let reads = waits.locations.into_iter().map(read).collect();
         Ok(PollingLoop { reads, endless: waits.ends == ExitCause::Writes, code, stop_point: position_of(thread)? })
     }
 }
@@ -248,8 +248,8 @@ pub fn recall(thread: &StoppedThread, known: &RecentLoops, disturbed: &dyn Fn() 
         let mut here = known.loops.iter().filter(|polls| polls.stop_point == (registers.rip, registers.rsp)).peekable();
         if here.peek().is_some() {
             let mut polls = here.find(|polls| !thread.has_changed(polls, false))?.clone();
-            for (place, polled) in polls.reads.iter_mut().filter(|(_, polled)| polled.is_own) {
-                polled.seen = thread.value(*place);
+            for (location, polled) in polls.reads.iter_mut().filter(|(_, polled)| polled.is_own) {
+                polled.seen = thread.value(*location);
             }
             return Some(polls);
         }
@@ -303,19 +303,23 @@ impl Code {
         for memory in info.used_memory() {
             let value = |register, _, _| register_value(&registers, register);
             let Some(address) = memory.virtual_address(0, value) else { continue };
-            let place = Location { address, length: (memory.memory_size().size() as u64).max(1) };
+            let location = Location { address, length: (memory.memory_size().size() as u64).max(1) };
             let (read, written) = match memory.access() {
                 OpAccess::Read | OpAccess::CondRead => (true, false),
                 OpAccess::Write | OpAccess::CondWrite => (false, true),
                 OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
                 _ => (false, false),
             };
-            let now = thread.value(place);
+            let now = thread.value(location);
             if read {
-                reads.push(Access { place, value: now });
+                reads.push(Access { location, value: now });
             }
             if written {
-                writes.push(Write { place, before: now.filter(|now| place.length as usize <= now.len()), after: None });
+                writes.push(Write {
+                    location,
+                    before: now.filter(|now| location.length as usize <= now.len()),
+                    after: None,
+                });
             }
         }
         Step { registers, instruction, reads, writes }
@@ -324,7 +328,7 @@ impl Code {
     /// Notes the contents of what a step has written.
     fn complete(&self, thread: &StoppedThread, step: Option<&mut Step>) {
         for write in step.into_iter().flat_map(|step| &mut step.writes).filter(|write| write.before.is_some()) {
-            write.after = thread.value(write.place);
+            write.after = thread.value(write.location);
         }
     }
 }

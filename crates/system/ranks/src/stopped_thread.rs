@@ -186,11 +186,11 @@ impl StoppedThread {
         remote::read(self.tid, address, out).unwrap_or(0)
     }
 
-    /// Whether the contents of a polled place have changed since the thread was stopped, or a signal waits for it. Places that the
+    /// Whether the contents of a polled location have changed since the thread was stopped, or a signal waits for it. Places that the
     /// loop writes, too, count only if they are asked for: another thread may be about to restore them.
     pub fn has_changed(&self, polls: &PollingLoop, own: bool) -> bool {
         let changed =
-            |(place, polled): (&Location, &Polled)| (own || !polled.is_own) && self.value(*place) != polled.seen;
+            |(location, polled): (&Location, &Polled)| (own || !polled.is_own) && self.value(*location) != polled.seen;
         polls.reads.iter().any(changed) || self.has_signal()
     }
 
@@ -204,10 +204,10 @@ impl StoppedThread {
         self.tid as u32
     }
 
-    pub(super) fn value(&self, place: Location) -> Option<Value> {
+    pub(super) fn value(&self, location: Location) -> Option<Value> {
         let mut value: Value = [0; _];
-        let length = (place.length as usize).min(value.len());
-        (self.read(place.address, &mut value[..length]) == length).then_some(value)
+        let length = (location.length as usize).min(value.len());
+        (self.read(location.address, &mut value[..length]) == length).then_some(value)
     }
 
     /// Whether a signal is pending that the thread does not block.

@@ -16,7 +16,7 @@ impl StoppedThread {
         match *self {}
     }
 
-    /// Whether the contents of a polled place have changed.
+    /// Whether the contents of a polled location have changed.
     pub fn has_changed(&self, _polls: &PollingLoop, _own: bool) -> bool {
         match *self {}
     }
