@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Chooses the CPUs of the simulator and the ranks.
 //!
 //! Only one of them runs at a time. On separate CPUs the hand-over is fastest while the receiver still spins. Waking a

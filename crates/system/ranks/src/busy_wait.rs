@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detects ranks that busy-wait: their threads read their own memory in a loop until a message changes it.
 //!
 //! Such a rank makes no call, so its simulated time does not advance and the expected message would never arrive. A

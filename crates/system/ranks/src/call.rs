@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls of ranks, the replies to them, and the reasons for pauses.
 
 use abi::calls::{Op, Output, Word};

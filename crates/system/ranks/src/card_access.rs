@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! DMA access of cards to the memory of ranks.
 
 use cluster::HostMemory;

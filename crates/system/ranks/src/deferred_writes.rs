@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decides when card writes to the memory of ranks may be deferred, and performs them.
 
 use super::process;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Word in shared memory that wakes the simulator.
 
 use abi::mailbox::{DOORBELL_RING, DOORBELL_SLEEPS};

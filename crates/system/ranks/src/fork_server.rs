@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks forked from one process of their program, the simulator's side of [`abi::fork`].
 
 use super::job_spec::JobSpec;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data of threads that run user code without holding back simulated time ([`super::free_running`]).
 
 use super::polling_loop::PollingLoop;

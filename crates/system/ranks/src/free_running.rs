@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Free-running threads: they run user code and do not hold back simulated time.
 //!
 //! The inspection infers from instructions that a thread waits, so it can miss a waiting thread. A thread that uses
@@ -128,7 +129,7 @@ impl Job {
             let found = StoppedThread::stop(tid, waited_for, &disturbed)
                 .and_then(|thread| Ok((StepTrace::new(&thread, 0).find_loop(&thread, None, &disturbed)?, thread)));
             drop(disturbed);
-            let state = self.ranks[rank].free_running.get_mut(&tid).expect("it is free_running");
+            let state = self.ranks[rank].free_running.get_mut(&tid).expect("it runs freely");
             let as_before =
                 |polls: &PollingLoop| state.turn.as_ref().is_some_and(|turn| turn.reads.keys().eq(polls.reads.keys()));
             match found {

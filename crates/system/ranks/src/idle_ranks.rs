@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resumes ranks that poll or sleep, without a pending call.
 
 use super::call::Pause;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detects that a whole job repeats itself: if all ranks only poll, nothing is in flight, and the registers and memory
 //! of each rank equal those some polls ago, the job repeats forever.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replacement of `job_fingerprint.rs` on processors other than x86-64, where threads cannot be inspected.
 
 use super::rank_state::Job;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Description of a job, and the reasons why it cannot run.
 
 use crate::mpi::Maker;

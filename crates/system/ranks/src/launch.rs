@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starts a process without copying the simulator's page tables, as `fork` does: the copies dominated the start of jobs
 //! with many ranks. The new process shares the memory until it executes its program. `posix_spawn` does the same but
 //! supports neither `prctl` nor `personality`.

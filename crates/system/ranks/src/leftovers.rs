@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removes shared memory files that ranks leave behind.
 //!
 //! MPICH names the shared memory of a node after a hash of the job's key-value space and the node number

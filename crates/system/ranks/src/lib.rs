@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs the ranks of a job as processes of this machine.
 //!
 //! A rank runs until its next library call and then waits for the reply in shared memory ([`abi::mailbox`]), so the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks system limits before a job starts.
 
 use super::job_spec::{JobError, JobSpec};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Determines from the instructions of a few iterations which memory locations a loop waits for.
 //!
 //! This is a taint analysis. The label of a value holds the memory locations on which the value depends, and a bit that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Access to the memory of ranks.
 //!
 //! The kernel copies between processes where that is permitted. Otherwise (containers without the capability, hardened

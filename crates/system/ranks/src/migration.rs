@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Moves the simulator and the ranks to their chosen CPUs.
 
 use super::affinity::Choice;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identifies the MPI of a program by its libraries, and checks that it can use the simulated card.
 //!
 //! An MPI can use the card through libfabric, with the provider in `sdk/ofi`, or through Portals 4; Open MPI 5 also

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tags each line of a rank's output with the rank number.
 //!
 //! The output of a rank is forwarded before the simulation continues, so the order of lines is the same in every run.

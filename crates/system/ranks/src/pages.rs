@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Write-back cache of pages of sleeping ranks.
 //!
 //! A private page changes only when its process runs, or when a card writes to it. The simulator can therefore cache

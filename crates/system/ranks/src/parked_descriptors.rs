@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Moves descriptors that only the simulator needs to high numbers.
 //!
 //! The descriptor table of a new process then need not contain them: with one or more per rank, copying and closing

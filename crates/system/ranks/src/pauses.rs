@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Waits for the next pause of a rank.
 
 use super::call::{Call, Caller, PMI, Pause, Reply};

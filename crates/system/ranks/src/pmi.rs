@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Server side of PMI-1, the wire protocol with which ranks exchange addresses under MPICH's process managers.
 //! [`crate::pmi_connections`] holds the connections.
 //!

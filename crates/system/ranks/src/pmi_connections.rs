@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections over which ranks speak PMI-1 ([`crate::pmi`]).
 //!
 //! Each rank has one end of a socket pair (`PMI_FD`). Requests are answered at once and take no simulated time. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loops in which threads of ranks poll their memory.
 
 use std::collections::{BTreeMap, BTreeSet};

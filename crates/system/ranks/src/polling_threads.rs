@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Threads of ranks that are stopped in polling loops.
 
 use super::polling_loop::{Location, Polling, PollingLoop};

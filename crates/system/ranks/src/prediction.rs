@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Predicted result of a posted call, checked against the real one.
 
 use super::call::Reply;

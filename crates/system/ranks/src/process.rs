@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of processes and threads, as reported by the kernel.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processes of a rank: the one that was started, and its descendants.
 
 use super::process::process_id;

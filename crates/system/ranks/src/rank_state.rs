@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of a job and of its ranks.
 
 use super::affinity::Affinity;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared memory of a job, the simulator's side of [`abi::mailbox`].
 
 use super::call::{Call, Caller, Reply};

@@ -1,40 +1,41 @@
-//! Instructions that a thread has executed.
+// SPDX-License-Identifier: Apache-2.0
+//! Instructions that a thread executed, with their memory accesses.
 
 use super::polling_loop::{Location, Value};
 use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use libc::user_regs_struct as Registers;
 
-/// A read access of an instruction.
+/// Read access of an instruction.
 pub struct Access {
-    /// The location that was read.
+    /// Location read.
     pub location: Location,
-    /// The contents of the location; `None` if they cannot be read from outside of the process.
+    /// Contents of the location; `None` if unreadable from outside of the process.
     pub value: Option<Value>,
 }
 
-/// A write access of an instruction.
+/// Write access of an instruction.
 pub struct Write {
-    /// The location that was written.
+    /// Location written.
     pub location: Location,
-    /// Its contents before; `None` if they cannot be read from outside of the process, or are too long.
+    /// Contents before the write; `None` if too long, or unreadable from outside of the process.
     pub before: Option<Value>,
-    /// Its contents after.
+    /// Contents after the write.
     pub after: Option<Value>,
 }
 
-/// An instruction that was executed.
+/// An executed instruction.
 pub struct Step {
-    /// The registers before the instruction.
+    /// Registers before the instruction.
     pub registers: Registers,
-    /// The instruction.
+    /// Decoded instruction.
     pub instruction: Instruction,
-    /// The read accesses.
+    /// Read accesses.
     pub reads: Vec<Access>,
-    /// The write accesses.
+    /// Write accesses.
     pub writes: Vec<Write>,
 }
 
-/// Returns the value of a register for the computation of an address. Vector registers have none.
+/// Returns the value of a register for an address computation; `None` for vector registers.
 pub fn register_value(r: &Registers, register: Register) -> Option<u64> {
     Some(match register {
         Register::FS => r.fs_base,
@@ -62,17 +63,17 @@ pub fn register_value(r: &Registers, register: Register) -> Option<u64> {
 }
 
 impl Step {
-    /// Returns the locations that were written.
+    /// Returns the locations written.
     pub fn written(&self) -> impl Iterator<Item = Location> {
         self.writes.iter().map(|write| write.location)
     }
 
-    /// Returns true if it calls the kernel.
+    /// Returns true if the instruction enters the kernel.
     pub fn calls_the_kernel(&self) -> bool {
         matches!(self.instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int)
     }
 
-    /// Whether it reads data: neither thread-local data, nor an address to go to.
+    /// Returns true if it reads data other than thread-local data and jump targets.
     pub fn reads_data(&self) -> bool {
         let own_segment = matches!(self.instruction.memory_segment(), Register::FS | Register::GS);
         let goes = matches!(

@@ -1,4 +1,5 @@
-//! The steps of a stopped thread, and the loop that it is in.
+// SPDX-License-Identifier: Apache-2.0
+//! Single-steps a stopped thread and finds its polling loop.
 
 use super::loop_analysis::{self, Exempt, ExitCause};
 use super::polling_loop::{Location, NotPolling, Polled, PollingLoop};
@@ -13,52 +14,53 @@ use std::fs;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The number of instructions after which a thread without a loop counts as computing. An iteration that calls nanosleep
-/// has some hundred.
+/// Number of instructions after which a thread without a loop counts as computing. An iteration with a nanosleep call
+/// has a few hundred.
 const STEPS: usize = 2000;
-/// The number of instructions that are looked at if a thread comes back to the same locations, at the first look; each further one takes
-/// twice as many, up to eight times.
+/// Number of instructions executed in the first inspection if a thread keeps returning to the same locations. Each
+/// further inspection doubles it, up to eight times as many.
 const MORE_STEPS: usize = 3000;
 const MAX_DOUBLINGS: u32 = 3;
-/// The longest time of the first look, as a step takes long on a busy machine. Each further one may take twice as long.
+/// Maximum duration of the first inspection, since steps take long on a busy machine. Each further inspection may take
+/// twice as long.
 const LONGEST: Duration = Duration::from_millis(500);
-/// The number of instructions after which a loop that comes to no new locations is taken for one that always comes back to them.
+/// Number of instructions after which a loop without new locations counts as returning to the same ones.
 const FEW_STEPS: usize = 160;
-/// After how many steps locations are counted.
+/// Number of steps between counts of the locations.
 const CHUNK: usize = 20;
-/// The number of new locations for each step of a thread that computes, and of one that comes back to the same locations.
+/// New locations per step: minimum for a computing thread, and maximum for one that returns to the same locations.
 const OFTEN: f64 = 1.0 / 16.0;
 const RARELY: f64 = 1.0 / 64.0;
-/// The number of instructions after which a thread is not in a loop that is known.
+/// Number of instructions after which a thread is not in a known loop.
 const RECALL: usize = 1000;
-/// The smallest number of iterations of a loop that are inspected.
+/// Minimum number of analyzed iterations of a loop.
 const ROUNDS: usize = 4;
-/// The largest number of different locations that a polling loop accesses.
+/// Maximum number of locations that a polling loop accesses.
 const MAX_LOCATIONS: usize = 600;
-/// The length of the longest instruction in bytes.
+/// Maximum length of an instruction in bytes.
 const INSTRUCTION: usize = 15;
 
-/// The steps of a thread so far.
+/// Steps of a thread so far.
 pub struct StepTrace {
     code: Code,
     steps: Vec<Step>,
     recurrence: Recurrence,
-    /// The steps that begin at each address.
+    /// Indices of the steps by instruction address.
     visits: BTreeMap<u64, Vec<usize>>,
     locations: BTreeSet<Location>,
-    /// The number of locations after each [`CHUNK`] of steps.
+    /// Number of locations after each [`CHUNK`] of steps.
     locations_by_chunk: Vec<usize>,
     exempt: Exempt,
     most_steps: usize,
-    /// The longest time of a search, and the end of the one that goes on.
+    /// Maximum duration of a search, and the end of the present one.
     longest: Duration,
     until: Instant,
-    /// The loop that may be one that waits, and may end by itself.
+    /// Wait condition of a possible polling loop that may end by itself.
     suspect: Option<loop_analysis::WaitCondition>,
 }
 
 impl StepTrace {
-    /// Begins with the next instruction of a thread, which was looked at this many times before.
+    /// Starts a trace at the next instruction of a thread with this number of earlier inspections.
     pub fn new(thread: &StoppedThread, inspections: u32) -> StepTrace {
         StepTrace {
             code: Code { decoded: BTreeMap::new(), factory: InstructionInfoFactory::new() },
@@ -75,12 +77,12 @@ impl StepTrace {
         }
     }
 
-    /// Steps the thread until a polling loop is found; it then stop_point at a step of the loop at which it holds no lock. With
-    /// `within`, the search ends when the thread leaves these instructions.
+    /// Steps the thread until a polling loop is found, and stops it at a step of the loop at which it holds no lock.
+    /// With `within`, the search ends when the thread leaves these instructions.
     ///
     /// # Errors
-    /// [`NotPolling`] when the thread does not poll, or it is not known whether it does. After [`NotPolling::Blocks`], which comes before the
-    /// step that would block, it can go on.
+    /// [`NotPolling`] when the thread does not poll, or that is unknown. After [`NotPolling::Blocks`], which is
+    /// returned before the blocking step, the search can be continued.
     pub fn find_loop(
         &mut self,
         thread: &StoppedThread,
@@ -103,7 +105,7 @@ impl StepTrace {
                     ExitCause::Chance if self.steps.len() >= FEW_STEPS && self.fresh_share() == 0.0 => {
                         return self.inferred(thread, waits, disturbed);
                     }
-                    // It is not stopped, and more steps would show no more.
+                    // The thread is not stopped, and more steps would not change the result.
                     ExitCause::Work if self.steps.len() >= FEW_STEPS && self.fresh_share() < RARELY => {
                         return Err(NotPolling::Suspect);
                     }
@@ -124,7 +126,7 @@ impl StepTrace {
                 self.locations_by_chunk.push(self.locations.len());
             }
             self.steps.push(step);
-            // The first one may begin an interrupted system call again.
+            // The first step may restart an interrupted system call.
             let may_sleep = self.steps.len() == 1 || self.steps.last().is_some_and(Step::calls_the_kernel);
             thread.step(may_sleep, disturbed)?;
             self.code.complete(thread, self.steps.last_mut());
@@ -141,7 +143,7 @@ impl StepTrace {
         }
     }
 
-    /// Returns the number of inspections after which a walk takes as many steps as this one; `None` if it has none.
+    /// Returns the number of inspections after which a trace may have as many steps as this one; `None` if it is empty.
     pub fn inspections_needed(&self) -> Option<u32> {
         let enough = (0..MAX_DOUBLINGS).find(|&inspections| self.steps.len() <= MORE_STEPS << inspections);
         (!self.steps.is_empty()).then(|| enough.unwrap_or(MAX_DOUBLINGS))
@@ -157,19 +159,19 @@ impl StepTrace {
         self.visits.keys().copied().collect()
     }
 
-    /// Returns true if it calls the kernel, which a thread that computes seldom does.
+    /// Returns true if the trace contains system calls, which are rare in computing threads.
     fn calls_the_kernel(&self) -> bool {
         self.steps.iter().any(Step::calls_the_kernel)
     }
 
-    /// Returns how many locations were new in the second half of the steps, for each step.
+    /// Returns the number of new locations per step in the second half of the trace.
     fn fresh_share(&self) -> f64 {
         let Some(&before) = self.locations_by_chunk.get(self.locations_by_chunk.len() / 2) else { return 1.0 };
         (self.locations.len() - before) as f64 / (self.steps.len() / 2).max(1) as f64
     }
 
     fn goes_on(&self) -> bool {
-        // It may come back to where it was.
+        // The thread may return to earlier locations.
         let limit = if self.steps.len() < STEPS || self.fresh_share() < OFTEN && self.suspect.is_none() {
             self.most_steps
         } else {
@@ -178,7 +180,8 @@ impl StepTrace {
         self.steps.len() < limit && self.locations.len() < MAX_LOCATIONS && Instant::now() < self.until
     }
 
-    /// Judges the loop that begins here, if a loop begins where something jumps back to. More and more of its rounds are looked at.
+    /// Analyzes the loop that begins here, if this is the target of a backward jump. The number of analyzed iterations
+    /// doubles each time.
     fn judge(&mut self, registers: &Registers) -> Option<loop_analysis::WaitCondition> {
         let back = self.steps.last().is_some_and(|last| last.registers.rip >= registers.rip);
         let rounds = self.visits.get(&registers.rip)?;
@@ -186,7 +189,7 @@ impl StepTrace {
         (back && enough).then(|| loop_analysis::analyze(&self.steps, rounds, registers, &self.exempt)).flatten()
     }
 
-    /// Moves the thread to where it holds no lock, in a loop of which it is known what it waits for.
+    /// Moves the thread to a step without a held lock, in a loop with a known wait condition.
     fn inferred(
         &mut self,
         thread: &StoppedThread,
@@ -210,8 +213,8 @@ impl StepTrace {
             let may_sleep = self.code.decode(thread, registers).calls_the_kernel();
             thread.step(may_sleep, disturbed)?;
         }
-        // The value that the loop has read counts, as another thread may have written the location since. Places that
-        // the loop itself writes are read again.
+        // Use the value that the loop read, because another thread may have written the location since. Locations
+        // written by the loop itself are read again.
         let read = |location: Location| {
             let mut accesses = round.iter().rev().flat_map(|step| &step.reads);
             let is_own = location.bytes().any(|byte| own.contains(&byte));
@@ -226,21 +229,21 @@ impl StepTrace {
     }
 }
 
-/// Returns the instruction before which a thread stop_point, and its stack pointer.
+/// Returns the instruction pointer and stack pointer of a thread.
 fn position_of(thread: &StoppedThread) -> Result<(u64, u64), NotPolling> {
     thread.registers().map(|registers| (registers.rip, registers.rsp))
 }
 
 impl RecentLoops {
-    /// Returns the address of a thread's next instruction if it is in one of the loops.
+    /// Returns the address of a thread's next instruction if it lies in one of the loops.
     pub fn instruction_in_loop(&self, thread: &StoppedThread) -> Option<u64> {
         let at = thread.registers().ok()?.rip;
         self.loops.iter().any(|polls| polls.code.contains(&at)).then_some(at)
     }
 }
 
-/// Steps a thread that is in one of the loops in which it was stopped before to where it stood then. Returns the loop if what it polls
-/// has not changed since: it would be found again, after far more steps.
+/// Steps a thread that is in one of its earlier loops to the earlier stop point. Returns the loop if its polled
+/// locations are unchanged. A full search would find the same loop with far more steps.
 pub fn recall(thread: &StoppedThread, known: &RecentLoops, disturbed: &dyn Fn() -> bool) -> Option<PollingLoop> {
     for number in 0..RECALL {
         let registers = thread.registers().ok()?;
@@ -262,7 +265,7 @@ pub fn recall(thread: &StoppedThread, known: &RecentLoops, disturbed: &dyn Fn() 
     None
 }
 
-/// Moves a thread that repeats a period, and is at its beginning, to where it holds no lock.
+/// Moves a thread at the beginning of a repeated period to a step without a held lock.
 fn exact(thread: &StoppedThread, period: &[Step], disturbed: &dyn Fn() -> bool) -> Result<PollingLoop, NotPolling> {
     let stop_point = recurrence::stop_point(period);
     for step in &period[..stop_point] {
@@ -277,7 +280,7 @@ fn exact(thread: &StoppedThread, period: &[Step], disturbed: &dyn Fn() -> bool) 
     }
     let code = period.iter().map(|step| step.registers.rip).collect();
     let reads = recurrence::polled(period, stop_point);
-    // Nothing that anybody could write would end it.
+    // No write by others could end it.
     if reads.is_empty() {
         return Err(NotPolling::Computes);
     }
@@ -291,7 +294,7 @@ struct Code {
 }
 
 impl Code {
-    /// Returns the step that a thread takes next; the contents of what it writes are not known yet.
+    /// Decodes the next step of a thread; the contents after its writes are not known yet.
     fn decode(&mut self, thread: &StoppedThread, registers: Registers) -> Step {
         let instruction = *self.decoded.entry(registers.rip).or_insert_with(|| {
             let mut bytes = [0; INSTRUCTION];
@@ -325,7 +328,7 @@ impl Code {
         Step { registers, instruction, reads, writes }
     }
 
-    /// Notes the contents of what a step has written.
+    /// Reads the contents after the writes of a step.
     fn complete(&self, thread: &StoppedThread, step: Option<&mut Step>) {
         for write in step.into_iter().flat_map(|step| &mut step.writes).filter(|write| write.before.is_some()) {
             write.after = thread.value(write.location);
@@ -333,7 +336,8 @@ impl Code {
     }
 }
 
-/// Returns what is exempt in a process: the kernel's clock functions (vdso(7)), and the data of the preloaded clocks.
+/// Returns the exempt ranges of a process: the kernel's clock functions (vdso(7)), and the data of the preloaded
+/// clocks.
 fn exempt(tid: u32) -> Exempt {
     let maps = fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
     let range = |line: &str| -> Option<Range<u64>> {
@@ -348,7 +352,7 @@ fn exempt(tid: u32) -> Exempt {
             .unwrap_or(0..0)
     };
     let library = all(&|line| line.ends_with("/libsimclock.so"));
-    // Data that are zeros at first follow without a name.
+    // The zero-initialized data follow in a mapping without a name.
     let zeros = maps.lines().filter_map(range).find(|next| next.start == library.end).filter(|_| library.end != 0);
     Exempt {
         clock_code: all(&|line| line.ends_with("[vdso]")),

@@ -1,4 +1,5 @@
-//! The replacement of `walk.rs` for processors other than x86-64, on which threads cannot be stepped.
+// SPDX-License-Identifier: Apache-2.0
+//! Replacement of `step_trace.rs` on processors other than x86-64, where threads cannot be single-stepped.
 
 use super::polling_loop::{NotPolling, PollingLoop};
 use super::rank_state::RecentLoops;
@@ -6,22 +7,22 @@ use super::stopped_thread::StoppedThread;
 use std::collections::BTreeSet;
 
 impl RecentLoops {
-    /// Returns the address of a thread's next instruction if it is in one of the loops.
+    /// Returns the address of a thread's next instruction if it lies in one of the loops.
     pub fn instruction_in_loop(&self, thread: &StoppedThread) -> Option<u64> {
         match *thread {}
     }
 }
 
-/// Steps a thread to where it stood in a loop.
+/// Steps a thread to its earlier stop point in a loop.
 pub fn recall(thread: &StoppedThread, _known: &RecentLoops, _disturbed: &dyn Fn() -> bool) -> Option<PollingLoop> {
     match *thread {}
 }
 
-/// The steps of a thread. No value of this type exists.
+/// Steps of a thread. No value of this type exists.
 pub enum StepTrace {}
 
 impl StepTrace {
-    /// Begins with the next instruction of a thread.
+    /// Starts a trace at the next instruction of a thread.
     pub fn new(thread: &StoppedThread, _inspections: u32) -> StepTrace {
         match *thread {}
     }
@@ -39,7 +40,7 @@ impl StepTrace {
         match *self {}
     }
 
-    /// Returns the number of inspections after which a walk takes as many steps as this one; `None` if it has none.
+    /// Returns the number of inspections after which a trace may have as many steps as this one; `None` if it is empty.
     pub fn inspections_needed(&self) -> Option<u32> {
         match *self {}
     }

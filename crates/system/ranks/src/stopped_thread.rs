@@ -1,4 +1,5 @@
-//! Threads that are stopped and executed step by step (ptrace(2)).
+// SPDX-License-Identifier: Apache-2.0
+//! Threads that are stopped and single-stepped (ptrace(2)).
 
 use super::polling_loop::{Location, NotPolling, Polled, PollingLoop, Value};
 use super::ptrace::{self, Request};
@@ -9,7 +10,7 @@ use std::cell::Cell;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Time for which the end of a system call is awaited without sleeping. One that takes longer may sleep, and is checked once every [`PAUSE`].
+/// Time for which the end of a system call is polled. A longer one is checked every [`PAUSE`].
 const BRISK: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -22,7 +23,7 @@ const SLEEPS: [i64; 6] = [
     libc::SYS_select,
     libc::SYS_pselect6,
 ];
-/// System calls that end at once, or when a time has passed.
+/// System calls that return at once or after a given time.
 const HARMLESS: [i64; 21] = [
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
@@ -48,36 +49,36 @@ const HARMLESS: [i64; 21] = [
 ];
 /// Results of interrupted system calls that the kernel restarts (ERESTARTSYS and similar ones).
 const RESTARTED: [i64; 4] = [-512, -513, -514, -516];
-/// The machine code of the instruction `syscall`.
+/// Machine code of the instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// A thread that is stopped by ptrace. It runs on when this value is dropped.
+/// A thread stopped by ptrace. It resumes when this value is dropped.
 pub struct StoppedThread {
     tid: i32,
-    /// A signal for the thread that has arrived since, or 0.
+    /// Signal to deliver to the thread, or 0.
     signal: Cell<i32>,
-    /// Whether it leads a process that [`Job`](super::Job) itself waits for.
+    /// True if it leads a process that [`Job`](super::Job) itself reaps.
     waited_for: bool,
 }
 
-/// The reason why a thread has stopped.
+/// Reason why a thread stopped.
 #[derive(PartialEq, Eq)]
 enum Stop {
-    /// It was stopped by the simulator.
+    /// Stopped by the simulator.
     Trap,
-    /// It has received a signal, which is delivered later.
+    /// Stopped by a signal, which is delivered later.
     Signal,
 }
 
-/// Returns the threads of a process that run, or sleep for a limited time, outside of the library. If there is one, those that wait in a
-/// futex call follow: it might wake them, and they might then disturb it.
+/// Returns the threads of a process that run or sleep for a limited time outside of the library. If there are any,
+/// threads in futex calls follow: the running ones might wake them, and they might then interfere.
 pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
     let mut tids: Vec<u32> = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect();
     tids.sort_unstable();
     let (mut running, mut waiting) = (Vec::new(), Vec::new());
     for tid in tids.into_iter().filter(|tid| !inside(*tid)) {
-        // "running", or the number of the system call and its arguments (proc(5)).
+        // "running", or system call number and arguments (proc(5)).
         let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).unwrap_or_default();
         let number = call.split(' ').next().and_then(|number| number.trim().parse::<i64>().ok());
         match number {
@@ -93,14 +94,14 @@ pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
 }
 
 impl StoppedThread {
-    /// Stops a thread. `waited_for` tells whether it leads a process that the job itself waits for.
+    /// Stops a thread. `waited_for` is true if it leads a process that the job itself reaps.
     ///
     /// # Errors
-    /// [`NotPolling`] when it cannot be stopped. It then runs on.
+    /// [`NotPolling`] when it cannot be stopped; it then keeps running.
     pub fn stop(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<StoppedThread, NotPolling> {
         let tid = tid as i32;
         if ptrace::request(tid, Request::Seize).is_err() {
-            // A thread that has ended meanwhile is refused with the same errors as one that must not be looked at.
+            // The errors for a thread that has just ended and for one without permission are the same.
             return Err(if process::thread_has_ended(tid as u32) { NotPolling::Disturbed } else { NotPolling::Denied });
         }
         let thread = StoppedThread { tid, signal: Cell::new(0), waited_for };
@@ -111,7 +112,7 @@ impl StoppedThread {
         Ok(thread)
     }
 
-    /// Makes a request that fails only if the thread has ended, which the next wait notices.
+    /// Makes a request that fails only if the thread has ended, which the next wait detects.
     fn request(&self, request: Request) {
         let _ = ptrace::request(self.tid, request);
     }
@@ -129,7 +130,7 @@ impl StoppedThread {
                 None => std::thread::sleep(PAUSE),
                 Some(libc::SIGTRAP) => return Ok(Stop::Trap),
                 Some(event) if event == libc::SIGTRAP | libc::PTRACE_EVENT_STOP << 8 => return Ok(Stop::Trap),
-                // Stopped by the user (SIGSTOP and its kin), not by us.
+                // Stopped by the user (SIGSTOP or similar), not by the simulator.
                 Some(event) if event >> 8 != 0 => return Err(NotPolling::Computes),
                 Some(signal) => {
                     self.signal.set(signal);
@@ -139,15 +140,16 @@ impl StoppedThread {
         }
     }
 
-    /// Executes one instruction. `may_sleep` tells whether it may be a system call.
+    /// Executes one instruction. `may_sleep` is true if it may be a system call.
     pub(super) fn step(&self, may_sleep: bool, disturbed: &dyn Fn() -> bool) -> Result<(), NotPolling> {
         loop {
-            // A signal for the thread comes before its instruction.
+            // A signal is delivered before the instruction.
             if ptrace::request(self.tid, Request::Step(self.signal.take())).is_err() {
                 return Err(NotPolling::Disturbed);
             }
-            // Any other instruction is over soon. On a busy machine sleeping until then takes far less time than asking: a thread that
-            // yields its processor waits for the others. All children are awaited, as a process does not end before its traced threads.
+            // Any other instruction ends soon. On a busy machine, sleeping until then is far faster than polling,
+            // because a thread that yields its processor waits for the others. Waits for all children, as a process
+            // does not end before its traced threads.
             if !may_sleep {
                 let options =
                     WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | process::ANY_OWN_THREAD;
@@ -159,8 +161,8 @@ impl StoppedThread {
         }
     }
 
-    /// Whether the thread has done its step, but stopped for another reason first. The SIGTRAP of the step is then still
-    /// pending, and would end the thread if it ran on.
+    /// Returns true if the thread completed its step but stopped for another reason first. The SIGTRAP of the step is
+    /// then still pending and would kill the thread if it resumed.
     fn step_is_over(&self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
         let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
@@ -168,7 +170,7 @@ impl StoppedThread {
         pending.is_some_and(|mask| mask & 1 << (libc::SIGTRAP - 1) != 0)
     }
 
-    /// Whether the thread has ended. The kernel keeps an ended thread that is traced until the simulator has waited for it.
+    /// Returns true if the thread has ended. Reaps it, because the kernel keeps an ended tracee until then.
     pub fn has_ended(&self) -> bool {
         let ended = process::has_ended(self.tid as u32);
         if ended && !self.waited_for {
@@ -186,8 +188,8 @@ impl StoppedThread {
         remote::read(self.tid, address, out).unwrap_or(0)
     }
 
-    /// Whether the contents of a polled location have changed since the thread was stopped, or a signal waits for it. Places that the
-    /// loop writes, too, count only if they are asked for: another thread may be about to restore them.
+    /// Returns true if a polled location has changed since the thread was stopped, or a signal is pending for it.
+    /// Locations that the loop also writes count only if `own` is set: another thread may be about to restore them.
     pub fn has_changed(&self, polls: &PollingLoop, own: bool) -> bool {
         let changed =
             |(location, polled): (&Location, &Polled)| (own || !polled.is_own) && self.value(*location) != polled.seen;
@@ -210,7 +212,7 @@ impl StoppedThread {
         (self.read(location.address, &mut value[..length]) == length).then_some(value)
     }
 
-    /// Whether a signal is pending that the thread does not block.
+    /// Returns true if a signal is pending that the thread neither blocks nor ignores.
     fn has_signal(&self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
         let mask = |name: &str| {
@@ -226,8 +228,8 @@ impl StoppedThread {
         self.read(registers.rip, &mut instruction) == 2 && instruction == SYSCALL
     }
 
-    /// Returns how the next instruction, or the system call in which the thread is, may wait for something else than time: such a step
-    /// might only end when the simulator, or another thread, has done something.
+    /// Returns the obstacle if the next instruction, or the present system call, may wait for anything but time: such a
+    /// step might end only after an action of the simulator or another thread.
     pub(super) fn obstacle(&self, registers: &Registers) -> Option<NotPolling> {
         let interrupted = registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(registers.rax as i64));
         if interrupted {
@@ -259,7 +261,8 @@ impl StoppedThread {
         waits.then_some(NotPolling::Computes)
     }
 
-    /// Returns how a futex call may wait for something else than time. A wait ends at once if the word has another value.
+    /// Returns the obstacle if a futex call may wait for anything but time. A wait returns at once if the word has a
+    /// different value.
     fn obstacle_in_futex(&self, registers: &Registers) -> Option<NotPolling> {
         match registers.rsi as i32 & libc::FUTEX_CMD_MASK {
             libc::FUTEX_WAKE | libc::FUTEX_WAKE_OP | libc::FUTEX_WAKE_BITSET => None,
@@ -276,7 +279,7 @@ impl StoppedThread {
 impl Drop for StoppedThread {
     fn drop(&mut self) {
         let detached = || ptrace::request(self.tid, Request::Detach(self.signal.get()));
-        // A thread must stop before it can be let go.
+        // A thread must be stopped before it can be detached.
         if detached().is_err() && !self.has_ended() {
             self.request(Request::Interrupt);
             let _ = self.wait(&|| false);

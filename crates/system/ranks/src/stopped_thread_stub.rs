@@ -1,8 +1,9 @@
-//! The replacement of `steps.rs` for processors other than x86-64, on which threads cannot be inspected.
+// SPDX-License-Identifier: Apache-2.0
+//! Replacement of `stopped_thread.rs` on processors other than x86-64, where threads cannot be inspected.
 
 use super::polling_loop::{NotPolling, PollingLoop};
 
-/// A thread that is stopped. No value of this type exists.
+/// A stopped thread. No value of this type exists.
 pub enum StoppedThread {}
 
 impl StoppedThread {
@@ -11,17 +12,17 @@ impl StoppedThread {
         match *self {}
     }
 
-    /// Whether the thread has ended.
+    /// Returns true if the thread has ended.
     pub fn has_ended(&self) -> bool {
         match *self {}
     }
 
-    /// Whether the contents of a polled location have changed.
+    /// Returns true if a polled location has changed.
     pub fn has_changed(&self, _polls: &PollingLoop, _own: bool) -> bool {
         match *self {}
     }
 
-    /// Refuses, as threads cannot be inspected.
+    /// Fails, as threads cannot be inspected.
     ///
     /// # Errors
     /// Always [`NotPolling::Denied`].
@@ -30,7 +31,7 @@ impl StoppedThread {
     }
 }
 
-/// Returns the process itself, as if it had one thread that runs.
+/// Returns the process itself, as if it had one running thread.
 pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     if inside(process) { Vec::new() } else { vec![process] }
 }

@@ -1,45 +1,46 @@
-//! Writes of cards to the memory of a rank that sleeps, of which the kernel makes many at a time.
+// SPDX-License-Identifier: Apache-2.0
+//! Batches card writes to the memory of a sleeping rank into few system calls.
 //!
-//! Nobody sees the memory before a rank runs or the simulator reads it, so the writes may wait until then. The first write to a page is
-//! made at once: it shows whether the page can be written, and as long as no rank runs nothing changes that. So a bad address is
-//! still an error of the write that has it.
+//! The memory is not visible before a rank runs or the simulator reads it, so the writes may be deferred until then.
+//! The first write to a page is performed at once: it shows that the page is writable, which cannot change while no
+//! rank runs. A bad address thus still fails the write that has it.
 
 use super::remote;
 use std::collections::BTreeSet;
 use std::io;
 
-/// The size of the smallest pages.
+/// Minimum page size.
 const PAGE: u64 = 4096;
-/// Writes that are longer are made at once.
+/// Maximum length of a deferred write; longer ones are performed at once.
 const LONGEST: usize = 2048;
-/// The number of pieces that one system call takes (IOV_MAX), and of bytes that are kept.
+/// Maximum number of pieces per system call (IOV_MAX), and of deferred bytes.
 const PIECES: usize = 1024;
 const BYTES: usize = 1 << 18;
 
-/// Writes to the memory of one rank.
+/// Deferred writes to the memory of one rank.
 #[derive(Debug, Default)]
 pub struct Batch {
     rank: usize,
-    /// The pages of the rank that were written since a rank has run.
+    /// Pages of the rank written since any rank last ran.
     pages: BTreeSet<u64>,
     bytes: Vec<u8>,
     /// Addresses and lengths of the pieces of `bytes`.
     pieces: Vec<(u64, usize)>,
 }
 
-/// What to do with a write.
+/// Treatment of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// It is kept.
+    /// Deferred.
     Kept,
-    /// It must be made now, after those that are kept.
+    /// To be performed now, after the deferred writes.
     AfterOthers,
-    /// It must be made now; those that are kept are elsewhere.
+    /// To be performed now; it overlaps no deferred write.
     Now,
 }
 
 impl Batch {
-    /// Keeps a write if that is possible. There must be room ([`Batch::is_full`]), and nothing kept for another rank.
+    /// Defers a write if possible. The batch must have room ([`Batch::is_full`]) and no writes for another rank.
     pub fn plan(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Plan {
         if self.rank != rank {
             self.rank = rank;
@@ -58,26 +59,26 @@ impl Batch {
         Plan::Kept
     }
 
-    /// Takes note that a write to a rank's memory was made.
+    /// Records a completed write to a rank's memory.
     pub fn note(&mut self, address: u64, length: usize) {
         self.pages.extend(pages(address, length).into_iter().flatten());
     }
 
-    /// Whether what is kept must be written before the next write for this rank is planned.
+    /// Returns true if the deferred writes must be performed before the next write to this rank is planned.
     pub fn is_full(&self, rank: usize) -> bool {
         let is_full = self.pieces.len() == PIECES || self.bytes.len() > BYTES;
         is_full || (self.rank != rank && !self.pieces.is_empty())
     }
 
-    /// The rank whose writes are kept; `None` if there are none.
+    /// Returns the rank with deferred writes, if any.
     pub fn rank(&self) -> Option<usize> {
         (!self.pieces.is_empty()).then_some(self.rank)
     }
 
-    /// Makes the writes that are kept, in the memory of process `pid`.
+    /// Performs the deferred writes in the memory of process `pid`.
     ///
     /// # Errors
-    /// When not all could be made; none is kept then, either.
+    /// When some bytes cannot be written; all deferred writes are dropped then, too.
     pub fn write(&mut self, pid: i32) -> io::Result<()> {
         let written = remote::write_pieces(pid, &self.pieces, &self.bytes);
         let length = self.bytes.len();
@@ -88,19 +89,19 @@ impl Batch {
         }
     }
 
-    /// Drops the writes that are kept.
+    /// Drops the deferred writes.
     pub fn forget(&mut self) {
         self.bytes.clear();
         self.pieces.clear();
     }
 
-    /// A rank runs, so pages may change.
+    /// Forgets the written pages, because a running rank may change its mappings.
     pub fn forget_pages(&mut self) {
         self.pages.clear();
     }
 }
 
-/// The numbers of the pages that a write touches; `None` if it goes beyond the last address, or is empty.
+/// Returns the numbers of the pages that a write touches; `None` if it is empty or exceeds the address space.
 fn pages(address: u64, length: usize) -> Option<std::ops::RangeInclusive<u64>> {
     let last = address.checked_add((length as u64).checked_sub(1)?)?;
     Some(address / PAGE..=last / PAGE)
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(batch.plan(3, base, &[1; 8]), Plan::Now);
         batch.note(base, 8);
         assert_eq!(batch.plan(3, base + 16, &[2; 8]), Plan::Kept);
-        assert_eq!(batch.plan(3, base + 20, &[3; 8]), Plan::Kept); // overlaps: the later one wins
+        assert_eq!(batch.plan(3, base + 20, &[3; 8]), Plan::Kept); // overlaps; the later write wins
         assert_eq!(batch.plan(3, base + PAGE - 4, &[4; 8]), Plan::AfterOthers);
         assert_eq!(batch.plan(3, base + PAGE, &[4; 8]), Plan::Now);
         assert_eq!(batch.plan(3, base + 100, &[5; LONGEST + 1]), Plan::AfterOthers);
@@ -129,7 +130,7 @@ mod tests {
         batch.write(std::process::id() as i32).unwrap();
         assert_eq!(memory[offset + 16..offset + 29], [2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 0]);
         assert_eq!(batch.rank(), None);
-        // After a rank has run, and for another rank, nothing is known.
+        // Known pages are forgotten after a rank runs, and for another rank.
         batch.forget_pages();
         assert_eq!(batch.plan(3, base, &[1; 8]), Plan::Now);
         batch.note(base, 8);

@@ -1,6 +1,7 @@
-//! What each library call does, and what it costs the CPU.
+// SPDX-License-Identifier: Apache-2.0
+//! Executes library calls and charges their CPU costs.
 //!
-//! The costs are those of [`cluster::HostCosts`]. A call that tells the program to try again later costs a poll. All other
+//! The costs are those of [`cluster::HostCosts`]. A call that tells the program to retry later costs a poll. All other
 //! calls are free until a program charges the time for them (`spin_host_compute`).
 
 use abi::calls::{self, Op};
@@ -19,13 +20,13 @@ use super::refusals::is_refusal;
 use super::wait::Wait;
 use ranks::{Call, Caller, Reply};
 
-/// Names of slices are cut to this length.
+/// Maximum length of slice names; longer ones are truncated.
 const LONGEST_NAME: usize = 256;
-/// Names of arguments have at most this length.
+/// Maximum length of argument names.
 const LONGEST_ARGUMENT: usize = 32;
 
 impl Processes {
-    /// Makes a call and the calls of the rank's other threads that came with it.
+    /// Makes a call and the calls of the rank's other threads that arrived with it.
     pub fn call(&mut self, cluster: &mut Cluster, call: Call) {
         let mut next = Some(call);
         while let Some(call) = next {
@@ -73,8 +74,8 @@ impl Processes {
         }
     }
 
-    /// Questions about objects are free. A program that asks again and again waits for something else, so that each further question of
-    /// a rank at the same time takes that of a poll.
+    /// Charges repeated queries of objects. Queries are free, but a program that repeats them waits for something, so each
+    /// query at the same time beyond the free ones costs a poll.
     fn charge_repeated_query(&mut self, cluster: &mut Cluster, call: &Call, step: Action) -> Action {
         let rank = call.caller.rank as usize;
         match step {
@@ -89,7 +90,7 @@ impl Processes {
         }
     }
 
-    /// Takes note that the CPU has completed a message (rdma cards). After the last one, the calls that waited are made.
+    /// Completes a message by the CPU (rdma cards). After the last one, makes the deferred calls.
     pub fn completed(&mut self, cluster: &mut Cluster, rank: usize) {
         self.finish_completion(cluster, rank);
         while let Some(call) = self.take_deferred_call(rank) {
@@ -109,7 +110,7 @@ impl Processes {
             Op::SpinDetach => {
                 self.ranks[rank].aborted = false;
                 self.act(cluster, rank, |card, ports| card.reset(ports));
-                self.release(cluster, rank); // threads that wait for what is gone
+                self.release(cluster, rank); // threads that wait for freed objects
                 done(Reply::new(ReturnCode::Ok))
             }
             Op::SpinRegisterImage => self.register_image(cluster, rank, calls::SpinRegisterImage::read(args)),
@@ -198,7 +199,7 @@ impl Processes {
         }
     }
 
-    /// Opens, closes, describes or asks about an interface.
+    /// Opens, closes, describes or queries an interface.
     fn interface_call(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, args) = (call.caller.rank as usize, &call.args);
         let card = cluster.card(rank);
@@ -212,10 +213,10 @@ impl Processes {
             Op::PtlNIFini => {
                 let a = calls::PtlNIFini::read(args);
                 self.act(cluster, rank, |card, ports| card.ni_fini(a.ni_handle, ports))?;
-                self.release(cluster, rank); // threads that wait for what is gone
+                self.release(cluster, rank); // threads that wait for freed objects
                 done(Reply::new(ReturnCode::Ok))
             }
-            // Programs wait for a register to change.
+            // Costs a poll, because programs wait for a register to change.
             Op::PtlNIStatus => {
                 let a = calls::PtlNIStatus::read(args);
                 let value = card.ni_status(a.ni_handle, a.status_register.into())?;
@@ -257,7 +258,7 @@ impl Processes {
         }
     }
 
-    /// Makes, changes or destroys an object of an interface.
+    /// Creates, changes or destroys an object of an interface.
     fn object_call(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, args) = (call.caller.rank as usize, &call.args);
         let card = cluster.card(rank);
@@ -290,7 +291,7 @@ impl Processes {
             Op::PtlEQFree => {
                 let a = calls::PtlEQFree::read(args);
                 self.act(cluster, rank, |card, _| card.eq_free(a.eq_handle))?;
-                self.release(cluster, rank); // threads that wait for what is gone
+                self.release(cluster, rank); // threads that wait for the freed queue
                 done(Reply::new(ReturnCode::Ok))
             }
             Op::PtlCTAlloc => {
@@ -300,7 +301,7 @@ impl Processes {
             Op::PtlCTFree => {
                 let a = calls::PtlCTFree::read(args);
                 self.act(cluster, rank, |card, _| card.ct_free(a.ct_handle))?;
-                self.release(cluster, rank); // threads that wait for what is gone
+                self.release(cluster, rank); // threads that wait for the freed counter
                 done(Reply::new(ReturnCode::Ok))
             }
             Op::PtlCTCancelTriggered => unit(card.ct_cancel(calls::PtlCTCancelTriggered::read(args).ct_handle)),
@@ -329,8 +330,8 @@ impl Processes {
         }
     }
 
-    /// Takes note of a call that the rank's library has refused by itself: with the number of its function and the return code, and the name
-    /// of the argument that is NULL.
+    /// Records a call that the rank's library refused by itself, given its function number, return code, and the name
+    /// of the NULL argument.
     fn refused_by_library(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::SpinRefuse::read(&call.args));
         let name: [u8; LONGEST_ARGUMENT] = self.job.data(call.caller);
@@ -345,7 +346,7 @@ impl Processes {
         done(Reply::new(ReturnCode::Ok))
     }
 
-    /// Takes note of a refused call, and tells the user if it is the first of its kind.
+    /// Records a refused call, and reports the first of its kind to the user.
     fn note_refusal(
         &mut self,
         cluster: &mut Cluster,
@@ -359,7 +360,7 @@ impl Processes {
         }
     }
 
-    /// Shows in the timeline what the program has done since a time. A name that cannot be read is not shown.
+    /// Shows a slice in the timeline, from its start time to now. Ignores slices with unreadable names.
     fn show(&mut self, cluster: &mut Cluster, rank: usize, slice: calls::SpinShow) -> Outcome {
         let length = usize::try_from(slice.length).unwrap_or(usize::MAX).min(LONGEST_NAME);
         let name = self.read_array::<u8>(rank, slice.name, length)?;
@@ -368,7 +369,7 @@ impl Processes {
         done(Reply::new(ReturnCode::Ok))
     }
 
-    /// Lets a thread arrive at a barrier.
+    /// Records the arrival of a thread at a barrier.
     fn barrier(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> Outcome {
         match self.arrive(cluster, caller, kind) {
             true => done(Reply::new(ReturnCode::Ok)),
@@ -377,8 +378,8 @@ impl Processes {
     }
 }
 
-/// Returns the time that a refused call takes: that of a poll if programs repeat the call until something is free, so that
-/// time passes.
+/// Returns the duration of a refused call: that of a poll if programs retry the call until a resource is free, so that
+/// time advances.
 fn refusal_cost(cluster: &mut Cluster, rank: usize, code: ReturnCode) -> Time {
     match code {
         ReturnCode::InUse | ReturnCode::PtInUse | ReturnCode::PtFull | ReturnCode::NoSpace => {

@@ -1,4 +1,5 @@
-//! Calls that test for completions, once or until there is one.
+// SPDX-License-Identifier: Apache-2.0
+//! Calls that test for completions, once or until one occurs.
 
 use abi::calls::{self, Op};
 use abi::portals::{self as ptl, EventKind, Handle, NiFail, ReturnCode};
@@ -13,7 +14,7 @@ use super::wait::{Wait, counter_reply, event_reply, queue_reply};
 use ranks::{Call, Reply};
 
 impl Processes {
-    /// Disables a portal table entry, and waits for the messages under way to it.
+    /// Disables a portal table entry, and waits for the messages in flight to it.
     pub fn disable(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlPTDisable::read(&call.args));
         let (ni, pt_index) = (a.ni_handle, a.pt_index);
@@ -40,7 +41,7 @@ impl Processes {
         after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok).with(&value))
     }
 
-    /// Takes an event of one or several queues, or waits for one.
+    /// Takes an event from one of several queues, or waits for one.
     pub fn wait_for_event(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let rank = call.caller.rank as usize;
         self.refuse_aborted(rank)?;
@@ -68,7 +69,7 @@ impl Processes {
         Ok(Action::Wait(Wait::Queues { call: call.op.c_name(), queues, number: 0 }, limit))
     }
 
-    /// Returns the value of a counter that has reached its threshold, or waits for one.
+    /// Returns the value of a counter that reached its threshold, or waits for one.
     pub fn wait_for_counter(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let rank = call.caller.rank as usize;
         self.refuse_aborted(rank)?;
@@ -104,12 +105,12 @@ impl Processes {
         Ok(Action::Wait(Wait::Counters { call: call.op.c_name(), tests, number: 0 }, limit))
     }
 
-    /// Refuses to wait in a rank that has called `PtlAbort`.
+    /// Fails waits of a rank that called `PtlAbort`.
     fn refuse_aborted(&self, rank: usize) -> Result<(), ReturnCode> {
         if self.ranks[rank].aborted { Err(ReturnCode::Aborted) } else { Ok(()) }
     }
 
-    /// Takes the events that are in a queue, up to one before which events were lost, and writes them to the rank's memory
+    /// Takes the events in a queue, up to one that follows lost events, and writes them to the rank's memory
     /// (`spin_eq_take`).
     pub fn take_events(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::SpinEqTake::read(&call.args));
@@ -133,14 +134,14 @@ impl Processes {
         after(cost, Reply { rc: code as i32, ..Reply::output(a.count, events.len() as u32) })
     }
 
-    /// Reads the array of handles of a poll. An empty one is invalid.
+    /// Reads the array of handles of a poll. An empty array is invalid.
     fn handles(&mut self, rank: usize, address: u64, count: u32) -> Result<Vec<Handle>, ReturnCode> {
         let count =
             usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(ReturnCode::ArgInvalid)?;
         self.read_array(rank, address, count)
     }
 
-    /// Reads an array in the memory of a rank that waits for an answer.
+    /// Reads an array in the memory of a rank that waits for a reply.
     pub fn read_array<T: Pod>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, ReturnCode> {
         let mut values = vec![T::zeroed(); count];
         self.job.read(rank, address, bytemuck::cast_slice_mut(&mut values)).map_err(|_| ReturnCode::ArgInvalid)?;
@@ -148,17 +149,17 @@ impl Processes {
     }
 }
 
-/// Returns true if an event reports a search that found nothing.
+/// Returns true if an event reports an unsuccessful search.
 pub fn is_failed_search(event: &ptl::Event) -> bool {
     event.kind == EventKind::Search as u8 && event.ni_fail_type == NiFail::NoMatch as u8
 }
 
-/// Returns the time-out of a poll, which is given in milliseconds, or `None` for a poll that waits for ever.
+/// Converts the time-out of a poll from milliseconds; `None` for an unlimited poll.
 fn time_limit(milliseconds: u32) -> Option<Time> {
     (milliseconds != ptl::TIME_FOREVER).then(|| Time::from_ns(u64::from(milliseconds) * 1_000_000))
 }
 
-/// Checks that the objects of one poll exist and belong to one interface.
+/// Checks that the objects of one poll exist and belong to the same interface.
 fn same_interface(
     card: &mut Nic,
     objects: &[Handle],

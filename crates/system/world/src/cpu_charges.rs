@@ -1,4 +1,5 @@
-//! The CPU time that threads use between their calls (`--compute`).
+// SPDX-License-Identifier: Apache-2.0
+//! Charges the CPU time that threads use between their calls (`--compute`).
 
 use cluster::Work;
 use sim::Time;
@@ -9,7 +10,7 @@ use super::processes::Processes;
 use ranks::Call;
 
 impl Processes {
-    /// Returns a call that came with the last pause of a rank and is to be made now.
+    /// Returns a call that arrived with the last pause of a rank and is to be made now.
     pub fn pending(&mut self, cluster: &mut Cluster, rank: usize) -> Option<Call> {
         while self.end.is_none() {
             let call = self.job.pending(rank)?;
@@ -20,8 +21,8 @@ impl Processes {
         None
     }
 
-    /// Charges the CPU time that a thread has used since its last call (`--compute`); its call is made after that. Returns a
-    /// call that is to be made now.
+    /// Charges the CPU time that a thread used since its last call (`--compute`), and schedules its call after that
+    /// time. Returns the call if it is to be made now.
     pub fn charge_computation(&mut self, cluster: &mut Cluster, mut call: Call) -> Option<Call> {
         match self.computation.next(call.caller.rank as usize, call.elapsed_ns) {
             Ok(elapsed) => call.elapsed_ns = elapsed,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls that load the program's device code onto its card.
 
 use abi::calls::SpinRegisterImage;
@@ -10,14 +11,14 @@ use super::outcome::{Outcome, done};
 use super::processes::Processes;
 use ranks::Reply;
 
-/// Largest image that a program may register, in bytes.
+/// Maximum size in bytes of a registered image.
 const MAX_IMAGE: u64 = 64 << 20;
 
 impl Processes {
     /// Loads the program's device code onto its card.
     pub fn register_image(&mut self, cluster: &mut Cluster, rank: usize, image: SpinRegisterImage) -> Outcome {
         if !cluster.machine().nic.runs_handlers() {
-            return done(Reply::new(ReturnCode::Ok)); // no HPUs, no device code
+            return done(Reply::new(ReturnCode::Ok)); // without HPUs, device code is ignored
         }
         if let Err(message) = self.load_image(cluster, rank, image) {
             self.end = Some(End::BadProgram { rank, message });

@@ -1,4 +1,5 @@
-//! The ranks in the event loop, and the world that users see.
+// SPDX-License-Identifier: Apache-2.0
+//! The ranks in the event loop, and [`World`], the crate's public interface.
 
 use super::refusals::Refusals;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes a world for `job` on `machine`. `listener` receives messages for the user as they occur.
+    /// Creates a world for `job` on `machine`. `listener` receives messages for the user as they occur.
     ///
     /// # Errors
     /// When the machine's network cannot have a node for each rank.
@@ -38,67 +39,67 @@ impl World {
         Ok(World { cluster, processes: Processes::new(job) })
     }
 
-    /// Runs the job to its end. Ranks that still run then are ended.
+    /// Runs the job to its end, and kills the ranks that still run then.
     ///
     /// # Errors
-    /// When a rank cannot be started, and when a card meets a state that cannot occur.
+    /// When a rank cannot be started, or a card reaches an impossible state.
     pub fn run(&mut self) -> Result<End, RunError> {
         let end = self.cluster.run(&mut self.processes);
         self.processes.job.kill();
         end
     }
 
-    /// How far [`World::run`] has come, for another thread.
+    /// Returns the progress of [`World::run`], to be read by another thread.
     pub fn progress(&self) -> Arc<RunProgress> {
         self.cluster.progress()
     }
 
-    /// The simulated time that has been reached.
+    /// Returns the present simulated time.
     pub fn now(&self) -> Time {
         self.cluster.now()
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &Machine {
         self.cluster.machine()
     }
 
-    /// Number of events that are handled or waiting.
+    /// Returns the number of handled and pending events.
     pub fn events(&self) -> u64 {
         self.cluster.events()
     }
 
-    /// Whether any rank has called the library or spoken PMI.
+    /// Returns true if any rank has called the library or spoken PMI.
     pub fn has_heard_ranks(&self) -> bool {
         self.processes.job.has_spoken()
     }
 
-    /// When each rank ended; zero for a rank that has not ended by itself.
+    /// Returns the exit time of each rank; zero for a rank that did not exit by itself.
     pub fn rank_ends(&self) -> impl Iterator<Item = Time> {
         self.processes.ranks.iter().map(|rank| rank.end)
     }
 
-    /// Lets the CPUs have detours, which delay what they do.
+    /// Adds noise to the CPUs, which delays their work.
     pub fn set_noise(&mut self, noise: &Noise) {
         self.cluster.set_noise(noise);
     }
 
-    /// For each rank, the time by which noise has lengthened the work of its CPU.
+    /// Returns the time by which noise lengthened the work of each rank's CPU.
     pub fn noise_delays(&self) -> impl Iterator<Item = Time> {
         self.cluster.noise_delays()
     }
 
-    /// Sets where the CPU time between the calls of the ranks comes from.
+    /// Sets the source of the CPU time between the calls of the ranks.
     pub fn set_computation(&mut self, computation: Computation) {
         self.processes.computation = computation;
     }
 
-    /// The CPU time between the calls of the ranks.
+    /// Returns the source of the CPU time between the calls of the ranks.
     pub fn computation(&self) -> &Computation {
         &self.processes.computation
     }
 
-    /// Has ranks and cards die, and packets be lost.
+    /// Schedules failures of ranks and cards, and losses of packets.
     ///
     /// # Errors
     /// When a rank or a link does not exist.
@@ -106,88 +107,88 @@ impl World {
         self.processes.set_failures(&mut self.cluster, failures)
     }
 
-    /// What is still to die because the run was over before.
+    /// Returns the failures that did not happen because the run ended earlier.
     pub fn survivors(&self) -> impl Iterator<Item = &Death> {
         self.processes.deaths.iter()
     }
 
-    /// How many packets each of `losses` losses has taken.
+    /// Returns the number of packets lost through each of the `losses` loss rules.
     pub fn lost_packets(&self, losses: usize) -> Vec<u64> {
         self.cluster.lost(losses)
     }
 
-    /// Attaches a debugger to the handlers of a rank's card. Returns whether cards of this machine can be debugged.
+    /// Attaches a debugger to the handlers of a rank's card. Returns false if cards of this machine cannot be debugged.
     pub fn attach(&mut self, rank: usize, debugger: Box<dyn Debugger>) -> bool {
         self.cluster.card(rank).attach(debugger)
     }
 
-    /// PollScope for data races of handlers. Returns whether cards of this machine can.
+    /// Detects data races of handlers. Returns false if cards of this machine cannot.
     pub fn sanitize(&mut self) -> bool {
         self.cluster.sanitize()
     }
 
-    /// Lets the texts that handlers print take no time on the cards.
+    /// Makes printing by handlers take no time on the cards.
     pub fn set_print_free(&mut self) {
         self.cluster.set_print_free();
     }
 
-    /// Counts from now on which source lines handlers run; [`World::card_stats`] then has the counts.
+    /// Counts from now on the source lines that handlers execute, for [`World::card_stats`].
     pub fn set_profiling(&mut self) {
         self.cluster.set_profiling();
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.processes.ranks.len()
     }
 
-    /// The names of the switches with handlers.
+    /// Returns the names of the switches with handlers.
     pub fn switches(&self) -> &[String] {
         self.cluster.switches()
     }
 
-    /// Packets and bytes of each link that has carried a packet; `None` when the network is a model without links.
+    /// Returns packets and bytes of each link that carried a packet; `None` for a network model without links.
     pub fn traffic_of_links(&self) -> Option<Vec<cluster::LinkTraffic>> {
         self.cluster.traffic_of_links()
     }
 
-    /// What each card did: those of the ranks, and then those of switches.
+    /// Returns the statistics of the cards: first those of the ranks, then those of switches.
     pub fn card_stats(&self) -> impl Iterator<Item = Stats> {
         self.cluster.stats()
     }
 
-    /// Statistics of the network's links so far, with the links of the highest utilization, `busiest` at most; `None` when
-    /// the network is a model without links.
+    /// Returns statistics of the network's links so far, with the `busiest` links of highest utilization at most;
+    /// `None` for a network model without links.
     pub fn links(&self, busiest: usize) -> Option<cluster::LinkStatistics> {
         self.cluster.links(busiest)
     }
 
-    /// How long the sending port of each card was occupied.
+    /// Returns the time for which the sending port of each card was busy.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
         self.cluster.sending_ports_busy()
     }
 
-    /// The memory traffic of each rank's CPU.
+    /// Returns the memory traffic of each rank's CPU.
     pub fn host_traffic(&self) -> &[HostTraffic] {
         self.cluster.traffic()
     }
 
-    /// Messages that came up more than once, with their counts.
+    /// Returns the warnings that occurred more than once, with their counts.
     pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
         self.cluster.messages().repeated_warnings()
     }
 
-    /// The threads for which simulated time did not wait, each place in their code once.
+    /// Returns the threads that did not hold back simulated time, one per code position.
     pub fn free_runs(&self) -> &[FreeRunReport] {
         self.processes.job.free_runs()
     }
 
-    /// Returns the calls that were refused.
+    /// Returns the refused calls.
     pub fn refusals(&self) -> &Refusals {
         &self.processes.refusals
     }
 
-    /// Writes the timeline, if one was asked for.
+    /// Writes the timeline, if enabled.
     ///
     /// # Errors
     /// When writing fails.
@@ -281,7 +282,7 @@ impl Ranks for Processes {
     }
 
     fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
-        // Events that a rank left behind when it ended may never happen.
+        // Events left behind by an ended rank may never happen.
         if self.ranks.get(rank).is_some_and(|rank| rank.status.is_none()) {
             self.end = Some(End::OutOfTime { rank });
         }
@@ -308,7 +309,7 @@ impl Ranks for Processes {
             return Ok(Some(self.final_end(cluster)));
         }
         for rank in again {
-            // An earlier one may have ended it.
+            // A previous rank's pause may have changed its state.
             if self.end.is_none() && self.job.polling(rank).is_some() {
                 let pause = self.job.reinspect(rank);
                 self.paused(cluster, rank, pause);
@@ -319,13 +320,13 @@ impl Ranks for Processes {
 }
 
 impl Processes {
-    /// No event is left: either all ranks have ended, or none that is left ever will.
+    /// Returns the end of a run without further events: all ranks ended, or a deadlock.
     fn final_end(&self, cluster: &mut Cluster) -> End {
         if self.ranks.iter().all(|rank| rank.status.is_some()) {
             return End::Finished;
         }
         let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
-        // The polls of parked threads since then have changed nothing.
+        // The polls of parked threads since that time changed nothing.
         End::Deadlock {
             at: self.parked_releases.since().unwrap_or(cluster.now()),
             waits,

@@ -1,4 +1,6 @@
-//! Threads that poll between sleeps are told how long nothing else happens, so that they need not wait for each answer.
+// SPDX-License-Identifier: Apache-2.0
+//! Lookahead for threads that poll between sleeps: the time until the next event, so that they need not wait for each
+//! reply.
 
 use sim::Time;
 
@@ -7,8 +9,8 @@ use super::processes::Processes;
 use ranks::Lookahead;
 
 impl Processes {
-    /// Returns for how long nothing happens but the calls of the one thread of a rank, which is to be answered now; `None` if that is not known, or
-    /// the thread does not poll between sleeps.
+    /// Returns the period during which only the calls of a rank's single thread happen, for its next reply; `None` if
+    /// it is unknown, or the thread does not poll between sleeps.
     pub fn lookahead(&self, cluster: &Cluster, rank: usize) -> Option<Lookahead> {
         let death = self.deaths.front().map(|death| death.at);
         let next = [cluster.next_event(), death].into_iter().flatten().min().unwrap_or(Time::LIMIT);

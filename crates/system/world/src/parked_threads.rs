@@ -1,8 +1,9 @@
-//! Threads that look for something to do and find nothing (`spin_idle`).
+// SPDX-License-Identifier: Apache-2.0
+//! Parks threads that poll without success (`spin_idle`).
 //!
-//! Such a thread polls again and again. When a round of its loop has found nothing, and nothing has changed since that a
-//! further one could find, the thread is parked: it continues at the first poll at which that is no longer so. So the loop
-//! takes the simulated time that it would take, but no events and no calls.
+//! Such a thread polls repeatedly. When an iteration of its loop found nothing, and nothing has changed since that a
+//! further one could find, the thread is parked: it continues at its first poll after such a change. The loop thus
+//! takes its usual simulated time, but needs no events and no calls.
 
 use abi::calls::{Op, PtlCTPoll, PtlEQPoll, PtlMESearch, SpinIdle, SpinSleep};
 use abi::portals::{Event, ReturnCode};
@@ -17,13 +18,13 @@ use super::search_streak::Search;
 use super::wait::Wait;
 use ranks::{Call, Reply};
 
-/// CPU time between a poll that found nothing and the next poll that is taken for the loop around the polls, in nanoseconds:
-/// the time of the polls stands for it. A program that uses more computes.
+/// Maximum CPU time in nanoseconds between two polls that counts as the loop around the polls and is covered by the
+/// time of the polls. A program that uses more computes.
 const LOOP_NS: u64 = 10_000;
 
 impl Processes {
     /// Makes a thread poll once more, or parks it (`spin_idle`). A thread that has read the time since its last
-    /// `spin_idle` may wait for a time, so it goes on.
+    /// `spin_idle` may wait for a point in time, so it continues.
     pub fn idle(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, SpinIdle::read(&call.args));
         let scope = if a.events_only == 0 { PollScope::All } else { PollScope::Events };
@@ -40,7 +41,7 @@ impl Processes {
         after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok))
     }
 
-    /// Takes note of a sleep. Warns once if ranks only sleep and nothing else happens.
+    /// Records a sleep. Warns once if ranks only sleep and nothing else happens.
     pub fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
         if let Some(since) = self.sleep_monitor.sleep(cluster.now()) {
             let message = format!(
@@ -51,11 +52,12 @@ impl Processes {
         }
     }
 
-    /// Takes note of what a call of a thread has come to. Anything but one poll in empty after the other may concern the other
-    /// threads of its rank, also by what the thread has done in memory. `last_poll_empty` says what its last call was.
+    /// Records the outcome of a thread's call. Anything but consecutive unsuccessful polls may concern the other
+    /// threads of its rank, also through writes to memory. `last_poll_empty` is true if the previous call was an
+    /// unsuccessful poll.
     pub fn note_outcome(&mut self, cluster: &mut Cluster, call: &Call, outcome: &Outcome, last_poll_empty: bool) {
         if call.op == Op::SpinShow {
-            return; // it only tells what was done before
+            return; // describes past actions only
         }
         let (rank, slot) = (call.caller.rank as usize, call.caller.slot);
         let finds_nothing = is_poll(call) && is_empty_poll(call.op, outcome);
@@ -77,8 +79,8 @@ impl Processes {
         }
     }
 
-    /// Returns the wait of a thread that has made the same search many times and does so again: it would find nothing, and the thread do
-    /// the same again until something changes.
+    /// Returns the wait of a thread that repeats a search: it would find nothing and repeat itself until something
+    /// changes.
     pub fn repeated_search(&mut self, cluster: &mut Cluster, call: &Call) -> Option<Wait> {
         if call.op != Op::PtlMESearch {
             return None;
@@ -94,7 +96,7 @@ impl Processes {
         Some(Wait::Search { since: now, calls: self.parking_limit.calls(), period, call: Box::new(call.clone()) })
     }
 
-    /// Whether a call is a search, or takes the answer of one that has found nothing.
+    /// Returns true if a call is a search, or takes the result of an unsuccessful one.
     fn is_of_search(&self, call: &Call, outcome: &Outcome) -> bool {
         let failed = |reply: &Reply| reply.structure().is_some_and(|event: Event| is_failed_search(&event));
         match (call.op, outcome) {
@@ -105,14 +107,14 @@ impl Processes {
         }
     }
 
-    /// Whether the CPU time before a call is that of a loop of polls, which is not charged.
+    /// Returns true if the CPU time before a call belongs to a loop of polls, which is not charged.
     pub fn is_loop_of_polls(&self, call: &Call) -> bool {
         let poll_state = &self.ranks[call.caller.rank as usize].poll_state;
         is_poll(call) && poll_state.last_poll_was_empty(call.caller.slot) && call.elapsed_ns <= LOOP_NS
     }
 
-    /// When no event is left, lets the parked threads of all ranks continue at their next polls: they may count their tries.
-    /// Returns whether there were any; false, too, if they have only polled since they were released many times.
+    /// Without further events, resumes the parked threads of all ranks at their next polls, because they may count
+    /// retries. Returns false if there are none, or if earlier releases led to nothing but polls too often.
     pub fn release_parked(&mut self, cluster: &mut Cluster) -> bool {
         let waits = self.ranks.iter().flat_map(|rank| rank.waits.iter());
         let parked = waits.filter(|(_, wait)| matches!(wait, Wait::Idle { .. } | Wait::Search { .. })).count();
@@ -127,8 +129,8 @@ impl Processes {
         true
     }
 
-    /// Lets threads that were parked while others made many calls continue at their next polls: what those calls look for may be what a
-    /// parked thread does next.
+    /// Resumes threads at their next polls that were parked while others made many calls: those calls may wait for the
+    /// next action of a parked thread.
     pub fn release_long_parked(&mut self, cluster: &mut Cluster) {
         if let Some(calls) = self.parking_limit.due() {
             (0..self.ranks.len()).for_each(|rank| self.wake_parked(cluster, rank, |at, _| at <= calls));
@@ -136,7 +138,7 @@ impl Processes {
     }
 }
 
-/// Whether a call looks for something and returns at once.
+/// Returns true if a call tests for something and returns at once.
 fn is_poll(call: &Call) -> bool {
     match call.op {
         Op::SpinIdle | Op::SpinEqTake | Op::PtlEQGet | Op::PtlCTGet => true,
@@ -146,7 +148,8 @@ fn is_poll(call: &Call) -> bool {
     }
 }
 
-/// Whether a poll finds nothing. A counter always has a value; the thread knows whether it is what it looks for.
+/// Returns true if a poll finds nothing. A counter always has a value, and only the thread knows whether it is the
+/// expected one.
 fn is_empty_poll(op: Op, outcome: &Outcome) -> bool {
     match outcome {
         Ok(Action::Wait(Wait::Idle { .. }, _)) => true,

@@ -1,4 +1,5 @@
-//! Handles the pauses of ranks: in a library call, asleep, polling, or because the rank has ended.
+// SPDX-License-Identifier: Apache-2.0
+//! Handles the pauses of ranks: in a library call, asleep, polling, or ended.
 
 use std::process::ExitStatus;
 
@@ -22,9 +23,9 @@ impl Processes {
         Ok(())
     }
 
-    /// Answers a call; its thread runs on to the next pause of its rank.
+    /// Replies to a call; its thread runs to the next pause of its rank.
     pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
-        // What a thread does after a call may be what another thread of its rank looks for.
+        // The actions of a thread after a call may concern another polling thread of its rank.
         if !self.ranks[caller.rank as usize].poll_state.resume(caller.slot) {
             self.note_change(cluster, caller.rank as usize, Change::Other);
         }
@@ -35,7 +36,7 @@ impl Processes {
         self.paused(cluster, caller.rank as usize, pause);
     }
 
-    /// Tells a thread that is to be answered what it may know of its queue and its counters.
+    /// Attaches known events, counters and the lookahead to a thread's next reply.
     fn tell(&mut self, cluster: &mut Cluster, caller: Caller) {
         let Rank { watched: Watched { queue, counters }, aborted, .. } = self.ranks[caller.rank as usize];
         if aborted {
@@ -54,7 +55,7 @@ impl Processes {
         }
     }
 
-    /// The rank `running` has paused, or something else has happened while it ran.
+    /// Handles a pause of rank `running`, or another event while it ran, and all pauses that follow.
     pub fn paused(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) {
         let mut next = Some((running, pause));
         while let Some((running, pause)) = next {
@@ -62,7 +63,7 @@ impl Processes {
         }
     }
 
-    /// Handles one pause. If a rank has run on because of it, this returns that rank and its next pause.
+    /// Handles one pause. Returns a rank that ran because of it, with its next pause.
     fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
         let at = cluster.now();
         for (rank, why) in self.job.pmi_refusals() {
@@ -75,7 +76,7 @@ impl Processes {
                     self.call(cluster, call);
                 }
             }
-            // Its threads go on when events answer them.
+            // Its threads continue when events answer them.
             Pause::Asleep { rank } => {
                 self.note_change(cluster, rank, Change::Other);
                 if self.job.is_free_running(rank) {
@@ -122,7 +123,7 @@ impl Processes {
                 self.act(cluster, rank, |card, ports| card.reset(ports));
             }
         } else {
-            // Nothing comes after this, so what is under way to its card is not lost for another reason.
+            // The run ends here, so packets in flight to its card are not lost for another reason.
             self.end = Some(End::RankFailed { rank, status, at: cluster.now() });
         }
     }

@@ -1,62 +1,63 @@
-//! What the threads of a rank have found, and whether a further poll could find more.
+// SPDX-License-Identifier: Apache-2.0
+//! Records unsuccessful polls of a rank's threads, and the changes that a further poll could find.
 
 use std::collections::BTreeMap;
 
 use sim::Time;
 
-/// What has changed for a rank.
+/// Kind of a change that concerns a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// A card has written to its memory, and has told nothing.
+    /// A card wrote to the rank's memory without an event or counter.
     Memory,
-    /// Events, counters, or what a thread of the rank has done.
+    /// Events, counters, or actions of a thread of the rank.
     Other,
 }
 
-/// What the polls of a thread can find.
+/// Changes that the polls of a thread can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PollScope {
-    /// Each change (`spin_idle`).
+    /// All changes (`spin_idle`).
     All,
     /// Changes other than those of memory (`spin_idle_events`).
     Events,
 }
 
 impl PollScope {
-    /// Whether the polls can find a change.
+    /// Returns true if the polls can find a change.
     pub fn find(self, change: Change) -> bool {
         self == PollScope::All || change == Change::Other
     }
 }
 
-/// How many changes there have been.
+/// Number of changes so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Changes {
     memory: u64,
     other: u64,
 }
 
-/// The changes that polls of a rank can find, and its threads that poll in empty.
+/// Changes that polls of a rank can find, and its threads that poll without success.
 #[derive(Debug, Default)]
 pub struct PollState {
     changes: Changes,
-    /// The threads whose last call was a poll that found nothing, by slot.
-    empty: BTreeMap<u32, EmptyPoll>,
+    /// Threads whose last call was an unsuccessful poll, by slot.
+    empty_polls: BTreeMap<u32, EmptyPoll>,
 }
 
-/// What a thread has done whose last call was a poll that found nothing.
+/// State of a thread whose last call was an unsuccessful poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EmptyPoll {
-    /// It has not called `spin_idle` since its last call that was no such poll.
+    /// Has not called `spin_idle` since its last call that was no unsuccessful poll.
     Polls,
-    /// It is in `spin_idle`.
+    /// Is in `spin_idle`.
     Idles,
-    /// It has polled in empty since `spin_idle` returned, when there had been these changes.
+    /// Has made only unsuccessful polls since `spin_idle` returned; with the changes at that time.
     Saw(Changes),
 }
 
 impl PollState {
-    /// Takes note that something has changed that a poll can find.
+    /// Records a change that a poll can find.
     pub fn change(&mut self, change: Change) {
         match change {
             Change::Memory => self.changes.memory += 1,
@@ -64,38 +65,38 @@ impl PollState {
         }
     }
 
-    /// Whether the last call of a thread was a poll that found nothing.
+    /// Returns true if the last call of a thread was an unsuccessful poll.
     pub fn last_poll_was_empty(&self, slot: u32) -> bool {
-        self.empty.contains_key(&slot)
+        self.empty_polls.contains_key(&slot)
     }
 
-    /// A thread makes a call other than `spin_idle`: a poll that finds nothing, or something else.
+    /// Records a call other than `spin_idle`, which is an unsuccessful poll if `finds_nothing` is set.
     pub fn call(&mut self, slot: u32, finds_nothing: bool) {
         if finds_nothing {
-            self.empty.entry(slot).or_insert(EmptyPoll::Polls);
+            self.empty_polls.entry(slot).or_insert(EmptyPoll::Polls);
         } else {
-            self.empty.remove(&slot);
+            self.empty_polls.remove(&slot);
         }
     }
 
-    /// A thread calls `spin_idle`. Returns whether it has only polled in empty since the last time, and nothing at which it looks has
-    /// changed since that returned.
+    /// Records a `spin_idle` call. Returns true if the thread made only unsuccessful polls since the previous one
+    /// returned, and nothing in their scope has changed since.
     pub fn idle(&mut self, slot: u32, scope: PollScope) -> bool {
-        let Some(EmptyPoll::Saw(seen)) = self.empty.insert(slot, EmptyPoll::Idles) else { return false };
+        let Some(EmptyPoll::Saw(seen)) = self.empty_polls.insert(slot, EmptyPoll::Idles) else { return false };
         seen.other == self.changes.other && (seen.memory == self.changes.memory || !scope.find(Change::Memory))
     }
 
-    /// A thread is answered. Returns whether its call was a poll that found nothing.
+    /// Records a reply to a thread. Returns true if its call was an unsuccessful poll.
     pub fn resume(&mut self, slot: u32) -> bool {
-        let Some(empty) = self.empty.get_mut(&slot) else { return false };
-        if *empty == EmptyPoll::Idles {
-            *empty = EmptyPoll::Saw(self.changes);
+        let Some(poll) = self.empty_polls.get_mut(&slot) else { return false };
+        if *poll == EmptyPoll::Idles {
+            *poll = EmptyPoll::Saw(self.changes);
         }
         true
     }
 }
 
-/// Returns when a thread that has polled since `since`, a poll every `period`, begins its first later poll at `now` or after.
+/// Returns the begin of the first poll at or after `now` of a thread that polls every `period` since `since`.
 pub fn next_poll(since: Time, now: Time, period: Time) -> Time {
     let polls = (now - since).as_ps().div_ceil(period.as_ps().max(1)).max(1);
     (since + period * polls).max(now)
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!((next(100, 0), next(777, 0)), (100, 777));
     }
 
-    /// Thread 3 calls `spin_idle` and is answered. Returns whether it was parked.
+    /// Thread 3 calls `spin_idle` and gets a reply. Returns true if it was parked.
     fn idle(poll_state: &mut PollState) -> bool {
         let parks = poll_state.idle(3, PollScope::All);
         assert!(poll_state.resume(3));
@@ -127,7 +128,7 @@ mod tests {
         assert!(!poll_state.resume(3));
         assert!(!idle(&mut poll_state) && idle(&mut poll_state));
         poll_state.call(3, true);
-        poll_state.call(4, false); // another thread's
+        poll_state.call(4, false); // of another thread
         assert!(poll_state.resume(3) && idle(&mut poll_state));
         poll_state.call(3, false);
         assert!(!poll_state.last_poll_was_empty(3) && !poll_state.resume(3));
@@ -139,10 +140,10 @@ mod tests {
         let mut poll_state = PollState::default();
         idle(&mut poll_state);
         poll_state.call(3, true);
-        poll_state.change(Change::Other); // before the poll is answered: it may not have seen the change
+        poll_state.change(Change::Other); // before the reply: the poll may have missed the change
         assert!(poll_state.resume(3));
         assert!(!idle(&mut poll_state) && idle(&mut poll_state));
-        // What changes during spin_idle is found by the polls after it.
+        // A change during spin_idle is found by the polls after it.
         assert!(poll_state.idle(3, PollScope::All));
         poll_state.change(Change::Other);
         assert!(poll_state.resume(3) && idle(&mut poll_state));

@@ -1,4 +1,6 @@
-//! Reasons of refused calls: [`Examination`] checks their arguments again, in the order of the header and by its names.
+// SPDX-License-Identifier: Apache-2.0
+//! Reasons of refused calls: [`Examination`] checks their arguments again, in the order and with the names of the
+//! header.
 
 use abi::calls::{self, Data, Op, Polled, Trigger};
 use abi::portals::{self as ptl, Handle, Process, StatusRegister};
@@ -8,16 +10,16 @@ use super::event::Cluster;
 use super::processes::Processes;
 use ranks::{Call, Caller};
 
-/// The most objects of a poll.
+/// Maximum number of objects of a poll.
 const MOST_POLLED: u32 = 1 << 20;
 
-/// The reason why a call of a rank whose card is dead was refused.
+/// Returns the reason why calls of a rank with a dead card fail.
 pub fn of_dead_card() -> Reason {
     Reason { argument: String::new(), why: "the rank's card is dead (--kill-card)".into() }
 }
 
 impl Processes {
-    /// Returns the reason why a call was refused; the objects must be as they were then.
+    /// Returns the reason why a call was refused, provided the objects have not changed since.
     pub fn reason(&mut self, cluster: &mut Cluster, call: &Call) -> Option<Reason> {
         let (rank, args) = (call.caller.rank as usize, &call.args);
         let (switches, most_mapped) = (cluster.switches().len(), self.ranks.len() as u64 * 64);
@@ -167,13 +169,13 @@ impl Processes {
             Op::PtlNIFini | Op::PtlGetUid | Op::PtlGetPhysId | Op::PtlStartBundle | Op::PtlEndBundle => {
                 x.ni("ni_handle", calls::PtlStartBundle::read(args).ni_handle);
             }
-            // All others are never refused.
+            // Other calls are never refused.
             _ => {}
         }
         exam.found()
     }
 
-    /// Examines a transfer in the order of its arguments.
+    /// Examines the arguments of a transfer in their order.
     fn transfer_reason(&mut self, x: &mut Examination<'_>, call: &Call) {
         let (rank, args) = (call.caller.rank as usize, &call.args);
         let (md, words) = match call.op {
@@ -233,7 +235,7 @@ impl Processes {
         }
     }
 
-    /// The objects of a poll, unless one came with the call.
+    /// Examines the objects of a poll, or the single one passed with the call.
     fn polled_objects(
         &mut self,
         x: &mut Examination<'_>,
@@ -260,17 +262,17 @@ impl Processes {
         }
     }
 
-    /// Memory of elements of `PTL_IOVEC`.
+    /// Examines the memory of the elements of a `PTL_IOVEC`.
     fn elements(&mut self, x: &mut Examination<'_>, rank: usize, argument: &str, address: u64, count: u64) {
         self.readable(x, rank, argument, address, count.saturating_mul(16));
     }
 
-    /// Memory that a call reads.
+    /// Examines memory that a call reads.
     fn readable(&mut self, x: &mut Examination<'_>, rank: usize, argument: &str, address: u64, length: u64) {
         if !x.is_right() || length == 0 {
             return;
         }
-        // Its first and its last byte tell whether it is there.
+        // Only the first and the last byte are checked.
         let mut byte = [0];
         let is_there = |at: u64, byte: &mut [u8; 1], job: &mut ranks::Job| job.read(rank, at, byte).is_ok();
         let last = address.saturating_add(length - 1);
@@ -280,7 +282,7 @@ impl Processes {
     }
 }
 
-/// Examines the two descriptors and the target of an operation that fetches.
+/// Examines the two descriptors and the target of a fetching operation.
 fn fetch_reason(
     x: &mut Examination<'_>,
     get: (Handle, u64),

@@ -1,25 +1,27 @@
-//! Threads that search the card's list of messages again and again and find nothing.
+// SPDX-License-Identifier: Apache-2.0
+//! Detects threads that repeatedly search the card's unexpected headers and find nothing.
 
 use abi::portals::{Handle, Me};
 use sim::Time;
 
-/// After how many equal rounds a thread is parked. A program may look several times before it does something else.
+/// Number of equal iterations after which a thread is parked. A program may search several times before it does
+/// something else.
 const ROUNDS: u32 = 16;
 
-/// A search (`PtlMESearch`).
+/// Arguments of a search (`PtlMESearch`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
     /// Interface.
     pub ni: Handle,
-    /// Index of the portal table.
+    /// Portal table index.
     pub pt_index: u32,
-    /// Kind of the search.
+    /// Kind of search.
     pub kind: u8,
-    /// The messages that it finds.
+    /// Matching criteria.
     pub me: Me,
 }
 
-/// The last search of a rank, which has found nothing, if the rank has only looked for its result since.
+/// Latest search of a rank, unsuccessful so far, if the rank has only tested for its result since.
 #[derive(Debug, Default)]
 pub struct SearchStreak(Option<Round>);
 
@@ -29,13 +31,13 @@ struct Round {
     search: Search,
     began: Time,
     period: Time,
-    /// The number of equal rounds before.
+    /// Number of preceding equal iterations.
     equal: u32,
 }
 
 impl SearchStreak {
-    /// Takes note of a search of the thread in a slot that will find nothing. Returns the time of a round if the thread has made many that
-    /// are equal.
+    /// Records an unsuccessful search of the thread in a slot. Returns the period of its loop after many equal
+    /// iterations.
     pub fn search(&mut self, slot: u32, search: Search, now: Time) -> Option<Time> {
         let last = self.0.take().filter(|last| last.slot == slot && last.search == search);
         let (period, equal) = match last {
@@ -47,7 +49,7 @@ impl SearchStreak {
         (equal >= ROUNDS && period > Time::ZERO).then_some(period)
     }
 
-    /// Takes note that the rank does something else.
+    /// Ends the streak, because the rank does something else.
     pub fn end(&mut self) {
         self.0 = None;
     }

@@ -1,12 +1,13 @@
-//! Detects that all ranks only sleep or poll, so that nothing can change, and that parked threads keep others waiting.
+// SPDX-License-Identifier: Apache-2.0
+//! Detects ranks that only sleep or poll although nothing can change, and parked threads that keep others waiting.
 
 use sim::Time;
 
-/// The number of sleeps in a row at which the user is told. They take about a second of real time, and a program that
-/// waits by sleeping makes fewer before what it waits for comes.
+/// Number of consecutive sleeps at which the user is warned. They take about a second of real time, and a program that
+/// waits by sleeping usually needs fewer.
 const MANY: u64 = 200_000;
 
-/// Counts the sleeps since something else happened.
+/// Counts consecutive sleeps.
 #[derive(Debug, Default)]
 pub struct SleepMonitor {
     sleeps: u64,
@@ -14,7 +15,7 @@ pub struct SleepMonitor {
 }
 
 impl SleepMonitor {
-    /// Counts a sleep. The last of [`MANY`] sleeps in a row returns the time of the first one.
+    /// Counts a sleep. Returns the time of the first one at [`MANY`] consecutive sleeps.
     pub fn sleep(&mut self, now: Time) -> Option<Time> {
         if self.sleeps == 0 {
             self.since = now;
@@ -23,41 +24,42 @@ impl SleepMonitor {
         (self.sleeps == MANY).then_some(self.since)
     }
 
-    /// Takes note that something other than a sleep happens. The count starts again.
+    /// Restarts the count, because something other than a sleep happens.
     pub fn end(&mut self) {
         self.sleeps = 0;
     }
 }
 
-/// How often parked threads are released in a row at least before they count as waiting for ever. A thread that counts its tries goes
-/// on to its limit in that time.
+/// Minimum number of consecutive releases of parked threads before they count as waiting forever. A thread that counts
+/// retries reaches its limit in that time.
 const RELEASES: u64 = 1000;
 
-/// At how many parked_releases in a row the state of the ranks is compared with that at the first of these.
+/// Number of consecutive releases at which the state of the ranks is compared with that at the first of these.
 const COMPARISONS: u64 = 16;
 
-/// Counts how often parked threads were released since something else happened.
+/// Counts consecutive releases of parked threads.
 #[derive(Debug)]
 pub struct ParkedReleases {
-    /// How often threads go on, all together, before they count as waiting for ever, if that takes more than [`RELEASES`].
+    /// Total number of thread resumptions before the threads count as waiting forever, if that takes more than
+    /// [`RELEASES`] releases.
     limit: u64,
     count: u64,
     turns: u64,
-    /// The time of the first one.
+    /// Time of the first release.
     since: Option<Time>,
-    /// The state of the ranks at a release with which that at later ones is compared.
+    /// Fingerprint of the ranks at an earlier release, for comparison.
     state: Option<u64>,
-    /// Whether the ranks have been in the same state twice.
+    /// Set once the ranks were in the same state twice.
     repeats: bool,
 }
 
 impl ParkedReleases {
-    /// The limit is a number of polls of all threads together.
+    /// Creates a counter; `limit` is a number of polls of all threads together.
     pub fn new(limit: u64) -> ParkedReleases {
         ParkedReleases { limit, count: 0, turns: 0, since: None, state: None, repeats: false }
     }
 
-    /// Counts a release of this many threads. Returns whether there may be one.
+    /// Counts a release of this many threads. Returns false if the limits are exceeded.
     pub fn begin(&mut self, now: Time, threads: usize) -> bool {
         self.since.get_or_insert(now);
         self.count += 1;
@@ -65,13 +67,15 @@ impl ParkedReleases {
         !self.repeats && (self.count <= RELEASES || self.turns <= self.limit)
     }
 
-    /// Whether the state of the ranks is to be found out before the next release ([`ParkedReleases::compare`]): at a few in a row, later and later.
+    /// Returns true if the fingerprint of the ranks is needed before the next release ([`ParkedReleases::compare`]):
+    /// for a few consecutive releases, at growing intervals.
     pub fn is_comparison_due(&self) -> bool {
         let rounds = self.count / RELEASES;
         rounds.is_power_of_two() && self.count % RELEASES <= COMPARISONS
     }
 
-    /// Compares the state of the ranks with that at an earlier release: the ranks wait for ever if it is the same. `None` if it is not known.
+    /// Compares the fingerprint of the ranks with an earlier one; equality means that they wait forever. `None` if
+    /// unknown.
     pub fn compare(&mut self, state: Option<u64>) {
         if self.count.is_multiple_of(RELEASES) {
             self.state = state;
@@ -80,53 +84,55 @@ impl ParkedReleases {
         }
     }
 
-    /// Takes note that something else happens. The count starts again.
+    /// Restarts the count, because something else happens.
     pub fn end(&mut self) {
         *self = ParkedReleases::new(self.limit);
     }
 
-    /// Returns how often the threads, all together, were released; 0 if it is certain that they wait for ever.
+    /// Returns the total number of thread resumptions; 0 if the threads certainly wait forever.
     pub fn doubtful_turns(&self) -> u64 {
         if self.repeats { 0 } else { self.turns }
     }
 
-    /// Returns since when nothing else has happened.
+    /// Returns the time since which nothing else has happened.
     pub fn since(&self) -> Option<Time> {
         self.since
     }
 }
 
-/// For how many calls of each rank, on average, a thread stays parked at most, or up to twice that.
+/// Number of calls per rank, on average, for which a thread stays parked at most, or up to twice that.
 const CALLS: u64 = 500;
 
-/// Counts calls while threads are parked. A program may poll once or twice in empty before it does what others wait for, and these may
-/// wait by calls that are no polls (`PtlMESearch`), so that the simulation never runs out of events.
+/// Counts calls while threads are parked. A program may poll once or twice without success before it acts, and other
+/// ranks may wait for that action by calls that are no polls (`PtlMESearch`), so that the simulation never runs out of
+/// events.
 #[derive(Debug)]
 pub struct ParkingLimit {
-    /// How many calls a parked thread waits for.
+    /// Number of calls for which a thread stays parked.
     limit: u64,
     calls: u64,
     next_check: u64,
 }
 
 impl ParkingLimit {
-    /// The parking_limit of the threads of this many ranks. So letting them go on never takes more than a small part of all calls.
+    /// Creates the limit for this number of ranks. It grows with the ranks, so that resumptions remain a small part of
+    /// all calls.
     pub fn of(ranks: usize) -> ParkingLimit {
         let limit = CALLS * ranks as u64;
         ParkingLimit { limit, calls: 0, next_check: limit }
     }
 
-    /// The number of calls so far that were no polls in empty.
+    /// Returns the number of calls so far other than unsuccessful polls.
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Counts a call that is no poll in empty.
+    /// Counts a call that is no unsuccessful poll.
     pub fn call(&mut self) {
         self.calls += 1;
     }
 
-    /// Returns, now and then, the number of calls up to which a thread must have been parked that goes on.
+    /// Returns, periodically, the call count up to which parked threads are to be resumed.
     pub fn due(&mut self) -> Option<u64> {
         if self.calls < self.next_check {
             return None;
@@ -136,12 +142,12 @@ impl ParkingLimit {
     }
 }
 
-/// After how many sleeps a thread is told: to find out takes longer than a few sleeps.
+/// Number of sleeps before a thread gets a lookahead, whose computation takes longer than a few sleeps.
 const SLEEPS: u32 = 16;
-/// The least number of further sleeps for which it is told.
+/// Minimum number of further sleeps that a lookahead must cover.
 const LEAST: u64 = 8;
 
-/// The sleeps of a rank since it did something other than to sleep and to poll and find nothing.
+/// Consecutive sleeps of a rank that only sleeps and polls without success.
 #[derive(Debug, Default)]
 pub struct SleepStreak {
     count: u32,
@@ -149,18 +155,18 @@ pub struct SleepStreak {
 }
 
 impl SleepStreak {
-    /// Takes note of a sleep.
+    /// Records a sleep.
     pub fn sleep(&mut self, span: Time) {
         self.count = self.count.saturating_add(1);
         self.last = span;
     }
 
-    /// Takes note that the rank does something else.
+    /// Ends the streak, because the rank does something else.
     pub fn end(&mut self) {
         self.count = 0;
     }
 
-    /// Whether it is of use to know that nothing else happens for this long.
+    /// Returns true if a lookahead of this length is useful.
     pub fn are_many(&self, span: Time) -> bool {
         self.count >= SLEEPS && span.as_ps() / LEAST > self.last.as_ps()
     }

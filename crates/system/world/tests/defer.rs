@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls that a thread defers (`spin_defer`).
 
 mod common;
@@ -37,7 +38,8 @@ fn program(text: &str) -> Program {
     compile(&format!("{PORTALS}{start}{text}"))
 }
 
-/// Rounds of messages both ways. The last argument says whether calls are deferred; then the program checks that they are.
+/// Rounds of messages in both directions. The last argument enables deferring; the program then checks that calls are
+/// deferred.
 const ROUNDS: &str = r#"
     enum { MESSAGES = 20, ROUNDS = 4 };
     int main(void) {
@@ -100,7 +102,7 @@ fn deferred_calls_have_the_times_and_results_of_others() {
     }
 }
 
-/// The thread that defers does nothing more; the other one gets the handles as time passes.
+/// The deferring thread does nothing more; the other one gets the handles as time passes.
 #[test]
 fn another_thread_gets_the_handles_of_deferred_entries() {
     let program = program(

@@ -1,4 +1,5 @@
-//! Threads that find nothing to do (`spin_idle`), and many events at once (`spin_eq_take`).
+// SPDX-License-Identifier: Apache-2.0
+//! Threads that poll without success (`spin_idle`), and many events at once (`spin_eq_take`).
 
 mod common;
 
@@ -7,10 +8,10 @@ use ranks::JobSpec;
 use sim::Time;
 use world::End;
 
-/// The time of a poll on the default machine.
+/// Duration of a poll on the default machine.
 const POLL: Time = Time::from_ns(51);
 
-/// A program with one logical, matching interface, whose entry 0 takes puts of up to 64 bytes and counts them.
+/// A program with one logical, matching interface, whose entry 0 accepts and counts puts of up to 64 bytes.
 fn program(text: &str) -> Program {
     let start = r#"
         static ptl_handle_ct_t ct;
@@ -45,7 +46,8 @@ fn program(text: &str) -> Program {
     compile(&format!("{PORTALS}{start}{text}"))
 }
 
-/// When rank 1 has got a message that rank 0 sends after it has computed for `compute_ns`, and the number of its calls.
+/// Returns the time at which rank 1 gets a message that rank 0 sends after computing for `compute_ns`, and the number
+/// of rank 1's calls.
 fn wait_for_message(how: &str, compute_ns: u64, card: &str) -> (Time, u64) {
     let text = r#"
         int main(void) {
@@ -73,8 +75,9 @@ fn wait_for_message(how: &str, compute_ns: u64, card: &str) -> (Time, u64) {
 
 const LOOP: &str = "while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) spin_idle();";
 
-/// A thread that waits in `PtlEQWait` pays one poll after the event, except on rdma cards, where its CPU has put the event into
-/// the queue. A parked thread begins its polls at fixed times, so it pays for the rest of the poll under way, and then for `PtlEQGet`.
+/// A thread that waits in `PtlEQWait` pays one poll after the event, except on rdma cards, where its CPU puts the event
+/// into the queue. A parked thread begins its polls at fixed times, so it pays for the rest of the present poll, and
+/// then for `PtlEQGet`.
 #[test]
 fn a_polling_loop_takes_at_most_one_poll_longer_than_a_wait() {
     for card in CARDS {
@@ -92,8 +95,8 @@ fn a_polling_loop_takes_at_most_one_poll_longer_than_a_wait() {
     }
 }
 
-/// A message of 16 packets is awaited. Its packets are written before its event, which threads that look at queues only do not see: by hand,
-/// two calls of `spin_idle_events` are made, of which the second parks, and the event is seen at the first poll that begins after it.
+/// Waits for a message of 16 packets. The packets are written before the event, and event polls ignore them. Calculated
+/// by hand: two calls of `spin_idle_events`, the second of which parks, and the first poll after the event sees it.
 #[test]
 fn packets_do_not_wake_event_polls() {
     let text = r#"
@@ -131,20 +134,20 @@ fn packets_do_not_wake_event_polls() {
             let polls = "while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) { idles++; IDLE(); }";
             let wait = end("CHECK(PtlEQWait(eq, &event));", "idles == 0");
             let got = end(&polls.replace("IDLE", "spin_idle_events"), "idles == 2") - POLL;
-            // On rdma cards the CPU completes the message, and the time at which it begins does not depend on its polls.
+            // On rdma cards the CPU completes the message, and the begin of that does not depend on its polls.
             let event = if card == "nic.kind=rdma" { wait } else { wait - POLL };
             assert!(event <= got && got < event + POLL, "{card}, {compute} ns: {wait} by waiting, {got} by polls");
             if card != "nic.kind=rdma" {
-                // The appends of two entries come before the first poll.
+                // The appends of two entries precede the first poll.
                 assert_eq!((got - Time::from_ns(65) * 2).as_ps() % POLL.as_ps(), 0, "{card}: {got}");
             }
-            // A write may be what the thread waits for.
+            // The thread may wait for a write to memory.
             end(&polls.replace("IDLE", "spin_idle"), "idles > 2");
         }
     }
 }
 
-/// The loop makes as many calls and events for a second as for ten microseconds.
+/// The loop makes as many calls and events in a second as in ten microseconds.
 #[test]
 fn longer_waits_take_no_more_events() {
     for card in CARDS {
@@ -153,8 +156,9 @@ fn longer_waits_take_no_more_events() {
     }
 }
 
-/// Rank 0 waits by calls that are no polls, so that there are always events, for what rank 1 does after three polls in vain. Of these
-/// the second and the third park it, until rank 0 has made 1,000 to 2,000 calls, of 100 ns each; some forty calls are made at the start.
+/// Rank 0 waits, by calls that are no polls, for an action of rank 1 after three unsuccessful polls, so events are
+/// always pending. The second and third poll park rank 1 until rank 0 has made 1,000 to 2,000 calls of 100 ns each;
+/// some forty calls are made at the start.
 #[test]
 fn parked_threads_resume_while_others_make_calls() {
     let program = program(
@@ -182,7 +186,7 @@ fn parked_threads_resume_while_others_make_calls() {
     }
 }
 
-/// A message is awaited by each kind of poll, and in memory, as in `PtlEQWait`.
+/// Waits for a message with each kind of poll, and in memory, as in `PtlEQWait`.
 #[test]
 fn every_kind_of_poll_parks() {
     let rest = "CHECK(PtlEQWait(eq, &event));";
@@ -206,8 +210,9 @@ fn every_kind_of_poll_parks() {
     }
 }
 
-/// Two ranks send a message back and forth. By hand: for each message, polls take the time of a wait and less than a poll more.
-/// On rdma cards the poll that gets the event comes on top, as the CPU has completed the message before.
+/// Two ranks send a message back and forth. Calculated by hand: for each message, polling takes the time of a wait and
+/// less than one poll more. On rdma cards the poll that gets the event is additional, because the CPU completed the
+/// message before.
 #[test]
 fn ping_pong_takes_the_time_of_its_polls() {
     let text = r#"
@@ -237,13 +242,13 @@ fn ping_pong_takes_the_time_of_its_polls() {
     }
 }
 
-/// One rank whose `main` has this body.
+/// Runs one rank with this body of `main`.
 fn alone(body: &str) -> common::Run {
     let main = format!("int main(void) {{ open_interface(0, 64); ptl_event_t event; (void)event; {body} return 0; }}");
     run_with(spec(&program(&main), 1), &[])
 }
 
-/// The times are by hand: the append before the loop takes one post, 65 ns.
+/// Times calculated by hand: the append before the loop takes one post, 65 ns.
 #[test]
 fn loops_with_a_limit_of_tries_end() {
     let post = Time::from_ns(65);
@@ -256,7 +261,7 @@ fn loops_with_a_limit_of_tries_end() {
     }
 }
 
-/// The time-out of a wait that has ended before is an event that never happens.
+/// The time-out of a wait that ended earlier is an obsolete event.
 #[test]
 fn a_loop_after_a_wait_with_a_time_limit_takes_its_own_time() {
     let ends = |wait: &str| {
@@ -273,7 +278,7 @@ fn a_loop_after_a_wait_with_a_time_limit_takes_its_own_time() {
 #[test]
 fn loops_with_a_simulated_deadline_end_on_time() {
     let run = alone("while (spin_time_ps() < 10000000) if (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) spin_idle();");
-    // The first round that begins at 10 us or later, each two polls long: 65 ns + 98 * 102 ns.
+    // First iteration at or after 10 us; each takes two polls: 65 ns + 98 * 102 ns.
     assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(65 + 98 * 102)]));
 }
 
@@ -289,18 +294,18 @@ fn endless_polling_is_a_deadlock() {
             return 0;
         }"#;
     let program = program(text);
-    // The ranks repeat themselves, so it does not take a limit.
+    // The ranks repeat themselves, so the limit is not reached.
     let endless = JobSpec { poll_limit: Some(u64::MAX), ..spec(&program, 3) };
     let End::Deadlock { at, waits, polls: count } = run_with(endless, &[]).end else { panic!("no deadlock") };
     assert!(waits[1].starts_with("rank 1 waits in PtlEQWait for an event in queue"), "{waits:?}");
     let polls = |rank: usize| waits[rank] == format!("rank {rank} polls for events that nothing will bring");
     assert!(polls(0) && polls(2), "{waits:?}");
-    // Parked after two polls of the queue and one in between, and not when the last of the releases was in vain.
+    // Time of parking after two polls of the queue and one in between, not of the last unsuccessful release.
     assert_eq!(at, Time::from_ns(65 + 1000) + POLL * 3);
     assert_eq!(count, 0, "there is a doubt");
 }
 
-/// Rank 0 works by itself, and polls 5,000 times, before it sends what rank 1 waits for.
+/// Rank 0 does work that the card does not see, and polls 5,000 times, before it sends the message for rank 1.
 #[test]
 fn the_limit_of_polls_can_be_raised() {
     let text = r#"
@@ -323,11 +328,11 @@ fn the_limit_of_polls_can_be_raised() {
     let end = |poll_limit| run_with(JobSpec { poll_limit: Some(poll_limit), ..spec(&program, 2) }, &[]).end;
     assert_eq!(end(10_000), End::Finished);
     assert!(matches!(end(2000), End::Deadlock { polls: 2001, .. }));
-    // Each thread has 1000 polls in any case.
+    // Each thread makes at least 1000 polls.
     assert!(matches!(end(1), End::Deadlock { polls: 1001, .. }));
 }
 
-/// Thread 0 is parked while thread 1 computes, waits, sets the flag that thread 0 waits for, and makes no further call.
+/// Thread 0 is parked while thread 1 computes, waits, sets the flag of thread 0, and makes no further call.
 #[test]
 fn a_memory_write_by_another_thread_ends_a_loop() {
     let text = r#"
@@ -359,7 +364,7 @@ fn a_memory_write_by_another_thread_ends_a_loop() {
         assert!(runs.iter().all(|run| run.ends == runs[0].ends), "{ahead}");
         runs[0].ends[0]
     };
-    // Polls begin at 65 ns + k * 51 ns, where k is 20 at first for a flag set at 1065 ns.
+    // Polls begin at 65 ns + k * 51 ns; k is 20 for the first one after the flag is set at 1065 ns.
     assert_eq!(ends("spin_host_compute(1000);"), Time::from_ns(65) + POLL * 20);
     assert_eq!(ends("spin_host_compute(1000000);"), Time::from_ns(65) + POLL * 19608);
     // Its own message wakes the worker.
@@ -367,7 +372,7 @@ fn a_memory_write_by_another_thread_ends_a_loop() {
     assert_eq!((end - Time::from_ns(65)).as_ps() % POLL.as_ps(), 0);
 }
 
-/// All threads of a rank poll: the message wakes all, and the one that takes it lets the others end.
+/// All threads of a rank poll: the message wakes all, and the thread that takes it ends the others.
 #[test]
 fn many_threads_poll_one_queue() {
     let text = r#"
@@ -400,7 +405,7 @@ fn many_threads_poll_one_queue() {
     }
 }
 
-/// Events are taken in their order, as many as there are and as are asked for, each for the time of a poll.
+/// Events are taken in order, up to the number present and requested, each for the time of a poll.
 #[test]
 fn many_events_are_taken_at_once() {
     let text = r#"
@@ -435,7 +440,7 @@ fn many_events_are_taken_at_once() {
          if (spin_eq_take(eq, events, 8, &count) != PTL_EQ_EMPTY || count != 2) return 7;
          if (spin_time_ps() - start != 6 * 51000) return 8;",
     );
-    // A queue of eight events has lost the first of ten.
+    // A queue of eight events lost the first of ten.
     run(
         10,
         "int rc = spin_eq_take(eq, events, 8, &count);

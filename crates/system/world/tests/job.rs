@@ -1,4 +1,5 @@
-//! Ranks as processes: calls, memory, deaths, output, threads.
+// SPDX-License-Identifier: Apache-2.0
+//! Ranks as processes: calls, memory, failures, output, threads.
 
 mod common;
 
@@ -20,7 +21,7 @@ fn call(pause: Pause, op: Op) -> Call {
     }
 }
 
-/// Answers a call with `PTL_OK` at time zero.
+/// Replies to a call with `PTL_OK` at time zero.
 fn ok(job: &mut Job, call: &Call) -> Pause {
     job.resume(call.caller, Time::ZERO, &Reply::new(ReturnCode::Ok))
 }
@@ -84,7 +85,7 @@ fn calls_pass_arguments_and_results() {
     assert_eq!(exit_code(ok(&mut job, &detach)), Some(42));
 }
 
-/// A program whose first call carries two addresses of it: 16 bytes of data, and a read-only page.
+/// A program whose first call passes two of its addresses: 16 bytes of data, and a read-only page.
 const MEMORY: &str = r#"
     #include <portals4.h>
     #include <string.h>
@@ -129,7 +130,7 @@ fn memory_both_ways(serve_copies: bool) {
     assert_eq!(job.read(0, big, &mut four), Err(fault(big, false)), "the rank is gone");
 }
 
-/// A process with much memory has lost it long before it counts as ended.
+/// A process with much memory loses it long before it counts as ended.
 #[test]
 fn writes_to_a_killed_rank_are_dropped() {
     let program = compile(
@@ -199,7 +200,7 @@ fn programs_that_cannot_start_are_named() {
     assert!(matches!(Job::new(JobSpec::default()), Err(JobError::Ranks(0))));
 }
 
-/// Runs a job of one rank, answering everything with `PTL_OK`; its calls and exit code.
+/// Runs a job of one rank, and answers every call with `PTL_OK`. Returns its calls and exit code.
 fn run(spec: JobSpec) -> (Vec<Op>, Option<i32>) {
     let mut job = Job::new(spec).unwrap();
     let (mut ops, mut pause) = (Vec::new(), job.start(0).unwrap());
@@ -210,7 +211,7 @@ fn run(spec: JobSpec) -> (Vec<Op>, Option<i32>) {
     (ops, exit_code(pause))
 }
 
-/// Runs a shell script, `$0` of which is the program.
+/// Runs a shell script with the program as `$0`.
 fn shell(script: &str, program: &Program) -> JobSpec {
     let args = vec!["-c".into(), script.into(), program.path.clone().into()];
     JobSpec { program: "sh".into(), args, ranks: 1, ..JobSpec::default() }
@@ -221,10 +222,10 @@ fn ranks_may_run_inside_a_wrapper() {
     let program = compile("#include <portals4.h>\nint main(void) { PtlInit(); PtlFini(); return 3; }");
     let session = [Op::SpinAttach, Op::SpinDetach];
     assert_eq!(run(shell("$0; exit $((1 + $?))", &program)), (session.to_vec(), Some(4)));
-    // More processes in turn than the rank has slots.
+    // More successive processes than the rank has slots.
     let many = run(shell("for i in 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0; do $0; done", &program));
     assert_eq!(many, (session.repeat(20), Some(3)));
-    // What a rank leaves behind ends with it: this would otherwise hold the test's output open.
+    // Processes left behind by a rank end with it: this one would otherwise keep the test's output open.
     assert_eq!(run(shell("sleep 1000 & exit 5", &program)), (vec![], Some(5)));
 }
 
@@ -306,7 +307,7 @@ fn threads_pause_together_and_in_order() {
         }
         waiting.extend(std::iter::from_fn(|| job.pending(0)));
         made.push(waiting.iter().map(|call| call.args[0]).collect::<Vec<_>>());
-        // The last one first, so that the first thread is held until the second one has ended.
+        // The last one first, so that the first thread waits until the second one has ended.
         let last = waiting.pop().expect("one was just added");
         pause = ok(&mut job, &last);
     }
@@ -427,7 +428,7 @@ fn the_simulated_clock_shows_and_passes_simulated_time() {
         pause = job.resume(call.caller, Time::from_ps(3_000_000_007_900), &Reply::new(ReturnCode::Ok));
     }
     assert_eq!(exit_code(pause), Some(0));
-    // The last one ends at a whole nanosecond of the clock, which shows 3.000000007 s.
+    // The last sleep ends at a whole nanosecond of the clock, which shows 3.000000007 s.
     assert_eq!(slept, [1_000_000_500_000, 2_000_001_000_000, 4_000_000_000_000, 5_000_000_000_000]);
 }
 
@@ -439,7 +440,7 @@ fn a_deadline_ends_the_wait() {
     assert!(matches!(job.start(0), Ok(Pause::TimedOut)));
 }
 
-/// Plays the simulator in [`an_interrupt_leaves_no_process`].
+/// Acts as the simulator in [`an_interrupt_leaves_no_process`].
 #[test]
 fn simulator_to_interrupt() {
     let Some(path) = std::env::var_os("TEST_PROGRAM") else { return };
@@ -461,7 +462,7 @@ fn simulator_to_interrupt() {
 
 #[test]
 fn an_interrupt_leaves_no_process() {
-    // Prints its process before the library is there, then waits in it.
+    // Prints its process id before the library is loaded, then waits in it.
     let program = compile(
         r#"
         #include <portals4.h>
@@ -484,7 +485,7 @@ fn an_interrupt_leaves_no_process() {
     assert!(lines.any(|line| line == format!("INTERRUPTED {}", libc::SIGTERM)));
     assert!(lines.last().is_some(), "its output is closed, so nobody holds it any more");
     assert!(simulator.wait().unwrap().success());
-    // A killed program whose shell is gone ends by itself, and then belongs to init.
+    // A killed program without its shell ends by itself, and then belongs to init.
     let gone = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ")

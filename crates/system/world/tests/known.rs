@@ -1,4 +1,5 @@
-//! Answers that a rank gives itself, because they were known when it was last answered.
+// SPDX-License-Identifier: Apache-2.0
+//! Calls answered by the rank itself, with data that came with its last reply.
 
 mod common;
 
@@ -9,8 +10,8 @@ use sim::Time;
 use std::mem::offset_of;
 use world::End;
 
-/// Two ranks with an event queue for acknowledgements and messages, and a counter of messages. `posted()` tells how many calls were
-/// posted since the last answer.
+/// Two ranks with an event queue for acknowledgements and messages, and a counter of messages. `posted()` returns the
+/// number of calls posted since the last reply.
 fn program(events: u32, text: &str) -> Program {
     let start = r#"
         #include <fcntl.h>
@@ -73,7 +74,8 @@ fn end(program: &Program, card: &str, post_ahead: usize) -> (End, Vec<Time>, Vec
     (run.end, run.ends, run.warnings)
 }
 
-/// Returns the times at which the ranks of a program end, on each card, without posting and with less or more of it. They must be equal.
+/// Returns the end times of a program's ranks on each card. Checks that they are equal without posting and with
+/// different numbers of posted calls.
 fn times(program: &Program) -> Vec<Vec<Time>> {
     let of_card = |card: &&str| {
         let (how, ends, warnings) = end(program, card, 0);
@@ -86,7 +88,8 @@ fn times(program: &Program) -> Vec<Vec<Time>> {
     CARDS.iter().map(of_card).collect()
 }
 
-/// Acknowledged messages in both directions, 24 in flight. What the ranks wait at the end depends on all that they have seen.
+/// Acknowledged messages in both directions, 24 in flight. The final waits of the ranks depend on everything that they
+/// observed.
 const STREAM: &str = r#"
     static unsigned ahead;
     static void take(unsigned number) {
@@ -125,12 +128,13 @@ fn posted_calls_give_the_same_events_and_times() {
     let all = times(&program(1000, &STREAM.replace("AHEAD", "0")));
     assert!(all.iter().flatten().all(|time| *time > Time::from_ns(400 * 65)), "{all:?}");
     assert_ne!(all[0], all[1]);
-    // Most events are known before they are asked for.
+    // Most events are known before they are requested.
     let (how, _, _) = end(&program(1000, &STREAM.replace("AHEAD", "1")), CARDS[1], POSTS);
     assert_eq!(how, End::Finished);
 }
 
-/// Puts that a counter triggers, and increments of counters, now and triggered. A counter that is set is not taken for what it was.
+/// Puts triggered by a counter, and increments of counters, immediate and triggered. Setting a counter invalidates its
+/// known value.
 const TRIGGERED: &str = r#"
     int main(void) {
         enum { ROUNDS = 60 };
@@ -172,7 +176,7 @@ fn posted_triggers_and_increments_give_the_same_times() {
     assert_eq!(how, End::Finished, "nearly all calls are posted");
 }
 
-/// The rank goes on before it is known that there is no room for another triggered operation.
+/// The rank continues before the lack of space for another triggered operation is known.
 #[test]
 fn a_triggered_operation_without_room_ends_the_run_when_it_is_posted() {
     let text = r#"
@@ -224,7 +228,7 @@ fn a_queue_that_overflows_loses_the_same_events() {
     times(&program(16, text));
 }
 
-/// What a rank has taken ahead is lost before its time has come.
+/// An event taken ahead of time is lost before its time.
 #[test]
 fn an_event_that_was_taken_ahead_and_is_lost_ends_the_run() {
     let text = r#"

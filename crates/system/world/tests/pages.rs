@@ -1,4 +1,5 @@
-//! Memory that the simulator keeps while a rank sleeps is what the rank, other ranks and cards see.
+// SPDX-License-Identifier: Apache-2.0
+//! Memory that the simulator caches while a rank sleeps is coherent for the rank, other ranks and cards.
 
 mod common;
 
@@ -6,8 +7,8 @@ use common::{CARDS, PORTALS, compile_with, run_with, spec};
 use sim::Time;
 use world::End;
 
-/// Rank 1 puts numbers, one after the other, into four pages of rank 0, which sleeps, and gets them back from there. Rank 2 sees one of
-/// the pages, which it shares with rank 0, in the meantime.
+/// Rank 1 puts successive numbers into four pages of sleeping rank 0, and gets them back. Rank 2 reads one of the
+/// pages, shared with rank 0, in between.
 const PROGRAM: &str = r#"
     #include <sys/mman.h>
     #include <sys/syscall.h>
@@ -96,7 +97,7 @@ fn kept_pages_are_coherent() {
     let program = compile_with(&format!("{PORTALS}{PROGRAM}"), &["-Wno-unused", "-D_GNU_SOURCE"]);
     for card in CARDS {
         let mut times: Vec<Vec<Time>> = Vec::new();
-        // Where the library copies, nothing is kept.
+        // Nothing is cached if the library copies.
         for serve_copies in [false, true] {
             let file = tempfile::NamedTempFile::new().unwrap();
             file.as_file().set_len(4096).unwrap();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks that spin on their own memory until a message changes it.
 
 mod common;
@@ -8,8 +9,8 @@ use sim::Time;
 use std::time::{Duration, Instant};
 use world::End;
 
-/// Rank 1 puts 1, 2, 3 to a flag of rank 0, which waits for 3 with `wait`, and answers 7 to a flag of rank 1, which polls
-/// its counter. Both end at a time that depends on when they have seen it.
+/// Rank 1 puts 1, 2, 3 to a flag of rank 0, which waits for 3 with `wait` and then puts 7 to a flag of rank 1, which
+/// polls its counter. The end time of both depends on when they observe the writes.
 fn exchange(wait: &str, options: &[&str]) -> Program {
     let source = r#"
         #define _GNU_SOURCE
@@ -78,7 +79,7 @@ fn polling(program: &Program, ranks: usize) -> JobSpec {
     JobSpec { busy_wait_quantum: Some(Duration::from_millis(5)), ..spec(program, ranks) }
 }
 
-/// The time at which both ranks end, the same twice.
+/// Returns the end time of both ranks, after checking that two runs agree.
 fn time(program: &Program) -> Time {
     let [first, second] = [(); 2].map(|()| run(polling(program, 2)));
     assert_eq!((&first.end, &first.warnings[..]), (&End::Finished, &[][..]));
@@ -90,7 +91,7 @@ fn time(program: &Program) -> Time {
 fn every_polling_loop_sees_the_write_at_its_time() {
     let plain = "while (flag != 3);";
     let expected = time(&exchange(plain, &["-O2"]));
-    // The third put leaves 4 us after the first; then an answer crosses the network.
+    // The third put leaves 4 us after the first; then a reply crosses the network.
     assert!(expected > Time::from_ns(4000) && expected < Time::from_ns(8000), "{expected}");
     let loops = [
         (plain, "-O0"),
@@ -176,7 +177,7 @@ fn computation_is_not_polling_with_all_memory_exposed() {
         "for (long tries = 0; tries < 1000000000000 && flag != 3; tries++);",
         "int limit = 100000000; for (int i = 0; i < limit; i++) {} while (flag != 3);",
         "for (int i = 0; i < 5; i++) usleep(10000); while (flag != 3);",
-        // It reads the same values again and again, from other places: it computes, though nobody changes `check`.
+        // It repeatedly reads the same values at different addresses: it computes, although `check` never changes.
         "static volatile int check = 1;
          static volatile char zeros[1 << 26];
          for (unsigned long at = 0; at < sizeof zeros && check; at++)
@@ -236,7 +237,7 @@ fn waiting_for_a_clock_passes_simulated_time() {
 
 #[test]
 fn ranks_without_ptrace_permission_count_as_computing() {
-    // A tracer of its own, as under a debugger, keeps others out.
+    // An attached tracer, such as a debugger, excludes others.
     let traced = "
         int ready[2], status;
         char byte;
@@ -248,7 +249,7 @@ fn ranks_without_ptrace_permission_count_as_computing() {
             _exit(0);
         }
         if (read(ready[0], &byte, 1) != 1) exit(4);";
-    // It computes for longer than a moment, and is no deadlock.
+    // It computes for long, which is no deadlock.
     let computes = "
         struct timespec now, since;
         clock_gettime(CLOCK_MONOTONIC, &since);
@@ -275,7 +276,7 @@ fn ranks_without_ptrace_permission_count_as_computing() {
 
 #[test]
 fn a_deadline_ends_a_long_inspection() {
-    // Each round sleeps in a system call, and no two are alike.
+    // Each iteration sleeps in a system call, and all differ.
     let wait = "
         unsigned x = 1;
         struct timespec nap = {0, 200000000};

@@ -1,4 +1,5 @@
-//! Ranks that are copies of one process are the same as ranks that execute the program.
+// SPDX-License-Identifier: Apache-2.0
+//! Ranks forked from one process behave like ranks that execute the program.
 
 mod common;
 
@@ -33,7 +34,7 @@ fn specs(program: &Program, ranks: usize) -> [JobSpec; 2] {
     [false, true].map(|forks| JobSpec { preload: preload.clone(), forks, ..spec(program, ranks) })
 }
 
-/// Runs ranks that make no calls, one after the other. Returns their statuses, and what they write to standard output and error.
+/// Runs ranks that make no calls, one after the other. Returns their statuses, standard output and error output.
 fn outcome(spec: JobSpec) -> (Vec<ExitStatus>, [String; 2]) {
     let mut job = Job::new(JobSpec { tag_output: true, ..spec }).unwrap();
     let (out, err) = (Sink::default(), Sink::default());
@@ -45,13 +46,13 @@ fn outcome(spec: JobSpec) -> (Vec<ExitStatus>, [String; 2]) {
     (statuses.collect(), [out.text(), err.text()])
 }
 
-/// The processes that this test has started and that have not been waited for.
+/// Returns the child processes of this test that are not reaped.
 fn children() -> Vec<i32> {
     let path = format!("/proc/self/task/{}/children", rustix::thread::gettid().as_raw_nonzero());
     std::fs::read_to_string(path).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// What a rank may find out about itself.
+/// Properties that a rank can observe about itself.
 #[test]
 fn a_forked_rank_equals_an_executed_rank() {
     let program = compile(
@@ -103,7 +104,8 @@ fn a_forked_rank_equals_an_executed_rank() {
     assert_eq!(err.lines().count(), 12);
 }
 
-/// What the kernel keeps for a thread is there: its id, by which others wait for its end, and its list of robust mutexes.
+/// The kernel's per-thread data exist: the thread id, through which others wait for its end, and the list of robust
+/// mutexes.
 #[test]
 fn the_thread_of_a_copy_is_one_of_the_c_library() {
     let program = compile(
@@ -177,7 +179,7 @@ fn unexecutable_programs_are_reported() {
     }
 }
 
-/// A server that fails is an error of the rank that it was to become.
+/// A server that fails causes an error of the rank that it should fork.
 #[test]
 fn failures_of_the_server_are_reported() {
     let program = compile("int main(void) { return 0; }");
@@ -217,7 +219,7 @@ fn the_server_ends_when_all_ranks_have_started() {
     assert_eq!(children(), []);
 }
 
-/// Ranks speak PMI with the simulator, and those that are known not to speak it have no connection.
+/// Ranks speak PMI with the simulator; ranks known not to speak it have no connection.
 #[test]
 fn copies_speak_pmi() {
     let pmi = include_str!("common/pmi.h");

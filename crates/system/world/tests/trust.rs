@@ -1,4 +1,5 @@
-//! What ranks write into the memory that they share with the simulator is not trusted.
+// SPDX-License-Identifier: Apache-2.0
+//! Data that ranks write to the shared memory are not trusted.
 
 mod common;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use world::{End, World};
 
-/// A C program that maps the memory file: `slot(rank, k)` is a slot, `END` the size of the file.
+/// Compiles a C program that maps the memory file: `slot(rank, k)` is a slot, `END` the size of the file.
 fn compile(main: &str, ranks: usize) -> Program {
     let head = format!(
         r#"
@@ -68,7 +69,7 @@ fn run(program: &Program, ranks: usize, arguments: &[String], limit: Duration) -
 
 #[test]
 fn a_rank_cannot_name_another_process() {
-    // Rank 0 says that it is the simulator, and that rank 1's message goes to an address there.
+    // Rank 0 claims to be the simulator, and that the destination of rank 1's message is an address there.
     static VICTIM: [u8; 8] = [7; 8];
     let program = compile(
         r#"
@@ -102,7 +103,7 @@ fn a_rank_cannot_name_another_process() {
         2,
     );
     let address = format!("{:#x}", VICTIM.as_ptr() as usize);
-    // This process, init, no process, and one that cannot be.
+    // This process, init, no process, and an impossible one.
     for pid in [std::process::id().to_string(), "1".into(), "0".into(), "-5".into()] {
         let named = pid.parse::<i32>().unwrap() as u32;
         match run(&program, 2, &[address.clone(), pid], Duration::from_secs(60)) {
@@ -112,13 +113,13 @@ fn a_rank_cannot_name_another_process() {
             other => panic!("{other:?}"),
         }
     }
-    // SAFETY: a static of our own; read as it is in memory, whatever the compiler thinks of it.
+    // SAFETY: a static of this test; a volatile read sees changes unknown to the compiler.
     assert_eq!(unsafe { std::ptr::from_ref(&VICTIM).read_volatile() }, [7; 8]);
 }
 
 #[test]
 fn calls_that_do_not_exist_end_the_run() {
-    // A thread that makes one again and again must not keep the simulator busy, either.
+    // A thread that repeats such a call must not keep the simulator busy, either.
     let program = compile(
         r#"
         #include <pthread.h>
@@ -169,7 +170,7 @@ fn impossible_posted_calls_end_the_run() {
         )
     };
     let put = abi::calls::Op::PtlPut as u32;
-    // A number of posted calls that cannot be counts as the largest; its first call is refused.
+    // An impossible number of posted calls counts as the maximum; its first call is refused.
     for (call, posted, message) in [
         ("999", "1", "it has posted call 999, which does not exist".into()),
         (&*put.to_string(), "1", refused(1)),
@@ -185,7 +186,7 @@ fn a_child_of_a_rank_may_call() {
         r#"
         int main(int argc, char **argv) {
             if (argc == 1 && fork()) { int status; wait(&status); return WEXITSTATUS(status); }
-            setpgid(0, 0); // a process group of its own
+            setpgid(0, 0); // a new process group
             open_interface();
             ptl_pt_index_t pt;
             ptl_handle_me_t entry;
@@ -230,8 +231,8 @@ fn the_memory_file_keeps_its_size() {
 
 #[test]
 fn garbage_in_slots_does_no_harm() {
-    // Rank 0 writes numbers, likely and unlikely ones, all over the slots of all ranks, between calls of its own; the
-    // others do what ranks do.
+    // Rank 0 writes plausible and random numbers to the slots of all ranks, between its own calls; the other ranks
+    // behave correctly.
     let program = compile(
         r#"
         static uint64_t state;

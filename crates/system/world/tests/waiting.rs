@@ -1,4 +1,5 @@
-//! Threads that wait inside the library, and what ends their waits.
+// SPDX-License-Identifier: Apache-2.0
+//! Threads that wait inside the library, and the events that end their waits.
 
 mod common;
 
@@ -6,7 +7,7 @@ use common::{CARDS, PORTALS, Program, compile, run_with, spec};
 use sim::Time;
 use world::End;
 
-/// A program with one logical, matching interface; `text` has the functions and `main`.
+/// Compiles a program with one logical, matching interface; `text` contains the functions and `main`.
 fn program(text: &str) -> Program {
     let start = r#"
         static ptl_handle_ct_t ct;
@@ -42,7 +43,7 @@ fn program(text: &str) -> Program {
     compile(&format!("{PORTALS}{start}{text}"))
 }
 
-/// One rank of a program ends with status 0 on every kind of card, and without a warning.
+/// Checks that one rank of a program exits with status 0 on every kind of card, without a warning.
 fn finishes_on_all_cards(program: &Program) {
     for card in CARDS {
         let run = run_with(spec(program, 1), &[card]);
@@ -50,8 +51,8 @@ fn finishes_on_all_cards(program: &Program) {
     }
 }
 
-/// On rdma cards an append waits for the CPU, which completes a message first. Its LINK event ends the wait of another
-/// thread, while the first thread's own wait is being ended.
+/// On rdma cards an append waits for the CPU, which first completes a message. The LINK event of the append ends the
+/// wait of another thread while the first thread's own wait is ending.
 #[test]
 fn a_deferred_call_wakes_other_threads() {
     let program = program(
@@ -93,7 +94,7 @@ fn a_deferred_call_wakes_other_threads() {
     finishes_on_all_cards(&program);
 }
 
-/// A message that makes no event and counts nothing is under way; only its end is what the call waits for.
+/// A message without event and counter is in flight; the call waits for its end alone.
 #[test]
 fn disabling_an_entry_waits_for_silent_messages_too() {
     let program = program(
@@ -120,7 +121,7 @@ fn disabling_an_entry_waits_for_silent_messages_too() {
     finishes_on_all_cards(&program);
 }
 
-/// PtlFini in one thread, while others wait: they return PTL_INTERRUPTED, and later calls PTL_NO_INIT.
+/// PtlFini in one thread while others wait: they return PTL_INTERRUPTED, and later calls PTL_NO_INIT.
 #[test]
 fn the_end_of_the_library_ends_all_waits() {
     let program = program(
@@ -171,7 +172,7 @@ fn the_end_of_the_library_ends_all_waits() {
     finishes_on_all_cards(&program);
 }
 
-/// Two threads of rank 0 and one of rank 1: each of the two waits for another call of rank 1.
+/// Two threads of rank 0 and one of rank 1: each of the two waits for another barrier call of rank 1.
 #[test]
 fn a_rank_comes_to_a_barrier_once_a_round() {
     let text = r#"
@@ -205,7 +206,7 @@ fn a_rank_comes_to_a_barrier_once_a_round() {
     assert_eq!(waits, ["rank 0 waits in spin_barrier, where 1 of 2 ranks have come", "rank 1 has ended"]);
 }
 
-/// Simulated time has an end, which no program passes and none panics at.
+/// Simulated time is limited. No program exceeds the limit, and none causes a panic there.
 #[test]
 fn times_beyond_the_limit_end_the_run() {
     let main = |body: &str| program(&format!("int main(void) {{ {body} return 0; }}"));
@@ -226,7 +227,7 @@ fn times_beyond_the_limit_end_the_run() {
     assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns((1 << 63) / 1000)]));
 }
 
-/// Three threads compute 1000 ns each from the same time on, on as many cores as the host has.
+/// Three threads compute 1000 ns each, starting at the same time, on the cores of the host.
 #[test]
 fn computing_threads_share_the_cores_of_their_host() {
     let program = program(
@@ -251,8 +252,8 @@ fn computing_threads_share_the_cores_of_their_host() {
     }
 }
 
-/// Threads outside of the library wake each other many times before the last of them calls it, and then sleep for ever, as those of
-/// libraries do: simulated time stands while any of them runs, and goes on when all sleep.
+/// Threads outside of the library wake each other many times before the last of them calls it, and then sleep forever,
+/// as threads of libraries do. Simulated time stops while any of them runs, and advances when all sleep.
 #[test]
 fn a_rank_waits_for_threads_that_wake_each_other() {
     let text = r#"
@@ -294,8 +295,8 @@ fn a_rank_waits_for_threads_that_wake_each_other() {
     }
 }
 
-/// Two threads wake each other by a semaphore of the process before each call, so that one has often just been woken when the other waits
-/// in its call. Both compute at the same time, whatever the machine does: 10,000 calls of 100 ns each.
+/// Two threads wake each other by a semaphore before each call, so one has often just been woken when the other waits
+/// in its call. Both compute at the same time, independent of the machine's scheduling: 10,000 calls of 100 ns each.
 #[test]
 fn a_just_woken_thread_counts_as_running() {
     let program = program(

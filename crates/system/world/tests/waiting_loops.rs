@@ -1,4 +1,5 @@
-//! Loops of ranks that wait for one of several places in their memory, or through locks, and those of which it is not known.
+// SPDX-License-Identifier: Apache-2.0
+//! Loops of ranks that wait for one of several memory locations, or through locks, and unrecognized loops.
 
 mod common;
 
@@ -8,7 +9,8 @@ use sim::Time;
 use std::time::Duration;
 use world::End;
 
-/// Rank 0 has 64 flags, of which rank 1 sets the last of the first N after 2 us, and rank 0 waits by `wait`, after which `i` is its number.
+/// Rank 0 has 64 flags. Rank 1 sets the last of the first N after 2 us. Rank 0 waits with `wait`, which leaves the
+/// number of the flag in `i`.
 fn flags(wait: &str, n: usize, options: &[&str]) -> Program {
     let text = r#"
         static volatile long flags[64];
@@ -60,7 +62,7 @@ fn finished(run: Run, what: &str) -> Vec<Time> {
     run.ends
 }
 
-/// The time does not depend on how the loop finds the place, and there is no warning.
+/// The time does not depend on how the loop finds the location, and no warning appears.
 #[test]
 fn loops_over_several_locations_see_the_write_at_its_time() {
     let forms = [
@@ -86,7 +88,7 @@ fn loops_over_several_locations_see_the_write_at_its_time() {
     }
 }
 
-/// Threads of rank 0 that wait by `body` for `done`, which the main thread sets when its flag was written.
+/// Threads of rank 0 that wait with `body` for `done`, which the main thread sets once its flag is written.
 fn threads(body: &str, count: usize) -> Program {
     let wait = r#"
         void *wait_for_main(void *unused) { BODY return unused; }
@@ -119,8 +121,8 @@ fn threads_that_share_a_lock_stay_stopped() {
     }
 }
 
-/// A loop whose exit depends on a word that it also computes with: it might as well compute. Time goes on all the same, and the run says
-/// where.
+/// A loop whose exit depends on a word with which it also computes, so it may compute. Time advances nevertheless, and
+/// the run reports the location of the loop.
 #[test]
 fn an_unrecognized_loop_holds_time_back_for_a_limited_time() {
     let body = "static volatile unsigned none; for (unsigned k = 0; !(done | (k & none)); k++) {}";
@@ -132,7 +134,7 @@ fn an_unrecognized_loop_holds_time_back_for_a_limited_time() {
     assert!(warning.contains(" in program, and no longer holds simulated time back"), "{warning}");
 }
 
-/// A thread that counts its tries waits as others do while another one of its rank may write what it polls.
+/// A thread that counts retries waits like others while another thread of its rank may write the polled memory.
 #[test]
 fn retries_do_not_run_out_while_another_thread_waits() {
     let body = "for (unsigned long tries = 0; tries < 1000000000000 && !done; tries++) {}";
@@ -140,7 +142,7 @@ fn retries_do_not_run_out_while_another_thread_waits() {
     assert!(ends[0] > Time::from_ns(2000) && ends[0] < Time::from_ns(5000), "{}", ends[0]);
 }
 
-/// A program that asks for the same again and again between its looks lets time pass.
+/// A program that repeats queries between its polls lets time advance.
 #[test]
 fn free_calls_between_polls_take_time() {
     let wait = "ptl_uid_t uid; for (;;) { int k; for (k = 0; k < 50 && !flags[$N - 1]; k++) {} if (k < 50) break; CHECK(PtlGetUid(ni, &uid)); } i = $N - 1;";
@@ -148,7 +150,7 @@ fn free_calls_between_polls_take_time() {
     assert!(ends[0] > Time::from_ns(2000) && ends[0] < Time::from_ns(4000), "{}", ends[0]);
 }
 
-/// The flag is looked at by atomic instructions that write it, too.
+/// The flag is polled by atomic instructions that also write it.
 #[test]
 fn polls_that_write_back_the_same_value_are_polls() {
     for look in
@@ -160,7 +162,7 @@ fn polls_that_write_back_the_same_value_are_polls() {
     }
 }
 
-/// A loop on CPU time computes: it runs on while another rank polls, and ends.
+/// A loop on CPU time computes: it runs while another rank polls, and ends.
 #[test]
 fn a_loop_on_cpu_time_runs_on() {
     for clock in ["CLOCK_PROCESS_CPUTIME_ID", "CLOCK_THREAD_CPUTIME_ID"] {
