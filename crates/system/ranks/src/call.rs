@@ -111,8 +111,8 @@ pub enum Pause {
         /// The rank.
         rank: usize,
     },
-    /// It has made no call for a while and the system does not permit to inspect it, so it is not known whether it polls.
-    /// It still runs: [`Job::wait`](super::Job::wait) waits on. Reported once in a job.
+    /// The rank has made no call for a while, and the system does not permit to inspect it, so it may compute or poll. It
+    /// still runs; continue with [`Job::wait`](super::Job::wait). Reported once per job.
     Uninspectable {
         /// Rank number.
         rank: usize,

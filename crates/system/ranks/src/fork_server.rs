@@ -29,8 +29,8 @@ impl ForkServer {
     /// The system's error when the program cannot be started or cannot fork.
     pub fn start(spec: &JobSpec, shared: &SharedMemory) -> io::Result<ForkServer> {
         let [ours, theirs] = connection()?;
-        let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-        let stream = Some(nothing.as_fd());
+        let null_device = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let stream = Some(null_device.as_fd());
         let pid = program::start(spec, SERVER, shared, [stream; STREAMS], Some(theirs.as_fd()))?;
         let server = ForkServer { pid, channel: park(ours) };
         drop(theirs); // so that the connection ends with the server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Description of a job, and the reasons why it cannot run.
 
-use crate::mpi::Maker;
+use crate::mpi::ProviderBuilder;
 use abi::mailbox::POSTS;
 use std::ffi::OsString;
 use std::io;
@@ -61,7 +61,7 @@ pub struct JobSpec {
     /// Set if no rank speaks PMI; the ranks then get no PMI connection.
     pub speaks_no_pmi: bool,
     /// Builds the libfabric provider when the first rank has loaded an MPI that uses libfabric.
-    pub provider: Option<Maker>,
+    pub provider: Option<ProviderBuilder>,
 }
 
 impl JobSpec {

@@ -13,14 +13,14 @@ impl Job {
         let is_complete = !self.ranks.last().is_some_and(|rank| matches!(rank.process, Process::NotStarted));
         let Some(choice) = (if is_complete { self.affinity.note(slept) } else { None }) else { return };
         let Some(cpus) = self.affinity.cpus(&choice) else { return };
-        self.shared.set_together(matches!(choice, Choice::On(_)));
+        self.shared.set_same_cpu(matches!(choice, Choice::On(_)));
         self.run_on(&cpus, |pid| vec![pid]);
     }
 
     /// Records that a rank has several threads, which may compute in parallel: processes are no longer moved.
     pub(super) fn note_threads(&mut self) {
         if let Some(cpus) = self.affinity.end() {
-            self.shared.set_together(false);
+            self.shared.set_same_cpu(false);
             self.run_on(&cpus, |pid| tasks(pid).unwrap_or_default());
         }
     }

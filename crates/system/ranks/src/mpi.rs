@@ -13,18 +13,18 @@ use std::rc::Rc;
 
 /// Function that builds the libfabric provider if it does not exist yet.
 #[derive(Clone)]
-pub struct Maker(Rc<dyn Fn() -> Result<(), String>>);
+pub struct ProviderBuilder(Rc<dyn Fn() -> Result<(), String>>);
 
-impl Maker {
+impl ProviderBuilder {
     /// Wraps a function that returns the reason of its failure.
-    pub fn new(make: impl Fn() -> Result<(), String> + 'static) -> Maker {
-        Maker(Rc::new(make))
+    pub fn new(make: impl Fn() -> Result<(), String> + 'static) -> ProviderBuilder {
+        ProviderBuilder(Rc::new(make))
     }
 }
 
-impl Debug for Maker {
+impl Debug for ProviderBuilder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("Maker")
+        f.write_str("ProviderBuilder")
     }
 }
 
@@ -41,9 +41,9 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns the reason why a job of this number of ranks cannot work. Builds a required provider first.
-    pub fn objection(self, ranks: usize, provider: Option<&Maker>) -> Option<String> {
+    pub fn objection(self, ranks: usize, provider: Option<&ProviderBuilder>) -> Option<String> {
         match (self, provider) {
-            (Verdict::NeedsProvider, Some(Maker(make))) => make().err(),
+            (Verdict::NeedsProvider, Some(ProviderBuilder(make))) => make().err(),
             (Verdict::NeedsProvider, None) if ranks > 1 => Some(
                 "uses libfabric, and this installation has no provider for the simulated card (sdk/ofi and spincc)"
                     .into(),
@@ -147,7 +147,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Unread> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Maker, Verdict, judge};
+    use super::{ProviderBuilder, Verdict, judge};
     use std::cell::Cell;
     use std::path::Path;
     use std::rc::Rc;
@@ -186,7 +186,7 @@ mod tests {
     fn the_provider_is_built_on_demand() {
         let made = Rc::new(Cell::new(0));
         let count = made.clone();
-        let maker = Maker::new(move || {
+        let maker = ProviderBuilder::new(move || {
             count.set(count.get() + 1);
             if count.get() < 3 { Ok(()) } else { Err("no compiler".into()) }
         });

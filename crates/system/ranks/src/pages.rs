@@ -150,7 +150,7 @@ impl Pages {
     /// Writes the pending modifications to the process.
     ///
     /// # Errors
-    /// When some bytes cannot be written; all pending modifications are dropped then, too.
+    /// If some bytes cannot be written; all pending modifications are dropped then, too.
     pub fn write_back(&mut self) -> io::Result<()> {
         self.changed = false;
         let (mut pieces, mut bytes) = (Vec::new(), Vec::new());

@@ -239,7 +239,7 @@ impl Job {
         if let Some(status) = self.reap(running) {
             return Some((running, status));
         }
-        // When ranks end one after the other, most notifications concern ranks already reaped.
+        // If ranks end one after the other, most notifications concern ranks already reaped.
         let now = Instant::now();
         if now - self.children_checked_at < CHILDREN_CHECK_INTERVAL {
             return None;

@@ -79,7 +79,8 @@ fn new_space() -> String {
     static JOBS: AtomicU16 = AtomicU16::new(0);
     let begin = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let job = JOBS.fetch_add(1, Ordering::Relaxed); // number of the job in this process
-    format!("kvs_spin_{:08x}_{job:04x}{begin:020x}", std::process::id()) // constant length: equal jobs have equal memory layouts
+    // Constant length, so that equal jobs have equal memory layouts.
+    format!("kvs_spin_{:08x}_{job:04x}{begin:020x}", std::process::id())
 }
 
 impl Board {

@@ -27,11 +27,11 @@ pub struct SharedMemory {
     file: File,
     spin_limit: Patience,
     /// True if the ranks share one CPU with the simulator.
-    together: bool,
+    same_cpu: bool,
     /// True if ranks may post calls.
     posts: bool,
     /// Caller whose next reply carries known events and counters.
-    told: Option<Caller>,
+    known_caller: Option<Caller>,
 }
 
 const _: () = assert!(PAYLOAD as u64 >= nic::api::MAX_VOLATILE_SIZE, "all volatile data are copied");
@@ -109,9 +109,9 @@ impl SharedMemory {
             ranks,
             file,
             spin_limit: Patience::new(),
-            together: false,
+            same_cpu: false,
             posts: post_ahead > 0 || defer > 0,
-            told: None,
+            known_caller: None,
         })
     }
 
@@ -309,9 +309,9 @@ impl SharedMemory {
     }
 
     /// Tells the ranks whether they share one CPU with the simulator.
-    pub fn set_together(&mut self, together: bool) {
-        self.header().together.store(together.into(), Ordering::Relaxed);
-        self.together = together;
+    pub fn set_same_cpu(&mut self, same_cpu: bool) {
+        self.header().together.store(same_cpu.into(), Ordering::Relaxed);
+        self.same_cpu = same_cpu;
     }
 
     /// Returns true if the caller may use known events and counters: it may post calls, and its process is
@@ -345,7 +345,7 @@ impl SharedMemory {
             (&raw mut (*known).quiet_ps).write_volatile(lookahead.span.as_ps());
             (&raw mut (*known).poll_ps).write_volatile(lookahead.poll.as_ps());
         }
-        self.told = Some(caller);
+        self.known_caller = Some(caller);
     }
 
     /// Replies to a call.
@@ -357,7 +357,7 @@ impl SharedMemory {
             if self.posts {
                 (*slot).posted.store(0, Ordering::Relaxed);
                 (*slot).taken.store(0, Ordering::Relaxed);
-                if self.told.take() != Some(caller) {
+                if self.known_caller.take() != Some(caller) {
                     (&raw mut (*slot).known.count).write_volatile(0);
                     (&raw mut (*slot).known.quiet_ps).write_volatile(0);
                     (&raw mut (*slot).known.counters).write_volatile([KnownCounter::NONE; COUNTERS]);
@@ -427,7 +427,7 @@ impl SharedMemory {
 
     /// Spins briefly on the doorbell. Returns true if it rang.
     pub fn watch_doorbell(&mut self, seen: u32) -> bool {
-        if self.together {
+        if self.same_cpu {
             return false;
         }
         for _ in 0..self.spin_limit.spins() {

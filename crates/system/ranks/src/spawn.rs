@@ -17,7 +17,7 @@ pub fn spawn(
     spec: &JobSpec,
     rank: usize,
     shared: &SharedMemory,
-    nothing: BorrowedFd<'_>,
+    null_device: BorrowedFd<'_>,
     pmi: &mut Pmi,
     output: Option<&mut Output>,
     server: Option<&ForkServer>,
@@ -30,7 +30,7 @@ pub fn spawn(
     let input = match (&terminal, rank) {
         (Some((input, _)), _) => Some(input.as_fd()),
         (None, 0) => None,
-        (None, _) => Some(nothing),
+        (None, _) => Some(null_device),
     };
     let pipes = if output.is_some() { Some([pipe()?, pipe()?]) } else { None };
     let [out, err] = match &pipes {

@@ -78,7 +78,7 @@ impl Batch {
     /// Performs the deferred writes in the memory of process `pid`.
     ///
     /// # Errors
-    /// When some bytes cannot be written; all deferred writes are dropped then, too.
+    /// If some bytes cannot be written; all deferred writes are dropped then, too.
     pub fn write(&mut self, pid: i32) -> io::Result<()> {
         let written = remote::write_pieces(pid, &self.pieces, &self.bytes);
         let length = self.bytes.len();

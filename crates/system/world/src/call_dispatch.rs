@@ -74,8 +74,8 @@ impl Processes {
         }
     }
 
-    /// Charges repeated queries of objects. Queries are free, but a program that repeats them waits for something, so each
-    /// query at the same time beyond the free ones costs a poll.
+    /// Charges repeated queries of objects. Queries are free, but a program that repeats them waits for something, so
+    /// each query beyond the free ones at the same time costs a poll.
     fn charge_repeated_query(&mut self, cluster: &mut Cluster, call: &Call, step: Action) -> Action {
         let rank = call.caller.rank as usize;
         match step {

@@ -32,7 +32,7 @@ impl World {
     /// Creates a world for `job` on `machine`. `listener` receives messages for the user as they occur.
     ///
     /// # Errors
-    /// When the machine's network cannot have a node for each rank.
+    /// If the machine's network cannot have a node for each rank.
     pub fn new(machine: Machine, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
         let uid = rustix::process::geteuid().as_raw();
         let cluster = Cluster::new(machine, job.ranks(), uid, trace, listener)?;
@@ -42,7 +42,7 @@ impl World {
     /// Runs the job to its end, and kills the ranks that still run then.
     ///
     /// # Errors
-    /// When a rank cannot be started, or a card reaches an impossible state.
+    /// If a rank cannot be started, or a card reaches an impossible state.
     pub fn run(&mut self) -> Result<End, RunError> {
         let end = self.cluster.run(&mut self.processes);
         self.processes.job.kill();
@@ -102,7 +102,7 @@ impl World {
     /// Schedules failures of ranks and cards, and losses of packets.
     ///
     /// # Errors
-    /// When a rank or a link does not exist.
+    /// If a rank or a link does not exist.
     pub fn set_failures(&mut self, failures: &Failures) -> Result<(), FailureError> {
         self.processes.set_failures(&mut self.cluster, failures)
     }
@@ -191,7 +191,7 @@ impl World {
     /// Writes the timeline, if enabled.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn finish_trace(self) -> std::io::Result<()> {
         self.cluster.finish_trace()
     }

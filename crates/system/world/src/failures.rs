@@ -33,7 +33,7 @@ impl Processes {
     /// Schedules failures of ranks and cards, and losses of packets.
     ///
     /// # Errors
-    /// When a rank or a link does not exist.
+    /// If a rank or a link does not exist.
     pub fn set_failures(&mut self, cluster: &mut Cluster, failures: &Failures) -> Result<(), FailureError> {
         let ranks = self.ranks.len();
         if let Some(Death { rank, .. }) = failures.deaths.iter().find(|death| death.rank as usize >= ranks) {

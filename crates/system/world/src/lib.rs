@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ranks that are processes, on a simulated [cluster](cluster::Cluster).
 //!
-//! A rank's program runs from one library call to the next while everything else is stopped. The modules, top-down; each
-//! uses only those below it:
+//! A rank's program runs from one library call to the next while everything else is stopped.
+//!
+//! The modules, top-down; each uses only those below it:
 //!
 //! * `event_loop`: the ranks in the event loop, and [`World`], the public interface
 //! * `failures`: scheduled failures of ranks and cards

@@ -16,7 +16,7 @@ impl Processes {
     /// Starts a rank, which runs to its first pause.
     ///
     /// # Errors
-    /// When its program cannot be started.
+    /// If its program cannot be started.
     pub fn start_rank(&mut self, cluster: &mut Cluster, rank: usize) -> Result<(), ranks::JobError> {
         let pause = self.job.start(rank)?;
         self.paused(cluster, rank, pause);

@@ -57,8 +57,8 @@ impl Processes {
         self.job.polling(rank).is_some().then(|| self.job.resume_polling(rank, now))
     }
 
-    /// When no event is left, sets free polling ranks that count retries or read a clock, so that they reach their
-    /// limits. Returns false if there are none.
+    /// Sets free the polling ranks that count retries or read a clock, so that they reach their limits. Used when no
+    /// event is left. Returns false if there are no such ranks.
     pub fn poll_to_the_limit(&mut self, cluster: &mut Cluster) -> bool {
         let counts = |&rank: &usize| self.job.polling(rank) == Some(Polling::Counting);
         let counting: Vec<usize> = (0..self.ranks.len()).filter(counts).collect();

@@ -29,7 +29,7 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use machine::{Machine, MachineError, NicKind};
 use nic::{Stats, merge_drops};
 use output::Output;
-use ranks::mpi::Maker;
+use ranks::mpi::ProviderBuilder;
 use ranks::{CPU_LIMIT, Job, JobError, JobSpec, POLL_LIMIT, leftovers};
 use sim::Time;
 use sim::trace::Trace;
@@ -354,7 +354,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     env.extend(options.env.iter().cloned()); // later values win, so the user's come last
     // A provider of the user's own need not be made.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
-    let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
+    let provider =
+        provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
     let lib_dir = sdk.lib_dir()?;
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
     let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
@@ -584,7 +585,7 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
 }
 
 /// Returns why the job cannot work with the MPI library that the program is linked to.
-fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
+fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&ProviderBuilder>) -> Option<String> {
     let variable = |name: &str| variable(&options.env, name);
     ranks::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
 }
