@@ -30,7 +30,7 @@ pub struct Affinity {
     waits: u32,
     slept: u32,
     stay: Duration,
-    /// Begin of the waits since the last choice.
+    /// Start of the waits since the last choice.
     began: Instant,
     /// Earliest time at which one CPU is tried again.
     not_before: Instant,

@@ -119,9 +119,9 @@ pub(super) struct PollingThread {
 /// Period since the last call of a rank, with the findings about it.
 #[derive(Default)]
 pub(super) struct SilentPeriod {
-    /// Begin of the period.
+    /// Start of the period.
     pub(super) since: Option<Instant>,
-    /// CPU time of its threads at the begin of the period.
+    /// CPU time of its threads at the start of the period.
     pub(super) used_before: Option<Duration>,
     /// Age of the period at the next inspection; zero until the first one is scheduled.
     pub(super) inspect_after: Duration,

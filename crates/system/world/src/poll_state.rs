@@ -96,7 +96,7 @@ impl PollState {
     }
 }
 
-/// Returns the begin of the first poll at or after `now` of a thread that polls every `period` since `since`.
+/// Returns the start of the first poll at or after `now` of a thread that polls every `period` since `since`.
 pub fn next_poll(since: Time, now: Time, period: Time) -> Time {
     let polls = (now - since).as_ps().div_ceil(period.as_ps().max(1)).max(1);
     (since + period * polls).max(now)

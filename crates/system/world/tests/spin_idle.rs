@@ -134,7 +134,7 @@ fn packets_do_not_wake_event_polls() {
             let polls = "while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) { idles++; IDLE(); }";
             let wait = end("CHECK(PtlEQWait(eq, &event));", "idles == 0");
             let got = end(&polls.replace("IDLE", "spin_idle_events"), "idles == 2") - POLL;
-            // On rdma cards the CPU completes the message, and the begin of that does not depend on its polls.
+            // On rdma cards the CPU completes the message, and the start of that does not depend on its polls.
             let event = if card == "nic.kind=rdma" { wait } else { wait - POLL };
             assert!(event <= got && got < event + POLL, "{card}, {compute} ns: {wait} by waiting, {got} by polls");
             if card != "nic.kind=rdma" {
