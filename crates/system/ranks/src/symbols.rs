@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(a_function_with_a_name(), 7);
         let address = a_function_with_a_name as *const () as u64;
         let place = describe(std::process::id(), address);
-        assert!(place.starts_with("a_function_with_a_name in host-"), "{place}");
-        assert!(describe(std::process::id(), address + 1).starts_with("a_function_with_a_name+0x1 in host-"));
+        assert!(place.starts_with("a_function_with_a_name in ranks-"), "{place}");
+        assert!(describe(std::process::id(), address + 1).starts_with("a_function_with_a_name+0x1 in ranks-"));
         assert_eq!(describe(std::process::id(), 0), "an unknown place");
         assert_eq!(describe(std::process::id(), 16), "address 0x10");
     }
