@@ -1,72 +1,73 @@
-//! The CPUs on which the simulator and the ranks run.
+// SPDX-License-Identifier: Apache-2.0
+//! Chooses the CPUs of the simulator and the ranks.
 //!
-//! Only one of them runs at a time. On CPUs of their own they hand over fastest, as long as each side sees the other's answer while it
-//! still watches for it. Waking a sleeper on another CPU takes ten times as long as on the same one, and a hundred times in a virtual
-//! machine whose CPU is idle. So once some waits have ended in sleep, all of them go to one CPU, and stay if that is no slower. They
-//! leave it when another program wants it, and now and then to see whether waits have become short.
+//! Only one of them runs at a time. On separate CPUs the hand-over is fastest while the receiver still spins. Waking a
+//! sleeper on another CPU takes ten times as long as on the same one, and a hundred times in a virtual machine with an
+//! idle CPU. Therefore, once enough waits end in sleep, all of them move to one CPU, and stay there if that is no
+//! slower. They leave it when another program wants it, and periodically to test whether waits have become short.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The number of waits after which the CPUs are chosen anew.
+/// Number of waits between two choices of CPUs.
 const WAITS: u32 = 256;
-/// The share of waits, as one over this number, that may end in sleep before one CPU is tried.
+/// One CPU is tried if more than 1/`SLEPT` of the waits end in sleep.
 const SLEPT: u32 = 8;
-/// How long all stay on one CPU, or do not try it, before waits are watched again: at first, and at most.
+/// Initial and maximum period on one CPU, or without trying one, before waits are measured again.
 const STAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(16));
-/// The shortest time over which it is measured how long the simulator has waited for its CPU.
+/// Minimum period for measuring how long the simulator waits for its CPU.
 const MEASURED: Duration = Duration::from_millis(30);
-/// The share of the time, as one over this number, that the simulator may wait for its CPU. While ranks share it, it waits until a
-/// rank that has woken it sleeps; beside one busy program it waits half of the time.
+/// The CPU is crowded if the simulator waits for it during more than 1/`CROWDED` of the time. With ranks on the same
+/// CPU it waits until the rank that woke it sleeps; beside one busy program it waits half of the time.
 const CROWDED: u32 = 4;
 
-/// What is known about waits, and where all run.
+/// Statistics of waits, and the current placement.
 pub struct Affinity {
-    /// The CPUs on which the simulator may run; `None` if the choice is left to the kernel.
+    /// CPUs on which the simulator may run; `None` if the kernel chooses.
     allowed: Option<CpuSet>,
-    /// Number of waits since the last choice, and how many of them ended in sleep.
+    /// Number of waits since the last choice, and the number of these that ended in sleep.
     waits: u32,
     slept: u32,
     stay: Duration,
-    /// When the waits since the last choice have begun.
+    /// Start of the waits since the last choice.
     began: Instant,
-    /// Before this time one CPU is not tried.
+    /// Earliest time at which one CPU is tried again.
     not_before: Instant,
     bound: Option<Bound>,
 }
 
-/// All are on one CPU.
+/// Placement of all processes on one CPU.
 struct Bound {
     cpu: usize,
     until: Instant,
-    /// How long the waits before took, until it is known that those on one CPU are not slower.
+    /// Duration of the preceding [`WAITS`] waits, until the first comparison.
     before: Option<Duration>,
-    /// When the simulator's delay was last read, and the delay.
+    /// Time of the last measurement of the simulator's scheduling delay, and the delay.
     measured: (Instant, Duration),
-    /// The time until the next measurement. It doubles with each move, which may not have helped.
-    patience: Duration,
+    /// Time until the next measurement. It doubles with each move, which may not have helped.
+    measure_interval: Duration,
 }
 
-/// Where all are to run from now on.
+/// New placement of all processes.
 pub enum Choice {
-    /// Wherever the kernel likes.
+    /// Any allowed CPU.
     Anywhere,
-    /// On this CPU.
+    /// This CPU.
     On(usize),
 }
 
 impl Affinity {
-    /// Lets waits decide if `adapts`, and if there is more than one CPU.
+    /// Adapts the CPUs if `adapts` is set and more than one CPU is available.
     pub fn new(adapts: bool) -> Affinity {
         let allowed = sched_getaffinity(None).ok().filter(|cpus| adapts && cpus.count() > 1);
-        // Without this number it could not be seen that the CPU is another program's, too.
+        // Without this number, a crowded CPU could not be detected.
         let allowed = allowed.filter(|_| delay().is_some());
         let now = Instant::now();
         Affinity { allowed, waits: 0, slept: 0, stay: STAY.0, began: now, not_before: now, bound: None }
     }
 
-    /// Takes note of a wait for a rank. Returns where all are to run if that changes.
+    /// Records a wait for a rank. Returns the new placement if it changes.
     pub fn note(&mut self, slept: bool) -> Option<Choice> {
         let allowed = self.allowed.as_ref()?;
         self.waits += 1;
@@ -84,19 +85,19 @@ impl Affinity {
             }
             let cpu = sched_getcpu();
             let (until, measured) = (now + self.stay, (now, delay()?));
-            self.bound = Some(Bound { cpu, until, before: Some(taken), measured, patience: MEASURED });
+            self.bound = Some(Bound { cpu, until, before: Some(taken), measured, measure_interval: MEASURED });
             self.stay = (self.stay * 2).min(STAY.1);
             return Some(Choice::On(cpu));
         };
         let is_slower = bound.before.take().is_some_and(|before| taken > before);
         if is_slower || now >= bound.until {
-            // Both ways are tried again, but not at once.
+            // Both placements are tried again, but not at once.
             self.not_before = if is_slower { bound.until } else { now };
             self.bound = None;
             return Some(Choice::Anywhere);
         }
         let (since, before) = bound.measured;
-        if now - since < bound.patience {
+        if now - since < bound.measure_interval {
             return None;
         }
         let waited = delay()?;
@@ -105,12 +106,12 @@ impl Affinity {
         if !is_crowded {
             return None;
         }
-        bound.patience = (bound.patience * 2).min(STAY.1);
+        bound.measure_interval = (bound.measure_interval * 2).min(STAY.1);
         bound.cpu = next(allowed, bound.cpu);
         Some(Choice::On(bound.cpu))
     }
 
-    /// Returns the CPUs of a choice; `None` if the choice is left to the kernel.
+    /// Returns the CPUs of a choice; `None` if the kernel chooses.
     pub fn cpus(&self, choice: &Choice) -> Option<CpuSet> {
         let allowed = self.allowed?;
         let Choice::On(cpu) = choice else { return Some(allowed) };
@@ -119,19 +120,19 @@ impl Affinity {
         Some(one)
     }
 
-    /// Leaves the choice to the kernel from now on. Returns the CPUs to go back to if all were on one.
+    /// Leaves the choice to the kernel from now on. Returns the CPUs to restore if all were on one.
     pub fn end(&mut self) -> Option<CpuSet> {
         let allowed = self.allowed.take();
         self.bound.take().and(allowed)
     }
 }
 
-/// Returns the CPU of a set that follows a CPU.
+/// Returns the next CPU of a set after `cpu`, cyclically.
 fn next(set: &CpuSet, cpu: usize) -> usize {
     (cpu + 1..CpuSet::MAX_CPU).chain(0..cpu).find(|&cpu| set.is_set(cpu)).unwrap_or(cpu)
 }
 
-/// How long this thread has waited for a CPU while it could have run.
+/// Returns the total time for which this thread was runnable but waited for a CPU.
 fn delay() -> Option<Duration> {
     let numbers = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     numbers.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_follow_each_other_within_a_set() {
+    fn the_next_cpu_is_in_the_set() {
         let mut set = CpuSet::new();
         [1, 3, 5].into_iter().for_each(|cpu| set.set(cpu));
         assert_eq!([1, 3, 5].map(|cpu| next(&set, cpu)), [3, 5, 1]);
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(next(&set, 2), 2);
     }
 
-    /// Notes as many waits as are needed for a choice, and returns it: whether all go to one CPU.
+    /// Records enough waits for one choice. Returns true for one CPU, false for any CPU, and `None` without a change.
     fn choose(affinity: &mut Affinity, sleeps: impl Fn(u32) -> bool) -> Option<bool> {
         let choices: Vec<bool> = (0..WAITS)
             .filter_map(|wait| affinity.note(sleeps(wait)))
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_end_in_sleep_bring_all_to_one_cpu() {
+    fn sleeping_waits_move_all_to_one_cpu() {
         let mut affinity = Affinity::new(true);
         if affinity.allowed.is_none() {
             return; // one CPU

@@ -1,4 +1,5 @@
-//! Calls of ranks, the answers to them, and why ranks pause.
+// SPDX-License-Identifier: Apache-2.0
+//! Calls of ranks, the replies to them, and the reasons for pauses.
 
 use abi::calls::{Op, Output, Word};
 use abi::mailbox::{ARGS, SLOTS};
@@ -6,61 +7,61 @@ use abi::portals::ReturnCode;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::process::ExitStatus;
 
-/// A thread of a rank that waits for an answer.
+/// A thread of a rank that waits for a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Caller {
-    /// Its rank.
+    /// Rank of the thread.
     pub rank: u32,
-    /// The index of its slot, below [`SLOTS`], or [`PMI`].
+    /// Slot index below [`SLOTS`], or [`PMI`].
     pub slot: u32,
 }
 
-/// The number that [`Caller::slot`] has for the rank's PMI connection.
+/// Value of [`Caller::slot`] for the rank's PMI connection.
 pub const PMI: u32 = SLOTS as u32;
 
 const _: () = assert!(PMI < u32::BITS);
 
-/// A call of the library that waits for its answer.
+/// A library call that waits for its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The thread that made it.
+    /// Calling thread.
     pub caller: Caller,
-    /// The function that was called.
+    /// Called function.
     pub op: Op,
-    /// CPU time of the caller since its last answer, in nanoseconds; 0 unless [`JobSpec`](super::JobSpec) charges it.
+    /// CPU time of the caller since its last reply, in nanoseconds; 0 unless [`JobSpec`](super::JobSpec) charges it.
     pub elapsed_ns: u64,
-    /// Its arguments, see [`Op`].
+    /// Arguments, see [`Op`].
     pub args: [u64; ARGS],
 }
 
-/// The answer to a call.
+/// Reply to a call.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The return code.
+    /// Return code.
     pub rc: i32,
-    /// The scalar results.
+    /// Scalar results.
     pub out: [u64; 4],
-    /// The structure result.
+    /// Structure result.
     pub data: ReplyData,
 }
 
 impl Reply {
-    /// Makes an answer with a return code and no results.
+    /// Creates a reply with a return code and no results.
     pub fn new(rc: ReturnCode) -> Reply {
         Reply { rc: rc as i32, out: [0; 4], data: ReplyData::default() }
     }
 
-    /// Makes an answer with `PTL_OK` and the result of an output pointer.
+    /// Creates a reply with `PTL_OK` and the result of an output pointer.
     pub fn output<T: Word>(_pointer: Output<T>, value: T) -> Reply {
         Reply::value(value.to_word())
     }
 
-    /// Makes an answer with `PTL_OK` and one scalar result.
+    /// Creates a reply with `PTL_OK` and one scalar result.
     pub fn value(value: u64) -> Reply {
         Reply { out: [value, 0, 0, 0], ..Reply::new(ReturnCode::Ok) }
     }
 
-    /// Returns the structure result, if there is one of this type.
+    /// Returns the structure result if it has the size of `T`.
     pub fn structure<T: AnyBitPattern>(&self) -> Option<T> {
         let bytes = self.data.bytes();
         (bytes.len() == size_of::<T>()).then(|| bytemuck::pod_read_unaligned(bytes))
@@ -72,12 +73,12 @@ impl Reply {
     }
 }
 
-/// The bytes of a structure result. Most answers have none, and no memory for it.
+/// Bytes of a structure result. Most replies have none and allocate no memory.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyData(Box<[u8]>);
 
 impl ReplyData {
-    /// The size of the largest structure result in bytes.
+    /// Size of the largest structure result, in bytes.
     pub const CAPACITY: usize = size_of::<abi::portals::NiLimits>();
 
     /// Copies the bytes of a structure.
@@ -92,50 +93,50 @@ impl ReplyData {
     }
 }
 
-/// The reason why the rank that ran no longer runs.
+/// Reason why a running rank stopped.
 #[derive(Debug)]
 pub enum Pause {
-    /// It made a call and waits for the answer.
+    /// The rank made a call and waits for the reply.
     Call(Call),
-    /// It has several threads and none runs: some wait for answers to earlier calls, the others are blocked in the kernel
-    /// or have ended. If one of them wakes and makes a call, [`Job::poll`](super::Job::poll) returns the call.
+    /// All threads of the rank wait: some for replies to earlier calls, the others in the kernel, or they have ended.
+    /// If one of them wakes and makes a call, [`Job::poll`](super::Job::poll) returns the call.
     Asleep {
-        /// The rank.
+        /// Rank number.
         rank: usize,
     },
-    /// It polls its memory and is stopped. When [`Job::touched`](super::Job::touched) names it,
-    /// [`Job::carry_on`](super::Job::carry_on) runs it to its next call; [`Job::not_polling`](super::Job::not_polling) does
-    /// so at any time.
+    /// The rank polls its memory and is stopped. When [`Job::touched`](super::Job::touched) returns it,
+    /// [`Job::resume_polling`](super::Job::resume_polling) runs it to its next call;
+    /// [`Job::resume_computing`](super::Job::resume_computing) does so at any time.
     Polls {
         /// The rank.
         rank: usize,
     },
-    /// It has made no call for a while and the system does not permit to inspect it, so it is not known whether it polls.
-    /// It still runs: [`Job::wait`](super::Job::wait) waits on. Reported once in a job.
-    Unseen {
-        /// The rank.
+    /// The rank has made no call for a while, and the system does not permit to inspect it, so it may compute or poll. It
+    /// still runs; continue with [`Job::wait`](super::Job::wait). Reported once per job.
+    Uninspectable {
+        /// Rank number.
         rank: usize,
     },
-    /// A process has ended: usually the rank that ran, but any rank can be ended from outside of the job. Or the rank has
-    /// asked by PMI to abort the job.
+    /// A process ended: usually the rank that ran, but any rank can be killed from outside. Also returned when the rank
+    /// aborts the job through PMI.
     Exited {
-        /// The rank.
+        /// Rank number.
         rank: usize,
-        /// Its exit code or signal.
+        /// Exit code or signal.
         status: ExitStatus,
     },
-    /// A rank has written something to the shared memory or to its PMI connection that no correct program writes.
+    /// A rank violated the protocol of the shared memory or of its PMI connection.
     Refused {
-        /// The rank.
+        /// Rank number.
         rank: usize,
-        /// What the rank has done, for the user.
+        /// Description of the violation, for the user.
         message: String,
     },
-    /// The simulator has received SIGINT, SIGTERM or SIGHUP.
+    /// The simulator received SIGINT, SIGTERM or SIGHUP.
     Interrupted {
-        /// The number of the signal.
+        /// Signal number.
         signal: i32,
     },
-    /// The deadline has passed.
+    /// The deadline passed.
     TimedOut,
 }

@@ -1,4 +1,5 @@
-//! The memory of ranks, as cards reach it by DMA.
+// SPDX-License-Identifier: Apache-2.0
+//! DMA access of cards to the memory of ranks.
 
 use cluster::HostMemory;
 use nic::MemoryFault;
@@ -9,7 +10,7 @@ impl HostMemory for Job {
     fn read(&mut self, rank: u32, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { addr: address, len: out.len() as u64 };
         if self.has_ended(rank as usize) {
-            return Err(fault); // not even nothing can be read from a process that is gone
+            return Err(fault); // even an empty read fails once the process is gone
         }
         Job::read(self, rank as usize, address, out).map_err(|_| fault)
     }

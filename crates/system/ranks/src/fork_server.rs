@@ -1,10 +1,11 @@
-//! Ranks as copies of one process of their program, the simulator's side of [`abi::fork`].
+// SPDX-License-Identifier: Apache-2.0
+//! Ranks forked from one process of their program, the simulator's side of [`abi::fork`].
 
-use super::parking::park;
+use super::job_spec::JobSpec;
+use super::parked_descriptors::park;
 use super::process::process_id;
 use super::program;
-use super::shared::Shared;
-use super::spec::JobSpec;
+use super::shared_memory::SharedMemory;
 use abi::fork::{ANCILLARY, Answer, DESCRIPTORS, Request, SERVER, STREAMS};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
 use std::fs::OpenOptions;
@@ -12,10 +13,10 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// How long the server may take to answer, in seconds: it only copies itself.
-const PATIENCE_S: libc::time_t = 10;
+/// Time-out for replies of the server in seconds; it only forks.
+const ANSWER_TIMEOUT_S: libc::time_t = 10;
 
-/// A process that copies itself. It ends when this value is dropped.
+/// A process of the program that forks the ranks. Dropping this value kills it.
 pub struct ForkServer {
     pid: u32,
     channel: OwnedFd,
@@ -25,11 +26,11 @@ impl ForkServer {
     /// Starts the program as a fork server.
     ///
     /// # Errors
-    /// The system's error when it cannot be started, or cannot copy itself.
-    pub fn start(spec: &JobSpec, shared: &Shared) -> io::Result<ForkServer> {
+    /// The system's error when the program cannot be started or cannot fork.
+    pub fn start(spec: &JobSpec, shared: &SharedMemory) -> io::Result<ForkServer> {
         let [ours, theirs] = connection()?;
-        let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-        let stream = Some(nothing.as_fd());
+        let null_device = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let stream = Some(null_device.as_fd());
         let pid = program::start(spec, SERVER, shared, [stream; STREAMS], Some(theirs.as_fd()))?;
         let server = ForkServer { pid, channel: park(ours) };
         drop(theirs); // so that the connection ends with the server
@@ -39,10 +40,11 @@ impl ForkServer {
         }
     }
 
-    /// Makes a rank with these standard streams, or this process's own, and a connection over which it speaks PMI. Returns its process id.
+    /// Forks a rank with these standard streams (default: this process's own) and the socket for PMI. Returns its
+    /// process id.
     ///
     /// # Errors
-    /// The system's error when there can be no process.
+    /// The system's error when no process can be created.
     pub fn copy(
         &self,
         rank: usize,
@@ -65,7 +67,7 @@ impl ForkServer {
         let mut ancillary = [0_u64; ANCILLARY];
         let size = size_of_val(descriptors) as u32;
         let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        // SAFETY: all zeros are a valid header; it refers to what lives as long as it, and the descriptors have room.
+        // SAFETY: an all-zero header is valid; it refers to buffers that outlive the call, and the descriptors fit.
         let sent = unsafe {
             let mut message: libc::msghdr = MaybeUninit::zeroed().assume_init();
             message.msg_iov = &raw mut piece;
@@ -86,7 +88,7 @@ impl ForkServer {
     fn receive(&self) -> io::Result<Answer> {
         let mut answer: Answer = 0;
         loop {
-            // SAFETY: any bytes are a number.
+            // SAFETY: any bytes are a valid number.
             let length =
                 unsafe { libc::recv(self.channel.as_raw_fd(), (&raw mut answer).cast(), size_of::<Answer>(), 0) };
             match usize::try_from(length).map_err(|_| io::Error::last_os_error()) {
@@ -107,7 +109,7 @@ impl ForkServer {
 
 impl Drop for ForkServer {
     fn drop(&mut self) {
-        // It is nobody else's child, so its number is still its own.
+        // The server is this process's child and not reaped yet, so its id is not reused.
         if let Some(pid) = process_id(self.pid) {
             let _ = kill_process(pid, Signal::KILL);
             let _ = waitpid(Some(pid), WaitOptions::empty());
@@ -115,22 +117,22 @@ impl Drop for ForkServer {
     }
 }
 
-/// Returns the ends of a connection of sequenced packets. The first one is read for [`PATIENCE_S`] at most.
+/// Returns a connected pair of sequenced-packet sockets. Receiving on the first times out after [`ANSWER_TIMEOUT_S`].
 fn connection() -> io::Result<[OwnedFd; 2]> {
     let mut ends = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: the call writes two new descriptors, which nobody else owns.
+    // SAFETY: the call writes two new descriptors without another owner.
     let ends = unsafe {
         if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) == -1 {
             return Err(io::Error::last_os_error());
         }
         ends.map(|end| OwnedFd::from_raw_fd(end))
     };
-    let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
-    let size = size_of_val(&patience) as libc::socklen_t;
-    // SAFETY: an option of a socket with a value of its type.
+    let timeout = libc::timeval { tv_sec: ANSWER_TIMEOUT_S, tv_usec: 0 };
+    let size = size_of_val(&timeout) as libc::socklen_t;
+    // SAFETY: a socket option with a value of its type.
     let set = unsafe {
-        let value = (&raw const patience).cast();
+        let value = (&raw const timeout).cast();
         libc::setsockopt(ends[0].as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, size)
     };
     if set == -1 { Err(io::Error::last_os_error()) } else { Ok(ends) }

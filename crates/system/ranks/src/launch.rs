@@ -1,8 +1,9 @@
-//! Starts a process without a copy of the simulator, which `fork` makes of its tables of pages: that took most of the time of a job with
-//! many ranks. The new process shares the memory until it executes its program, as with `posix_spawn`, which knows neither
-//! `prctl` nor `personality`.
+// SPDX-License-Identifier: Apache-2.0
+//! Starts a process without copying the simulator's page tables, as `fork` does: the copies dominated the start of jobs
+//! with many ranks. The new process shares the memory until it executes its program. `posix_spawn` does the same but
+//! supports neither `prctl` nor `personality`.
 
-use super::parking;
+use super::parked_descriptors;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::io;
@@ -12,19 +13,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 use std::ptr;
 
-/// What the new process may use of its stack, in units of 16 bytes.
+/// Stack size of the new process, in units of 16 bytes.
 const STACK: usize = 4096;
 
-/// Where programs are looked for without `PATH`.
+/// Search path of programs without `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Starts the program of a command, with its arguments and variables, in a process group of its own. Its standard streams are those of
-/// `streams`, or else this process's. `prepare` is called in the new process, and may do nothing but system calls: it shares
-/// this process's memory. It has the descriptors of this process up to `highest` at least, but none that is [parked](parking) above.
-/// Returns the process id.
+/// Starts the program of a command, with its arguments and variables, in a new process group. `streams` override this
+/// process's standard streams. `prepare` runs in the new process and may only make system calls, because it shares this
+/// process's memory. The child inherits descriptors up to `highest` at least, but no [parked](parked_descriptors) ones
+/// above it. Returns the process id.
 ///
 /// # Errors
-/// The system's error when there can be no process, `prepare` fails, or the program cannot be executed.
+/// The system's error when no process can be created, `prepare` fails, or the program cannot be executed.
 pub fn launch(
     command: &Command,
     streams: [Option<BorrowedFd<'_>>; 3],
@@ -34,12 +35,13 @@ pub fn launch(
     let image = Image::new(command)?;
     let streams = streams.map(|stream| stream.map(|stream| stream.as_raw_fd()));
     let highest = streams.iter().flatten().fold(highest, |highest, stream| highest.max(*stream));
-    let mut child = Child { image: &image, streams, end: parking::first().max(highest + 1), prepare, error: 0 };
+    let mut child =
+        Child { image: &image, streams, end: parked_descriptors::first().max(highest + 1), prepare, error: 0 };
     let mut stack = vec![MaybeUninit::<u128>::uninit(); STACK];
     let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: this thread stands still until the new process has executed its program or ended, so that `child`, what it refers to
-    // and the stack outlive their use, and nobody else uses them. Until then no handler of a signal runs in the new
-    // process.
+    // SAFETY: this thread is suspended until the new process executes its program or ends, so `child`, its referents
+    // and the stack outlive their use without other users. All signals are blocked, so no handler runs in the new
+    // process before that.
     let (pid, failure) = unsafe {
         let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         libc::sigfillset(all.as_mut_ptr());
@@ -53,39 +55,39 @@ pub fn launch(
         (-1, _) => Err(failure),
         (_, 0) => Ok(pid as u32),
         (_, error) => {
-            // SAFETY: it ends at once, and nobody else knows of it.
+            // SAFETY: the child exits at once, and no other code knows its id.
             unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
             Err(io::Error::from_raw_os_error(error))
         }
     }
 }
 
-/// The new process before it executes its program.
+/// State of the new process before it executes its program.
 struct Child<'a> {
     image: &'a Image,
     streams: [Option<RawFd>; 3],
-    /// The number from which on it needs no descriptor.
+    /// First descriptor number that the child does not need.
     end: RawFd,
     prepare: &'a dyn Fn() -> io::Result<()>,
-    /// Why it could not.
+    /// Error number of a failure.
     error: c_int,
 }
 
-/// The new process begins.
+/// Entry point of the new process.
 extern "C" fn run(child: *mut c_void) -> c_int {
-    // SAFETY: `launch` has passed it, and stands still.
+    // SAFETY: `launch` passed this pointer and is suspended.
     let child = unsafe { &mut *child.cast::<Child<'_>>() };
     let Err(error) = child.execute();
     child.error = error.raw_os_error().unwrap_or(libc::EIO);
-    // SAFETY: ends without running what the simulator has registered for its own end.
+    // SAFETY: ends without running the simulator's exit handlers.
     unsafe { libc::_exit(127) }
 }
 
 impl Child<'_> {
     fn execute(&self) -> Result<std::convert::Infallible, io::Error> {
         let checked = |result: c_int| if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) };
-        // A table of its own, with what it needs. Older systems, which have no such call, copy all of it.
-        // SAFETY: the new process uses no other table, and this thread's process none that the call changes.
+        // Unshare the descriptor table, keeping only the needed part. Kernels without close_range(2) copy all of it.
+        // SAFETY: the new process uses no other table, and the call leaves the parent's table unchanged.
         unsafe {
             let own = libc::syscall(libc::SYS_close_range, self.end, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE);
             if own == -1 {
@@ -94,12 +96,12 @@ impl Child<'_> {
         }
         for (number, stream) in (0..).zip(self.streams) {
             if let Some(stream) = stream {
-                // SAFETY: descriptors are numbers, and the table of them is this process's own.
+                // SAFETY: descriptors are numbers, and the table belongs to this process alone.
                 checked(unsafe { libc::dup2(stream, number) })?;
             }
         }
-        // SAFETY: system calls that change this process alone. Rust ignores SIGPIPE in the simulator; other programs expect the
-        // default, and that no signal is blocked.
+        // SAFETY: system calls that change this process alone. Rust ignores SIGPIPE in the simulator; other programs
+        // expect its default action, and no blocked signals.
         unsafe {
             checked(libc::setpgid(0, 0))?;
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
@@ -112,17 +114,17 @@ impl Child<'_> {
     }
 }
 
-/// A program with its arguments and variables, as `execve` wants them.
+/// A program with its arguments and variables, prepared for `execve`.
 struct Image {
-    /// The files that may be the program, the first that there is.
+    /// Candidate files of the program; the first existing one is executed.
     files: Vec<CString>,
     arguments: Strings,
-    /// Arguments for the shell, the second of which is the file: it runs scripts that do not say who does.
+    /// Arguments for the shell, which runs scripts without `#!`; the second one is the file.
     of_shell: Vec<*const c_char>,
     variables: Strings,
 }
 
-/// Strings, and a list of them that ends with a null pointer.
+/// Strings, and a null-terminated list of pointers to them.
 struct Strings {
     _texts: Vec<CString>,
     list: Vec<*const c_char>,
@@ -159,11 +161,11 @@ impl Image {
         })
     }
 
-    /// Executes the program, as `execvp` does. Returns only if that fails.
+    /// Executes the program as `execvp` does. Returns only on failure.
     fn execute(&self) -> io::Error {
         let mut refused = None;
         for file in &self.files {
-            // SAFETY: lists and texts outlive the call.
+            // SAFETY: lists and strings outlive the call.
             unsafe { libc::execve(file.as_ptr(), self.arguments.list.as_ptr(), self.variables.list.as_ptr()) };
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
@@ -178,7 +180,7 @@ impl Image {
 
     fn execute_script(&self, file: *const c_char) -> io::Error {
         let list = self.of_shell.as_ptr().cast_mut();
-        // SAFETY: the list has two entries at least, only this process uses it, and lists and texts outlive the call.
+        // SAFETY: the list has at least two entries, only this process uses it, and lists and strings outlive the call.
         unsafe {
             *list.add(1) = file;
             libc::execve(*list, list, self.variables.list.as_ptr());
@@ -187,7 +189,7 @@ impl Image {
     }
 }
 
-/// Returns the files that may be a program: itself, or those of its name in the folders of `PATH`.
+/// Returns the candidate files of a program: the path itself, or its name in the folders of `PATH`.
 fn candidates(program: &OsStr, path: Option<&OsString>) -> Vec<Vec<u8>> {
     let program = program.as_bytes();
     if program.contains(&b'/') {
@@ -208,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a command, and returns its exit status and what it writes.
+    /// Runs a command. Returns its exit status and output.
     fn output(command: &Command, prepare: &dyn Fn() -> io::Result<()>) -> io::Result<(i32, String)> {
         let (mut read, write) = io::pipe()?;
         let pid = launch(command, [None, Some(write.as_fd()), None], write.as_raw_fd(), prepare)?;
@@ -216,7 +218,7 @@ mod tests {
         let mut text = String::new();
         read.read_to_string(&mut text)?;
         let mut status = 0;
-        // SAFETY: the process is ours, and `status` lives.
+        // SAFETY: the process is this test's child, and `status` is a local.
         unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
         Ok((libc::WEXITSTATUS(status), text))
     }
@@ -228,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn arguments_variables_and_streams_are_those_of_the_command() {
+    fn the_child_gets_arguments_variables_and_streams() {
         let mut command = shell("echo $1 $NAME ${HOME-none}; exit 3");
         command.args(["name", "one"]).env("NAME", "two").env_remove("HOME");
         assert_eq!(output(&command, &|| Ok(())).unwrap(), (3, "one two none\n".into()));
     }
 
     #[test]
-    fn a_program_is_looked_for_as_in_a_shell() {
+    fn programs_are_searched_in_path() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("spin-script");
         std::fs::write(&file, "echo script $1").unwrap();
@@ -254,26 +256,26 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_the_new_process_is_told_here() {
+    fn errors_of_the_child_are_returned() {
         let refuses = || Err(io::Error::from_raw_os_error(libc::EPERM));
         let error = output(&shell("true"), &refuses).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     }
 
-    /// A new process has what this one has inherited and what it is given, and nothing that is parked; this process keeps both.
+    /// A child has the inherited and passed descriptors but no parked one; the parent keeps both.
     #[test]
-    fn a_new_process_has_no_parked_descriptors() {
+    fn a_child_has_no_parked_descriptors() {
         let (read, write) = io::pipe().unwrap();
-        let parked = parking::park(write.into());
-        // SAFETY: numbers of descriptors of this test.
+        let parked = parked_descriptors::park(write.into());
+        // SAFETY: the descriptors belong to this test.
         let inherited = unsafe {
-            libc::fcntl(parked.as_raw_fd(), libc::F_SETFD, 0); // not closed on execution
+            libc::fcntl(parked.as_raw_fd(), libc::F_SETFD, 0); // clears FD_CLOEXEC
             libc::dup(read.as_raw_fd())
         };
         let has = |descriptor: RawFd| format!("test -e /proc/self/fd/{descriptor}");
         let (status, _) = output(&shell(&has(parked.as_raw_fd())), &|| Ok(())).unwrap();
         assert_eq!(status, 1, "{} is parked", parked.as_raw_fd());
-        assert!(inherited < parking::first());
+        assert!(inherited < parked_descriptors::first());
         assert_eq!(output(&shell(&has(inherited)), &|| Ok(())).unwrap().0, 0);
         for descriptor in [inherited, parked.as_raw_fd()] {
             // SAFETY: as above.
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_as_programs_expect() {
+    fn a_child_has_default_signal_state() {
         let (_, text) = output(&shell("grep -E 'Sig(Blk|Ign)' /proc/self/status"), &|| Ok(())).unwrap();
         let sets: Vec<u64> = text.lines().map(|line| u64::from_str_radix(&line[8..], 16).unwrap()).collect();
         assert_eq!((sets[0], sets[1] >> (libc::SIGPIPE - 1) & 1), (0, 0), "blocked, and SIGPIPE ignored: {text}");

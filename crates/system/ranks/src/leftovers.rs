@@ -1,43 +1,45 @@
-//! Shared memory that ranks leave behind.
+// SPDX-License-Identifier: Apache-2.0
+//! Removes shared memory files that ranks leave behind.
 //!
-//! MPICH names the shared memory of a node after a hash of the job's key-value space and the number of the node (`MPIDI_POSIX_init_vci` of its
-//! `posix_init.c`), and removes it in `MPI_Finalize`: a rank that ends without it, or is ended, leaves a file. The simulator has chosen the
-//! name of the space, which no other job has, and each rank is a node, so it knows the names of the job's files.
+//! MPICH names the shared memory of a node after a hash of the job's key-value space and the node number
+//! (`MPIDI_POSIX_init_vci` of its `posix_init.c`), and removes it in `MPI_Finalize`: a rank that exits without it, or
+//! is killed, leaves a file. The simulator chose the unique name of the space, and each rank is a node, so it knows the
+//! names of the job's files.
 
 use std::fs;
 
-/// The folder of POSIX shared memory (shm_overview(7)).
+/// Folder of POSIX shared memory (shm_overview(7)).
 const FOLDER: &str = "/dev/shm";
-/// How the names of files begin.
+/// Prefixes of the file names.
 const KINDS: [&str; 2] = ["mpich_shm", "mpich_vci"];
-/// Bytes of shared memory that MPICH needs for a rank.
+/// Bytes of shared memory that MPICH needs per rank.
 const OF_RANK: u64 = 1 << 20;
 
-/// Removes what ranks of a job have left, all of which have ended.
+/// Removes the files of a job after all its ranks ended.
 pub fn remove(space: &str, ranks: usize) {
     let hash = fnv_1a(space);
     let listed = fs::read_dir(FOLDER).into_iter().flatten().flatten();
     for entry in listed.filter(|entry| entry.file_name().to_str().is_some_and(|name| is_of(name, hash, ranks))) {
-        // Where that is not permitted, the file is another user's.
+        // A file that cannot be removed belongs to another user.
         let _ = fs::remove_file(entry.path());
     }
 }
 
-/// Whether a file belongs to the job with this hash.
+/// Returns true if a file belongs to the job with this hash.
 fn is_of(name: &str, hash: u32, ranks: usize) -> bool {
     KINDS.iter().filter_map(|kind| name.strip_prefix(&format!("{kind}_{hash:x}_"))).any(|node| {
-        // One of the forms of a number: `01` is no node.
+        // Accept only the canonical form of a number: `01` is no node.
         node.parse::<usize>().is_ok_and(|number| number < ranks && number.to_string() == node)
     })
 }
 
-/// The hash by which MPICH shortens the name of a space (Fowler, Noll, Vo).
+/// Computes the hash with which MPICH shortens the name of a space (Fowler, Noll, Vo).
 fn fnv_1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns why a rank that was ended by SIGBUS may have been, for the user: there was no room for the shared memory of this number of ranks,
-/// whose files are removed by now.
+/// Returns a likely reason for a SIGBUS, for the user: no space for the shared memory of this number of ranks. Assumes
+/// that the job's files are already removed.
 pub fn shortage(ranks: usize) -> Option<String> {
     let room = rustix::fs::statvfs(FOLDER).ok()?;
     let (free, all) = (room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize);
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_of_the_job_are_its_own() {
+    fn only_files_of_the_job_are_removed() {
         // Published test values of the hash: http://www.isthe.com/chongo/tech/comp/fnv/
         assert_eq!((fnv_1a(""), fnv_1a("a"), fnv_1a("foobar")), (0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968));
         for own in ["mpich_shm_e40c292c_0", "mpich_shm_e40c292c_2", "mpich_vci_e40c292c_1"] {

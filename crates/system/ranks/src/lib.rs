@@ -1,110 +1,117 @@
-//! The ranks of a job as processes of this machine.
+// SPDX-License-Identifier: Apache-2.0
+//! Runs the ranks of a job as processes of this machine.
 //!
-//! A rank runs until its next library call and then waits in shared memory ([`abi::mailbox`]) for its answer, so that the
-//! simulator decides when it goes on. [`Job::start`] and [`Job::resume`] let one rank run and return at its next
-//! [`Pause`]. While a rank waits, its memory can be read and written.
+//! A rank runs until its next library call and then waits for the reply in shared memory ([`abi::mailbox`]), so the
+//! simulator decides when it resumes. [`Job::start`] and [`Job::resume`] run one rank and return at its next [`Pause`].
+//! The simulator can read and write the memory of a paused rank.
 //!
-//! A rank with several threads pauses when each of them waits: in the library, in a loop that polls, or in the kernel. So
-//! its behaviour does not depend on how the machine schedules its threads. Calls that came with the same pause are handed
-//! out one by one, in the order in which the threads were made ([`Job::pending`]).
+//! A rank with several threads pauses when each of them waits: in the library, in a polling loop, or in the kernel. Its
+//! behaviour is therefore independent of how the machine schedules its threads. Calls that arrive with the same pause
+//! are handed out one by one in thread creation order ([`Job::pending`]).
 //!
-//! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
+//! A rank may also speak PMI-1 with the simulator. A PMI barrier appears as one more call, from slot [`PMI`].
 //!
-//! * `spec`, `call`, `belief`: what is run; calls, answers and pauses; answers that were given ahead
-//! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
-//! * `spawn`, `program`, `launch`, `fork_server`, `parking`, `limits`, `process`, `family`, `leftovers`: processes
-//! * `state`: the state of a job
-//! * `card_access`, `memory`, `delayed`, `batch`, `pages`, `remote`: the memory of ranks
-//! * `ptrace`, `step`, `steps`, `walk`, `recurrence`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
-//! * `adrift`, `drift`, `symbols`: threads that no longer hold simulated time back, and where they are
+//! Modules, top-down:
+//!
+//! * `rank_state`: state of a job and of its ranks
+//! * `pauses`, `idle_ranks`: run a rank to its next pause; resume ranks that poll or sleep
 //! * `threads`: ranks with several threads
-//! * `affinity`, `moves`: the CPUs on which they run
-//! * `pauses`, `idle`: what runs next, and why it pauses
+//! * `busy_wait`, `polling_threads`, `free_running`, `free_run_state`, `symbols`: detect and stop polling threads;
+//!   threads that no longer hold back simulated time, with the source location of their loops
+//! * `step_trace`, `loop_analysis`, `recurrence`, `polling_loop`: recognize a polling loop in the executed instructions
+//! * `job_fingerprint`: detects that all ranks repeat an earlier state
+//! * `stopped_thread`, `single_step`, `ptrace`: stop and single-step a thread
+//! * `memory`, `card_access`, `pages`, `deferred_writes`, `write_batch`, `remote`: access to the memory of ranks
+//! * `call`, `prediction`, `shared_memory`, `doorbell`, `signals`: calls, replies, predicted replies, and how they are
+//!   exchanged
+//! * `pmi`, `pmi_connections`, `output`: the PMI-1 server and tagged output
+//! * `spawn`, `fork_server`, `program`, `launch`, `parked_descriptors`: start processes
+//! * `process`, `process_tree`, `affinity`, `migration`: process state, descendants, and CPUs
+//! * `job_spec`, `limits`, `mpi`, `leftovers`: job description, system limits, MPI detection, cleanup
 
-mod adrift;
 mod affinity;
-mod batch;
-mod belief;
 mod busy_wait;
 mod call;
 mod card_access;
-mod delayed;
+mod deferred_writes;
 mod doorbell;
-mod drift;
-pub mod family;
 mod fork_server;
-mod held;
-mod idle;
+mod free_run_state;
+mod free_running;
+mod idle_ranks;
+#[cfg(target_arch = "x86_64")]
+mod job_fingerprint;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "job_fingerprint_stub.rs"]
+mod job_fingerprint;
+mod job_spec;
 mod launch;
 pub mod leftovers;
 mod limits;
 #[cfg(target_arch = "x86_64")]
-mod loops;
+mod loop_analysis;
 mod memory;
-mod memory_loop;
-mod moves;
+mod migration;
 pub mod mpi;
 mod output;
 mod pages;
-mod parking;
+mod parked_descriptors;
 mod pauses;
 pub mod pmi;
 mod pmi_connections;
+mod polling_loop;
+mod polling_threads;
+mod prediction;
 mod process;
+pub mod process_tree;
 mod program;
 #[cfg(target_arch = "x86_64")]
 mod ptrace;
+mod rank_state;
 #[cfg(target_arch = "x86_64")]
 mod recurrence;
 mod remote;
-#[cfg(target_arch = "x86_64")]
-mod repetition;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_repetition.rs"]
-mod repetition;
-pub mod shared;
+pub mod shared_memory;
 mod signals;
+#[cfg(target_arch = "x86_64")]
+mod single_step;
 mod spawn;
-mod spec;
-mod state;
 #[cfg(target_arch = "x86_64")]
-mod step;
-#[cfg(target_arch = "x86_64")]
-mod steps;
+mod step_trace;
 #[cfg(not(target_arch = "x86_64"))]
-#[path = "no_steps.rs"]
-mod steps;
+#[path = "step_trace_stub.rs"]
+mod step_trace;
+#[cfg(target_arch = "x86_64")]
+mod stopped_thread;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "stopped_thread_stub.rs"]
+mod stopped_thread;
 mod symbols;
 mod threads;
-#[cfg(target_arch = "x86_64")]
-mod walk;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_walk.rs"]
-mod walk;
+mod write_batch;
 
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
-pub use drift::Loosened;
+pub use free_run_state::FreeRunReport;
+pub use job_spec::{CPU_LIMIT, JobError, JobSpec, POLL_LIMIT};
 pub use memory::MemoryFault;
-pub use memory_loop::{Place, Polling};
-pub use shared::Quiet;
+pub use polling_loop::{Location, Polling};
+pub use rank_state::Job;
+pub use shared_memory::Lookahead;
 pub use signals::received as asked_to_end;
-pub use spec::{JobError, JobSpec, PATIENCE, POLL_LIMIT};
-pub use state::Job;
 
 use abi::calls::Data;
 use abi::mailbox::{COUNTERS, KnownCounter};
 use abi::portals::{Event, Handle};
 use affinity::Affinity;
-use batch::Batch;
 use bytemuck::AnyBitPattern;
 use fork_server::ForkServer;
+use job_spec::MAX_RANKS;
 use output::Output;
 use pmi_connections::Pmi;
+use rank_state::{Posted, Process, Rank};
 use rustix::process::Signal;
-use shared::Shared;
+use shared_memory::SharedMemory;
 use sim::Time;
-use spec::MAX_RANKS;
-use state::{Posted, Process, Rank};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
@@ -112,24 +119,25 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
+use write_batch::Batch;
 
-/// How long ranks may take to end by themselves when the job is killed.
+/// Time granted to the ranks to exit by themselves when the job is killed.
 const GRACE: Duration = Duration::from_millis(200);
 
 impl Job {
-    /// The largest number of ranks of a job.
+    /// Maximum number of ranks of a job.
     pub const MAX_RANKS: usize = MAX_RANKS;
 
-    /// Makes the shared memory of a job. Starts no rank.
+    /// Creates the shared memory of a job. Starts no rank.
     ///
     /// # Errors
-    /// [`JobError::Ranks`], [`JobError::Limit`], or [`JobError::System`] when the system gives no memory.
+    /// [`JobError::Ranks`], [`JobError::Limit`], or [`JobError::System`] when the system provides no memory.
     pub fn new(spec: JobSpec) -> Result<Job, JobError> {
         if !(1..=MAX_RANKS).contains(&spec.ranks) {
             return Err(JobError::Ranks(spec.ranks));
         }
         limits::check(&spec)?;
-        let shared = Shared::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
+        let shared = SharedMemory::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
         Ok(Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
@@ -138,27 +146,27 @@ impl Job {
             server: None,
             deadline: None,
             children_seen: signals::children(),
-            children_looked_at: Instant::now(),
+            children_checked_at: Instant::now(),
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
-            nothing: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
+            null_input: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
             touched: BTreeSet::new(),
             card_write: false,
             affinity: Affinity::new(spec.adapts_affinity),
             batch: Batch::default(),
             called: false,
             refused: None,
-            unseen: None,
-            reported_unseen: false,
-            untold: Vec::new(),
-            loosened: Vec::new(),
-            adrift_seen: Instant::now(),
+            uninspectable: None,
+            reported_uninspectable: false,
+            unreported_free_runs: Vec::new(),
+            reported_free_runs: Vec::new(),
+            free_running_checked_at: Instant::now(),
             shared,
             spec,
         })
     }
 
-    /// Returns how many polls in vain, with nothing else between them, make a deadlock.
+    /// Returns the number of consecutive unsuccessful polls that count as a deadlock.
     pub fn poll_limit(&self) -> u64 {
         self.spec.poll_limit.unwrap_or(POLL_LIMIT)
     }
@@ -168,50 +176,50 @@ impl Job {
         self.ranks.len()
     }
 
-    /// Whether any rank has called the library or spoken PMI.
+    /// Returns true if any rank has called the library or spoken PMI.
     pub fn has_spoken(&self) -> bool {
         self.called || self.pmi.has_spoken()
     }
 
-    /// Returns the scale of [`JobSpec::compute_scale_milli`].
+    /// Returns [`JobSpec::compute_scale_milli`].
     pub fn compute_scale_milli(&self) -> u64 {
         self.spec.compute_scale_milli
     }
 
-    /// Sets the time of the real clock at which [`Job::start`] and [`Job::resume`] return [`Pause::TimedOut`].
+    /// Sets the real time at which [`Job::start`] and [`Job::resume`] return [`Pause::TimedOut`].
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// Sets where tagged output goes, instead of the process's own standard output and error. Has no effect unless
-    /// [`JobSpec::tag_output`] is set.
+    /// Redirects tagged output, which goes to the simulator's standard output and error by default. Has no effect
+    /// unless [`JobSpec::tag_output`] is set.
     pub fn set_output(&mut self, out: Box<dyn Write>, err: Box<dyn Write>) {
         if let Some(output) = &mut self.output {
             output.set_sinks(out, err);
         }
     }
 
-    /// Returns the signal that has asked the simulator to end, if there was one.
+    /// Returns the termination signal that the simulator received, if any.
     pub fn interrupted(&self) -> Option<i32> {
         signals::received()
     }
 
-    /// Starts a rank and lets it run to its first call.
+    /// Starts a rank and runs it to its first call.
     ///
     /// # Errors
     /// [`JobError::Spawn`] when the program cannot be started.
     ///
     /// # Panics
-    /// When the rank was started before.
+    /// If the rank is already started.
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
-        assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
-        let nothing = self.nothing.as_fd();
+        assert!(matches!(self.ranks[rank].process, Process::NotStarted), "rank {rank} is started twice");
+        let null_input = self.null_input.as_fd();
         if rank == 0 && self.spec.forks {
-            // If it fails, the ranks execute the program, and the reason is that of the first one.
+            // If the fork server fails, each rank executes the program itself, and the first rank reports the reason.
             self.server = ForkServer::start(&self.spec, &self.shared).ok();
         }
         let (pmi, output, server) = (&mut self.pmi, self.output.as_mut(), self.server.as_ref());
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, nothing, pmi, output, server)
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, null_input, pmi, output, server)
             .map_err(|source| JobError::Spawn { program: self.spec.program.clone(), rank, source })?;
         self.ranks[rank].process = Process::Alive(pid);
         if rank + 1 == self.ranks.len() {
@@ -220,13 +228,13 @@ impl Job {
         Ok(self.wait(rank))
     }
 
-    /// Answers a call at simulated time `now` and lets the rank run to its next pause.
+    /// Replies to a call at simulated time `now` and runs the rank to its next pause.
     pub fn resume(&mut self, caller: Caller, now: Time, reply: &Reply) -> Pause {
         let rank = caller.rank as usize;
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
         self.ranks[rank].inside &= !(1 << caller.slot);
         let posted = self.ranks[rank].posted.take_if(|posted| posted.slot == caller.slot);
-        // After a posted call, a rank does not run if its only thread waits for the answer to its own call.
+        // After a posted call, a rank stays asleep if its only thread waits for the reply to a later call.
         let sleeps = posted.is_some() && self.shared.requested(rank, caller.slot as usize) == Some(0);
         if sleeps {
             self.forget_silence(rank);
@@ -235,9 +243,9 @@ impl Job {
         }
         self.shared.set_now(now);
         match (posted, caller.slot) {
-            (Some(Posted { op, belief, .. }), _) => {
-                // The rank has gone on already; its next pause may be there.
-                if let Some(objection) = belief.objection(op, reply) {
+            (Some(Posted { op, prediction, .. }), _) => {
+                // The rank is already running; its next pause may be ready.
+                if let Some(objection) = prediction.objection(op, reply) {
                     return Pause::Refused { rank, message: self.with_advice(&objection) };
                 }
                 self.ranks[rank].payload = None;
@@ -249,17 +257,17 @@ impl Job {
         if !sleeps {
             return self.wait(rank);
         }
-        // Nothing happens to a rank that sleeps, so what it has posted is taken over one by one.
+        // A sleeping rank changes nothing, so its posted calls are taken over one by one.
         match self.next_post(rank) {
             Some(call) => Pause::Call(call),
             None => self.next_pause(rank),
         }
     }
 
-    /// Returns why a call may not wait, for the user: it is a posted one that was answered ahead.
+    /// Returns the message for the user if a call must not wait, because the rank already assumed its result.
     pub fn objection_to_wait(&self, caller: Caller) -> Option<String> {
         let posted = self.ranks[caller.rank as usize].posted.filter(|posted| posted.slot == caller.slot)?;
-        posted.belief.objection_to_wait(posted.op).map(|objection| self.with_advice(&objection))
+        posted.prediction.objection_to_wait(posted.op).map(|objection| self.with_advice(&objection))
     }
 
     fn with_advice(&self, objection: &str) -> String {
@@ -267,73 +275,73 @@ impl Job {
         format!("{objection}{advice}")
     }
 
-    /// Whether the thread that gets the answer to a call may use what it then knows ([`Job::tell`]).
+    /// Returns true if the calling thread may use the additional data of [`Job::tell`].
     pub fn may_know(&self, caller: Caller) -> bool {
         let posts = self.ranks[caller.rank as usize].posted.is_some_and(|posted| posted.slot == caller.slot);
         caller.slot != PMI && !posts && self.shared.may_know(caller)
     }
 
-    /// Tells a thread, with the next answer, what is in a queue, the numbers of successes of counters, and for how long nothing else happens.
+    /// Attaches to the next reply the events of a queue, the success counts of counters, and the lookahead.
     pub fn tell<'a>(
         &mut self,
         caller: Caller,
         queue: (Handle, impl Iterator<Item = &'a Event>),
         counters: [KnownCounter; COUNTERS],
-        quiet: Quiet,
+        lookahead: Lookahead,
     ) {
-        self.shared.tell(caller, queue, counters, quiet);
+        self.shared.tell(caller, queue, counters, lookahead);
     }
 
-    /// Returns the number of calls that a rank has posted and the simulator has not handed out.
+    /// Returns the number of posted calls of a rank that are not handed out yet.
     pub fn posts_left(&self, rank: usize) -> u32 {
         self.shared.all_posts_left(rank)
     }
 
-    /// Returns a rank, and what it has done that no correct program does. Call it after [`Job::poll`].
+    /// Returns a rank that violated the protocol, with the message for the user. Call it after [`Job::poll`].
     pub fn refusal(&mut self) -> Option<(usize, String)> {
         self.refused.take()
     }
 
-    /// Returns true if this rank has asked by PMI that the job ends with its status.
+    /// Returns true if this rank requested a job abort through PMI.
     pub fn has_aborted(&self, rank: usize) -> bool {
         self.pmi.has_aborted(rank)
     }
 
-    /// Returns the ranks to which PMI has refused something, and why, once.
+    /// Returns the ranks with refused PMI requests and the reasons. Each refusal is returned once.
     pub fn pmi_refusals(&mut self) -> Vec<(usize, &'static str)> {
         self.pmi.refusals()
     }
 
-    /// Returns the structure argument of a call that is not answered.
+    /// Returns the structure argument of an outstanding call.
     pub fn structure<T: AnyBitPattern>(&self, caller: Caller, _argument: Data<T>) -> T {
         self.data(caller)
     }
 
-    /// Returns the data of a call that is not answered.
+    /// Returns the data of an outstanding call.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         let Rank { posted, payload, .. } = &self.ranks[caller.rank as usize];
         let payload = payload.as_ref().filter(|_| posted.is_some_and(|posted| posted.slot == caller.slot));
         payload.and_then(|payload| payload.structure()).unwrap_or_else(|| self.shared.data(caller))
     }
 
-    /// Ends a rank and the processes that it has started at once, as a failure of its node does. Returns its status.
+    /// Kills a rank and its descendants at once, as a node failure does. Returns its exit status.
     pub fn end_rank(&mut self, rank: usize) -> ExitStatus {
         loop {
             match self.ranks[rank].process {
                 Process::Ended(status) => return status,
-                Process::Unborn => return ExitStatus::from_raw(Signal::KILL.as_raw()),
+                Process::NotStarted => return ExitStatus::from_raw(Signal::KILL.as_raw()),
                 Process::Alive(pid) => process::signal_group(pid, Signal::KILL),
             }
             self.release_all(rank);
-            self.drain(rank); // a full pipe keeps it from ending
+            self.drain(rank); // a full pipe blocks its exit
             if self.reap(rank).is_none() {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
     }
 
-    /// Ends every process of the job: first by SIGTERM, after a moment by SIGKILL. Processes that wait in the library write
-    /// their output first.
+    /// Ends every process of the job: first with SIGTERM, shortly after with SIGKILL. Processes that wait in the
+    /// library flush their output first.
     pub fn kill(&mut self) {
         self.server = None;
         (0..self.ranks.len()).for_each(|rank| self.release_all(rank));
@@ -344,9 +352,9 @@ impl Job {
             }
         }
         let waits = |rank: &Rank| matches!(rank.process, Process::Alive(_)) && rank.inside & !(1 << PMI) != 0;
-        self.reap_for_a_moment(|job| job.ranks.iter().any(waits));
+        self.reap_within_grace(|job| job.ranks.iter().any(waits));
         self.signal(Signal::TERM);
-        self.reap_for_a_moment(|_| true);
+        self.reap_within_grace(|_| true);
         self.signal(Signal::KILL);
         while self.reap_all() {
             std::thread::sleep(Duration::from_millis(1));
@@ -354,10 +362,10 @@ impl Job {
         self.pmi.remove_leftovers();
     }
 
-    /// Takes note of ranks that end, as long as one is alive and `goes_on` holds, for [`GRACE`] at most.
-    fn reap_for_a_moment(&mut self, goes_on: impl Fn(&Job) -> bool) {
-        let patience = Instant::now() + GRACE;
-        while self.reap_all() && goes_on(self) && Instant::now() < patience {
+    /// Reaps ended ranks while one is alive and `goes_on` returns true, for at most [`GRACE`].
+    fn reap_within_grace(&mut self, goes_on: impl Fn(&Job) -> bool) {
+        let deadline = Instant::now() + GRACE;
+        while self.reap_all() && goes_on(self) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -370,11 +378,11 @@ impl Job {
         }
     }
 
-    /// Takes note of all ranks that have ended. Returns whether one is still alive.
+    /// Reaps all ended ranks. Returns true if one is still alive.
     fn reap_all(&mut self) -> bool {
         for rank in 0..self.ranks.len() {
             self.reap(rank);
-            self.drain(rank); // a full pipe keeps it from ending
+            self.drain(rank); // a full pipe blocks its exit
         }
         self.ranks.iter().any(|rank| matches!(rank.process, Process::Alive(_)))
     }

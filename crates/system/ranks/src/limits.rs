@@ -1,23 +1,24 @@
-//! The limits of the system that a job would meet, found before it starts.
+// SPDX-License-Identifier: Apache-2.0
+//! Checks system limits before a job starts.
 
-use super::parking;
-use super::spec::{JobError, JobSpec};
+use super::job_spec::{JobError, JobSpec};
+use super::parked_descriptors;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How many descriptors the simulator needs besides those of the ranks, above those that it has: its own files, and those of a rank that
-/// is being started.
+/// Descriptors that the simulator needs in addition to its present ones and those per rank: its own files, and those of
+/// a starting rank.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open descriptors as far as permitted, and looks whether there can be as many descriptors and processes as the job
-/// needs.
+/// Raises the limit of open descriptors as far as permitted, and checks that it and the limits of processes suffice for
+/// the job.
 ///
 /// # Errors
 /// [`JobError::Limit`].
 pub fn check(spec: &JobSpec) -> Result<(), JobError> {
     let limit = getrlimit(Resource::Nofile);
-    // With the limit as it is, most jobs work all the same.
+    // Most jobs work with the unchanged limit, too.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     descriptors(spec, getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))?;
     let ranks = spec.ranks as u64;
@@ -32,7 +33,7 @@ pub fn check(spec: &JobSpec) -> Result<(), JobError> {
 
 fn descriptors(spec: &JobSpec, limit: u64) -> Result<(), JobError> {
     let of_rank = u64::from(!spec.speaks_no_pmi) + if spec.tag_output { 2 } else { 0 };
-    let needed = spec.ranks as u64 * of_rank + parking::first() as u64 + OTHERS;
+    let needed = spec.ranks as u64 * of_rank + parked_descriptors::first() as u64 + OTHERS;
     if of_rank == 0 || needed <= limit {
         return Ok(());
     }
@@ -46,7 +47,7 @@ fn descriptors(spec: &JobSpec, limit: u64) -> Result<(), JobError> {
     Err(JobError::Limit { needs, name: "open files (ulimit -n)", limit, remedy })
 }
 
-/// Returns what limits the number of processes, and how each limit is raised.
+/// Returns the limits of the number of processes, with their names and how to raise them.
 fn limits_of_processes() -> Vec<(u64, &'static str, String)> {
     let file = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let of_user = getrlimit(Resource::Nproc).current.filter(|_| !geteuid().is_root());
@@ -60,7 +61,7 @@ fn limits_of_processes() -> Vec<(u64, &'static str, String)> {
     [user, setting("kernel.pid_max"), setting("kernel.threads-max"), of_group].into_iter().flatten().collect()
 }
 
-/// Returns the file with the limit of processes of this process's control group (cgroup v2).
+/// Returns the file with the process limit of this process's control group (cgroup v2).
 fn group_limit_file() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -77,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_counted_before_anything_starts() {
-        let others = parking::first() as u64 + OTHERS;
+    fn descriptors_are_checked_against_the_limit() {
+        let others = parked_descriptors::first() as u64 + OTHERS;
         assert_eq!(needs(30_000, true, false, 20_000), None, "none a rank");
         assert_eq!(needs(1000, false, false, 1000 + others), None);
         let error = needs(1000, false, false, 999 + others).unwrap();
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_system_has_a_limit_of_processes() {
+    fn process_limits_are_found() {
         let limits = limits_of_processes();
         for name in ["kernel.pid_max", "kernel.threads-max"] {
             let (limit, ..) = limits.iter().find(|(_, other, _)| *other == name).expect(name);

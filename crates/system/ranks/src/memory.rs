@@ -1,39 +1,40 @@
-//! Memory of ranks.
+// SPDX-License-Identifier: Apache-2.0
+//! Access to the memory of ranks.
 //!
-//! The kernel copies between processes where it is permitted. Where it is not (containers without the capability,
-//! hardened kernels), the rank's own library does, in its thread that waits for an answer.
+//! The kernel copies between processes where that is permitted. Otherwise (containers without the capability, hardened
+//! kernels) the rank's library copies, in its thread that waits for a reply.
 
-use super::batch::Plan;
 use super::call::Caller;
-use super::state::{Job, Process};
+use super::rank_state::{Job, Process};
+use super::write_batch::Plan;
 use super::{process, remote, signals};
 use abi::mailbox::{BOUNCE, SLOTS, state};
 use std::io;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// The error of an access to memory that a rank does not have.
+/// Error of an access to unmapped or protected memory of a rank.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("rank {rank}: {length} bytes at {address:#x} cannot be {}", if *write { "written" } else { "read" })]
 pub struct MemoryFault {
-    /// The rank.
+    /// Rank number.
     pub rank: usize,
-    /// The first address of the access.
+    /// First address of the access.
     pub address: u64,
-    /// The length of the access in bytes.
+    /// Length of the access in bytes.
     pub length: usize,
-    /// Whether it was a write.
+    /// True for a write.
     pub write: bool,
 }
 
-/// How often it is checked that the rank still lives while its library copies.
+/// Interval at which the rank is checked to be alive while its library copies.
 const CHECK: Duration = Duration::from_millis(50);
 
 impl Job {
-    /// Reads memory of a rank that waits, in a call or polling.
+    /// Reads memory of a rank that waits in a call or polls.
     ///
     /// # Errors
-    /// [`MemoryFault`] when a byte is not mapped or not readable; `out` may then be partly written.
+    /// [`MemoryFault`] when a byte is unmapped or unreadable; `out` may then be partly written.
     pub fn read(&mut self, rank: usize, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let copied = self.ranks[rank].payload.as_ref().and_then(|payload| payload.get(address, out.len()));
         if let Some(bytes) = copied {
@@ -66,10 +67,10 @@ impl Job {
         Ok(())
     }
 
-    /// Writes memory of a rank that waits, in a call or polling.
+    /// Writes memory of a rank that waits in a call or polls.
     ///
     /// # Errors
-    /// [`MemoryFault`] when a byte is not mapped or not writable; the bytes before it may have been written.
+    /// [`MemoryFault`] when a byte is unmapped or read-only; the bytes before it may be written.
     pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
         let may_wait = self.sleeps_in_a_call(rank);
@@ -107,7 +108,7 @@ impl Job {
         Ok(())
     }
 
-    /// Takes note that memory of a rank that sleeps was accessed, and that nothing waits to be written there.
+    /// Records an access to memory of a sleeping rank without deferred writes to it.
     fn note_page(&mut self, rank: usize, address: u64, length: usize, write: bool) {
         let pid = self.ranks[rank].caller_pid;
         if let (Ok(pid), false) = (i32::try_from(pid), self.serve_copies) {
@@ -115,28 +116,28 @@ impl Job {
         }
     }
 
-    /// Takes note that a card has written memory of its rank.
+    /// Records that a card wrote memory of its rank.
     pub fn note_card_write(&mut self) {
         self.card_write = true;
     }
 
-    /// Returns whether a card has written memory of its rank since the last such question.
+    /// Returns true if a card wrote memory of its rank since the last call of this function.
     pub fn take_card_write(&mut self) -> bool {
         std::mem::take(&mut self.card_write)
     }
 
-    /// Whether a rank's process has ended. Its memory is gone then.
+    /// Returns true if a rank's process has ended, and with it its memory.
     pub fn has_ended(&self, rank: usize) -> bool {
         matches!(self.ranks[rank].process, Process::Ended(_))
     }
 
-    /// Lets the kernel copy between this process and the one that has made the rank's last call. Returns the number of
-    /// bytes copied, `Some(None)` if the first byte is not mapped, and `None` where the system does not permit it.
+    /// Has the kernel copy between this process and the one that made the rank's last call. Returns the number of bytes
+    /// copied, `Some(None)` if the first byte is unmapped, and `None` where the system does not permit it.
     fn kernel_copy(&mut self, rank: usize, copy: impl FnOnce(i32) -> io::Result<usize>) -> Option<Option<usize>> {
         if self.serve_copies {
             return None;
         }
-        // The process may have ended since its call, and its number may belong to another process by now.
+        // The process may have ended since its call, and its id may be reused.
         let pid = Some(self.ranks[rank].caller_pid).filter(|&pid| self.is_of_rank(rank, pid));
         let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else { return Some(None) };
         let copied = copy(pid);
@@ -148,7 +149,7 @@ impl Job {
         Some(copied.ok().filter(|&copied| copied > 0))
     }
 
-    /// Lets a waiting thread of the rank copy between the rank's memory and its bounce area.
+    /// Has a waiting thread of the rank copy between the rank's memory and its bounce buffer.
     fn library_copy(&mut self, rank: usize, address: u64, length: usize, write: bool) -> Option<()> {
         let waits = |k: usize| matches!(self.shared.activity(rank, k), state::REQUEST | state::COPIED);
         let slot = (0..SLOTS).find(|&k| self.ranks[rank].inside & 1 << k != 0 && waits(k))?;

@@ -1,9 +1,9 @@
-//! Determines from the libraries of a program which MPI it uses, and whether that MPI can use the simulated card.
+// SPDX-License-Identifier: Apache-2.0
+//! Identifies the MPI of a program by its libraries, and checks that it can use the simulated card.
 //!
-//! An MPI can use the card by libfabric, for which there is a provider (`sdk/ofi`), or by Portals 4; Open MPI 5 also needs the
-//! functions of PMIx that `libsimpmix.so` has. Any other does not fail
-//! under `spinrun`: its ranks wait for each other's messages outside of the simulated network for ever, or each behaves as the
-//! only rank. So the user is told at once.
+//! An MPI can use the card through libfabric, with the provider in `sdk/ofi`, or through Portals 4; Open MPI 5 also
+//! needs the PMIx functions of `libsimpmix.so`. Any other MPI does not fail under `spinrun`: its ranks wait forever for
+//! messages outside of the simulated network, or each behaves as the only rank. The user is therefore told at once.
 
 use std::ffi::OsString;
 use std::fmt::{self, Debug, Formatter};
@@ -11,39 +11,39 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What makes the libfabric provider, if it is not there yet.
+/// Function that builds the libfabric provider if it does not exist yet.
 #[derive(Clone)]
-pub struct Maker(Rc<dyn Fn() -> Result<(), String>>);
+pub struct ProviderBuilder(Rc<dyn Fn() -> Result<(), String>>);
 
-impl Maker {
-    /// Wraps a function, which returns why it has failed.
-    pub fn new(make: impl Fn() -> Result<(), String> + 'static) -> Maker {
-        Maker(Rc::new(make))
+impl ProviderBuilder {
+    /// Wraps a function that returns the reason of its failure.
+    pub fn new(make: impl Fn() -> Result<(), String> + 'static) -> ProviderBuilder {
+        ProviderBuilder(Rc::new(make))
     }
 }
 
-impl Debug for Maker {
+impl Debug for ProviderBuilder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("Maker")
+        f.write_str("ProviderBuilder")
     }
 }
 
-/// What the libraries of a program say about its use of the card.
+/// Assessment of a program's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has no MPI, or one that uses Portals 4.
+    /// No MPI, or one that uses Portals 4.
     Fine,
-    /// It uses libfabric.
+    /// Uses libfabric.
     NeedsProvider,
-    /// It has an MPI whose ranks cannot reach each other, for this reason.
+    /// An MPI whose ranks cannot reach each other, with the reason.
     Apart(String),
 }
 
 impl Verdict {
-    /// Returns why a job of this number of ranks cannot work. Before that, a provider that it needs is made.
-    pub fn objection(self, ranks: usize, provider: Option<&Maker>) -> Option<String> {
+    /// Returns the reason why a job of this number of ranks cannot work. Builds a required provider first.
+    pub fn objection(self, ranks: usize, provider: Option<&ProviderBuilder>) -> Option<String> {
         match (self, provider) {
-            (Verdict::NeedsProvider, Some(Maker(make))) => make().err(),
+            (Verdict::NeedsProvider, Some(ProviderBuilder(make))) => make().err(),
             (Verdict::NeedsProvider, None) if ranks > 1 => Some(
                 "uses libfabric, and this installation has no provider for the simulated card (sdk/ofi and spincc)"
                     .into(),
@@ -65,7 +65,7 @@ pub fn judge<'a>(
     })
 }
 
-/// A folder that cannot be read, and why.
+/// An unreadable folder, and the reason.
 type Unread = (PathBuf, io::Error);
 
 fn verdict(libraries: &[&Path], variable: impl Fn(&str) -> Option<OsString>) -> Result<Verdict, Unread> {
@@ -86,7 +86,7 @@ fn verdict(libraries: &[&Path], variable: impl Fn(&str) -> Option<OsString>) -> 
         if named("libportals").is_some() || has("portals4") {
             return Ok(Verdict::Fine);
         }
-        // Version 5 links PMIx itself, version 4 loads it.
+        // Version 5 links PMIx, version 4 loads it at run time.
         let links_pmix = named("libpmix").is_some();
         if links_pmix && (links_fabric || has("mtl_ofi")) {
             return Ok(Verdict::NeedsProvider);
@@ -115,13 +115,13 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Whether a file is the C library of an MPI. Wheels put a hash into its name, as in `libmpi-1a2b3c.so.40`.
+/// Returns true if a file is the C library of an MPI. Wheels put a hash into its name, as in `libmpi-1a2b3c.so.40`.
 fn is_mpi(file: &str) -> bool {
     let rest = ["libmpich", "libmpi_abi", "libmpi"].into_iter().find_map(|start| file.strip_prefix(start));
     rest.is_some_and(|rest| rest.starts_with(".so") || rest.starts_with('-') && rest.contains(".so"))
 }
 
-/// Returns the folders with components of a library of Open MPI: `openmpi` beside it, or `openmpi3` on Debian.
+/// Returns the folders with components of an Open MPI library: `openmpi` beside it, or `openmpi3` on Debian.
 fn beside(library: &Path) -> Result<Vec<PathBuf>, Unread> {
     let real = library.canonicalize().unwrap_or_else(|_| library.into());
     let Some(folder) = real.parent() else { return Ok(Vec::new()) };
@@ -130,14 +130,14 @@ fn beside(library: &Path) -> Result<Vec<PathBuf>, Unread> {
     Ok(all)
 }
 
-/// Returns the folders of components that the user has set.
+/// Returns the component folders configured by the user.
 fn configured(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let moved = variable("OPAL_PREFIX").map(|prefix| Path::new(&prefix).join("lib/openmpi"));
     let paths = ["OMPI_MCA_mca_base_component_path", "OMPI_MCA_component_path"].into_iter().filter_map(variable);
     moved.into_iter().chain(paths.flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>())).collect()
 }
 
-/// Returns what a folder contains: nothing if there is no folder of this name.
+/// Returns the entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Unread> {
     match folder.read_dir().and_then(|listed| listed.map(|entry| Ok(entry?.path())).collect()) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
@@ -147,7 +147,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Unread> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Maker, Verdict, judge};
+    use super::{ProviderBuilder, Verdict, judge};
     use std::cell::Cell;
     use std::path::Path;
     use std::rc::Rc;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn mpis_are_told_by_their_libraries() {
+    fn mpi_is_identified_by_its_libraries() {
         assert_eq!(verdict(&["/lib/libc.so.6", "/lib/libmpi_cxx.so.1", "/opt/libmpiwrap.so"]), Verdict::Fine);
         for mpich in
             ["/a/libmpi.so.12", "/a/libmpich.so.12", "/a/libmpi_abi.so.1", "/a/libmpi-0f3a.so.12.4", "libmpi.so"]
@@ -170,7 +170,7 @@ mod tests {
             assert!(why.contains("neither libfabric as a shared library nor Portals 4"), "{why}");
         }
         assert_eq!(verdict(&["/a/libfabric.so.1"]), Verdict::NeedsProvider);
-        // Open MPI 5 links PMIx, and libfabric unless that is in components.
+        // Open MPI 5 links PMIx, and also libfabric unless that is in components.
         let five = ["/a/libmpi.so.40", "/a/libopen-pal.so.80", "/a/libpmix.so.2", "/a/libfabric.so.1"];
         assert_eq!(verdict(&five), Verdict::NeedsProvider);
         for (libraries, what) in [(&five[..3], "libfabric (mca_mtl_ofi.so) or Portals 4"), (&five[..2], "Portals 4")] {
@@ -183,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_made_when_it_is_needed() {
+    fn the_provider_is_built_on_demand() {
         let made = Rc::new(Cell::new(0));
         let count = made.clone();
-        let maker = Maker::new(move || {
+        let maker = ProviderBuilder::new(move || {
             count.set(count.get() + 1);
             if count.get() < 3 { Ok(()) } else { Err("no compiler".into()) }
         });
@@ -218,7 +218,7 @@ mod tests {
         assert!(!is_fine("") && is_fine("OMPI_MCA_mca_base_component_path"));
         std::fs::write(folder.join("mca_btl_portals4.so"), "").unwrap();
         assert!(is_fine(""));
-        // A link to itself cannot be followed, so it is not known what is there.
+        // A symbolic link to itself cannot be followed, so the contents are unknown.
         std::fs::remove_dir_all(&folder).unwrap();
         std::os::unix::fs::symlink(&folder, &folder).unwrap();
         let Verdict::Apart(why) = judge([library.as_path(), &base], |_| None) else { panic!("it is taken for none") };

@@ -1,13 +1,14 @@
-//! Output of ranks with the rank's number before each line.
+// SPDX-License-Identifier: Apache-2.0
+//! Tags each line of a rank's output with the rank number.
 //!
-//! The output of a rank is passed on before the simulation continues, so the order of lines is the same in every run.
+//! The output of a rank is forwarded before the simulation continues, so the order of lines is the same in every run.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// The pipes of all ranks, and the destinations of their output.
+/// Pipes of all ranks, and the destinations of their output.
 pub struct Output {
     pipes: Vec<[Option<Pipe>; 2]>,
     sinks: [Box<dyn Write>; 2],
@@ -19,10 +20,10 @@ struct Pipe {
 }
 
 impl Output {
-    /// The period at which the pipes of a computing rank are emptied.
+    /// Interval at which the pipes of a computing rank are drained.
     pub const PERIOD: Duration = Duration::from_millis(1);
 
-    /// Makes the output of a job, which goes to standard output and standard error.
+    /// Creates the output of a job; it goes to standard output and standard error.
     pub fn new(ranks: usize) -> Output {
         let pipes = std::iter::repeat_with(|| [None, None]).take(ranks).collect();
         Output { pipes, sinks: [Box::new(io::stdout()), Box::new(io::stderr())] }
@@ -44,7 +45,7 @@ impl Output {
         Ok(())
     }
 
-    /// Passes on the complete lines that a rank has written.
+    /// Forwards the complete lines that a rank wrote.
     pub fn drain(&mut self, rank: usize) {
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
             if let Some(pipe) = pipe {
@@ -53,7 +54,7 @@ impl Output {
         }
     }
 
-    /// Passes on the rest of the output of a rank that has ended.
+    /// Forwards the remaining output of an ended rank.
     pub fn finish(&mut self, rank: usize) {
         self.drain(rank);
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
@@ -84,7 +85,7 @@ impl Pipe {
                 }
             }
         }
-        // Errors are ignored: when the destination is closed, the rank's output would be lost too.
+        // Errors are ignored: with a closed destination, the rank's output would be lost anyway.
         let _ = sink.flush();
     }
 }

@@ -1,11 +1,12 @@
-//! Pages of ranks that sleep, as the simulator knows them.
+// SPDX-License-Identifier: Apache-2.0
+//! Write-back cache of pages of sleeping ranks.
 //!
-//! A page that belongs to one process alone changes only when that process runs, or when a card writes to it. So the simulator may keep
-//! its contents while its rank sleeps, and write what cards have changed when the rank runs again. It does so for pages that are
-//! accessed often before that. Pages that processes may share are not kept: others read and write them.
+//! A private page changes only when its process runs, or when a card writes to it. The simulator can therefore cache
+//! its contents while the rank sleeps, and write back modifications of cards when the rank runs again. It caches pages
+//! that are accessed often in between. Pages that may be shared are not cached, because other processes access them.
 //!
-//! When the rank runs again, only the bytes that cards have changed are written, each once, however often it has changed. The other bytes of
-//! the page are left alone, since a signal handler of the rank may have written them.
+//! The write-back covers only the bytes that cards modified, each once. The other bytes of the page are left alone,
+//! since a signal handler of the rank may have written them.
 
 use super::remote;
 use std::fs::File;
@@ -13,27 +14,27 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The size of the smallest pages.
+/// Minimum page size.
 const PAGE: u64 = 4096;
-/// The number of pages of a rank that are kept.
+/// Maximum number of tracked pages per rank.
 const MOST: usize = 8;
-/// The number of accesses after which a page is kept: finding out whether it may be takes as long as a few of them.
+/// Number of accesses after which a page is cached: the check for a private page costs as much as a few accesses.
 const OFTEN: u32 = 4;
-/// The number of pieces that one system call takes (IOV_MAX).
+/// Maximum number of pieces per system call (IOV_MAX).
 const PIECES: usize = 1024;
-/// Bits of an entry of /proc/PID/pagemap (proc(5)): the page is in memory; it is of a file, or may be shared.
+/// Bits of an entry of /proc/PID/pagemap (proc(5)): page present in memory; page file-backed or possibly shared.
 const PRESENT: u64 = 1 << 63;
 const SHARED: u64 = 1 << 61;
 
-/// What is known about the pages of a rank since it last ran.
+/// Tracked pages of a rank since it last ran.
 #[derive(Debug, Default)]
 pub struct Pages {
-    /// The process.
+    /// Process id.
     pid: i32,
     pages: Vec<Page>,
-    /// The page that is forgotten next.
+    /// Index of the page to replace next.
     next: usize,
-    /// Whether a page has changed and was not written since.
+    /// Set if a cached page has modifications that are not written back.
     changed: bool,
 }
 
@@ -45,15 +46,15 @@ struct Page {
 
 #[derive(Debug)]
 enum State {
-    /// It was accessed a number of times.
+    /// Accessed this number of times.
     Seen(u32),
-    /// Others may use it.
+    /// Possibly shared with other processes, so not cached.
     Shared,
-    /// It belongs to the process alone. It may be written if that was tried.
+    /// Private and cached. `can_be_written` is set once a write succeeded.
     Kept { contents: Box<Contents>, can_be_written: bool },
 }
 
-/// What is in a page, with a bit for each byte that has changed and was not written since.
+/// Contents of a page, with a dirty bit per byte.
 #[derive(Debug)]
 struct Contents {
     bytes: [u8; PAGE as usize],
@@ -69,7 +70,7 @@ impl Contents {
         }
     }
 
-    /// Takes the next range of bytes, all of which have changed. They no longer count as changed.
+    /// Takes the next contiguous range of dirty bytes and clears their dirty bits.
     fn take_changed(&mut self) -> Option<Range<usize>> {
         let start_word = self.changed.iter().position(|&word| word != 0)?;
         let start = start_word * 64 + self.changed[start_word].trailing_zeros() as usize;
@@ -86,7 +87,7 @@ impl Contents {
     }
 }
 
-/// Returns the page of a range of addresses, and where in it the range is, if it is in one page.
+/// Returns the page number of an address range, and its byte range within the page, if it lies in one page.
 fn within_page(address: u64, length: usize) -> Option<(u64, Range<usize>)> {
     let start = (address % PAGE) as usize;
     let end = start.checked_add(length).filter(|end| length > 0 && *end <= PAGE as usize)?;
@@ -98,7 +99,7 @@ impl Pages {
         self.pages.iter_mut().find(|page| page.number == number).map(|page| &mut page.state)
     }
 
-    /// Reads from a page that is kept. Returns whether it is.
+    /// Reads from a cached page. Returns false if the page is not cached.
     pub fn read(&mut self, address: u64, out: &mut [u8]) -> bool {
         let Some((number, range)) = within_page(address, out.len()) else { return false };
         let Some(State::Kept { contents, .. }) = self.find(number) else { return false };
@@ -106,7 +107,7 @@ impl Pages {
         true
     }
 
-    /// Writes to a page that is kept and can be written. Returns whether it is.
+    /// Writes to a cached, writable page. Returns false if there is none.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
         let Some((number, range)) = within_page(address, bytes.len()) else { return false };
         let Some(State::Kept { contents, can_be_written: true }) = self.find(number) else { return false };
@@ -115,8 +116,8 @@ impl Pages {
         true
     }
 
-    /// Takes note that process `pid`, in which nothing waits to be written, was accessed here. A page is kept from the access with number
-    /// [`OFTEN`] on.
+    /// Records an access to process `pid`, which has no pending modifications here. A page is cached at access number
+    /// [`OFTEN`].
     pub fn note(&mut self, pid: i32, address: u64, length: usize, write: bool) {
         let Some((number, _)) = within_page(address, length) else { return };
         if self.pid != pid {
@@ -141,15 +142,15 @@ impl Pages {
         }
     }
 
-    /// Returns the process to which something is to be written.
+    /// Returns the process with pending modifications.
     pub fn changed(&self) -> Option<i32> {
         self.changed.then_some(self.pid)
     }
 
-    /// Writes what has changed to the process.
+    /// Writes the pending modifications to the process.
     ///
     /// # Errors
-    /// When not all could be written; nothing waits then, either.
+    /// If some bytes cannot be written; all pending modifications are dropped then, too.
     pub fn write_back(&mut self) -> io::Result<()> {
         self.changed = false;
         let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
@@ -171,13 +172,13 @@ impl Pages {
         Ok(())
     }
 
-    /// Drops what waits to be written.
+    /// Drops all pending modifications.
     pub fn forget_changes(&mut self) {
         self.changed = false;
         self.forget();
     }
 
-    /// Forgets the contents of the pages in a range of addresses, which are written in another way.
+    /// Drops the cached contents of an address range that is written by other means.
     pub fn forget_range(&mut self, address: u64, length: usize) {
         let last = address.saturating_add(length as u64).saturating_sub(1) / PAGE;
         for page in self.pages.iter_mut().filter(|page| (address / PAGE..=last).contains(&page.number)) {
@@ -187,14 +188,14 @@ impl Pages {
         }
     }
 
-    /// The rank is about to run: nothing is known any more.
+    /// Forgets all pages because the rank is about to run.
     pub fn forget(&mut self) {
         self.pages.clear();
         self.next = 0;
     }
 }
 
-/// Returns the state of a page that is accessed again.
+/// Returns the new state of a page that reached [`OFTEN`] accesses.
 fn keep(pid: i32, number: u64, can_be_written: bool) -> State {
     let mut contents = Box::new(Contents { bytes: [0; PAGE as usize], changed: [0; PAGE as usize / 64] });
     let is_read = is_private(pid, number)
@@ -202,7 +203,7 @@ fn keep(pid: i32, number: u64, can_be_written: bool) -> State {
     if is_read { State::Kept { contents, can_be_written } } else { State::Shared }
 }
 
-/// Whether a page of a process is in memory, and no other process can see what is written to it.
+/// Returns true if a page of a process is in memory and private.
 fn is_private(pid: i32, number: u64) -> bool {
     let mut entry = [0; 8];
     let mut read = || File::open(format!("/proc/{pid}/pagemap"))?.read_exact_at(&mut entry, number * 8);
@@ -250,7 +251,7 @@ mod tests {
         for offset in (0..PAGE).step_by(3) {
             assert!(pages.write(base + offset, &[3]) && pages.write(base + offset, &[4]));
         }
-        // More pieces than one system call takes; what the process writes beside them stays.
+        // More pieces than one system call accepts; bytes written by the process in between are preserved.
         memory[offset + 1..][..PAGE as usize - 1].fill(9);
         pages.write_back().unwrap();
         let pattern = |at: usize| if at.is_multiple_of(3) { 4 } else { 9 };
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_is_taken_in_ranges() {
+    fn changed_bytes_are_taken_as_ranges() {
         let mut contents = Contents { bytes: [0; PAGE as usize], changed: [0; PAGE as usize / 64] };
         let written = [0..1, 3..8, 8..64, 100..228, 227..230, 255..256, 256..257, 4000..4096];
         for range in &written {
@@ -285,7 +286,7 @@ mod tests {
         for page in (0..=MOST as u64).chain(0..=1) {
             pages.note(own(), base + page * PAGE, 1, false);
         }
-        // The ninth took the place of the first, and the first that of the second.
+        // The ninth page replaced the first, and then the first replaced the second.
         assert_eq!(pages.pages.len(), MOST);
         assert!(pages.pages.iter().all(|page| matches!(page.state, State::Seen(1))));
         for _ in 1..OFTEN {
@@ -296,10 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_others_see_and_pages_that_are_not_there_are_not_kept() {
+    fn shared_and_absent_pages_are_not_kept() {
         let mut pages = Pages::default();
         let shared = memmap2::MmapOptions::new().len(PAGE as usize).map_raw(&shared_file()).unwrap();
-        // SAFETY: mapped, and this test's.
+        // SAFETY: mapped, and owned by this test.
         unsafe { shared.as_mut_ptr().write_volatile(1) };
         let empty = MmapMut::map_anon(PAGE as usize).unwrap();
         for address in [shared.as_ptr() as u64, empty.as_ptr() as u64, 0] {

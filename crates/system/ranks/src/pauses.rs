@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Waits for the next pause of a rank.
 
-use super::belief::Belief;
 use super::call::{Call, Caller, PMI, Pause, Reply};
-use super::memory_loop::Polling;
 use super::output::Output;
-use super::state::{Job, Posted, Process, Rank};
-use super::{family, process, signals, threads};
+use super::polling_loop::Polling;
+use super::prediction::Prediction;
+use super::rank_state::{Job, Posted, Process, Rank};
+use super::{process, process_tree, signals, threads};
 use abi::calls::Op;
 use abi::mailbox::ARGS;
 use abi::portals::ReturnCode;
@@ -14,14 +15,14 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two looks at all children, which take time in proportion to their number.
-const LOOK: Duration = Duration::from_millis(10);
-/// The time between two looks at the threads that are adrift or stopped.
-const TEND: Duration = Duration::from_millis(1);
+/// Minimum time between two checks of all children, whose cost is proportional to their number.
+const CHILDREN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Interval between checks of the free-running and stopped threads.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Job {
-    /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
-    /// call is not answered at once.
+    /// Returns the next call that arrived with the last pause of a rank with several threads. Call it after each pause
+    /// whose call is not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
         if self.first_post(rank).is_some() {
             return self.next_post(rank);
@@ -37,7 +38,7 @@ impl Job {
                 self.called = true;
                 self.ranks[rank].inside |= 1 << slot;
                 self.ranks[rank].caller_pid = pid;
-                self.ranks[rank].adrift.retain(|&thread, _| tid != 0 && thread != tid);
+                self.ranks[rank].free_running.retain(|&thread, _| tid != 0 && thread != tid);
                 if tid != 0 {
                     self.note_threads();
                 }
@@ -51,13 +52,13 @@ impl Job {
         }
     }
 
-    /// Returns the slot whose next posted call is to be handed out. They are handed out one at a time.
+    /// Returns the slot with the next posted call to hand out, unless one is already outstanding.
     fn first_post(&self, rank: usize) -> Option<usize> {
         let Rank { inside, posted, .. } = &self.ranks[rank];
         if posted.is_none() { self.shared.first_post(rank, *inside) } else { None }
     }
 
-    /// Returns the posted call that is to be handed out next, if there is one. A rank that has posted what no correct program posts is
+    /// Returns the next posted call to hand out, if any. A call that no correct program posts marks the rank as
     /// refused.
     pub(super) fn next_post(&mut self, rank: usize) -> Option<Call> {
         let slot = self.first_post(rank)?;
@@ -66,8 +67,8 @@ impl Job {
             Ok((call, pid, payload)) => {
                 let state = &mut self.ranks[rank];
                 state.inside |= 1 << caller.slot;
-                let belief = Belief::of(call.op, &call.args, payload.claim());
-                let posted = Posted { slot: caller.slot, op: call.op, belief };
+                let prediction = Prediction::of(call.op, &call.args, payload.claim());
+                let posted = Posted { slot: caller.slot, op: call.op, prediction };
                 (state.caller_pid, state.posted, state.payload) = (pid, Some(posted), Some(payload));
                 Some(call)
             }
@@ -78,17 +79,17 @@ impl Job {
         }
     }
 
-    /// Returns why the rank that was the first of several to speak PMI cannot go on: it has loaded an MPI that cannot use
-    /// the card. Programs in interpreted languages show that only now. The provider of an MPI that uses libfabric is made before
-    /// the rank gets its next answer, so before it looks for the provider.
-    fn first_by_pmi(&mut self, rank: usize) -> Option<String> {
+    /// Checks the MPI of the first rank that speaks PMI, and returns the reason if it cannot use the card. Programs in
+    /// interpreted languages load their MPI only now. Builds the provider of an MPI that uses libfabric before the rank
+    /// gets its reply, and thus before it looks for the provider.
+    fn check_mpi_of_first_rank(&mut self, rank: usize) -> Option<String> {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         if !self.pmi.has_begun(rank) {
             return None;
         }
         let variable = |name: &str| self.spec.variable(name);
-        family::of(pid).into_iter().find_map(|pid| {
-            let files = match family::mapped_files(pid) {
+        process_tree::of(pid).into_iter().find_map(|pid| {
+            let files = match process_tree::mapped_files(pid) {
                 Ok(files) => files,
                 Err(why) => return Some(format!("its libraries are not known, and so neither is its MPI: {why}")),
             };
@@ -97,48 +98,48 @@ impl Job {
         })
     }
 
-    /// Returns the pause of a rank of which a thread has made a call by itself. Call it before each event, and before a
-    /// deadlock is declared.
+    /// Returns the pause of a rank with a new call by one of its sleeping threads. Call it before each event, and
+    /// before a deadlock is declared.
     pub fn poll(&mut self) -> Option<(usize, Pause)> {
         for rank in &self.asleep {
             self.pmi.serve(*rank);
         }
         match self.asleep.iter().find(|&&rank| self.first_request(rank).is_some()) {
             Some(&rank) => Some((rank, self.wait(rank))),
-            None => self.tend(),
+            None => self.recheck_threads(),
         }
     }
 
-    /// Looks at the threads of paused ranks that are adrift, and at those that have been stopped for long. Returns a rank that goes on by
+    /// Checks free-running threads, and threads stopped for long, of paused ranks. Returns a rank that continues by
     /// itself, with its next pause.
-    fn tend(&mut self) -> Option<(usize, Pause)> {
-        if self.adrift_seen.elapsed() < TEND {
+    fn recheck_threads(&mut self) -> Option<(usize, Pause)> {
+        if self.free_running_checked_at.elapsed() < RECHECK_INTERVAL {
             return None;
         }
-        self.adrift_seen = Instant::now();
+        self.free_running_checked_at = Instant::now();
         for rank in self.asleep.clone() {
-            if self.is_adrift(rank) {
+            if self.is_free_running(rank) {
                 if let Some(status) = self.reap(rank) {
                     return Some((rank, Pause::Exited { rank, status }));
                 }
-                self.forget_blocked(rank);
-                self.inspect_adrift(rank);
+                self.drop_blocked(rank);
+                self.inspect_free_running(rank);
             }
-            let is_changed = self.verify_held(rank);
-            if (is_changed || self.is_adrift(rank)) && !self.is_settled(rank) {
+            let is_changed = self.recheck_stopped(rank);
+            if (is_changed || self.is_free_running(rank)) && !self.is_settled(rank) {
                 return Some((rank, self.next_pause(rank)));
             }
         }
         None
     }
 
-    /// Waits for the next pause of a rank that runs. Callers need it after [`Pause::Exited`] of another rank.
+    /// Waits for the next pause of a running rank. Needed after [`Pause::Exited`] of another rank.
     pub fn wait(&mut self, rank: usize) -> Pause {
         self.end_batch();
         self.next_pause(rank)
     }
 
-    /// Waits for the next pause of a rank, which may be paused.
+    /// Waits for the next pause of a rank, which may already be paused.
     pub(super) fn next_pause(&mut self, rank: usize) -> Pause {
         self.asleep.retain(|&other| other != rank);
         let mut period = threads::PERIOD;
@@ -148,13 +149,13 @@ impl Job {
             if let Some(signal) = signals::received() {
                 return Pause::Interrupted { signal };
             }
-            // Checked each time: there may always be something else to do.
+            // Checked in every iteration, because there may always be other work.
             let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Pause::TimedOut;
             }
             self.pmi.serve(rank);
-            let pause = self.rest(rank);
+            let pause = self.pause_if_settled(rank);
             if let Some((rank, message)) = self.refused.take() {
                 return Pause::Refused { rank, message };
             }
@@ -163,7 +164,8 @@ impl Job {
                 self.note_wait(slept);
                 return pause;
             }
-            // A rank whose connection was closed may be killed by SIGPIPE; the reason for the closing is what the user needs.
+            // Before reaping: SIGPIPE may kill a rank whose connection was closed, but the user needs the reason for
+            // closing.
             if let Some(message) = self.pmi.fault(rank) {
                 return Pause::Refused { rank, message: format!("PMI: {message}") };
             }
@@ -173,28 +175,30 @@ impl Job {
             if let Some((rank, status)) = self.ended(rank) {
                 return Pause::Exited { rank, status };
             }
-            if let Some(message) = self.first_by_pmi(rank) {
+            if let Some(message) = self.check_mpi_of_first_rank(rank) {
                 return Pause::Refused { rank, message };
             }
             if self.shared.watch_doorbell(seen) {
                 continue;
             }
-            // A full pipe would block the rank for ever, so it is emptied now and then.
+            // A full pipe would block the rank forever, so it is drained periodically.
             let output = self.drain(rank).then_some(Output::PERIOD);
             let look = self.inspect_when_due(rank);
-            if let Some(rank) = self.unseen.take().filter(|_| !std::mem::replace(&mut self.reported_unseen, true)) {
-                return Pause::Unseen { rank };
+            if let Some(rank) =
+                self.uninspectable.take().filter(|_| !std::mem::replace(&mut self.reported_uninspectable, true))
+            {
+                return Pause::Uninspectable { rank };
             }
             let threads = self.has_threads(rank).then_some(period);
             period = (period * 2).min(Output::PERIOD);
             slept = true;
-            let children = self.next_look_at_children();
+            let children = self.next_children_check();
             self.shared.sleep(seen, [left, look, output, threads, children].into_iter().flatten().min());
         }
     }
 
     /// Returns the pause of a rank if all its threads wait.
-    fn rest(&mut self, rank: usize) -> Option<Pause> {
+    fn pause_if_settled(&mut self, rank: usize) -> Option<Pause> {
         let alone = self.first_request(rank).filter(|&(_, tid)| tid == 0).map(|(slot, _)| slot as u32);
         if let Some(slot) =
             alone.filter(|&slot| self.first_post(rank).is_none() && self.shared.is_flush(rank, slot as usize))
@@ -210,7 +214,7 @@ impl Job {
             let polling = self.kind_of_polling(rank);
             let before = std::mem::replace(&mut self.ranks[rank].silence.polling, polling);
             self.asleep.push(rank);
-            // It is not decided here whether a loop that counts polls. Calls of other threads wait until it is.
+            // The caller decides whether a counting loop polls. Calls of other threads wait for that decision.
             let has_posted = self.first_post(rank).is_some();
             if polling == Some(Polling::Counting) && before.is_none() && !has_posted {
                 return Some(Pause::Polls { rank });
@@ -223,7 +227,7 @@ impl Job {
         })
     }
 
-    /// Returns a rank that has ended: the running one, or any if a child of the simulator has ended since the last check.
+    /// Returns an ended rank: the running one, or any other if a child of the simulator ended since the last check.
     pub(super) fn ended(&mut self, running: usize) -> Option<(usize, ExitStatus)> {
         if let Process::Ended(status) = self.ranks[running].process {
             return Some((running, status));
@@ -235,28 +239,28 @@ impl Job {
         if let Some(status) = self.reap(running) {
             return Some((running, status));
         }
-        // When ranks end one after the other, that one more has ended is mostly old news.
+        // If ranks end one after the other, most notifications concern ranks already reaped.
         let now = Instant::now();
-        if now - self.children_looked_at < LOOK {
+        if now - self.children_checked_at < CHILDREN_CHECK_INTERVAL {
             return None;
         }
-        self.children_looked_at = now;
+        self.children_checked_at = now;
         let ranks = if process::may_any_have_ended() { 0..self.ranks.len() } else { 0..0 };
-        // The counter is taken over only when nothing more is found.
+        // Update the counter only when no further rank is found.
         let found = ranks.into_iter().find_map(|rank| Some((rank, self.reap(rank)?)));
         match found {
-            Some(_) => self.children_looked_at -= LOOK,
+            Some(_) => self.children_checked_at -= CHILDREN_CHECK_INTERVAL,
             None => self.children_seen = children,
         }
         found
     }
 
-    /// The time after which [`Job::ended`] is to be asked again, if a rank may have ended that it has not looked for.
-    fn next_look_at_children(&self) -> Option<Duration> {
-        (signals::children() != self.children_seen).then_some(LOOK)
+    /// Returns the time after which [`Job::ended`] must run again, if a rank may have ended unnoticed.
+    fn next_children_check(&self) -> Option<Duration> {
+        (signals::children() != self.children_seen).then_some(CHILDREN_CHECK_INTERVAL)
     }
 
-    /// Returns the exit status of a rank if it has ended since the last check. Processes that it has started end with it.
+    /// Reaps a rank and returns its exit status if it ended. Kills the remaining processes of its group.
     pub(super) fn reap(&mut self, rank: usize) -> Option<ExitStatus> {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         self.forget_killed_threads(rank);
@@ -270,8 +274,8 @@ impl Job {
     }
 }
 
-/// Returns the exit status of a rank that has asked to abort the job with this code. Of other codes than 0, one whose low byte is 0 is a
-/// failure, too.
+/// Returns the exit status of a rank that aborts the job with this code. A nonzero code with a low byte of 0 still
+/// counts as a failure.
 fn abort_status(code: i32) -> ExitStatus {
     ExitStatus::from_raw((code & 0xff).max(i32::from(code != 0)) << 8)
 }

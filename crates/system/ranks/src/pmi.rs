@@ -1,5 +1,6 @@
-//! PMI-1, the wire protocol by which ranks exchange addresses under MPICH's process managers: the simulator's answers
-//! to its clients. [`crate::job`] has the connections.
+// SPDX-License-Identifier: Apache-2.0
+//! Server side of PMI-1, the wire protocol with which ranks exchange addresses under MPICH's process managers.
+//! [`crate::pmi_connections`] holds the connections.
 //!
 //! A client sends lines `cmd=NAME key=value ...`; each is answered with one line. Clients are not trusted: the length
 //! of lines, the number of unanswered lines, and the published data are limited.
@@ -8,80 +9,82 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The name of the only key-value space in every job. The answer to `get_my_kvsname` is another name, which no other job has.
+/// Alias of the job's only key-value space. `get_my_kvsname` returns another name, which is unique among all jobs.
 pub const SPACE: &str = "kvs_spin_0";
-/// The maximum size, in bytes, of lines without an answer, such as those of an `mcmd=spawn` without its `endcmd`.
+/// Maximum size in bytes of lines without a reply, such as those of an `mcmd=spawn` without its `endcmd`.
 pub const UNANSWERED: usize = 1 << 20;
-/// The maximum size of published data in bytes, per rank of the job.
+/// Maximum size of published data in bytes, per rank of the job.
 pub const PUBLISHED: usize = 1 << 20;
-/// The maximum length of a line in bytes.
+/// Maximum length of a line in bytes.
 const LINE: usize = 16 * 1024;
-/// The maximum lengths of the name of a space, a key and a value, in bytes. MPICH clients have lines of 1,024 bytes.
+/// Maximum lengths in bytes of a space name, a key and a value. MPICH clients have lines of 1,024 bytes.
 const MAXES: (usize, usize, usize) = (256, 64, 1024);
-/// The fields that may contain blanks and `=`. They are the last ones of their line.
+/// Fields that may contain blanks and `=`. They come last in their line.
 const REST_OF_LINE: [&str; 3] = ["value", "port", "message"];
-/// A well-known key whose value tells which ranks share a node, in blocks of (first node, nodes, ranks per node). Here
-/// each rank has its own node.
+/// Well-known key for the mapping of ranks to nodes, in blocks of (first node, nodes, ranks per node). Here each rank
+/// has its own node.
 const MAPPING: &str = "PMI_process_mapping";
 
-/// The data that the ranks of a job have published.
+/// Data published by the ranks of a job.
 pub struct Board {
     ranks: usize,
     space: String,
-    /// Whether a client has asked for the name of the space.
+    /// Set once a client requests the name of the space.
     is_named: bool,
     keys: Published,
     services: BTreeMap<String, String>,
-    /// The size of keys, services and their values in bytes.
+    /// Size of keys, services and their values in bytes.
     published: usize,
 }
 
-/// The data that a client has sent and that was not answered yet.
+/// Data received from a client and not processed yet.
 #[derive(Default)]
 pub struct Talk {
     input: Vec<u8>,
-    /// The lines of an unfinished `mcmd=spawn`.
+    /// Fields of an unfinished `mcmd=spawn`.
     spawn: Option<BTreeMap<String, String>>,
-    /// The size of the lines since the last answer, in bytes.
+    /// Size of the lines since the last reply, in bytes.
     unanswered: usize,
 }
 
-/// The reaction to a line.
+/// Response to a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Answer with this line, without its end.
+    /// Reply with this line, without line end.
     Line(String),
-    /// Answer after a later line.
+    /// Reply after a later line.
     None,
-    /// The client waits until all others have come to the barrier. The answer is then [`BARRIER_OUT`].
+    /// The client waits until all others reach the barrier. The reply is then [`BARRIER_OUT`].
     Barrier,
     /// End the job with this exit code.
     Abort(i32),
-    /// Answer with this line, and tell the user why what the client has asked for is refused.
+    /// Reply with this line, and tell the user the reason of the refusal.
     Refused(String, &'static str),
 }
 
-/// The answer when a barrier is complete.
+/// Reply to the clients when a barrier is complete.
 pub const BARRIER_OUT: &str = "cmd=barrier_out rc=0";
 
-/// The pairs in the order of their first publication, for `getbyidx`.
+/// Key-value pairs in order of first publication, for `getbyidx`.
 #[derive(Default)]
 struct Published {
     places: BTreeMap<String, usize>,
     pairs: Vec<(String, String)>,
 }
 
-/// Returns the name of a job's space, which no other job has, also after it. MPICH names the shared memory of a rank after it, in which the
-/// rank sends messages to itself: jobs at the same time would write over each other's.
+/// Returns a name for a job's space that no other job uses, concurrently or later. MPICH derives from it the name of
+/// the shared memory through which a rank sends messages to itself, so concurrent jobs with equal names would corrupt
+/// each other's messages.
 fn new_space() -> String {
     static JOBS: AtomicU16 = AtomicU16::new(0);
     let begin = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-    let job = JOBS.fetch_add(1, Ordering::Relaxed); // of this process
-    format!("kvs_spin_{:08x}_{job:04x}{begin:020x}", std::process::id()) // of one length: equal jobs have equal layouts
+    let job = JOBS.fetch_add(1, Ordering::Relaxed); // number of the job in this process
+    // Constant length, so that equal jobs have equal memory layouts.
+    format!("kvs_spin_{:08x}_{job:04x}{begin:020x}", std::process::id())
 }
 
 impl Board {
-    /// Makes the board of a job with this number of ranks.
+    /// Creates the board of a job with this number of ranks.
     pub fn new(ranks: usize) -> Board {
         let mut board = Board {
             ranks,
@@ -95,7 +98,7 @@ impl Board {
         board
     }
 
-    /// Returns the name of the job's space if a client knows it.
+    /// Returns the name of the job's space if a client has requested it.
     pub fn known_space(&self) -> Option<&str> {
         Some(self.space.as_str()).filter(|_| self.is_named)
     }
@@ -108,7 +111,7 @@ impl Board {
         let field = |name: &str| fields.get(name).map_or("", String::as_str);
         let command = if fields.contains_key("mcmd") { field("mcmd") } else { field("cmd") };
         Answer::Line(match command {
-            // Only version 1.1 is supported. A client of version 2 falls back to it when it is refused.
+            // Only version 1.1 is supported. A version 2 client falls back to it when refused.
             "init" => {
                 let rc = if field("pmi_version") == "1" { 0 } else { -1 };
                 format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={rc}")
@@ -154,7 +157,7 @@ impl Board {
                 }
                 None => "cmd=unpublish_result rc=-1 info=no_such_service".into(),
             },
-            // A client sends the requests for all programs of a spawn before it reads an answer.
+            // A client sends the requests for all programs of a spawn before it reads a reply.
             "spawn" if field("spawnssofar") != field("totspawns") => return Answer::None,
             "spawn" => {
                 let answer = "cmd=spawn_result rc=-1 msg=a_simulated_job_has_a_fixed_number_of_ranks".into();
@@ -188,7 +191,7 @@ impl Board {
         Ok(())
     }
 
-    /// Counts that `old` published bytes are replaced by `new` ones. Returns whether the job may publish that much.
+    /// Accounts for `old` published bytes that `new` ones replace. Fails if the job exceeds its limit.
     fn reserve(&mut self, old: usize, new: usize) -> Result<(), &'static str> {
         let published = self.published - old + new;
         if published > PUBLISHED * self.ranks {
@@ -200,7 +203,7 @@ impl Board {
 }
 
 impl Talk {
-    /// Takes at most 2,048 received bytes. Call it when [`Talk::line`] has returned `None`.
+    /// Accepts at most 2,048 received bytes. Call it when [`Talk::line`] returned `None`.
     ///
     /// # Errors
     /// A message when the current line is too long.
@@ -212,17 +215,17 @@ impl Talk {
         Ok(())
     }
 
-    /// Returns the next complete line, if there is one.
+    /// Returns the next complete line, if any.
     pub fn line(&mut self) -> Option<String> {
         let end = self.input.iter().position(|&byte| byte == b'\n')?;
         let line: Vec<u8> = self.input.drain(..=end).collect();
         Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
-    /// The reaction to a line.
+    /// Processes a line.
     ///
     /// # Errors
-    /// A message when too many lines have no answer.
+    /// A message when too many bytes have no reply.
     pub fn answer(&mut self, line: &str, board: &mut Board) -> Result<Answer, String> {
         let answer = self.gather(line).map_or(Answer::None, |fields| board.answer(&fields));
         self.unanswered = if answer == Answer::None { self.unanswered + line.len() + 1 } else { 0 };
@@ -232,19 +235,19 @@ impl Talk {
         Ok(answer)
     }
 
-    /// Drops all data that was not answered.
+    /// Drops all unprocessed data.
     pub fn clear(&mut self) {
         *self = Talk::default();
     }
 
-    /// Returns the number of stored bytes of the client.
+    /// Returns the number of buffered bytes of the client.
     pub fn kept(&self) -> usize {
         let fields = self.spawn.iter().flatten();
         self.input.len() + fields.map(|(name, value)| name.len() + value.len()).sum::<usize>()
     }
 
-    /// Returns the fields of a command when its last line has arrived. `cmd=...` has all fields in one line; `mcmd=...`
-    /// has one line for each field, up to `endcmd`.
+    /// Returns the fields of a command when its last line arrives. `cmd=...` has all fields in one line; `mcmd=...` has
+    /// one line per field, up to `endcmd`.
     fn gather(&mut self, line: &str) -> Option<BTreeMap<String, String>> {
         if let Some(mut fields) = self.spawn.take() {
             if line.trim() == "endcmd" {
@@ -258,12 +261,12 @@ impl Talk {
             self.spawn = Some(split(line).into_iter().collect());
             return None;
         }
-        Some(words(line)).filter(|_| !line.trim().is_empty())
+        Some(parse_fields(line)).filter(|_| !line.trim().is_empty())
     }
 }
 
 impl Published {
-    /// A later value of a key replaces the earlier one.
+    /// Stores a pair. A later value of a key replaces the earlier one.
     fn put(&mut self, key: &str, value: &str) {
         match self.places.get(key) {
             Some(&place) => self.pairs[place].1 = value.into(),
@@ -284,8 +287,8 @@ impl Published {
     }
 }
 
-/// Returns the fields of a line.
-fn words(line: &str) -> BTreeMap<String, String> {
+/// Parses the fields of a line.
+fn parse_fields(line: &str) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     let mut rest = line.trim_start();
     while !rest.is_empty() {

@@ -1,13 +1,14 @@
-//! The connections over which ranks speak PMI-1 ([`crate::pmi`]).
+// SPDX-License-Identifier: Apache-2.0
+//! Connections over which ranks speak PMI-1 ([`crate::pmi`]).
 //!
-//! A rank has one end of a socket pair (`PMI_FD`). Requests are answered at once and take no simulated time. A barrier
-//! blocks the rank as a library call would: it is returned as [`Op::PmiBarrier`](abi::calls::Op::PmiBarrier), and its
-//! answer is [`BARRIER_OUT`].
+//! Each rank has one end of a socket pair (`PMI_FD`). Requests are answered at once and take no simulated time. A
+//! barrier blocks the rank as a library call would: it is returned as [`Op::PmiBarrier`](abi::calls::Op::PmiBarrier),
+//! and its reply is [`BARRIER_OUT`].
 //!
 //! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.
 
 use super::leftovers;
-use super::parking::park;
+use super::parked_descriptors::park;
 use super::signals;
 use crate::pmi::{Answer, BARRIER_OUT, Board, Talk};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,25 +16,25 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-/// The number of lines that are answered before the simulator handles other things.
+/// Number of lines processed before the simulator handles other work.
 const LINES: usize = 1024;
 
-/// The connections of all ranks, and the data that they have published.
+/// Connections of all ranks, and their published data.
 pub struct Pmi {
     ranks: Vec<Option<Client>>,
     board: Board,
-    /// The rank that sent the first line of all, until [`Pmi::has_begun`] has reported it.
+    /// Rank that sent the very first line, until [`Pmi::has_begun`] reports it.
     first: Option<usize>,
     spoken: bool,
-    /// The rank that has asked to abort the job.
+    /// Rank that requested a job abort.
     aborter: Option<usize>,
-    /// What was refused, by rank, until [`Pmi::refusals`] has reported it.
+    /// Refused requests by rank, until [`Pmi::refusals`] reports them.
     refusals: Vec<(usize, &'static str)>,
 }
 
 struct Client {
     stream: UnixStream,
-    /// The value of [`signals::inputs`] when the connection was last read.
+    /// Value of [`signals::inputs`] when the connection was last read.
     seen: u32,
     talk: Talk,
     in_barrier: bool,
@@ -42,7 +43,7 @@ struct Client {
 }
 
 impl Pmi {
-    /// Makes the connections of a job with this number of ranks, none of which is connected yet.
+    /// Creates the table of connections for this number of ranks, all unconnected.
     pub fn new(ranks: usize) -> Pmi {
         let clients = (0..ranks).map(|_| None).collect();
         Pmi {
@@ -55,7 +56,7 @@ impl Pmi {
         }
     }
 
-    /// Connects a rank that is about to start. Returns the descriptor that the rank must get.
+    /// Connects a rank that is about to start. Returns the descriptor to pass to the rank.
     ///
     /// # Errors
     /// The system's error when the connection cannot be made.
@@ -75,21 +76,21 @@ impl Pmi {
         Ok(theirs.into())
     }
 
-    /// Adds the variables of PMI to those of a rank, whose connection, if it has one, gets the number `fd`.
+    /// Sets the PMI variables of a rank; `fd` is the number of its connection, if any.
     pub fn add_variables(command: &mut Command, rank: &str, ranks: usize, fd: Option<i32>) {
         command
             .env("PMI_RANK", rank)
             .env("PMI_ID", rank)
             .env("PMI_SIZE", ranks.to_string())
             .env("PMI_SPAWNED", "0")
-            .env_remove("PMI_PORT"); // of a process manager around spinrun
+            .env_remove("PMI_PORT"); // set by a process manager around spinrun
         match fd {
             Some(fd) => command.env("PMI_FD", fd.to_string()),
             None => command.env_remove("PMI_FD"),
         };
     }
 
-    /// Answers the requests of a rank. Returns whether there were any. Costs nothing while no rank has sent anything.
+    /// Answers the requests of a rank. Returns true if there were any. Costs nothing while no rank sends anything.
     pub fn serve(&mut self, rank: usize) -> bool {
         let inputs = signals::inputs();
         match &mut self.ranks[rank] {
@@ -99,7 +100,7 @@ impl Pmi {
         self.answer_lines(rank)
     }
 
-    /// Answers the lines that have arrived from a rank. Returns whether there were any.
+    /// Processes the lines that arrived from a rank. Returns true if there were any.
     fn answer_lines(&mut self, rank: usize) -> bool {
         for count in 0..LINES {
             let Some(client) = &mut self.ranks[rank] else { return count > 0 };
@@ -126,17 +127,17 @@ impl Pmi {
         true
     }
 
-    /// Whether a rank may have sent a request since the last [`Pmi::serve`].
+    /// Returns true if a rank may have sent a request since the last [`Pmi::serve`].
     pub fn has_input(&self, rank: usize) -> bool {
         self.ranks[rank].as_ref().is_some_and(|client| client.seen != signals::inputs())
     }
 
-    /// Whether a rank waits in a barrier.
+    /// Returns true if a rank waits in a barrier.
     pub fn in_barrier(&self, rank: usize) -> bool {
         self.ranks[rank].as_ref().is_some_and(|client| client.in_barrier)
     }
 
-    /// Lets a rank leave its barrier.
+    /// Releases a rank from its barrier.
     pub fn leave_barrier(&mut self, rank: usize) {
         let Some(client) = &mut self.ranks[rank] else { return };
         if std::mem::take(&mut client.in_barrier) {
@@ -144,45 +145,44 @@ impl Pmi {
         }
     }
 
-    /// Returns the exit code with which a rank has asked to abort the job.
+    /// Returns the exit code with which a rank requested a job abort.
     pub fn aborted(&self, rank: usize) -> Option<i32> {
         self.ranks[rank].as_ref()?.aborted
     }
 
-    /// Whether this rank has asked to abort the job, also when it has ended since.
+    /// Returns true if this rank requested a job abort, even if it has ended since.
     pub fn has_aborted(&self, rank: usize) -> bool {
         self.aborter == Some(rank)
     }
 
-    /// Whether this rank was the first to send a line. Returns true only once.
+    /// Returns true, once, if this rank was the first to send a line.
     pub fn has_begun(&mut self, rank: usize) -> bool {
         self.first.take_if(|first| *first == rank).is_some()
     }
 
-    /// Whether any rank has sent a line.
+    /// Returns true if any rank has sent a line.
     pub fn has_spoken(&self) -> bool {
         self.spoken
     }
 
-    /// Returns the ranks to which something was refused, and why, once.
+    /// Returns the ranks with refused requests and the reasons. Each refusal is returned once.
     pub fn refusals(&mut self) -> Vec<(usize, &'static str)> {
         std::mem::take(&mut self.refusals)
     }
 
-    /// Removes what MPICH has left of the job's shared memory. Call it when all ranks have ended.
+    /// Removes the job's shared memory that MPICH left behind. Call it after all ranks ended.
     pub fn remove_leftovers(&self) {
         if let Some(space) = self.board.known_space() {
             leftovers::remove(space, self.ranks.len());
         }
     }
 
-    /// Returns why a rank's connection was closed, once.
+    /// Returns, once, the reason why a rank's connection was closed.
     pub fn fault(&mut self, rank: usize) -> Option<String> {
         self.ranks[rank].as_mut()?.fault.take()
     }
 
-    /// Removes the connection of a rank that has ended. Returns the exit code with which it has asked to abort the job,
-    /// which may be its last line.
+    /// Removes the connection of an ended rank. Returns the exit code of its abort request, which may be its last line.
     pub fn disconnect(&mut self, rank: usize) -> Option<i32> {
         self.answer_lines(rank);
         self.ranks[rank].take()?.aborted
@@ -191,10 +191,10 @@ impl Pmi {
 
 impl Client {
     fn send(&mut self, answer: &str) {
-        // Each line is one write, as clients expect.
+        // One write per line, as clients expect.
         match self.stream.write_all(format!("{answer}\n").as_bytes()) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.fail("it does not read its answers".into()),
-            // Other errors mean that the rank has closed the connection. Its exit will be reported.
+            // Other errors mean that the rank closed the connection. Its exit is reported later.
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
-//! The state of processes and threads of ranks, as the kernel reports it.
+// SPDX-License-Identifier: Apache-2.0
+//! State of processes and threads, as reported by the kernel.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};
 use std::fs;
@@ -7,56 +8,56 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// `__WALL`: waits also for traced threads of other processes.
+/// `__WALL`: also waits for traced threads of other processes.
 pub const ANY_THREAD: WaitIdOptions = WaitIdOptions::from_bits_retain(libc::__WALL as u32);
 
-/// [`ANY_THREAD`] of those that this thread has started or traces (`__WNOTHREAD`).
+/// [`ANY_THREAD`], limited to children and tracees of the calling thread (`__WNOTHREAD`).
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub const ANY_OWN_THREAD: WaitIdOptions = WaitIdOptions::from_bits_retain((libc::__WALL | libc::__WNOTHREAD) as u32);
 
-/// Returns the number of a process or thread as the system calls take it; `None` if none can have this number.
+/// Converts a process or thread id to the type of the system calls; `None` if it is out of range.
 pub fn process_id(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 
-/// Returns the exit status of a rank that has ended, and ends what is left of its process group.
+/// Reaps an ended rank and kills the rest of its process group. Returns its exit status.
 pub fn reap(pid: u32) -> Option<ExitStatus> {
     if !has_ended(pid) {
         return None;
     }
-    // While nobody has waited for its leader, the group's number is still its own.
+    // Until the leader is reaped, its id, which names the group, is not reused.
     signal_group(pid, Signal::KILL);
     let (_, status) = waitpid(process_id(pid), WaitOptions::empty()).ok()??;
     Some(ExitStatus::from_raw(status.as_raw()))
 }
 
-/// Whether a child or a traced thread has ended and was not waited for.
+/// Returns true if a child or traced thread has ended and is not reaped.
 pub fn has_ended(pid: u32) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | ANY_THREAD;
     let status = process_id(pid).and_then(|pid| waitid(WaitId::Pid(pid), options).ok().flatten());
-    // A traced thread that has stopped is reported, too.
+    // The call also reports stopped traced threads.
     status.is_some_and(|status| status.exited() || status.killed() || status.dumped())
 }
 
-/// Whether a child of this process may have ended that was not waited for. One look at all of them costs less than one at each.
+/// Returns true if any child of this process may have ended without being reaped. Cheaper than checking each child.
 pub fn may_any_have_ended() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | ANY_THREAD;
     !matches!(waitid(WaitId::All, options), Ok(None))
 }
 
-/// Sends a signal to a rank and to the processes that it has started.
+/// Sends a signal to a rank and its descendants.
 pub fn signal_group(pid: u32, signal: Signal) {
-    // The processes may have ended.
+    // Fails if the processes have already ended.
     let _ = process_id(pid).map(|pid| kill_process_group(pid, signal));
 }
 
-/// The activity of a thread.
+/// Activity of a thread.
 pub enum Activity {
-    /// It runs, or waits for a reader of its output.
+    /// Running, or blocked on writing its output.
     Runs,
-    /// It is blocked or stopped. The number counts how often it was before.
+    /// Blocked or stopped; with the number of context switches so far.
     Waits(u64),
-    /// It has ended.
+    /// Ended.
     Ended,
 }
 
@@ -69,38 +70,38 @@ impl Activity {
         match field("State:").as_bytes().first() {
             Some(b'R' | b'D') => Activity::Runs,
             None | Some(b'Z' | b'X') => Activity::Ended,
-            Some(b'S') if prints(pid, tid) => Activity::Runs,
+            Some(b'S') if writes_output(pid, tid) => Activity::Runs,
             Some(_) => Activity::Waits(number("voluntary_ctxt_switches:") + number("nonvoluntary_ctxt_switches:")),
         }
     }
 }
 
-/// Whether a thread has ended.
+/// Returns true if a thread has ended.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub fn thread_has_ended(tid: u32) -> bool {
     matches!(Activity::of(tid, tid), Activity::Ended)
 }
 
-/// Whether a thread waits for a reader of its output.
-fn prints(pid: u32, tid: u32) -> bool {
+/// Returns true if a thread is blocked on writing to its standard output or error.
+fn writes_output(pid: u32, tid: u32) -> bool {
     let call = system_call(pid, tid);
     matches!(call, Some((libc::SYS_write | libc::SYS_writev, first)) if matches!(&*first, "0x1" | "0x2"))
 }
 
-/// How long a thread has run and waited for a processor, and how often it has run (`/proc/PID/schedstat`): another text when it has run
-/// since. `None` when it has ended, or when the kernel does not count.
-pub fn turns(pid: u32, tid: u32) -> Option<String> {
+/// Returns the run time, queueing time and number of time slices of a thread (`/proc/PID/schedstat`), which differ
+/// whenever the thread has run in between. `None` if it has ended, or if the kernel keeps no statistics.
+pub fn schedstat(pid: u32, tid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()
 }
 
-/// Returns how much CPU time a thread has used, in nanoseconds.
+/// Returns the CPU time of a thread in nanoseconds.
 pub fn cpu_time(pid: u32, tid: u32) -> Option<u64> {
-    turns(pid, tid)?.split(' ').next()?.parse().ok()
+    schedstat(pid, tid)?.split(' ').next()?.parse().ok()
 }
 
-/// Returns how much CPU time all threads of a process have used; `None` when it has ended.
+/// Returns the CPU time of all threads of a process; `None` if it has ended.
 pub fn cpu_time_of_all(pid: u32) -> Option<Duration> {
-    /// The kind of a clock that the scheduler keeps, in the lowest bits.
+    /// Clock type CPUCLOCK_SCHED in the lowest bits of a clock id.
     const OF_SCHEDULER: libc::clockid_t = 2;
     let clock = !i32::try_from(pid).ok()? << 3 | OF_SCHEDULER;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -109,36 +110,37 @@ pub fn cpu_time_of_all(pid: u32) -> Option<Duration> {
     (result == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Whether a thread is blocked in a futex call. Its state is read first: until another CPU takes note that a thread was woken, the kernel
-/// still reports its system call, but no longer that it sleeps.
+/// Returns true if a thread is blocked in a futex call. Reads the thread state first: shortly after a wake-up, the
+/// kernel may still report the system call, but no longer the sleeping state.
 pub fn waits_for_futex(pid: u32, tid: u32) -> bool {
     sleeps(pid, tid) && matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))
 }
 
-/// Returns the address for which a thread waits in a futex call.
+/// Returns the address of the futex for which a thread waits.
 pub fn futex_of(pid: u32, tid: u32) -> Option<u64> {
     let (number, first) = system_call(pid, tid)?;
     let address = first.strip_prefix("0x")?;
     (number == libc::SYS_futex).then(|| u64::from_str_radix(address, 16).ok()).flatten()
 }
 
-/// Whether a thread sleeps and was not woken (`/proc/PID/stat`; a name in parentheses, which may hold any byte, is before the state).
+/// Returns true if a thread sleeps and was not woken (`/proc/PID/stat`; the parenthesized name before the state may
+/// contain any byte).
 fn sleeps(pid: u32, tid: u32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     let name_end = stat.iter().rposition(|&byte| byte == b')');
     name_end.is_some_and(|end| stat[end..].starts_with(b") S "))
 }
 
-/// Returns the number and the first argument of the system call in which a thread is blocked.
+/// Returns the number and first argument of the system call in which a thread is blocked.
 fn system_call(pid: u32, tid: u32) -> Option<(i64, String)> {
     let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
     let mut words = call.split_whitespace();
     Some((words.next()?.parse().ok()?, words.next()?.to_owned()))
 }
 
-/// Returns how often a thread has waited if it is in a system call with a time-out.
+/// Returns the number of context switches of a thread in a system call with a time-out; `None` otherwise.
 pub fn timed_sleep(process: u32, tid: u32) -> Option<String> {
-    // The number of the system call and its arguments, in hexadecimal (proc(5)).
+    // System call number and arguments in hexadecimal (proc(5)).
     let call = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).ok()?;
     let mut words = call.split_whitespace();
     let number = words.next()?.parse::<i64>().ok()?;
@@ -154,14 +156,14 @@ pub fn timed_sleep(process: u32, tid: u32) -> Option<String> {
     status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).map(str::to_owned)
 }
 
-/// Returns the number of threads of a process, or `None` when it has ended. One system call: the folder of a process's threads has as
-/// many links as it has entries, and two.
+/// Returns the number of threads of a process, or `None` if it has ended. Needs one system call: the link count of the
+/// task folder is its number of entries plus two.
 pub fn thread_count(process: u32) -> Option<usize> {
     let links = fs::metadata(format!("/proc/{process}/task")).ok()?.nlink();
     usize::try_from(links.saturating_sub(2)).ok()
 }
 
-/// Returns the ids of the threads of a process, or `None` when it has ended.
+/// Returns the ids of the threads of a process, or `None` if it has ended.
 pub fn tasks(process: u32) -> Option<Vec<u32>> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     Some(tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect())

@@ -1,4 +1,5 @@
-//! The requests of ptrace(2) that stepping a thread takes. rustix has none of them, and nix cannot pass on real-time
+// SPDX-License-Identifier: Apache-2.0
+//! The ptrace(2) requests needed for single-stepping. rustix has none of them, and nix cannot pass on real-time
 //! signals, which the C library uses between threads.
 
 use libc::user_regs_struct as Registers;
@@ -6,25 +7,25 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// A request for a thread. Its signal is delivered to the thread; 0 is none.
+/// Request for a thread. A signal argument is delivered to the thread; 0 is none.
 #[derive(Clone, Copy)]
 pub enum Request {
-    /// Makes the simulator its tracer without stopping it. The thread is killed when the simulator ends.
+    /// Attaches the simulator as tracer without stopping the thread. The thread is killed when the simulator ends.
     Seize,
-    /// Stops it.
+    /// Stops the thread.
     Interrupt,
-    /// Lets it run.
+    /// Resumes the thread.
     Continue(i32),
-    /// Lets it execute one instruction.
+    /// Executes one instruction.
     Step(i32),
-    /// Lets it run without a tracer.
+    /// Resumes the thread without a tracer.
     Detach(i32),
 }
 
 /// Makes a request for a thread.
 ///
 /// # Errors
-/// The system's error, such as that the thread has ended or is not stopped.
+/// The system's error, for example if the thread has ended or is not stopped.
 pub fn request(tid: i32, request: Request) -> io::Result<()> {
     let (request, data) = match request {
         Request::Seize => (libc::PTRACE_SEIZE, libc::PTRACE_O_EXITKILL),
@@ -44,7 +45,7 @@ pub fn request(tid: i32, request: Request) -> io::Result<()> {
 /// Returns the registers of a stopped thread.
 ///
 /// # Errors
-/// The system's error, such as that the thread has ended or is not stopped.
+/// The system's error, for example if the thread has ended or is not stopped.
 pub fn registers(tid: i32) -> io::Result<Registers> {
     let mut registers = MaybeUninit::<Registers>::uninit();
     // SAFETY: the kernel writes a value of this type unless it reports an error.
@@ -56,17 +57,17 @@ pub fn registers(tid: i32) -> io::Result<Registers> {
     }
 }
 
-/// Returns the contents of a stopped thread's vector registers, and of its floating-point unit.
+/// Returns the vector and floating-point registers of a stopped thread.
 ///
 /// # Errors
-/// The system's error, such as that the thread has ended or is not stopped.
+/// The system's error, for example if the thread has ended or is not stopped.
 pub fn vectors(tid: i32) -> io::Result<Vec<u8>> {
-    /// The set of registers that XSAVE writes.
+    /// Register set written by XSAVE.
     const NT_X86_XSTATE: usize = 0x202;
     let mut bytes = vec![0; 1 << 14];
     let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let set = NT_X86_XSTATE as *mut libc::c_void;
-    // SAFETY: the kernel writes no more than the length of the piece, and then sets it.
+    // SAFETY: the kernel writes at most the length of the buffer, and updates it.
     if unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, set, &raw mut piece) } == -1 {
         return Err(io::Error::last_os_error());
     }

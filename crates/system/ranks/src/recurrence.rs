@@ -1,13 +1,14 @@
-//! Exact recurrence: a thread whose registers and memory are as they were some steps ago, without influence from outside, does
-//! the same again for ever, until somebody else writes a place that it has read since.
+// SPDX-License-Identifier: Apache-2.0
+//! Detects exact recurrence: a thread whose registers and memory equal an earlier state, without outside influence
+//! since then, repeats itself forever, until another thread or a card writes a location that it has read since.
 
-use super::memory_loop::{Place, Polled, Value};
-use super::step::{Step, register_value};
+use super::polling_loop::{Location, Polled, Value};
+use super::single_step::{Step, register_value};
 use iced_x86::{Mnemonic, OpAccess, Register};
 use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// System calls without which a loop would do the same: they let time pass, or name the process.
+/// System calls without influence on a loop: they let time pass, or return constant ids.
 const NEUTRAL: [i64; 13] = [
     libc::SYS_sched_yield,
     libc::SYS_nanosleep,
@@ -24,58 +25,58 @@ const NEUTRAL: [i64; 13] = [
     libc::SYS_rt_sigprocmask,
 ];
 
-/// All registers that decide what integer instructions do.
+/// All registers that determine the effect of integer instructions.
 type State = [u64; 20];
 
-/// The steps of a thread, and where its registers were the same.
+/// Steps of a thread, with links between steps of equal register contents.
 #[derive(Default)]
 pub struct Recurrence {
-    /// For each step, the one before it at which the registers were the same.
+    /// For each step, the latest earlier one with equal registers.
     same: Vec<Option<usize>>,
     last: HashMap<State, usize>,
-    /// The contents that the thread has last read or written at each place.
-    known: BTreeMap<Place, Value>,
-    /// The first step after the last influence from outside.
+    /// Contents last read or written by the thread at each location.
+    known: BTreeMap<Location, Value>,
+    /// First step after the last influence from outside.
     since: usize,
-    /// The number of steps at which memory is compared again.
+    /// Step count at which memory is compared next.
     compare_at: usize,
-    /// The last step at which all but vector registers was the same as before, and their contents.
+    /// Vector registers at the last step with otherwise equal state.
     vectors: Option<(usize, Vec<u8>)>,
 }
 
 impl Recurrence {
-    /// Takes note of the last of `steps`, which is over.
+    /// Records the last of `steps`, which is complete.
     pub fn note(&mut self, steps: &[Step]) {
         let Some(step) = steps.last() else { return };
         let mut influenced = !is_closed(step);
         for access in &step.reads {
-            let known = self.known.get(&access.place);
+            let known = self.known.get(&access.location);
             influenced |= access.value.is_none() || known.is_some_and(|known| Some(*known) != access.value);
-            self.known.extend(access.value.map(|value| (access.place, value)));
+            self.known.extend(access.value.map(|value| (access.location, value)));
         }
         for write in &step.writes {
             influenced |= write.after.is_none() || write.before.is_none();
-            // Places that overlap it are known no more.
-            let (start, end) = (write.place.address, write.place.bytes().end);
-            let near = Place { address: start.saturating_sub(size_of::<Value>() as u64), length: 0 }..;
-            let stale: Vec<Place> = self
+            // Locations that overlap the write are no longer known.
+            let (start, end) = (write.location.address, write.location.bytes().end);
+            let near = Location { address: start.saturating_sub(size_of::<Value>() as u64), length: 0 }..;
+            let stale: Vec<Location> = self
                 .known
                 .range(near)
-                .map(|(place, _)| *place)
-                .take_while(|place| place.address < end)
-                .filter(|place| place.bytes().end > start)
+                .map(|(location, _)| *location)
+                .take_while(|location| location.address < end)
+                .filter(|location| location.bytes().end > start)
                 .collect();
-            for place in &stale {
-                self.known.remove(place);
+            for location in &stale {
+                self.known.remove(location);
             }
-            self.known.extend(write.after.map(|value| (write.place, value)));
+            self.known.extend(write.after.map(|value| (write.location, value)));
         }
         if influenced {
             self.since = steps.len();
         }
     }
 
-    /// Takes note that the step `at`, of which [`Recurrence::find`] was asked, has not come: it will be asked again.
+    /// Cancels step `at`, which was passed to [`Recurrence::find`] but not executed; it will be passed again.
     pub fn forget(&mut self, at: usize) {
         self.same.truncate(at);
         self.last.retain(|_, step| *step < at);
@@ -83,8 +84,8 @@ impl Recurrence {
         self.known.clear();
     }
 
-    /// Returns the step at which everything was as it is now, when `now` are the registers after all of `steps`. `vectors` reads
-    /// the vector registers.
+    /// Returns the earlier step with a state equal to the present one. `now` are the registers after all of `steps`;
+    /// `vectors` reads the vector registers.
     pub fn find(&mut self, steps: &[Step], now: &Registers, vectors: impl Fn() -> Option<Vec<u8>>) -> Option<usize> {
         let at = steps.len();
         let before = self.last.insert(state(now), at);
@@ -93,14 +94,14 @@ impl Recurrence {
             return None;
         }
         self.compare_at = at + at / 16;
-        // The bytes that differ between a step and now, going back from now, with their contents now.
+        // Bytes that differ between a step and now, computed backwards, and their present contents.
         let mut differing = BTreeMap::new();
         let mut contents: BTreeMap<u64, u8> = BTreeMap::new();
         let mut candidate = before;
         for (number, step) in steps.iter().enumerate().skip(self.since).rev() {
             for write in step.writes.iter().rev() {
                 let (Some(old), Some(new)) = (write.before, write.after) else { return None };
-                for (k, byte) in write.place.bytes().enumerate() {
+                for (k, byte) in write.location.bytes().enumerate() {
                     let present = *contents.entry(byte).or_insert(new[k]);
                     if old[k] == present {
                         differing.remove(&byte);
@@ -119,7 +120,7 @@ impl Recurrence {
         None
     }
 
-    /// Whether vector registers are the same as at `from`, too, if they decide anything.
+    /// Returns true if the vector registers equal those at step `from`, or have no effect since.
     fn same_vectors(&mut self, steps: &[Step], from: usize, vectors: impl Fn() -> Option<Vec<u8>>) -> bool {
         let mut factory = iced_x86::InstructionInfoFactory::new();
         let mut is_vector_read = |step: &Step| {
@@ -137,12 +138,12 @@ impl Recurrence {
         let before = self.vectors.replace((steps.len(), now));
         let is_same =
             before.zip(self.vectors.as_ref()).is_some_and(|(before, now)| before.0 == from && before.1 == now.1);
-        self.compare_at = steps.len(); // the next round shows it
+        self.compare_at = steps.len(); // compare in the next iteration
         is_same
     }
 }
 
-/// Whether what a step does depends on registers and memory alone.
+/// Returns true if the effect of a step depends on registers and memory alone.
 fn is_closed(step: &Step) -> bool {
     match step.instruction.mnemonic() {
         Mnemonic::Syscall => {
@@ -163,38 +164,38 @@ fn is_closed(step: &Step) -> bool {
 }
 
 fn state(registers: &Registers) -> State {
-    let general = super::loops::GENERAL.map(|register| register_value(registers, register).unwrap_or_default());
+    let general = super::loop_analysis::GENERAL.map(|register| register_value(registers, register).unwrap_or_default());
     let mut state = [0; 20];
     state[..16].copy_from_slice(&general);
     state[16..].copy_from_slice(&[registers.rip, registers.eflags, registers.fs_base, registers.gs_base]);
     state
 }
 
-/// Returns the places that the steps of a period read before they write them, with their contents at its step `at`. These carry over from
-/// one period to the next, so that others can change what the next one does.
-pub fn polled(period: &[Step], at: usize) -> BTreeMap<Place, Polled> {
-    let own: BTreeSet<u64> = period.iter().flat_map(Step::written).flat_map(Place::bytes).collect();
+/// Returns the locations that a period reads before writing them, with their contents at its step `at`. They carry over
+/// from one period to the next, so a write by others changes the next period.
+pub fn polled(period: &[Step], at: usize) -> BTreeMap<Location, Polled> {
+    let own: BTreeSet<u64> = period.iter().flat_map(Step::written).flat_map(Location::bytes).collect();
     let (mut fresh, mut carried) = (BTreeSet::new(), BTreeSet::new());
     for step in period {
-        let from_before = step.reads.iter().filter(|access| access.place.bytes().any(|byte| !fresh.contains(&byte)));
-        carried.extend(from_before.map(|access| access.place));
-        fresh.extend(step.written().flat_map(Place::bytes));
+        let from_before = step.reads.iter().filter(|access| access.location.bytes().any(|byte| !fresh.contains(&byte)));
+        carried.extend(from_before.map(|access| access.location));
+        fresh.extend(step.written().flat_map(Location::bytes));
     }
     let mut reads = BTreeMap::new();
-    // The last read of a place before the step, or, as the period repeats, before its end.
+    // Last read of a location before the step or, because the period repeats, before its end.
     for step in period[at..].iter().chain(&period[..at]) {
-        for access in step.reads.iter().filter(|access| carried.contains(&access.place)) {
-            let is_own = access.place.bytes().any(|byte| own.contains(&byte));
-            reads.insert(access.place, Polled { seen: access.value, is_own });
+        for access in step.reads.iter().filter(|access| carried.contains(&access.location)) {
+            let is_own = access.location.bytes().any(|byte| own.contains(&byte));
+            reads.insert(access.location, Polled { seen: access.value, is_own });
         }
         for write in &step.writes {
-            let (start, end) = (write.place.address, write.place.bytes().end);
-            for (place, polled) in
-                reads.iter_mut().filter(|(place, _)| place.address < end && place.bytes().end > start)
+            let (start, end) = (write.location.address, write.location.bytes().end);
+            for (location, polled) in
+                reads.iter_mut().filter(|(location, _)| location.address < end && location.bytes().end > start)
             {
                 if let (Some(seen), Some(after)) = (&mut polled.seen, &write.after) {
-                    for byte in place.address.max(start)..place.bytes().end.min(end) {
-                        seen[(byte - place.address) as usize] = after[(byte - start) as usize];
+                    for byte in location.address.max(start)..location.bytes().end.min(end) {
+                        seen[(byte - location.address) as usize] = after[(byte - start) as usize];
                     }
                 }
             }
@@ -203,47 +204,49 @@ pub fn polled(period: &[Step], at: usize) -> BTreeMap<Place, Polled> {
     reads
 }
 
-/// Returns the step of a round before which a thread is to stand that executes it again and again: one at which it holds
-/// no lock.
+/// Returns the step of an iteration before which to stop a thread: one at which it holds no lock.
 ///
-/// A lock is a word that an atomic instruction writes. What it guards is read while it is held: so the word's contents are then
-/// those with which most places are read that are not read with others, and the thread stands where they are different.
-pub fn standing(round: &[Step]) -> usize {
+/// A lock is a word written by an atomic instruction. Guarded data are read only while the lock is held. The lock
+/// contents under which most locations are read exclusively are therefore those of a held lock, and the thread stops
+/// where the contents differ from them.
+pub fn stop_point(round: &[Step]) -> usize {
     let is_atomic = |step: &&Step| {
         let exchanges =
             step.instruction.mnemonic() == Mnemonic::Xchg && step.instruction.memory_base() != Register::None;
         step.instruction.has_lock_prefix() || exchanges
     };
-    let locks: BTreeSet<Place> = round.iter().filter(is_atomic).flat_map(Step::written).collect();
+    let locks: BTreeSet<Location> = round.iter().filter(is_atomic).flat_map(Step::written).collect();
     if locks.is_empty() {
         return 0;
     }
-    let own: BTreeSet<u64> = round.iter().flat_map(Step::written).flat_map(Place::bytes).collect();
-    // The contents of the locks at each step, twice around so that they are known from the beginning.
-    let mut contents: BTreeMap<Place, Value> = BTreeMap::new();
+    let own: BTreeSet<u64> = round.iter().flat_map(Step::written).flat_map(Location::bytes).collect();
+    // Lock contents at each step. The second pass starts with known contents.
+    let mut contents: BTreeMap<Location, Value> = BTreeMap::new();
     let mut at_step = Vec::new();
     for pass in 0..2 {
         for step in round {
             if pass == 1 {
                 at_step.push(contents.clone());
             }
-            for write in step.writes.iter().filter(|write| locks.contains(&write.place)) {
-                contents.extend(write.after.map(|value| (write.place, value)));
+            for write in step.writes.iter().filter(|write| locks.contains(&write.location)) {
+                contents.extend(write.after.map(|value| (write.location, value)));
             }
         }
     }
-    let mut read_with: BTreeMap<Place, BTreeSet<&BTreeMap<Place, Value>>> = BTreeMap::new();
+    let mut read_with: BTreeMap<Location, BTreeSet<&BTreeMap<Location, Value>>> = BTreeMap::new();
     for (step, contents) in round.iter().zip(&at_step).filter(|(step, _)| step.reads_data()) {
-        for access in step.reads.iter().filter(|access| !access.place.bytes().any(|byte| own.contains(&byte))) {
-            read_with.entry(access.place).or_default().insert(contents);
+        for access in step.reads.iter().filter(|access| !access.location.bytes().any(|byte| own.contains(&byte))) {
+            read_with.entry(access.location).or_default().insert(contents);
         }
     }
-    let mut guarded: BTreeMap<&BTreeMap<Place, Value>, usize> = BTreeMap::new();
+    let mut guarded: BTreeMap<&BTreeMap<Location, Value>, usize> = BTreeMap::new();
     for with in read_with.values().filter(|with| with.len() == 1) {
         *guarded.entry(with.first().expect("it has one")).or_default() += 1;
     }
-    let Some(held) = guarded.iter().max_by_key(|(_, places)| **places).map(|(contents, _)| *contents) else { return 0 };
+    let Some(held) = guarded.iter().max_by_key(|(_, locations)| **locations).map(|(contents, _)| *contents) else {
+        return 0;
+    };
     let distance =
-        |contents: &BTreeMap<Place, Value>| locks.iter().filter(|lock| contents.get(lock) != held.get(lock)).count();
+        |contents: &BTreeMap<Location, Value>| locks.iter().filter(|lock| contents.get(lock) != held.get(lock)).count();
     (0..round.len()).rev().max_by_key(|&step| distance(&at_step[step])).unwrap_or(0)
 }

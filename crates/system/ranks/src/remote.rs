@@ -1,4 +1,5 @@
-//! Copies between this process and another one (process_vm_readv(2)), for which rustix has no functions.
+// SPDX-License-Identifier: Apache-2.0
+//! Copies memory between this process and another one (process_vm_readv(2)), for which rustix has no functions.
 
 use std::io;
 
@@ -26,8 +27,8 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(copied).map_err(|_| io::Error::last_os_error())
 }
 
-/// Copies `bytes` to pieces of the memory of process `pid`, given by address and length, at most 1024 of them. Returns the number of
-/// bytes copied.
+/// Copies `bytes` to at most 1024 pieces of the memory of process `pid`, given by address and length. Returns the
+/// number of bytes copied.
 ///
 /// # Errors
 /// The system's error when the first byte cannot be written.

@@ -1,16 +1,17 @@
-//! Signals to the simulator: the end of a child, input from a child, and requests to end.
+// SPDX-License-Identifier: Apache-2.0
+//! Signals to the simulator: exit of a child, input from a child, and termination requests.
 //!
-//! The handlers are installed through `libc`, as rustix has no function for it, and nix none that is safe.
+//! The handlers are installed through `libc`: rustix has no function for that, and nix no safe one.
 
 use super::doorbell;
-use super::spec::JobError;
+use super::job_spec::JobError;
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::SeqCst};
 
-/// The number of jobs that one process may have at the same time.
+/// Maximum number of concurrent jobs per process.
 const JOBS: usize = 64;
 
 static BELLS: [AtomicPtr<AtomicU32>; JOBS] = [const { AtomicPtr::new(null_mut()) }; JOBS];
@@ -19,7 +20,7 @@ static RECEIVED: AtomicI32 = AtomicI32::new(0);
 static CHILDREN: AtomicU32 = AtomicU32::new(0);
 static INPUTS: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the last signal that has asked the simulator to end, if there was one.
+/// Returns the latest termination signal, if any.
 pub fn received() -> Option<i32> {
     Some(RECEIVED.load(SeqCst)).filter(|&signal| signal != 0)
 }
@@ -34,7 +35,7 @@ pub fn inputs() -> u32 {
     INPUTS.load(SeqCst)
 }
 
-/// Makes input on `fd`, and its end, ring the doorbells.
+/// Makes input and end of file on `fd` ring the doorbells.
 pub fn on_input(fd: RawFd) -> io::Result<()> {
     // SAFETY: plain system calls on a descriptor.
     let set = unsafe {
@@ -65,7 +66,7 @@ pub fn watch(bell: &AtomicU32) -> Result<(), JobError> {
     free.then_some(()).ok_or_else(too_many)
 }
 
-/// Stops signals from ringing this doorbell. When it returns, no handler uses the doorbell any more.
+/// Stops signals from ringing this doorbell. On return, no handler uses the doorbell any more.
 pub fn unwatch(bell: &AtomicU32) {
     let bell = std::ptr::from_ref(bell).cast_mut();
     for place in &BELLS {
@@ -76,9 +77,9 @@ pub fn unwatch(bell: &AtomicU32) {
     }
 }
 
-/// Installs the handler, unless the signal was set to be ignored when the process started (nohup).
+/// Installs the handler, unless the signal was already ignored when the process started (nohup).
 fn install(signal: i32) {
-    // SAFETY: a handler that only uses atomics and system calls.
+    // SAFETY: the handler only uses atomics and system calls.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut action);
@@ -98,14 +99,14 @@ fn bells() -> impl Iterator<Item = *mut AtomicU32> {
 
 fn ring_bells() {
     HANDLING.fetch_add(1, SeqCst);
-    // SAFETY: `unwatch` waits for the end of this function before a doorbell goes away.
+    // SAFETY: `unwatch` waits for this function to return before a doorbell is freed.
     bells().for_each(|bell| doorbell::ring(unsafe { &*bell }));
     HANDLING.fetch_sub(1, SeqCst);
 }
 
-/// The handler of all signals. It may neither allocate nor take a lock.
+/// Handler of all signals. Must neither allocate nor take a lock.
 extern "C" fn handle(signal: i32) {
-    // SAFETY: the thread's own errno; a signal handler must leave it as it was.
+    // SAFETY: the thread's own errno, which a signal handler must preserve.
     let errno = unsafe { *libc::__errno_location() };
     if signal == libc::SIGCHLD {
         CHILDREN.fetch_add(1, SeqCst);
@@ -114,8 +115,8 @@ extern "C" fn handle(signal: i32) {
     } else if bells().next().is_some() {
         RECEIVED.store(signal, SeqCst);
     } else {
-        // There is no job whose ranks must be ended first.
-        // SAFETY: both may be called in a signal handler.
+        // No job has ranks to end first.
+        // SAFETY: both functions are async-signal-safe.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);

@@ -1,35 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starts the processes of ranks.
 
 use super::fork_server::ForkServer;
+use super::job_spec::JobSpec;
 use super::output::Output;
-use super::parking::park;
+use super::parked_descriptors::park;
 use super::pmi_connections::Pmi;
 use super::program;
-use super::shared::Shared;
-use super::spec::JobSpec;
+use super::shared_memory::SharedMemory;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Starts a rank, as a copy of the server if there is one. Returns its process id.
+/// Starts a rank, forked from the server if there is one. Returns its process id.
 pub fn spawn(
     spec: &JobSpec,
     rank: usize,
-    shared: &Shared,
-    nothing: BorrowedFd<'_>,
+    shared: &SharedMemory,
+    null_device: BorrowedFd<'_>,
     pmi: &mut Pmi,
     output: Option<&mut Output>,
     server: Option<&ForkServer>,
 ) -> io::Result<u32> {
     let socket = if spec.speaks_no_pmi { None } else { Some(pmi.connect(rank)?) };
     let socket = socket.as_ref().map(AsFd::as_fd);
-    // Ctrl-C reaches the simulator alone, which then ends all ranks: they are not in the terminal's foreground group, and must not read
-    // from it.
+    // Ctrl-C reaches only the simulator, which then ends all ranks. Ranks are not in the terminal's foreground group
+    // and must not read from it.
     let terminal = if rank == 0 && io::stdin().is_terminal() { Some(pipe()?) } else { None };
     let input = match (&terminal, rank) {
         (Some((input, _)), _) => Some(input.as_fd()),
         (None, 0) => None,
-        (None, _) => Some(nothing),
+        (None, _) => Some(null_device),
     };
     let pipes = if output.is_some() { Some([pipe()?, pipe()?]) } else { None };
     let [out, err] = match &pipes {
@@ -45,19 +46,19 @@ pub fn spawn(
         output.add(rank, pipes.map(|(read, _)| park(read)))?;
     }
     if let Some((_, to_rank)) = terminal {
-        // Ends with the terminal's input, or with an error once the rank no longer reads.
+        // Ends with the terminal's input, or with an error once the rank stops reading.
         std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut File::from(to_rank)));
     }
     Ok(id)
 }
 
-/// Returns the ends of a new pipe, the one to read from first.
+/// Creates a pipe. Returns its read end first.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = io::pipe()?;
     Ok((high(read.into())?, high(write.into())?))
 }
 
-/// Returns a descriptor that is not the number of a standard stream, which may have been closed.
+/// Returns a descriptor above those of the standard streams, any of which may have been closed.
 fn high(descriptor: OwnedFd) -> io::Result<OwnedFd> {
     if descriptor.as_raw_fd() > libc::STDERR_FILENO {
         return Ok(descriptor);

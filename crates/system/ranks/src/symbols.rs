@@ -1,20 +1,21 @@
-//! Names of places in the code of a process.
+// SPDX-License-Identifier: Apache-2.0
+//! Symbolic names of code addresses of a process.
 
 use gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
 use object::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::borrow::Cow;
 use std::fs;
 
-/// An instruction in a file of code.
+/// Symbolic position of an instruction.
 struct Found {
-    /// The function with an offset, or the offset in the file.
+    /// Function with offset, or offset in the file.
     name: String,
     path: String,
-    /// The file and the line of its source, if the file has information for debuggers.
+    /// Source file and line, if the file has debug information.
     line: Option<String>,
 }
 
-/// Describes an instruction of a process: its function with an offset, the file that has it, and its source. Without them it is the address.
+/// Describes an instruction of a process by its function with offset, file and source line, or else by its address.
 pub fn describe(pid: u32, address: u64) -> String {
     if address == 0 {
         return "an unknown place".into();
@@ -54,7 +55,7 @@ fn find(pid: u32, address: u64) -> Option<Found> {
     Some(Found { name, path, line: known.and_then(|(file, address)| line(file, address)) })
 }
 
-/// Returns the line of the source of an instruction, after the name of its file.
+/// Returns source file and line of an instruction.
 fn line(file: &File<'_>, address: u64) -> Option<String> {
     let section = |id: SectionId| -> Result<Cow<'_, [u8]>, object::Error> {
         file.section_by_name(id.name()).map_or(Ok(Cow::default()), |section| section.uncompressed_data())
@@ -80,7 +81,7 @@ fn line(file: &File<'_>, address: u64) -> Option<String> {
     None
 }
 
-/// Returns the function that has an instruction, with the distance from its beginning.
+/// Returns the function that contains an instruction, with the offset in it.
 fn function(file: &File<'_>, address: u64) -> Option<String> {
     let functions =
         file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == object::SymbolKind::Text);
@@ -105,8 +106,8 @@ mod tests {
         assert_eq!(a_function_with_a_name(), 7);
         let address = a_function_with_a_name as *const () as u64;
         let place = describe(std::process::id(), address);
-        assert!(place.starts_with("a_function_with_a_name in host-"), "{place}");
-        assert!(describe(std::process::id(), address + 1).starts_with("a_function_with_a_name+0x1 in host-"));
+        assert!(place.starts_with("a_function_with_a_name in ranks-"), "{place}");
+        assert!(describe(std::process::id(), address + 1).starts_with("a_function_with_a_name+0x1 in ranks-"));
         assert_eq!(describe(std::process::id(), 0), "an unknown place");
         assert_eq!(describe(std::process::id(), 16), "address 0x10");
     }

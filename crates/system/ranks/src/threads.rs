@@ -1,37 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks with several threads.
 //!
-//! The behaviour of such a rank must not depend on how the machine schedules its threads. So it pauses only when each of
-//! them waits: in the library, stopped in a loop that polls, or blocked in the kernel.
+//! The behaviour of such a rank must not depend on how the machine schedules its threads. It therefore pauses only when
+//! each of them waits: in the library, stopped in a polling loop, or blocked in the kernel.
 
-use super::drift::Adrift;
-use super::process::{Activity, tasks, thread_count, timed_sleep, turns, waits_for_futex};
-use super::shared::Shared;
-use super::state::{Job, Rank};
+use super::free_run_state::FreeRunState;
+use super::process::{Activity, schedstat, tasks, thread_count, timed_sleep, waits_for_futex};
+use super::rank_state::{Job, Rank};
+use super::shared_memory::SharedMemory;
 use abi::mailbox::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The shortest time between two checks whether all threads wait.
+/// Minimum interval between checks whether all threads wait.
 pub const PERIOD: Duration = Duration::from_micros(50);
-/// For each blocked thread, by process and thread id, how often it had waited before.
+/// Context switch count of each blocked thread, by process and thread id.
 pub(super) type Census = BTreeMap<(u32, u32), u64>;
 
-/// The threads of a rank that wait in calls: process, thread id (0 for the only one), and whether they have gone to sleep.
-fn callers(shared: &Shared, rank: usize) -> Vec<(u32, u32, bool)> {
+/// Returns the threads of a rank that wait in calls: process id, thread id (0 for the only one), and true if the thread
+/// sleeps.
+fn callers(shared: &SharedMemory, rank: usize) -> Vec<(u32, u32, bool)> {
     let calls = shared.claimed(rank, 0).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
     calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect()
 }
 
-/// Whether each thread of `process`, and of all processes that wait in calls, is seen to wait: for the answer to a call, or, as the idle
-/// threads of a library do, in a futex call outside. This is the same as a [`census`] of them, and far cheaper.
+/// Returns true if each thread of `process`, and of all processes that wait in calls, waits for the reply to a call, or
+/// in a futex call outside of the library, like the idle threads of a library. Equivalent to a [`census`] of them, but
+/// far cheaper.
 ///
-/// As nothing but an answer, a signal or the end of its process lets a thread leave a call, these need not all be seen at the same time.
-/// Then a single other thread that sleeps has nobody to wake it. Several might wake each other, so they are seen twice, and none may have
-/// run in between.
-fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
+/// Only a reply, a signal or the end of its process lets a thread leave a call, so the callers need not be observed at
+/// the same time. A single other thread that sleeps then has no thread to wake it. Several might wake each other, so
+/// they are observed twice, and none may run in between.
+fn all_wait(shared: &SharedMemory, rank: usize, process: u32) -> bool {
     let callers = callers(shared, rank);
     let sleeps = |pid, tid| waits_for_futex(pid, if tid == 0 { pid } else { tid });
-    // A caller that had gone to sleep and is awake runs a signal handler.
+    // A caller that went to sleep and is awake runs a signal handler.
     if callers.iter().any(|&(pid, tid, is_asleep)| is_asleep && !sleeps(pid, tid)) {
         return false;
     }
@@ -45,14 +48,14 @@ fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
         let Some(mut tids) = tasks(pid) else { return false };
         let before = tids.len();
         tids.retain(|&tid| !of_process().any(|&(_, caller, _)| caller == tid || tid == pid && caller == 0));
-        // The threads of a process that ends disappear one by one.
+        // The threads of an exiting process disappear one by one.
         if before - tids.len() != of_process().count() {
             return false;
         }
         others.extend(tids.into_iter().map(|tid| (pid, tid)));
     }
     let look = || -> Option<Vec<String>> {
-        others.iter().map(|&(pid, tid)| waits_for_futex(pid, tid).then(|| turns(pid, tid)).flatten()).collect()
+        others.iter().map(|&(pid, tid)| waits_for_futex(pid, tid).then(|| schedstat(pid, tid)).flatten()).collect()
     };
     match others[..] {
         [] => true,
@@ -62,13 +65,18 @@ fn all_wait(shared: &Shared, rank: usize, process: u32) -> bool {
 }
 
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
-/// thread runs that does not look for the answer to its call and is not `adrift`, or while a process ends.
-fn census(shared: &Shared, rank: usize, process: u32, adrift: &BTreeMap<u32, Adrift>) -> Option<Census> {
+/// thread runs that neither spins on its reply nor is `free_running`, or while a process exits.
+fn census(
+    shared: &SharedMemory,
+    rank: usize,
+    process: u32,
+    free_running: &BTreeMap<u32, FreeRunState>,
+) -> Option<Census> {
     let callers = callers(shared, rank);
     let mut blocked = Census::new();
     for pid in callers.iter().map(|&(pid, ..)| pid).chain((process != 0).then_some(process)) {
         let tids = tasks(pid)?;
-        // The threads of a process that ends disappear one by one.
+        // The threads of an exiting process disappear one by one.
         if callers.iter().any(|&(process, tid, _)| process == pid && tid != 0 && !tids.contains(&tid)) {
             return None;
         }
@@ -80,8 +88,8 @@ fn census(shared: &Shared, rank: usize, process: u32, adrift: &BTreeMap<u32, Adr
                 callers.iter().find(|&&(process, thread, _)| process == pid && is_thread(thread)).map(|&(.., s)| s);
             match (Activity::of(pid, tid), sleeps) {
                 (Activity::Runs, Some(false)) => (alive, busy) = (true, true),
-                (Activity::Runs | Activity::Waits(_), None) if adrift.contains_key(&tid) => alive = true,
-                // A caller that had gone to sleep runs a signal handler, which may end the process.
+                (Activity::Runs | Activity::Waits(_), None) if free_running.contains_key(&tid) => alive = true,
+                // A caller that went to sleep runs a signal handler, which may end the process.
                 (Activity::Runs, _) | (Activity::Ended, Some(_)) => return None,
                 (Activity::Waits(times), _) => {
                     alive = true;
@@ -90,7 +98,7 @@ fn census(shared: &Shared, rank: usize, process: u32, adrift: &BTreeMap<u32, Adr
                 (Activity::Ended, None) => ended = true,
             }
         }
-        // While a process ends, threads that wait in the library are woken to end, too.
+        // While a process exits, its threads in the library are woken to end, too.
         if !alive || ended && busy {
             return None;
         }
@@ -98,51 +106,51 @@ fn census(shared: &Shared, rank: usize, process: u32, adrift: &BTreeMap<u32, Adr
     Some(blocked)
 }
 
-/// One sleep of a thread: the thread's id, and how often it had waited before.
+/// One sleep of a thread: thread id and context switch count.
 pub(super) type Sleep = (u32, String);
 
 impl Job {
-    /// Whether all threads of a rank wait, and will wait until a call is answered, a polled place is written, or a system
-    /// call ends, which only the real clock decides. Threads that are adrift do not count. Stopped threads whose polled places were
-    /// written by another thread are released.
+    /// Returns true if all threads of a rank wait until a call is answered, a polled location is written, or a system
+    /// call ends in real time. Ignores free-running threads. Releases stopped threads if another thread wrote their
+    /// polled locations.
     pub(super) fn is_settled(&mut self, rank: usize) -> bool {
         if self.release_changed(rank, false) {
             return false;
         }
-        let Rank { caller_pid, adrift, held, .. } = &self.ranks[rank];
-        if held.is_empty() && adrift.is_empty() && all_wait(&self.shared, rank, *caller_pid) {
+        let Rank { caller_pid, free_running, stopped, .. } = &self.ranks[rank];
+        if stopped.is_empty() && free_running.is_empty() && all_wait(&self.shared, rank, *caller_pid) {
             return true;
         }
         let before = self.census(rank);
-        // No thread has run between the two lists, so all of them waited at the same time.
+        // No thread ran between the two lists, so all of them waited at the same time.
         before.is_some() && !self.release_changed(rank, true) && before == self.census(rank)
     }
 
     /// Lists the blocked threads of a rank ([`census`]).
     pub(super) fn census(&self, rank: usize) -> Option<Census> {
-        let Rank { caller_pid, adrift, .. } = &self.ranks[rank];
-        census(&self.shared, rank, *caller_pid, adrift)
+        let Rank { caller_pid, free_running, .. } = &self.ranks[rank];
+        census(&self.shared, rank, *caller_pid, free_running)
     }
 
-    /// Whether a thread runs that does not hold time back, or sleeps in real time: outside of the library, in a system call with a
+    /// Returns true if a thread runs freely, or sleeps in real time outside of the library in a system call with a
     /// time-out.
     pub fn has_sleepers(&self) -> bool {
-        self.has_adrift() || !self.asleep.is_empty() && !self.sleeps().is_empty()
+        self.has_free_running() || !self.asleep.is_empty() && !self.sleeps().is_empty()
     }
 
-    /// Whether only answers to calls change something: no thread but those that wait in the library can go on, and one thread of the rank uses
-    /// it.
-    pub fn is_quiet(&self, rank: usize) -> bool {
-        let is_still = |rank: &Rank| rank.held.is_empty() && rank.adrift.is_empty();
+    /// Returns true if only replies to calls cause changes: all threads wait in the library, and the rank has a single
+    /// calling thread.
+    pub fn has_one_active_thread(&self, rank: usize) -> bool {
+        let is_still = |rank: &Rank| rank.stopped.is_empty() && rank.free_running.is_empty();
         self.shared.claimed(rank, 0).count() == 1 && self.ranks.iter().all(is_still) && !self.has_sleepers()
     }
 
-    /// The sleeps of all threads of paused ranks.
+    /// Returns the sleeps of all threads of paused ranks.
     pub(super) fn sleeps(&self) -> Vec<Sleep> {
         let of = |&rank: &usize| {
-            let Rank { caller_pid: process, adrift, .. } = &self.ranks[rank];
+            let Rank { caller_pid: process, free_running, .. } = &self.ranks[rank];
             let tids = tasks(*process).unwrap_or_default().into_iter();
-            tids.filter(move |&tid| !adrift.contains_key(&tid) && !self.shared.is_inside(rank, *process, tid))
+            tids.filter(move |&tid| !free_running.contains_key(&tid) && !self.shared.is_inside(rank, *process, tid))
                 .filter_map(move |tid| Some((tid, timed_sleep(*process, tid)?)))
         };
         self.asleep.iter().flat_map(of).collect()

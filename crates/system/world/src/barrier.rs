@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Barriers of all ranks. Arriving and leaving take no simulated time: the arrival of the last rank resumes all others.
 
 use ranks::Caller;
 
-/// The kinds of barriers.
+/// Kind of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierKind {
     /// `spin_barrier`.
     Spin,
-    /// The barrier of PMI.
+    /// PMI barrier.
     Pmi,
 }
 
 impl BarrierKind {
-    /// Its name in the report of a deadlock.
+    /// Returns its name for deadlock reports.
     pub fn name(self) -> &'static str {
         match self {
             BarrierKind::Spin => "spin_barrier",
@@ -21,15 +22,15 @@ impl BarrierKind {
     }
 }
 
-/// The present round of a barrier, in which each rank arrives once, and the threads that wait for a later round.
+/// The present round of a barrier, with one arrival per rank, and the threads that wait for later rounds.
 pub struct Barrier {
-    /// The first thread of each rank that has arrived, in the order of arrival.
+    /// First thread of each arrived rank, in order of arrival.
     arrived: Vec<Caller>,
-    /// For each rank, whether one of its threads has arrived.
+    /// For each rank, true if one of its threads has arrived.
     present: Vec<bool>,
-    /// Further threads of these ranks, in the order of their arrival.
+    /// Further threads of these ranks, in order of arrival.
     later: Vec<Caller>,
-    /// Number of ranks that take part.
+    /// Number of participating ranks.
     members: usize,
 }
 
@@ -43,14 +44,14 @@ impl Barrier {
         self.arrived.len()
     }
 
-    /// A thread arrives. When it is the last rank's, this returns all threads that may go on, and the next round begins
-    /// with the threads that already wait for it.
+    /// Records the arrival of a thread. The last rank's arrival releases all threads of the round, which are returned,
+    /// and starts the next round with the threads that already wait for it.
     pub fn arrive(&mut self, caller: Caller) -> Vec<Caller> {
         self.admit(caller);
         self.next_round()
     }
 
-    /// A rank that takes part does so no longer. Returns the threads that may go on because of it.
+    /// Removes a participating rank. Returns the threads released by its absence.
     pub fn leave(&mut self, rank: u32) -> Vec<Caller> {
         self.members -= 1;
         for callers in [&mut self.arrived, &mut self.later] {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_leaves_is_not_waited_for() {
+    fn barriers_do_not_wait_for_ranks_that_left() {
         let mut barrier = Barrier::new(3);
         assert_eq!(barrier.arrive(thread(0, 0)), []);
         assert_eq!(barrier.arrive(thread(2, 0)), []);
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_all_ranks_pair_up_in_the_order_of_their_arrival() {
+    fn threads_pair_up_in_order_of_arrival() {
         let mut barrier = Barrier::new(3);
         let order = [(2, 0), (2, 1), (0, 0), (0, 1), (1, 1)].map(|(rank, slot)| thread(rank, slot));
         let free = order.map(|caller| barrier.arrive(caller));

@@ -1,35 +1,35 @@
-//! The CPU time of the ranks between their calls: as measured, recorded, or as recorded before.
+// SPDX-License-Identifier: Apache-2.0
+//! CPU time of the ranks between their calls: measured, recorded, or replayed.
 
-/// CPU times, in nanoseconds: for each rank, before each of its calls in their order.
+/// CPU times in nanoseconds before each call, in call order, by rank.
 pub type ComputeTimes = Vec<Vec<u64>>;
 
-/// Where the CPU time of a rank before a call comes from.
+/// Source of the CPU time of a rank before a call.
 #[derive(Debug, Default)]
 pub enum Computation {
-    /// It is that which the call brings.
+    /// Measured by the calling rank.
     #[default]
     Measured,
-    /// It is that which the call brings, and is kept.
+    /// Measured by the calling rank, and recorded.
     Recorded(ComputeTimes),
-    /// It was recorded before.
+    /// Replayed from an earlier recording.
     Replayed {
-        /// What was recorded.
+        /// Recorded times.
         times: ComputeTimes,
-        /// For each rank, the number of its calls so far.
+        /// Number of calls so far, by rank.
         calls: Vec<usize>,
-        /// Simulated picoseconds for each microsecond.
+        /// Simulated picoseconds per microsecond.
         scale: u64,
     },
 }
 
 impl Computation {
-    /// Replays these times, which are those of as many ranks as the job has; `scale` is the number of simulated picoseconds for
-    /// each microsecond.
+    /// Replays these times of as many ranks as the job has; `scale` is in simulated picoseconds per microsecond.
     pub fn replay(times: ComputeTimes, scale: u64) -> Computation {
         Computation::Replayed { calls: vec![0; times.len()], times, scale }
     }
 
-    /// Returns the scale of the times; `measured` is that of times that calls bring.
+    /// Returns the scale of the times; `measured` is the scale for measured times.
     pub fn scale(&self, measured: u64) -> u64 {
         match self {
             Computation::Replayed { scale, .. } => *scale,
@@ -37,10 +37,10 @@ impl Computation {
         }
     }
 
-    /// Returns the time before the next call of a rank, which brings `measured`.
+    /// Returns the CPU time before the next call of a rank; `measured` is the time reported by the rank.
     ///
     /// # Errors
-    /// The reason, for the user, when nothing was recorded for it.
+    /// A message for the user when the recording has no further call.
     pub fn next(&mut self, rank: usize, measured: u64) -> Result<u64, String> {
         match self {
             Computation::Measured => Ok(measured),
@@ -62,7 +62,7 @@ impl Computation {
         }
     }
 
-    /// Returns what was recorded.
+    /// Returns the recorded times.
     pub fn recorded(&self) -> Option<&ComputeTimes> {
         match self {
             Computation::Recorded(times) => Some(times),
@@ -70,7 +70,7 @@ impl Computation {
         }
     }
 
-    /// Returns the ranks that have made fewer calls than were recorded, with both numbers.
+    /// Returns the ranks with fewer calls than recorded, with the numbers of calls made and recorded.
     pub fn left_over(&self) -> Vec<(usize, usize, usize)> {
         let Computation::Replayed { times, calls, .. } = self else { return Vec::new() };
         let counts = times.iter().map(Vec::len).zip(calls).enumerate();

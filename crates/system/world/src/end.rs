@@ -1,63 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! End of a run, and its reason.
+
 use std::process::ExitStatus;
 
 use sim::Time;
 
-/// The end of a run, and its reason.
+/// End of a run, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Every rank has ended by itself with status 0.
+    /// Every rank exited with status 0.
     Finished,
-    /// A rank has asked, with status 0, that the job ends (`shmem_global_exit(0)`).
+    /// A rank requested, with status 0, the end of the job (`shmem_global_exit(0)`).
     Aborted {
-        /// The rank.
+        /// Rank number.
         rank: usize,
     },
-    /// A rank has failed.
+    /// A rank failed.
     RankFailed {
-        /// The rank.
+        /// Rank number.
         rank: usize,
-        /// Its exit status or signal.
+        /// Exit status or signal.
         status: ExitStatus,
-        /// The simulated time at which it ended.
+        /// Simulated time at which it ended.
         at: Time,
     },
     /// A rank's program cannot run on this machine.
     BadProgram {
-        /// The rank.
+        /// Rank number.
         rank: usize,
-        /// The reason.
+        /// Reason, for the user.
         message: String,
     },
-    /// Every rank waits, in the library or polling its memory, and nothing is left that could happen.
+    /// Every rank waits, in the library or polling its memory, and no event is left.
     Deadlock {
-        /// The simulated time of the last event.
+        /// Simulated time of the last event.
         at: Time,
-        /// What each rank waits for.
+        /// Description of each rank's wait.
         waits: Vec<String>,
-        /// How often parked threads have polled in vain, all together, since something else happened; 0 if they are known to wait for ever.
+        /// Total number of unsuccessful polls of parked threads since the last other activity; 0 if they are known to
+        /// repeat forever.
         polls: u64,
     },
-    /// The user or the system asked the run to end.
+    /// A signal ended the run.
     Interrupted {
-        /// The signal.
+        /// Signal number.
         signal: i32,
-        /// The rank whose own code ran then: all others stand still meanwhile.
+        /// Rank that ran user code at that time; all others are stopped meanwhile.
         running: usize,
-        /// The simulated time.
+        /// Simulated time.
         at: Time,
     },
-    /// Simulated time would go beyond [`Time::LIMIT`].
+    /// Simulated time would exceed [`Time::LIMIT`].
     OutOfTime {
-        /// The rank that has something to do after the limit.
+        /// Rank with an event after the limit.
         rank: usize,
     },
     /// The limit of real time was reached.
     TimedOut {
-        /// The rank whose own code ran then.
+        /// Rank that ran user code at that time.
         running: usize,
-        /// The simulated time.
+        /// Simulated time.
         at: Time,
-        /// Since when nothing was under way, and ranks have only polled.
+        /// Simulated time since which nothing is in flight and ranks only poll.
         idle_since: Option<Time>,
     },
 }

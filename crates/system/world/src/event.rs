@@ -1,28 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events scheduled by ranks.
+
 use cluster::Access;
 
 use ranks::{Call, Caller, Reply};
 
-/// The cluster whose ranks are processes.
+/// Cluster whose ranks are processes.
 pub type Cluster = cluster::Cluster<Event>;
 
-/// What ranks schedule.
+/// Event scheduled by a rank.
 pub enum Event {
-    /// A call answers its thread.
+    /// A thread receives the reply to its call.
     Resume(Caller, Box<Reply>),
-    /// The time of a memory access is over, unless others have used the memory as well.
+    /// A memory access ends, unless others also use the memory.
     Accessed(Caller, Box<Access>),
-    /// A call is made, after the CPU time that the rank has used since its last one.
+    /// A call is made, after the CPU time used since the rank's last call.
     Call(Box<Call>),
-    /// A rank's CPU has completed what an rdma card had left to it.
+    /// A rank's CPU completed a message of an rdma card.
     Completed(u32),
-    /// A rank that polls its memory sees what was written to it.
+    /// A rank that polls its memory notices a write.
     Notice(u32),
-    /// The time limit of the wait with this number ends.
+    /// The time limit of the wait with this number expires.
     Timeout(Caller, u64),
 }
 
 impl Event {
-    /// The rank that it belongs to.
+    /// Returns the rank of the event.
     pub fn rank(&self) -> usize {
         let rank = match self {
             Event::Resume(caller, _) | Event::Accessed(caller, _) | Event::Timeout(caller, _) => caller.rank,

@@ -1,4 +1,5 @@
-//! Ranks and cards that die because the user wants it.
+// SPDX-License-Identifier: Apache-2.0
+//! Scheduled failures of ranks and cards.
 
 use std::collections::VecDeque;
 
@@ -12,27 +13,27 @@ use super::processes::{Processes, answer};
 use super::wait::Wait;
 use ranks::{Caller, Reply};
 
-/// Why failures are impossible.
+/// Reason why the failures cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FailureError {
-    /// A rank that is to fail does not exist.
+    /// The rank to fail does not exist.
     #[error("there is no rank {rank} to fail; the last of {ranks} is {}", ranks - 1)]
     NoRank {
-        /// The rank.
+        /// Rank number.
         rank: u32,
         /// Number of ranks.
         ranks: usize,
     },
-    /// Packets are to be lost where no packet passes.
+    /// Packets are to be lost at a place that no packet passes.
     #[error("packets cannot be lost there: {0}")]
     Network(#[from] NetError),
 }
 
 impl Processes {
-    /// Has ranks and cards die, and packets be lost.
+    /// Schedules failures of ranks and cards, and losses of packets.
     ///
     /// # Errors
-    /// When a rank or a link does not exist.
+    /// If a rank or a link does not exist.
     pub fn set_failures(&mut self, cluster: &mut Cluster, failures: &Failures) -> Result<(), FailureError> {
         let ranks = self.ranks.len();
         if let Some(Death { rank, .. }) = failures.deaths.iter().find(|death| death.rank as usize >= ranks) {
@@ -45,7 +46,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Lets the next death happen if no event comes before it. Returns whether it has happened.
+    /// Executes the next failure unless an event precedes it. Returns true if it happened.
     pub fn die_when_due(&mut self, cluster: &mut Cluster) -> bool {
         let Some(&Death { rank, at, victim }) = self.deaths.front() else { return false };
         if cluster.next_event().is_some_and(|next| next <= at) || self.ranks.iter().all(|rank| rank.status.is_some()) {

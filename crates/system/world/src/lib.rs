@@ -1,50 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks that are processes, on a simulated [cluster](cluster::Cluster).
 //!
-//! A rank's program runs from one library call to the next while everything else stands still. The modules, each of which
-//! uses only those above it:
+//! A rank's program runs from one library call to the next while everything else is stopped.
 //!
-//! * `end`: how a run ends
-//! * `event`: what ranks schedule
-//! * `computation`: CPU time between calls, as measured or recorded
-//! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep or poll
-//! * `attention`, `searching`: what polls and searches have found, and whether they could find more
-//! * `wait`: what threads inside the library wait for
-//! * `refusals`: calls that were refused
-//! * `processes`: the state of the ranks; threads that wait, and what lets them go on
-//! * `step`: what a call leads to; `end`, `error`: how a run ends
-//! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
-//! * `switches`: the calls about switches with handlers
-//! * `parking`, `quiet`: threads that find nothing to do; for how long nothing else happens
-//! * `reasons`: why calls were refused
-//! * `charges`: the CPU time that threads use between calls
-//! * `calls`: what each library call does and costs
+//! The modules, top-down; each uses only those below it:
+//!
+//! * `event_loop`: the ranks in the event loop, and [`World`], the public interface
+//! * `failures`: scheduled failures of ranks and cards
+//! * `pauses`: handles the pauses of ranks
 //! * `polling`: ranks that wait for their own memory to change
-//! * `pauses`: what is done when a rank pauses
-//! * `failures`: ranks and cards that die because the user wants it
-//! * `run`: the ranks in the event loop, and the [`World`] that users see
+//! * `call_dispatch`: executes library calls and charges their costs
+//! * `cpu_charges`: CPU time that threads use between calls
+//! * `refusal_reasons`: reasons of refused calls
+//! * `parked_threads`, `lookahead`: threads that poll without success, and the time until the next event
+//! * `switches`: calls about switches with handlers
+//! * `completions`, `transfers`, `device_programs`: calls that test for completions, move data, load device code
+//! * `outcome`: outcomes of calls
+//! * `processes`: state of the ranks, and the waits of their threads
+//! * `refusals`: counts refused calls
+//! * `wait`: waits inside the library
+//! * `poll_state`, `search_streak`: results of polls and searches, and changes since then
+//! * `barrier`, `stall_detection`: barriers, and detection of ranks that only sleep or poll
+//! * `computation`: CPU time between calls, measured or recorded
+//! * `event`: events of ranks
+//! * `end`, `error`: end of a run
 
-mod attention;
 mod barrier;
-mod calls;
-mod charges;
+mod call_dispatch;
+mod completions;
 mod computation;
+mod cpu_charges;
+mod device_programs;
 mod end;
 mod error;
 mod event;
+mod event_loop;
 mod failures;
-mod idle;
-mod looks;
-mod parking;
+mod lookahead;
+mod outcome;
+mod parked_threads;
 mod pauses;
+mod poll_state;
 mod polling;
 mod processes;
-mod programs;
-mod quiet;
-mod reasons;
+mod refusal_reasons;
 mod refusals;
-mod run;
-mod searching;
-mod step;
+mod search_streak;
+mod stall_detection;
 mod switches;
 mod transfers;
 mod wait;
@@ -53,6 +55,6 @@ pub use cluster::{Death, Failures, HostTraffic, Listener, Loss, LossyPlace, Mess
 pub use computation::{Computation, ComputeTimes};
 pub use end::End;
 pub use error::RunError;
+pub use event_loop::World;
 pub use failures::FailureError;
 pub use refusals::{Refusals, Refused};
-pub use run::World;

@@ -1,13 +1,14 @@
-//! Handles the pauses of ranks: in a library call, asleep, polling, or because the rank has ended.
+// SPDX-License-Identifier: Apache-2.0
+//! Handles the pauses of ranks: in a library call, asleep, polling, or ended.
 
 use std::process::ExitStatus;
 
 use abi::mailbox::KnownCounter;
 use abi::portals::INVALID_HANDLE;
 
-use super::attention::Change;
 use super::end::End;
 use super::event::Cluster;
+use super::poll_state::Change;
 use super::processes::{Processes, Rank, Watched};
 use ranks::{Caller, Pause, Reply};
 
@@ -15,17 +16,17 @@ impl Processes {
     /// Starts a rank, which runs to its first pause.
     ///
     /// # Errors
-    /// When its program cannot be started.
+    /// If its program cannot be started.
     pub fn start_rank(&mut self, cluster: &mut Cluster, rank: usize) -> Result<(), ranks::JobError> {
         let pause = self.job.start(rank)?;
         self.paused(cluster, rank, pause);
         Ok(())
     }
 
-    /// Answers a call; its thread runs on to the next pause of its rank.
+    /// Replies to a call; its thread runs to the next pause of its rank.
     pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
-        // What a thread does after a call may be what another thread of its rank looks for.
-        if !self.ranks[caller.rank as usize].attention.resume(caller.slot) {
+        // The actions of a thread after a call may concern another polling thread of its rank.
+        if !self.ranks[caller.rank as usize].poll_state.resume(caller.slot) {
             self.note_change(cluster, caller.rank as usize, Change::Other);
         }
         if self.job.may_know(caller) {
@@ -35,13 +36,13 @@ impl Processes {
         self.paused(cluster, caller.rank as usize, pause);
     }
 
-    /// Tells a thread that is to be answered what it may know of its queue and its counters.
+    /// Attaches known events, counters and the lookahead to a thread's next reply.
     fn tell(&mut self, cluster: &mut Cluster, caller: Caller) {
         let Rank { watched: Watched { queue, counters }, aborted, .. } = self.ranks[caller.rank as usize];
         if aborted {
             return; // calls that wait fail
         }
-        let quiet = self.quiet(cluster, caller.rank as usize).unwrap_or_default();
+        let lookahead = self.lookahead(cluster, caller.rank as usize).unwrap_or_default();
         let card = cluster.card(caller.rank as usize);
         let counters = counters.map(|ct| {
             let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.ct_value(ct).ok()?.success)));
@@ -49,12 +50,12 @@ impl Processes {
         });
         let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
         match events {
-            Some(events) => self.job.tell(caller, events, counters, quiet),
-            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters, quiet),
+            Some(events) => self.job.tell(caller, events, counters, lookahead),
+            None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters, lookahead),
         }
     }
 
-    /// The rank `running` has paused, or something else has happened while it ran.
+    /// Handles a pause of rank `running`, or another event while it ran, and all pauses that follow.
     pub fn paused(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) {
         let mut next = Some((running, pause));
         while let Some((running, pause)) = next {
@@ -62,7 +63,7 @@ impl Processes {
         }
     }
 
-    /// Handles one pause. If a rank has run on because of it, this returns that rank and its next pause.
+    /// Handles one pause. Returns a rank that ran because of it, with its next pause.
     fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
         let at = cluster.now();
         for (rank, why) in self.job.pmi_refusals() {
@@ -75,15 +76,15 @@ impl Processes {
                     self.call(cluster, call);
                 }
             }
-            // Its threads go on when events answer them.
+            // Its threads continue when events answer them.
             Pause::Asleep { rank } => {
                 self.note_change(cluster, rank, Change::Other);
-                if self.job.is_adrift(rank) {
+                if self.job.is_free_running(rank) {
                     self.start_completion(cluster, rank);
                 }
             }
             Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
-            Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
+            Pause::Uninspectable { rank } => return Some((rank, self.uninspectable(cluster, rank))),
             Pause::Exited { rank, status } => {
                 self.exited(cluster, rank, status);
                 if rank != running && self.end.is_none() {
@@ -92,13 +93,13 @@ impl Processes {
             }
             Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
-            Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.releases.since() }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.parked_releases.since() }),
         }
         None
     }
 
     pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
-        self.releases.end();
+        self.parked_releases.end();
         let left = self.job.posts_left(rank);
         if left > 0 && !self.ranks[rank].is_doomed {
             let message = format!(
@@ -122,7 +123,7 @@ impl Processes {
                 self.act(cluster, rank, |card, ports| card.reset(ports));
             }
         } else {
-            // Nothing comes after this, so what is under way to its card is not lost for another reason.
+            // The run ends here, so packets in flight to its card are not lost for another reason.
             self.end = Some(End::RankFailed { rank, status, at: cluster.now() });
         }
     }

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks that wait for their own memory to change, without a library call (Portals 4.3 §2.2: progress needs none).
 //!
-//! Their simulated time advances with the events. When an event writes memory that a rank polls, the rank notices after the
-//! time of one poll, as if it had waited in `PtlCTWait`, and makes its next call then.
+//! Their simulated time advances with the events. When an event writes memory that a rank polls, the rank notices it
+//! after the time of one poll, as if it waited in `PtlCTWait`, and then makes its next call.
 
 use std::time::Duration;
 
@@ -9,30 +10,31 @@ use sim::Time;
 
 use super::event::{Cluster, Event};
 use super::processes::Processes;
-use ranks::{Loosened, Pause, Place, Polling};
+use ranks::{FreeRunReport, Location, Pause, Polling};
 
-/// Idle simulated time during which threads that sleep in real time get a chance to call: the shortest time-out of a poll.
+/// Minimum idle simulated time that lets threads sleeping in real time make calls: the shortest time-out of a poll.
 const IDLE: Time = Time::from_ns(1_000_000);
 
 /// Number of further inspections of a rank whose threads wait for each other's locks.
-const LOOKS: u32 = 50;
+const MAX_REINSPECTIONS: u32 = 50;
 
 impl Processes {
-    /// A rank is in a loop that waits for its memory. If the loop may also end by itself, the rank only polls when a
-    /// message may write that memory, or a thread that waits in the library; else it computes, and this returns its next pause.
+    /// Handles a rank in a loop that waits for its memory. A loop that may also end by itself counts as polling only if
+    /// a message, or a thread that waits in the library, may write that memory; otherwise the rank computes, and its
+    /// next pause is returned.
     pub fn polls(&mut self, cluster: &mut Cluster, rank: usize) -> Option<Pause> {
         let card = &cluster.cards()[rank];
-        let is_open = |place: Place| card.exposed().any(|region| region.overlaps(place.address, place.length));
+        let is_open = |place: Location| card.exposed().any(|region| region.overlaps(place.address, place.length));
         let may_change = self.job.has_callers(rank) || self.job.polled(rank).any(is_open);
         if self.job.polling(rank) == Some(Polling::Counting) && !may_change {
-            return Some(self.job.not_polling(rank));
+            return Some(self.job.resume_computing(rank));
         }
         self.start_completion(cluster, rank);
         None
     }
 
-    /// Handles a rank that makes no calls and whose threads must not be inspected. Returns its next pause.
-    pub fn unseen(&mut self, cluster: &mut Cluster, rank: usize) -> Pause {
+    /// Handles a rank without recent calls whose threads may not be inspected. Returns its next pause.
+    pub fn uninspectable(&mut self, cluster: &mut Cluster, rank: usize) -> Pause {
         let message = "it may not be looked at (ptrace: another tracer has it, or there is no permission), so it is taken \
                        to compute while it makes no call. If it waits for its memory to change, or its threads wait for \
                        each other without sleeping, nothing else happens until it has used 400 times as much CPU time as --patience \
@@ -41,7 +43,7 @@ impl Processes {
         self.job.wait(rank)
     }
 
-    /// Schedules that ranks whose polled memory was written notice it, after the time of one poll.
+    /// Schedules notices for ranks whose polled memory was written, after the time of one poll.
     pub fn notify_pollers(&mut self, cluster: &mut Cluster) {
         while let Some(rank) = self.job.touched() {
             let delay = cluster.charge_running(rank, cluster.costs().poll());
@@ -49,14 +51,14 @@ impl Processes {
         }
     }
 
-    /// Lets a polling rank notice that its memory was written, and runs it to its next pause. Returns `None` if the rank no
+    /// Lets a polling rank notice a write to its memory, and runs it to its next pause. Returns `None` if the rank no
     /// longer polls.
     pub fn notice(&mut self, now: Time, rank: usize) -> Option<Pause> {
-        self.job.polling(rank).is_some().then(|| self.job.carry_on(rank, now))
+        self.job.polling(rank).is_some().then(|| self.job.resume_polling(rank, now))
     }
 
-    /// When no event is left, ranks that count their tries or look at a clock while they poll go on to their limits. Returns
-    /// whether there is one.
+    /// Sets free the polling ranks that count retries or read a clock, so that they reach their limits. Used when no
+    /// event is left. Returns false if there are no such ranks.
     pub fn poll_to_the_limit(&mut self, cluster: &mut Cluster) -> bool {
         let counts = |&rank: &usize| self.job.polling(rank) == Some(Polling::Counting);
         let counting: Vec<usize> = (0..self.ranks.len()).filter(counts).collect();
@@ -65,13 +67,13 @@ impl Processes {
         if let Some(&first) = counting.first() {
             self.warn(cluster, first, message);
         }
-        counting.iter().for_each(|&rank| self.job.let_go(rank));
+        counting.iter().for_each(|&rank| self.job.free_counting_loops(rank));
         !counting.is_empty()
     }
 
-    /// Tells the user of threads that no longer hold time back.
-    pub fn tell_loosened(&mut self, cluster: &mut Cluster) {
-        for Loosened { rank, thread, place, used_ms } in self.job.take_loosened() {
+    /// Warns the user about threads that no longer hold back simulated time.
+    pub fn report_free_runs(&mut self, cluster: &mut Cluster) {
+        for FreeRunReport { rank, thread, place, used_ms } in self.job.take_free_runs() {
             let ran = match used_ms {
                 0 => "runs again where it has often waited".to_owned(),
                 _ => format!("has run for {used_ms} ms of CPU time without a call"),
@@ -84,22 +86,23 @@ impl Processes {
         }
     }
 
-    /// Returns the ranks that must be inspected again before a deadlock is declared: those that poll, once after each event, and
-    /// [`LOOKS`] times if a thread may be stopped while it holds a lock that another one wants.
-    pub fn ranks_to_look_at_again(&mut self, cluster: &Cluster) -> Vec<usize> {
+    /// Returns the ranks to inspect again before a deadlock is declared: those that poll, once after each event, and
+    /// [`MAX_REINSPECTIONS`] times if a thread may be stopped while it holds a lock that another one wants.
+    pub fn ranks_to_reinspect(&mut self, cluster: &Cluster) -> Vec<usize> {
         let events = cluster.events();
-        let looks = match self.looked_again_after {
-            Some((after, looks)) if after == events => looks + 1,
+        let inspections = match self.reinspected_after {
+            Some((after, inspections)) if after == events => inspections + 1,
             _ => 0,
         };
-        self.looked_again_after = Some((events, looks));
+        self.reinspected_after = Some((events, inspections));
         let polls = |&rank: &usize| self.job.polling(rank).is_some();
-        let is_due = |rank: &usize| looks == 0 || looks < LOOKS && self.job.may_hold_lock(*rank);
+        let is_due =
+            |rank: &usize| inspections == 0 || inspections < MAX_REINSPECTIONS && self.job.may_hold_lock(*rank);
         (0..self.ranks.len()).filter(polls).filter(is_due).collect()
     }
 
-    /// Gives threads that sleep in real time the chance to call before simulated time passes without an event, or when no
-    /// event is left. Returns the rank and the pause of one that has called.
+    /// Lets threads that sleep in real time make calls before simulated time passes without an event, or when no event
+    /// is left. Returns a rank with a new call, and its pause.
     pub fn await_sleepers(&mut self, cluster: &mut Cluster) -> Option<(usize, Pause)> {
         // Events beyond the limit of simulated time never happen.
         let next = cluster.next_event().filter(|at| *at <= Time::LIMIT);
@@ -108,10 +111,10 @@ impl Processes {
             return None;
         }
         let span = idle.map(|idle| Duration::from_nanos(idle.as_ps() / 1000));
-        let had_adrift = self.job.has_adrift();
+        let had_free_running = self.job.has_free_running();
         let (rank, pause) = self.job.await_sleepers(span)?;
-        if had_adrift {
-            return Some((rank, pause)); // the user is told of these
+        if had_free_running {
+            return Some((rank, pause)); // these have their own warning
         }
         let message = "one of its threads has slept in real time, in a system call past the C library's sleeps; when it \
                        goes on in simulated time may vary from run to run";
@@ -119,10 +122,10 @@ impl Processes {
         Some((rank, pause))
     }
 
-    /// Describes what a rank polls, for the report of a deadlock.
+    /// Describes the polled memory of a rank, for the report of a deadlock.
     pub fn describe_polling(&self, cluster: &Cluster, rank: usize) -> String {
         let polled = || self.job.polled(rank);
-        let is_open = |place: &Place| {
+        let is_open = |place: &Location| {
             cluster.cards()[rank]
                 .exposed()
                 .any(|region| !region.is_everything() && region.overlaps(place.address, place.length))

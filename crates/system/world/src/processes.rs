@@ -1,4 +1,5 @@
-//! The state of the ranks, and the threads that wait inside the library until something resumes them.
+// SPDX-License-Identifier: Apache-2.0
+//! State of the ranks, and the threads that wait inside the library until an event resumes them.
 
 use std::collections::VecDeque;
 use std::process::ExitStatus;
@@ -10,78 +11,78 @@ use cluster::{CardPorts, Death};
 use nic::{NewEntry, Nic, Notice, Reason};
 use sim::Time;
 
-use super::attention::{Attention, Change, Looks, next_poll};
 use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
-use super::idle::{Idleness, Naps, Patience, Releases};
+use super::poll_state::{Change, PollScope, PollState, next_poll};
 use super::refusals::Refusals;
-use super::searching::Searching;
+use super::search_streak::SearchStreak;
+use super::stall_detection::{ParkedReleases, ParkingLimit, SleepMonitor, SleepStreak};
 use super::wait::{Wait, Waits};
 use ranks::{Call, Caller, Job, Reply};
 
-/// The state of a rank other than its process and its card.
+/// State of a rank other than its process and its card.
 #[derive(Default)]
 pub struct Rank {
     pub status: Option<ExitStatus>,
-    /// When it ended; zero before.
+    /// Exit time; zero before.
     pub end: Time,
-    /// What its threads inside the library wait for.
+    /// Waits of its threads inside the library.
     pub waits: Waits,
-    /// What its threads have found.
-    pub attention: Attention,
-    /// The number of its last wait.
+    /// Unsuccessful polls of its threads, and changes since then.
+    pub poll_state: PollState,
+    /// Number of its last wait.
     wait_number: u64,
-    /// The queue that its next poll looks at first.
+    /// Index of the queue that its next poll tests first.
     pub next_queue: usize,
-    /// What its threads have looked at last.
+    /// Queue and counters that its threads used last.
     pub watched: Watched,
-    /// The number of questions that it has asked until a time, with no other time between them than theirs.
-    questions: (Time, u32),
-    /// Whether the events that its last `spin_eq_take` has taken say that searches have found nothing.
+    /// Number of consecutive queries, and the time up to which a further one is consecutive.
+    queries: (Time, u32),
+    /// True if the events of its last `spin_eq_take` all report unsuccessful searches.
     pub has_taken_failures: bool,
-    /// The searches that have found nothing.
-    pub searching: Searching,
-    /// The sleeps of a thread that does nothing but sleep and poll.
-    pub naps: Naps,
-    /// Whether its CPU is completing what an rdma card has left to it.
+    /// Repeated unsuccessful searches.
+    pub search_streak: SearchStreak,
+    /// Consecutive sleeps of a thread that only sleeps and polls.
+    pub sleep_streak: SleepStreak,
+    /// True while its CPU completes a message of an rdma card.
     pub completing: bool,
-    /// Whether it, or its card, was to fail and has.
+    /// Set once a scheduled failure hits the rank or its card.
     pub is_doomed: bool,
-    /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
+    /// Set while `PtlAbort` ends all waits, until `PtlFini` (Portals 4.3 §3.3.3).
     pub aborted: bool,
 }
 
-/// The number of questions about objects that a rank may ask at the same time for nothing.
-const FREE_QUESTIONS: u32 = 1000;
+/// Number of free queries of objects per rank at the same time.
+const FREE_QUERIES: u32 = 1000;
 
 impl Rank {
-    /// Takes note of a question about an object. Returns whether it is no longer free.
-    pub fn asks_too_often(&mut self, now: Time) -> bool {
-        let (until, count) = &mut self.questions;
-        *count = if now <= *until { (*count + 1).min(FREE_QUESTIONS + 1) } else { 1 };
+    /// Records a query of an object. Returns true if it is no longer free.
+    pub fn exceeds_free_queries(&mut self, now: Time) -> bool {
+        let (until, count) = &mut self.queries;
+        *count = if now <= *until { (*count + 1).min(FREE_QUERIES + 1) } else { 1 };
         *until = now.max(*until);
-        *count > FREE_QUESTIONS
+        *count > FREE_QUERIES
     }
 
-    /// Takes note that a question takes until `end`. The next one is not free either if it comes at once.
-    pub fn charge_question(&mut self, end: Time) {
-        self.questions.0 = end.max(self.questions.0);
+    /// Records that a query takes until `end`. A further query without delay is not free either.
+    pub fn charge_query(&mut self, end: Time) {
+        self.queries.0 = end.max(self.queries.0);
     }
 }
 
-/// What a rank may be told with an answer.
+/// Queue and counters whose contents accompany replies to a rank.
 #[derive(Clone, Copy, Default)]
 pub struct Watched {
-    /// The queue from which it has taken an event last, or has tried to.
+    /// Queue from which the rank last took an event, or tried to.
     pub queue: Option<Handle>,
-    /// The counters for which it has waited last, the latest first.
+    /// Counters of the latest waits, the latest first.
     pub counters: [Option<Handle>; COUNTERS],
 }
 
 impl Watched {
-    /// Takes note of a wait for a counter.
+    /// Records a wait for a counter.
     pub fn note_counter(&mut self, ct: Handle) {
         let place = self.counters.iter().position(|other| *other == Some(ct)).unwrap_or(COUNTERS - 1);
         self.counters[..=place].rotate_right(1);
@@ -89,44 +90,44 @@ impl Watched {
     }
 }
 
-/// The ranks of a job.
+/// Ranks of a job.
 pub struct Processes {
     pub job: Job,
     pub ranks: Vec<Rank>,
     barriers: [Barrier; 2],
-    pub idleness: Idleness,
-    pub releases: Releases,
-    pub patience: Patience,
+    pub sleep_monitor: SleepMonitor,
+    pub parked_releases: ParkedReleases,
+    pub parking_limit: ParkingLimit,
     pub computation: Computation,
     pub refusals: Refusals,
-    /// How the run has ended, once it has.
+    /// End of the run, once it is known.
     pub end: Option<End>,
-    /// What is still to die, in the order of time.
+    /// Scheduled failures, in order of time.
     pub deaths: VecDeque<Death>,
-    /// The number of events when ranks that poll were last inspected again, and the number of such inspections since the latest event.
-    pub looked_again_after: Option<(u64, u32)>,
+    /// Number of events at the latest inspection of polling ranks, and number of such inspections since the last event.
+    pub reinspected_after: Option<(u64, u32)>,
 }
 
 impl Processes {
-    /// The ranks of `job`, none of them started.
+    /// Creates the state of a job's ranks, none of them started.
     pub fn new(job: Job) -> Processes {
         let (ranks, poll_limit) = (job.ranks(), job.poll_limit());
         Processes {
             job,
             ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
-            idleness: Idleness::default(),
-            releases: Releases::new(poll_limit),
-            patience: Patience::of(ranks),
+            sleep_monitor: SleepMonitor::default(),
+            parked_releases: ParkedReleases::new(poll_limit),
+            parking_limit: ParkingLimit::of(ranks),
             computation: Computation::default(),
             refusals: Refusals::default(),
             end: None,
             deaths: VecDeque::new(),
-            looked_again_after: None,
+            reinspected_after: None,
         }
     }
 
-    /// Lets the card of a rank act, and then resumes the threads of the rank whose waits are over.
+    /// Executes an action of a rank's card, and then resumes the rank's threads whose waits are over.
     pub fn act<R>(
         &mut self,
         cluster: &mut Cluster,
@@ -138,12 +139,12 @@ impl Processes {
         result
     }
 
-    /// Tells the user something about a rank.
+    /// Shows a warning about a rank to the user.
     pub fn warn(&self, cluster: &mut Cluster, rank: usize, message: &str) {
         cluster.warn(format!("rank {rank}: {message}"));
     }
 
-    /// Makes a thread wait, at most for `limit`.
+    /// Makes a thread wait, for at most `limit`.
     pub fn wait(&mut self, cluster: &mut Cluster, caller: Caller, mut wait: Wait, limit: Option<Time>) {
         let rank = &mut self.ranks[caller.rank as usize];
         rank.wait_number += 1;
@@ -157,7 +158,7 @@ impl Processes {
         self.start_completion(cluster, caller.rank as usize);
     }
 
-    /// Handles what the card of a rank has told its host.
+    /// Handles the notices of a rank's card to its host.
     pub fn take_notices(&mut self, cluster: &mut Cluster, rank: usize) {
         let has_written = self.job.take_card_write();
         let is_news = |(node, notice): &(u32, Notice)| *node as usize == rank && *notice != Notice::Completion;
@@ -176,29 +177,29 @@ impl Processes {
         self.start_completion(cluster, rank);
     }
 
-    /// Takes note that something has changed for a rank which its polls may find: its parked threads go on polling.
+    /// Records a change that polls of a rank may find, and resumes its parked threads that can find it.
     pub fn note_change(&mut self, cluster: &mut Cluster, rank: usize, change: Change) {
-        self.releases.end();
-        self.ranks[rank].attention.change(change);
-        self.wake_parked(cluster, rank, |_, looks_at| looks_at.find(change));
+        self.parked_releases.end();
+        self.ranks[rank].poll_state.change(change);
+        self.wake_parked(cluster, rank, |_, scope| scope.find(change));
     }
 
-    /// Lets those parked threads of a rank continue at their next polls that `are_woken`, by how many calls there had been when they were
-    /// parked, and by what they look at.
-    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize, are_woken: impl Fn(u64, Looks) -> bool) {
+    /// Resumes the parked threads of a rank for which `are_woken` is true at their next polls. Its arguments are the
+    /// number of calls when the thread was parked, and the scope of its polls.
+    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize, are_woken: impl Fn(u64, PollScope) -> bool) {
         let (now, period) = (cluster.now(), cluster.costs().poll().span);
-        let Rank { waits, searching, .. } = &mut self.ranks[rank];
+        let Rank { waits, search_streak, .. } = &mut self.ranks[rank];
         waits.retain(|slot, wait| {
-            let (since, calls, looks_at) = match wait {
-                Wait::Idle { since, calls, looks_at } => (*since, *calls, *looks_at),
-                Wait::Search { since, calls, .. } => (*since, *calls, Looks::All),
+            let (since, calls, scope) = match wait {
+                Wait::Idle { since, calls, scope } => (*since, *calls, *scope),
+                Wait::Search { since, calls, .. } => (*since, *calls, PollScope::All),
                 _ => return true,
             };
-            if !are_woken(calls, looks_at) {
+            if !are_woken(calls, scope) {
                 return true;
             }
             if let Wait::Search { period, call, .. } = wait {
-                searching.end();
+                search_streak.end();
                 cluster.schedule(next_poll(since, now, *period) - now, Event::Call(call.clone()));
                 return false;
             }
@@ -213,7 +214,7 @@ impl Processes {
         self.release_if(cluster, rank, |_, _| true);
     }
 
-    /// Resumes the threads of a rank whose waits are over and `is_concerned`, after the time in which the CPU notices it.
+    /// Resumes the threads of a rank whose waits are over and `is_concerned`, after the CPU time for noticing it.
     fn release_if(&mut self, cluster: &mut Cluster, rank: usize, is_concerned: impl Fn(&Wait, &Cluster) -> bool) {
         let Processes { ranks, refusals, .. } = self;
         let Rank { waits, next_queue, .. } = &mut ranks[rank];
@@ -234,10 +235,11 @@ impl Processes {
         });
     }
 
-    /// On rdma cards the CPU completes messages, one after the other, whenever a thread is inside the library or polls:
-    /// it finds the completion, matches the message, and starts what the message triggers (sPIN §4.4.1).
+    /// Starts the completion of a message on rdma cards. Their CPU completes messages one after the other, whenever a
+    /// thread is inside the library or polls: it finds the completion, matches the message, and starts the triggered
+    /// operations (sPIN §4.4.1).
     pub fn start_completion(&mut self, cluster: &mut Cluster, rank: usize) {
-        let polls = self.job.polling(rank).is_some() || self.job.is_adrift(rank);
+        let polls = self.job.polling(rank).is_some() || self.job.is_free_running(rank);
         let can_complete = !self.ranks[rank].waits.is_empty() || polls;
         if self.ranks[rank].completing || !can_complete {
             return;
@@ -248,13 +250,13 @@ impl Processes {
         cluster.schedule(delay, Event::Completed(rank as u32));
     }
 
-    /// Completes a message for which the CPU has spent the time.
+    /// Completes a message after its CPU time.
     pub fn finish_completion(&mut self, cluster: &mut Cluster, rank: usize) {
         self.ranks[rank].completing = false;
         self.act(cluster, rank, |card, ports| card.process_completion(ports));
     }
 
-    /// Returns a call that waited for the CPU's completions, if none is left.
+    /// Returns a call that waited for the CPU's completions, once none is left.
     pub fn take_deferred_call(&mut self, rank: usize) -> Option<Call> {
         let Rank { completing, waits, .. } = &mut self.ranks[rank];
         if *completing {
@@ -267,7 +269,7 @@ impl Processes {
         }
     }
 
-    /// Performs `PtlAbort`: ends every wait for events or counters, now and until `PtlFini`.
+    /// Executes `PtlAbort`: ends every wait for events or counters, now and until `PtlFini`.
     pub fn abort_waits(&mut self, cluster: &mut Cluster, rank: usize) {
         self.ranks[rank].aborted = true;
         self.ranks[rank].waits.retain(|slot, wait| {
@@ -279,7 +281,7 @@ impl Processes {
         });
     }
 
-    /// Whether nobody waits for an event any more: its rank was killed, or it is the time limit of a wait that is over.
+    /// Returns true if an event is obsolete: its rank was killed, or it is the time limit of an ended wait.
     pub fn left_behind(&self, event: &Event) -> bool {
         let Rank { status, is_doomed, waits, .. } = &self.ranks[event.rank()];
         let is_dead = *is_doomed && status.is_some();
@@ -291,7 +293,7 @@ impl Processes {
         is_dead || !waits_for
     }
 
-    /// Handles the end of a wait's time limit.
+    /// Handles the expiry of a wait's time limit.
     pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller) {
         let code = match self.ranks[caller.rank as usize].waits.end(caller.slot) {
             Some(Wait::Counters { .. }) => ReturnCode::CtNoneReached,
@@ -300,7 +302,8 @@ impl Processes {
         answer(cluster, caller, Time::ZERO, Reply::new(code));
     }
 
-    /// Lets a thread arrive at a barrier. Returns whether it is the last one; the others are then resumed.
+    /// Records the arrival of a thread at a barrier. Returns true if it completes the round, after resuming the other
+    /// threads.
     pub fn arrive(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> bool {
         let released = self.barriers[kind as usize].arrive(caller);
         for &other in &released {
@@ -311,12 +314,12 @@ impl Processes {
         !released.is_empty()
     }
 
-    /// Returns the number of ranks that have arrived at a barrier in its present round.
+    /// Returns the number of ranks that have arrived in a barrier's present round.
     pub fn arrived(&self, kind: BarrierKind) -> usize {
         self.barriers[kind as usize].arrived()
     }
 
-    /// Takes note that a rank has failed because the user wants it: nobody waits for it at barriers any more.
+    /// Removes a rank with a scheduled failure from all barriers.
     pub fn leave_barriers(&mut self, cluster: &mut Cluster, rank: usize) {
         for kind in 0..self.barriers.len() {
             for caller in self.barriers[kind].leave(rank as u32) {
@@ -339,7 +342,7 @@ impl Processes {
     }
 }
 
-/// Answers a thread after `delay`.
+/// Replies to a thread after `delay`.
 pub fn answer(cluster: &mut Cluster, caller: Caller, delay: Time, reply: Reply) {
     cluster.schedule(delay, Event::Resume(caller, Box::new(reply)));
 }

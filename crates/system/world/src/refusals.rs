@@ -1,4 +1,5 @@
-//! Calls that were refused: a program that does not look at return codes may wait for what it has never started.
+// SPDX-License-Identifier: Apache-2.0
+//! Counts refused calls: a program that ignores return codes may wait for an operation that never started.
 
 use std::collections::BTreeMap;
 
@@ -6,36 +7,36 @@ use abi::portals::ReturnCode;
 use nic::Reason;
 use sim::Time;
 
-/// The refusals of a run by function, return code and argument, and the last one of each rank.
+/// Refusals of a run by function, return code and argument, and the last one of each rank.
 #[derive(Debug, Default)]
 pub struct Refusals {
     kinds: BTreeMap<(&'static str, ReturnCode, String), Refused>,
     last: BTreeMap<usize, String>,
 }
 
-/// Refusals of the same function with the same code, because of the same argument.
+/// Refusals of one function with the same code because of the same argument.
 #[derive(Debug)]
 pub struct Refused {
-    /// Their number.
+    /// Number of refusals.
     pub count: u64,
-    /// The rank of the first one.
+    /// Rank of the first refusal.
     pub rank: usize,
-    /// The simulated time of the first one.
+    /// Simulated time of the first refusal.
     pub at: Time,
-    /// The reason of the first one, with the name of its argument.
+    /// Reason of the first refusal, with the name of its argument.
     pub reason: Option<Reason>,
 }
 
 impl Refused {
-    /// Returns the text behind the name of the function: empty without a reason.
+    /// Returns the text that follows the name of the function; empty without a reason.
     fn why(&self) -> String {
         self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"))
     }
 }
 
 impl Refusals {
-    /// Takes note of a refusal of the function `name`. Returns a text for the user if it is the first of its kind. That nothing has happened
-    /// yet is no refusal.
+    /// Records a refusal of the function `name`. Returns a message for the user if it is the first of its kind. An
+    /// empty queue or an unreached counter is no refusal.
     pub fn note(
         &mut self,
         rank: usize,
@@ -59,7 +60,7 @@ impl Refusals {
         is_first.then(|| format!("{name} returns {} to rank {rank} at {at}{why}", code.c_name()))
     }
 
-    /// A sentence for each function, code and argument.
+    /// Returns a sentence for each function, code and argument.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
         self.kinds().map(|(name, code, refused)| {
             let Refused { count, rank, at, .. } = refused;
@@ -68,18 +69,18 @@ impl Refusals {
         })
     }
 
-    /// The refusals of each function, code and argument.
+    /// Returns the refusals of each function, code and argument.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, ReturnCode, &Refused)> {
         self.kinds.iter().map(|((name, code, _), refused)| (*name, *code, refused))
     }
 
-    /// A sentence about the last call of a rank that was refused.
+    /// Returns a sentence about the last refused call of a rank.
     pub fn last(&self, rank: usize) -> Option<&str> {
         self.last.get(&rank).map(String::as_str)
     }
 }
 
-/// Returns true if a return code refuses a call. That nothing has happened yet does not.
+/// Returns true if a return code means a refusal. Empty queues, unreached counters and aborted waits are none.
 pub fn is_refusal(code: ReturnCode) -> bool {
     !matches!(code, ReturnCode::Ok | ReturnCode::EqEmpty | ReturnCode::CtNoneReached | ReturnCode::Aborted)
 }
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_of_a_kind_are_one() {
+    fn equal_refusals_are_counted() {
         let mut refusals = Refusals::default();
         let reason = |argument: &str, why: &str| Some(Reason { argument: argument.into(), why: why.into() });
         let mut note = |rank, name, code, reason, ns| refusals.note(rank, name, code, reason, Time::from_ns(ns));

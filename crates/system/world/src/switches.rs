@@ -1,12 +1,13 @@
-//! Calls about switches with handlers. Switches have the numbers after those of ranks.
+// SPDX-License-Identifier: Apache-2.0
+//! Calls about switches with handlers. Switch numbers follow those of the ranks.
 
 use abi::calls;
 use abi::portals::{CT_NONE, EQ_NONE, Handle, List, ReturnCode};
 use nic::{NewEntry, Region};
 
 use super::event::Cluster;
+use super::outcome::{Outcome, after, done};
 use super::processes::Processes;
-use super::step::{Outcome, after, done};
 use super::transfers::handlers_refused;
 use ranks::{Call, Reply};
 
@@ -18,8 +19,8 @@ impl Processes {
         done(Reply::output(a.hpu_mem, cluster.card(node).hpu_alloc(a.length, ni)?))
     }
 
-    /// Returns the node of switch `which`, and its interface, which is opened like the caller's. The first caller provides
-    /// the program.
+    /// Returns the node of switch `which`, and its interface, opened with the properties of the caller's. The first
+    /// caller provides the program.
     fn switch(
         &mut self,
         cluster: &mut Cluster,

@@ -1,15 +1,16 @@
-//! Calls that move data and that describe what is to be done with arriving data.
+// SPDX-License-Identifier: Apache-2.0
+//! Calls that move data, and calls that describe the treatment of arriving data.
 
 use abi::calls::{self, Op, Trigger};
 use abi::portals::{self as ptl, AtomicOp, Datatype, ReturnCode};
 use nic::{AtomicSpec, MAX_OPERAND, Target, TriggeredOp};
 
 use super::event::Cluster;
+use super::outcome::{Outcome, after};
 use super::processes::Processes;
-use super::step::{Outcome, after};
 use ranks::{Call, Reply};
 
-/// Describes the target of a transfer, which all have in common; a get has no header data.
+/// Builds the target of a transfer from the common arguments; a get has no header data.
 macro_rules! target {
     ($arguments:ident, $hdr_data:expr) => {
         Target {
@@ -24,7 +25,7 @@ macro_rules! target {
 }
 
 impl Processes {
-    /// Moves data, now or when a counter reaches a value.
+    /// Moves data, now or when a counter reaches a threshold.
     pub fn transfer(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, args) = (call.caller.rank as usize, &call.args);
         let (transfer, words) = match call.op {
@@ -72,7 +73,7 @@ impl Processes {
         after(overhead, Reply::new(ReturnCode::Ok))
     }
 
-    /// Reads the operand of a conditional swap, which is one item. A plain swap needs none.
+    /// Reads the operand of a conditional swap, which is one item. A plain swap has none.
     fn operand(&mut self, rank: usize, address: u64, spec: AtomicSpec) -> Result<[u8; MAX_OPERAND], ReturnCode> {
         let mut operand = [0; MAX_OPERAND];
         if spec.is_conditional() {
@@ -82,7 +83,7 @@ impl Processes {
         Ok(operand)
     }
 
-    /// Sets up an operation that a counter starts.
+    /// Appends an operation that a counter triggers.
     fn trigger(
         &mut self,
         cluster: &mut Cluster,
@@ -95,7 +96,7 @@ impl Processes {
         after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
     }
 
-    /// Unlinks an entry when a counter reaches a value (an extension of the reference implementation).
+    /// Unlinks an entry when a counter reaches a threshold (an extension of the reference implementation).
     pub fn triggered_unlink(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlMEUnlink::read(&call.args));
         let interface = cluster.card(rank).entry_interface(a.me_handle)?;
@@ -103,7 +104,7 @@ impl Processes {
         self.trigger(cluster, rank, interface, trigger, TriggeredOp::Unlink(a.me_handle))
     }
 
-    /// Appends an entry when a counter reaches a value (an extension of the reference implementation).
+    /// Appends an entry when a counter reaches a threshold (an extension of the reference implementation).
     pub fn triggered_append(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlMEAppend::read(&call.args));
         let Trigger { ct, threshold } = Trigger::read(&call.args, calls::PtlMEAppend::WORDS);
@@ -114,7 +115,7 @@ impl Processes {
         after(cluster.charge(rank, cluster.costs().describe()), Reply::output(a.me_handle, handle))
     }
 
-    /// Changes a counter when another one reaches a value.
+    /// Changes a counter when another one reaches a threshold.
     pub fn triggered_counter(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlCTInc::read(&call.args));
         let amount = self.job.structure(call.caller, a.increment);
@@ -167,7 +168,7 @@ impl Processes {
     }
 }
 
-/// Returns an atomic operation on items of a type.
+/// Converts operation and data type of an atomic operation.
 fn spec(operation: u8, datatype: u8) -> Result<AtomicSpec, ReturnCode> {
     Ok(AtomicSpec {
         op: AtomicOp::from_raw(operation.into()).ok_or(ReturnCode::ArgInvalid)?,
@@ -175,7 +176,7 @@ fn spec(operation: u8, datatype: u8) -> Result<AtomicSpec, ReturnCode> {
     })
 }
 
-/// Describes, for the user, why a call could not install handlers.
+/// Describes to the user why a call could not install handlers.
 pub fn handlers_refused(call: &str, code: ReturnCode, program: bool) -> String {
     let why = match (code, program) {
         (ReturnCode::Fail, _) => "handlers on a card without HPUs (--nic spin has)",

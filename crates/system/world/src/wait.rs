@@ -1,66 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waits of threads inside the library.
+
 use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
 use nic::{Nic, Notice};
 use sim::Time;
 
-use super::attention::Looks;
 use super::barrier::BarrierKind;
+use super::poll_state::PollScope;
 use ranks::{Call, Reply};
 
-/// What a thread inside the library waits for.
+/// Wait of a thread inside the library.
 pub enum Wait {
-    /// A counter to reach a value.
+    /// Waits for a counter to reach a threshold.
     Counters {
-        /// The name of the call.
+        /// Name of the call.
         call: &'static str,
         /// Counters and their thresholds.
         tests: Vec<(Handle, u64)>,
-        /// The number of the wait: a time limit ends the wait only if it has the same number.
+        /// Number of the wait; a time limit ends only the wait with the same number.
         number: u64,
     },
-    /// An event in a queue.
+    /// Waits for an event in a queue.
     Queues {
-        /// The name of the call.
+        /// Name of the call.
         call: &'static str,
-        /// The queues, in the order in which they are looked at.
+        /// Queues, in the order in which they are tested.
         queues: Vec<Handle>,
-        /// The number of the wait, as above.
+        /// Number of the wait, as above.
         number: u64,
     },
-    /// The messages under way to a portal table entry (`PtlPTDisable`).
+    /// Waits for the messages in flight to a portal table entry (`PtlPTDisable`).
     Portal {
-        /// The interface.
+        /// Interface.
         ni: Handle,
-        /// The index of the entry.
+        /// Portal table index.
         pt_index: u32,
     },
-    /// The other ranks.
+    /// Waits for the other ranks.
     Barrier(BarrierKind),
-    /// Something to do: the thread is parked, and polls on as soon as something has changed (`spin_idle`).
+    /// Parked (`spin_idle`): the thread resumes polling as soon as something changes.
     Idle {
-        /// When it was parked.
+        /// Time at which it was parked.
         since: Time,
-        /// How many calls that are no polls in vain there had been.
+        /// Number of calls other than unsuccessful polls at that time.
         calls: u64,
-        /// What its polls can find.
-        looks_at: Looks,
+        /// Scope of its polls.
+        scope: PollScope,
     },
-    /// A message: the thread has searched for it again and again, and searches on as soon as something has changed.
+    /// Parked while repeating a search for a message: it resumes as soon as something changes.
     Search {
-        /// When the search would have been made.
+        /// Time at which the search would have been made.
         since: Time,
-        /// How many calls that are no polls in vain there had been.
+        /// Number of calls other than unsuccessful polls at that time.
         calls: u64,
-        /// The time between two searches.
+        /// Time between two searches.
         period: Time,
-        /// The search.
+        /// The search call.
         call: Box<Call>,
     },
-    /// The CPU, which first completes messages (rdma cards); the call is made then.
+    /// Waits until the CPU has completed messages (rdma cards), before the call is made.
     Completion(Box<Call>),
 }
 
 impl Wait {
-    /// Whether a notice of the card may end the wait.
+    /// Returns true if a notice of the card may end the wait.
     pub fn concerns(&self, notice: Notice) -> bool {
         match (self, notice) {
             (Wait::Counters { tests, .. }, Notice::Counter(changed)) => tests.iter().any(|(ct, _)| *ct == changed),
@@ -70,7 +73,7 @@ impl Wait {
         }
     }
 
-    /// The name of the call that waits for counters or events.
+    /// Returns the name of the call, for waits for counters or events.
     pub fn call(&self) -> Option<&'static str> {
         match self {
             Wait::Counters { call, .. } | Wait::Queues { call, .. } => Some(call),
@@ -78,7 +81,7 @@ impl Wait {
         }
     }
 
-    /// Describes what the thread waits for, for the report of a deadlock.
+    /// Describes the wait, for the report of a deadlock.
     pub fn describe(&self, card: &mut Nic) -> String {
         let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
         match self {
@@ -103,7 +106,7 @@ impl Wait {
         }
     }
 
-    /// Returns the answer to the thread if its wait is over. `next_queue` is as for [`queue_reply`].
+    /// Returns the reply to the thread if its wait is over. `next_queue` is as for [`queue_reply`].
     pub fn reply(&self, card: &mut Nic, next_queue: &mut usize) -> Option<Reply> {
         match self {
             Wait::Counters { tests, .. } => counter_reply(card, tests),
@@ -114,13 +117,13 @@ impl Wait {
     }
 }
 
-/// What the threads of a rank inside the library wait for, by slot, in the order in which they have begun to wait. Which thread has which
-/// slot depends on the real time of its first call, so that nothing may go by the order of the slots.
+/// Waits of a rank's threads inside the library, by slot, in the order in which they began. The assignment of slots
+/// depends on the real time of each thread's first call, so nothing may depend on the order of the slots.
 #[derive(Default)]
 pub struct Waits(Vec<(u32, Wait)>);
 
 impl Waits {
-    /// Lets the thread of a slot, which does not wait, begin to wait.
+    /// Begins a wait of the thread in a slot, which must not be waiting.
     pub fn begin(&mut self, slot: u32, wait: Wait) {
         self.0.push((slot, wait));
     }
@@ -143,7 +146,7 @@ impl Waits {
         Some(self.0.remove(at).1)
     }
 
-    /// Ends the waits for which `goes_on`, which is called for each, returns false.
+    /// Ends the waits for which `goes_on` returns false. It is called for each wait.
     pub fn retain(&mut self, mut goes_on: impl FnMut(u32, &mut Wait) -> bool) {
         self.0.retain_mut(|(slot, wait)| goes_on(*slot, wait));
     }
@@ -153,7 +156,8 @@ impl Waits {
     }
 }
 
-/// Returns the answer to a wait for counters if one has reached its threshold. A failure ends every wait (Portals 4.3 §3.14.4).
+/// Returns the reply to a wait for counters if one reached its threshold. A failure ends every wait (Portals 4.3
+/// §3.14.4).
 pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)]) -> Option<Reply> {
     tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
         Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
@@ -165,8 +169,8 @@ fn has_reached(value: CtEvent, test: u64) -> bool {
     value.success >= test || value.failure != 0
 }
 
-/// Returns the answer to a wait for events, and takes the event from its queue, if there is one. The queues take turns
-/// (Portals 4.3 §3.13.7): the search begins at the queue with the number `next_queue`.
+/// Returns the reply to a wait for events, and takes an event from its queue, if there is one. Round robin (Portals 4.3
+/// §3.13.7): the search begins at index `next_queue`.
 pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
     let first = *next_queue % queues.len();
     let order = (first..queues.len()).chain(0..first);
@@ -181,7 +185,7 @@ pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) ->
     })
 }
 
-/// `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
+/// Returns a reply of `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
 pub fn event_reply((event, lost): (FullEvent, bool)) -> Reply {
     Reply::new(if lost { ReturnCode::EqDropped } else { ReturnCode::Ok }).with(&event)
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPU time between calls: measured, recorded and replayed.
 
 mod common;
@@ -7,10 +8,10 @@ use ranks::{Job, JobSpec};
 use sim::Time;
 use world::{Computation, ComputeTimes, End, World};
 
-/// Simulated picoseconds for each microsecond of CPU time, if neither is slower.
+/// Simulated picoseconds per microsecond of CPU time at equal speed.
 const EQUAL: u64 = 1_000_000;
 
-/// How a run has ended, when each rank did, and its world.
+/// Runs a program. Returns the end of the run, the end times of the ranks, and the world.
 fn run(program: &Program, ranks: usize, computation: Computation) -> (End, Vec<Time>, World) {
     let machines = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let machine = machine::Machine::load("sc17-int", &[machines], &[]).unwrap();
@@ -66,7 +67,7 @@ fn a_recorded_run_is_replayed_to_the_bit() {
         let (end, again, world) = run(&program, 3, Computation::replay(times.clone(), EQUAL));
         assert_eq!((end, &again, world.computation().left_over()), (End::Finished, &ends, vec![]));
     }
-    // Other times have another end: it is the file that decides.
+    // Other recorded times lead to another end time: the recording decides.
     let zeros = times.iter().map(|times| vec![0; times.len()]).collect();
     let (_, zero, _) = run(&program, 3, Computation::replay(zeros, EQUAL));
     assert!(zero.iter().zip(&ends).all(|(zero, end)| zero < end), "{zero:?}, {ends:?}");
@@ -93,7 +94,7 @@ fn calls_of(times: &ComputeTimes, rank: usize) -> usize {
     times[rank].len() - 1
 }
 
-/// Four rounds of two polls, by hand. Up to 10 us of computation between two polls are the loop's own.
+/// Four iterations of two polls, calculated by hand. Up to 10 us of computation between two polls belong to the loop.
 #[test]
 fn the_loop_around_polls_is_not_charged() {
     let program = compile(
@@ -124,7 +125,7 @@ fn the_loop_around_polls_is_not_charged() {
         ends[0]
     };
     assert_eq!(end([0; 8]), polls);
-    // What comes before the first poll is the program's own.
+    // Computation before the first poll belongs to the program.
     assert_eq!(end([9000; 8]), Time::from_ns(9000) + polls);
     assert_eq!(end([0, 10_000, 10_000, 0, 0, 10_000, 0, 10_000]), polls);
     assert_eq!(end([0, 0, 0, 0, 10_001, 0, 0, 12_000]), Time::from_ns(22_001) + polls);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! PMI-1 between ranks and the simulator.
 
 mod common;
@@ -72,7 +73,8 @@ fn answers_are_those_of_the_protocol() {
     assert_eq!(run(spec(&program, 1)).end, End::Finished);
 }
 
-/// Ranks exchange their ids by PMI, map a logical interface with them, and put their rank into the next one's memory.
+/// Ranks exchange their ids through PMI, build a logical map of them, and put their rank into the memory of the next
+/// one.
 const RING: &str = r#"
     #define CHECK(call) do { int rc_ = (call); if (rc_ != PTL_OK) exit(10 + rc_); } while (0)
     int main(void) {
@@ -140,7 +142,7 @@ fn many_ranks_meet() {
 }
 
 #[test]
-fn a_barrier_that_nobody_completes_is_a_deadlock() {
+fn an_incomplete_barrier_is_a_deadlock() {
     let program = pmi_program(
         "int main(void) { pmi_init(); if (pmi_env(\"PMI_RANK\") == 1) pmi_barrier(); PtlInit(); PtlFini(); return 0; }",
     );
@@ -185,7 +187,7 @@ fn a_barrier_waits_while_other_threads_call() {
 
 #[test]
 fn an_abort_ends_the_job_with_its_code() {
-    // A client may end by itself before its line is read. The low byte of a code is its status, but only code 0 is a normal end.
+    // A client may exit before its line is read. The low byte of a code is its status, but only code 0 means success.
     for (code, expected) in [(9, 9), (7, 7), (256, 1), (-1, 255), (0, 0)] {
         for how in ["pmi_ask", "pmi_leave"] {
             let program = pmi_program(&format!(
@@ -210,7 +212,7 @@ fn an_abort_ends_the_job_with_its_code() {
 }
 
 #[test]
-fn what_has_no_end_is_refused() {
+fn unterminated_input_is_refused() {
     let refused = |text: &str, why: &str| {
         let main = format!("int main(void) {{ char line[1100]; *line = 0; pmi_init(); {text} return 0; }}");
         match run(spec(&pmi_program(&main), 2)).end {
@@ -234,8 +236,8 @@ fn what_has_no_end_is_refused() {
 }
 
 #[test]
-fn what_a_job_publishes_has_a_bound() {
-    // 1 MiB a rank holds 1,023 pairs of 8 + 1,016 bytes and the 33 bytes of PMI_process_mapping with its value.
+fn published_data_is_limited() {
+    // 1 MiB per rank holds 1,023 pairs of 8 + 1,016 bytes and the 33 bytes of PMI_process_mapping with its value.
     let program = pmi_program(
         r#"
         static const char *put(int key, int length) {
@@ -247,7 +249,7 @@ fn what_a_job_publishes_has_a_bound() {
             int count = 0;
             while (count < 5000 && !strcmp(put(count, 1016), "success")) count++;
             if (count != 1023 || strcmp(put(count, 1016), "no_room")) return 1;
-            // A later value of a key takes the place of the earlier one.
+            // A later value of a key replaces the earlier one.
             if (strcmp(put(7, 1016), "success") || strcmp(put(7, 10), "success")) return 2;
             if (strcmp(put(count, 1016), "success") || strcmp(put(count + 1, 1016), "no_room")) return 3;
             pmi_ask("cmd=publish_name service=s port=%01020d\n", 1);
@@ -268,8 +270,8 @@ fn the_library_of_pmi_does_what_its_header_says() {
 
 #[test]
 fn a_thread_is_not_followed_into_a_barrier() {
-    // A rank's second thread calls the library while the first one is about to block in the barrier, which can only end
-    // when the simulator goes on.
+    // A rank's second thread calls the library while the first one is about to block in the barrier. The barrier can
+    // only end when the simulator continues.
     let program = pmi_program(
         r#"
         #include <pthread.h>

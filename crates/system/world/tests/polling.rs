@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ranks that spin on their own memory until a message changes it.
 
 mod common;
@@ -8,8 +9,8 @@ use sim::Time;
 use std::time::{Duration, Instant};
 use world::End;
 
-/// Rank 1 puts 1, 2, 3 to a flag of rank 0, which waits for 3 with `wait`, and answers 7 to a flag of rank 1, which polls
-/// its counter. Both end at a time that depends on when they have seen it.
+/// Rank 1 puts 1, 2, 3 to a flag of rank 0, which waits for 3 with `wait` and then puts 7 to a flag of rank 1, which
+/// polls its counter. The end time of both depends on when they observe the writes.
 fn exchange(wait: &str, options: &[&str]) -> Program {
     let source = r#"
         #define _GNU_SOURCE
@@ -78,7 +79,7 @@ fn polling(program: &Program, ranks: usize) -> JobSpec {
     JobSpec { busy_wait_quantum: Some(Duration::from_millis(5)), ..spec(program, ranks) }
 }
 
-/// The time at which both ranks end, the same twice.
+/// Returns the end time of both ranks, after checking that two runs agree.
 fn time(program: &Program) -> Time {
     let [first, second] = [(); 2].map(|()| run(polling(program, 2)));
     assert_eq!((&first.end, &first.warnings[..]), (&End::Finished, &[][..]));
@@ -87,10 +88,10 @@ fn time(program: &Program) -> Time {
 }
 
 #[test]
-fn every_kind_of_loop_sees_the_write_when_it_comes() {
+fn every_polling_loop_sees_the_write_at_its_time() {
     let plain = "while (flag != 3);";
     let expected = time(&exchange(plain, &["-O2"]));
-    // The third put leaves 4 us after the first; then an answer crosses the network.
+    // The third put leaves 4 us after the first; then a reply crosses the network.
     assert!(expected > Time::from_ns(4000) && expected < Time::from_ns(8000), "{expected}");
     let loops = [
         (plain, "-O0"),
@@ -120,7 +121,7 @@ fn threads_of_a_rank_poll_together() {
 }
 
 #[test]
-fn a_thread_may_poll_what_another_one_writes_after_its_call() {
+fn a_thread_polls_what_another_writes_after_a_call() {
     let body = "
         static volatile int copy;
         void *relay(void *unused) {
@@ -165,7 +166,7 @@ fn computing_takes_no_simulated_time() {
 }
 
 #[test]
-fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
+fn computation_is_not_polling_with_all_memory_exposed() {
     let open = "
         ptl_me_t all = {.length = PTL_SIZE_MAX, .options = PTL_ME_OP_PUT, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY,
                         .match_id = {.rank = PTL_RANK_ANY}, .match_bits = 1};
@@ -176,7 +177,7 @@ fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
         "for (long tries = 0; tries < 1000000000000 && flag != 3; tries++);",
         "int limit = 100000000; for (int i = 0; i < limit; i++) {} while (flag != 3);",
         "for (int i = 0; i < 5; i++) usleep(10000); while (flag != 3);",
-        // It reads the same values again and again, from other places: it computes, though nobody changes `check`.
+        // It repeatedly reads the same values at different addresses: it computes, although `check` never changes.
         "static volatile int check = 1;
          static volatile char zeros[1 << 26];
          for (unsigned long at = 0; at < sizeof zeros && check; at++)
@@ -189,7 +190,7 @@ fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
 }
 
 #[test]
-fn polling_for_nothing_is_a_deadlock() {
+fn endless_polling_is_a_deadlock() {
     for wait in ["while (flag != 9);", "for (long tries = 0; flag != 9; tries++);"] {
         match run(polling(&exchange(wait, &["-O1"]), 2)).end {
             End::Deadlock { waits, .. } => {
@@ -235,8 +236,8 @@ fn waiting_for_a_clock_passes_simulated_time() {
 }
 
 #[test]
-fn nothing_is_inferred_of_a_rank_that_may_not_be_looked_at() {
-    // A tracer of its own, as under a debugger, keeps others out.
+fn ranks_without_ptrace_permission_count_as_computing() {
+    // An attached tracer, such as a debugger, excludes others.
     let traced = "
         int ready[2], status;
         char byte;
@@ -248,7 +249,7 @@ fn nothing_is_inferred_of_a_rank_that_may_not_be_looked_at() {
             _exit(0);
         }
         if (read(ready[0], &byte, 1) != 1) exit(4);";
-    // It computes for longer than a moment, and is no deadlock.
+    // It computes for long, which is no deadlock.
     let computes = "
         struct timespec now, since;
         clock_gettime(CLOCK_MONOTONIC, &since);
@@ -274,8 +275,8 @@ fn nothing_is_inferred_of_a_rank_that_may_not_be_looked_at() {
 }
 
 #[test]
-fn a_time_limit_ends_a_look_that_takes_long() {
-    // Each round sleeps in a system call, and no two are alike.
+fn a_deadline_ends_a_long_inspection() {
+    // Each iteration sleeps in a system call, and all differ.
     let wait = "
         unsigned x = 1;
         struct timespec nap = {0, 200000000};
@@ -286,7 +287,7 @@ fn a_time_limit_ends_a_look_that_takes_long() {
 }
 
 #[test]
-fn loops_that_do_harmless_things_between_two_looks_poll() {
+fn loops_with_harmless_system_calls_poll() {
     let expected = time(&exchange("while (flag != 3);", &["-O1"]));
     let loops = [
         "unsigned seed = 1; while (flag != 3) rand_r(&seed);",
@@ -304,7 +305,7 @@ fn loops_that_do_harmless_things_between_two_looks_poll() {
 }
 
 #[test]
-fn a_lock_that_another_thread_gives_back_is_waited_for() {
+fn spinning_on_a_lock_is_polling() {
     let body = "
         static volatile int lock = 1;
         void *give_back(void *unused) {

@@ -17,8 +17,8 @@ use abi::mailbox::{
 use abi::portals::{CtEvent, Event, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{Pod, bytes_of};
-use ranks::shared::Shared;
-use ranks::{Caller, Quiet, Reply, family};
+use ranks::shared_memory::SharedMemory;
+use ranks::{Caller, Lookahead, Reply, process_tree};
 use sim::Time;
 
 /// Number of ranks of the job.
@@ -41,7 +41,7 @@ pub fn slots(bytes: &[u8]) {
 }
 
 struct Mailbox {
-    shared: Shared,
+    shared: SharedMemory,
     /// Shared memory as accessed by ranks.
     file: File,
     /// Expected contents of the memory.
@@ -52,7 +52,7 @@ struct Mailbox {
 
 impl Mailbox {
     fn new() -> Mailbox {
-        let shared = Shared::new(RANKS, 0, POSTS as u32, POSTS as u32).expect("memory");
+        let shared = SharedMemory::new(RANKS, 0, POSTS as u32, POSTS as u32).expect("memory");
         let path = format!("/proc/self/fd/{}", shared.fd());
         let file = OpenOptions::new().read(true).write(true).open(path).expect("the memory file");
         let copy = read(&file);
@@ -140,8 +140,9 @@ impl Mailbox {
         let post = slot(rank, k) + offset_of!(Slot, posts) + taken as usize % POSTS * size_of::<Post>();
         let pid = word(k, offset_of!(Slot, pid));
         let op = Op::ALL.iter().copied().find(|&op| op as u32 == self.word(post));
-        let taking =
-            self.shared.take_post(Caller { rank: rank as u32, slot: k as u32 }, |pid| family::belongs(pid, PROCESS));
+        let taking = self
+            .shared
+            .take_post(Caller { rank: rank as u32, slot: k as u32 }, |pid| process_tree::belongs(pid, PROCESS));
         self.put(slot(rank, k) + offset_of!(Slot, taken), &(taken + 1).to_le_bytes());
         match taking {
             Ok((call, of, payload)) => {
@@ -185,7 +186,7 @@ impl Mailbox {
         let caller = Caller { rank: rank as u32, slot: k as u32 };
         let pid = word(k, offset_of!(Slot, pid));
         let op = Op::ALL.iter().copied().find(|&op| op as u32 == word(k, offset_of!(Slot, op)));
-        match self.shared.call(caller, |pid| family::belongs(pid, PROCESS)) {
+        match self.shared.call(caller, |pid| process_tree::belongs(pid, PROCESS)) {
             Ok((call, of)) => {
                 assert_eq!((Some(call.op), of, pid), (op, PROCESS, PROCESS));
                 assert_eq!(call.caller, caller);
@@ -209,7 +210,7 @@ impl Mailbox {
             let events: Vec<Event> =
                 (0..u64::from(events)).map(|number| Event { hdr_data: number, ..Event::default() }).collect();
             counters[COUNTERS - 1] = KnownCounter::new(!queue, u64::from(queue) << 7);
-            self.shared.tell(caller, (queue, events.iter()), counters, Quiet::default());
+            self.shared.tell(caller, (queue, events.iter()), counters, Lookahead::default());
             count = events.len().min(KNOWN) as u32;
             let bytes: Vec<u8> = events[..count as usize].iter().flat_map(bytes_of).copied().collect();
             self.put(place + offset_of!(Known, events), &bytes);

@@ -30,8 +30,8 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use machine::{Machine, MachineError, NicKind};
 use nic::{Stats, merge_drops};
 use output::Output;
-use ranks::mpi::Maker;
-use ranks::{Job, JobError, JobSpec, PATIENCE, POLL_LIMIT, leftovers};
+use ranks::mpi::ProviderBuilder;
+use ranks::{CPU_LIMIT, Job, JobError, JobSpec, POLL_LIMIT, leftovers};
 use sim::Time;
 use sim::trace::Trace;
 use thiserror::Error;
@@ -168,7 +168,7 @@ struct Options {
     )]
     busy_wait_quantum: Quantum,
     /// CPU time that a thread uses between library calls before it no longer holds simulated time back, if it may wait for others
-    #[arg(long, value_name = "MS", default_value_t = PATIENCE.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    #[arg(long, value_name = "MS", default_value_t = CPU_LIMIT.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     #[arg(
         long_help = "CPU time that a thread uses between library calls before it no longer holds simulated time back, in milliseconds, if \
         it may wait for others.\n\n\
@@ -355,7 +355,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     env.extend(options.env.iter().cloned()); // later values win, so the user's follow
     // Do not build the provider if the user supplies one.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
-    let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
+    let provider =
+        provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
     let lib_dir = sdk.lib_dir()?;
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
     let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
@@ -388,7 +389,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
-        patience: Some(Duration::from_millis(options.patience)),
+        cpu_limit: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
         waits: options.failures.kills(),
@@ -586,7 +587,7 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
 }
 
 /// Returns the reason for which the job cannot use the MPI library linked by the program.
-fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
+fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&ProviderBuilder>) -> Option<String> {
     let variable = |name: &str| variable(&options.env, name);
     ranks::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
 }

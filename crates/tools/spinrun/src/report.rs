@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use abi::portals::ReturnCode;
 use net::fabric::Counts;
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
-use ranks::Loosened;
+use ranks::FreeRunReport;
 use serde::Serialize;
 use serde_json::Value;
 use sim::Time;
@@ -255,7 +255,7 @@ pub fn json(
             delay_ps: world.noise_delays().map(Time::as_ps).collect(),
         }),
         failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
-        not_awaited: world.loosened().iter().map(thread_report).collect(),
+        not_awaited: world.free_runs().iter().map(thread_report).collect(),
         refused_calls: world.refusals().kinds().map(refused_report).collect(),
         cards,
         switches,
@@ -272,7 +272,7 @@ pub fn json(
     text
 }
 
-fn thread_report(Loosened { rank, thread, place, used_ms }: &Loosened) -> ThreadReport<'_> {
+fn thread_report(FreeRunReport { rank, thread, place, used_ms }: &FreeRunReport) -> ThreadReport<'_> {
     ThreadReport { rank: *rank, thread: *thread, place, cpu_ms: *used_ms }
 }
 

@@ -1,4 +1,5 @@
-/* Every function of pmi.h in a job of three ranks; the last aborts at the end. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls every function of pmi.h in a job of three ranks; the last rank aborts at the end. */
 #include <pmi.h>
 #include <stdio.h>
 #include <stdlib.h>

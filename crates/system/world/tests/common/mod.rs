@@ -1,4 +1,5 @@
-//! Small C programs as ranks.
+// SPDX-License-Identifier: Apache-2.0
+//! Small C programs that run as ranks.
 #![allow(dead_code)] // no test uses everything
 
 use ranks::{Job, JobSpec, Pause};
@@ -8,10 +9,10 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// The kinds of cards.
+/// Kinds of cards.
 pub const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 
-/// How C programs of tests begin that use Portals: an interface, an event queue, and a check of return codes.
+/// Beginning of C programs that use Portals: an interface, an event queue, and a check of return codes.
 pub const PORTALS: &str = r#"
     #include <pthread.h>
     #include <portals4.h>
@@ -31,7 +32,7 @@ pub struct Program {
     pub path: PathBuf,
 }
 
-/// Where cargo puts `libportals.so` and `libsimclock.so`: beside this test's executable.
+/// Returns the folder of `libportals.so` and `libsimclock.so`: that of this test's executable.
 pub fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
@@ -41,7 +42,7 @@ pub fn compile(source: &str) -> Program {
     compile_with(source, &[])
 }
 
-/// Compiles a program as above, with options for the compiler.
+/// Compiles a program as above, with compiler options.
 pub fn compile_with(source: &str, options: &[&str]) -> Program {
     let folder = TempDir::new().unwrap();
     let (file, path) = (folder.path().join("program.c"), folder.path().join("program"));
@@ -56,7 +57,7 @@ pub fn compile_with(source: &str, options: &[&str]) -> Program {
         .arg(include)
         .arg("-L")
         .arg(libraries())
-        // The old kind of path, which goes before the LD_LIBRARY_PATH that cargo sets: an older build may be there.
+        // RPATH rather than RUNPATH: it precedes the LD_LIBRARY_PATH set by cargo, which may contain an older build.
         .arg(format!("-Wl,--disable-new-dtags,-rpath,{}", libraries().display()))
         .arg("-lportals")
         .status()
@@ -65,13 +66,13 @@ pub fn compile_with(source: &str, options: &[&str]) -> Program {
     Program { _folder: folder, path }
 }
 
-/// A specification of `ranks` processes of a program.
+/// Returns a job specification with `ranks` processes of a program.
 pub fn spec(program: &Program, ranks: usize) -> JobSpec {
     let program = program.path.clone().into();
     JobSpec { program, ranks, adapts_affinity: true, post_ahead: 16, ..JobSpec::default() }
 }
 
-/// The code with which a pause says that a rank has exited.
+/// Returns the exit code if a pause reports that a rank exited.
 #[allow(dead_code, reason = "not every program that shares this module asks")]
 pub fn exit_code(pause: Pause) -> Option<i32> {
     match pause {
@@ -80,16 +81,16 @@ pub fn exit_code(pause: Pause) -> Option<i32> {
     }
 }
 
-/// A job of a program.
+/// Creates a job of a program.
 pub fn job(program: &Program, ranks: usize) -> Job {
     Job::new(spec(program, ranks)).unwrap()
 }
 
-/// What a run on the default machine left.
+/// Results of a run on the default machine.
 #[allow(dead_code, reason = "as above")]
 pub struct Run {
     pub end: world::End,
-    /// Simulated time at the end of each rank.
+    /// Simulated end time of each rank.
     pub ends: Vec<sim::Time>,
     pub warnings: Vec<String>,
 }
@@ -100,13 +101,13 @@ pub fn run(spec: JobSpec) -> Run {
     run_with(spec, &[])
 }
 
-/// Runs a job on the default machine with these parameters changed.
+/// Runs a job on the default machine with these parameter settings.
 #[allow(dead_code, reason = "as above")]
 pub fn run_with(spec: JobSpec, settings: &[&str]) -> Run {
     run_job(Job::new(spec).unwrap(), settings)
 }
 
-/// Runs a job on the default machine, at most until this time of the real clock.
+/// Runs a job on the default machine, at most until this real time.
 #[allow(dead_code, reason = "as above")]
 pub fn run_until(spec: JobSpec, deadline: std::time::Instant) -> Run {
     let mut job = Job::new(spec).unwrap();
@@ -131,7 +132,7 @@ fn run_job(job: Job, settings: &[&str]) -> Run {
     Run { end, ends, warnings }
 }
 
-/// A destination of output that the test can read.
+/// Output destination that the test can read.
 #[allow(dead_code, reason = "not every test file writes output")]
 #[derive(Clone, Default)]
 pub struct Sink(Arc<Mutex<Vec<u8>>>);
@@ -147,7 +148,7 @@ impl Write for Sink {
 }
 
 impl Sink {
-    /// What was written.
+    /// Returns the output so far.
     #[allow(dead_code, reason = "as above")]
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()

@@ -1,4 +1,5 @@
-/* A client of PMI-1, as programs for MPICH's process managers have it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PMI-1 client, like that of programs for MPICH's process managers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ PMI_CLIENT int pmi_env(const char *name) {
     return value ? atoi(value) : -1;
 }
 
-/* Sends a line; the answer is a line, too. */
+/* Sends a request line and returns the reply line. */
 PMI_CLIENT const char *pmi_ask(const char *format, ...) {
     char line[2048];
     va_list arguments;
@@ -35,7 +36,7 @@ PMI_CLIENT const char *pmi_ask(const char *format, ...) {
     return pmi_answer;
 }
 
-/* The value of a field of the last answer. */
+/* Returns the value of a field of the last reply, or an empty string. */
 PMI_CLIENT const char *pmi_field(const char *name) {
     static char value[1100];
     char pattern[80];

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ranks in the event loop, and [`World`], the crate's public interface.
+
+use super::refusals::Refusals;
+use std::sync::Arc;
+
+use abi::portals::ReturnCode;
+use cluster::{Death, Failures, HostTraffic, InternalError, Listener, Ranks, RunProgress};
+use machine::Machine;
+use nic::{Debugger, Stats};
+use sim::Time;
+use sim::noise::Noise;
+use sim::trace::Trace;
+
+use super::computation::Computation;
+use super::end::End;
+use super::error::RunError;
+use super::event::{Cluster, Event};
+use super::failures::FailureError;
+use super::poll_state::Change;
+use super::processes::Processes;
+use super::wait::Wait;
+use ranks::{FreeRunReport, Job, Reply};
+
+/// A job on a simulated machine.
+pub struct World {
+    cluster: Cluster,
+    processes: Processes,
+}
+
+impl World {
+    /// Creates a world for `job` on `machine`. `listener` receives messages for the user as they occur.
+    ///
+    /// # Errors
+    /// If the machine's network cannot have a node for each rank.
+    pub fn new(machine: Machine, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
+        let uid = rustix::process::geteuid().as_raw();
+        let cluster = Cluster::new(machine, job.ranks(), uid, trace, listener)?;
+        Ok(World { cluster, processes: Processes::new(job) })
+    }
+
+    /// Runs the job to its end, and kills the ranks that still run then.
+    ///
+    /// # Errors
+    /// If a rank cannot be started, or a card reaches an impossible state.
+    pub fn run(&mut self) -> Result<End, RunError> {
+        let end = self.cluster.run(&mut self.processes);
+        self.processes.job.kill();
+        end
+    }
+
+    /// Returns the progress of [`World::run`], to be read by another thread.
+    pub fn progress(&self) -> Arc<RunProgress> {
+        self.cluster.progress()
+    }
+
+    /// Returns the present simulated time.
+    pub fn now(&self) -> Time {
+        self.cluster.now()
+    }
+
+    /// Returns the machine.
+    pub fn machine(&self) -> &Machine {
+        self.cluster.machine()
+    }
+
+    /// Returns the number of handled and pending events.
+    pub fn events(&self) -> u64 {
+        self.cluster.events()
+    }
+
+    /// Returns true if any rank has called the library or spoken PMI.
+    pub fn has_heard_ranks(&self) -> bool {
+        self.processes.job.has_spoken()
+    }
+
+    /// Returns the exit time of each rank; zero for a rank that did not exit by itself.
+    pub fn rank_ends(&self) -> impl Iterator<Item = Time> {
+        self.processes.ranks.iter().map(|rank| rank.end)
+    }
+
+    /// Adds noise to the CPUs, which delays their work.
+    pub fn set_noise(&mut self, noise: &Noise) {
+        self.cluster.set_noise(noise);
+    }
+
+    /// Returns the time by which noise lengthened the work of each rank's CPU.
+    pub fn noise_delays(&self) -> impl Iterator<Item = Time> {
+        self.cluster.noise_delays()
+    }
+
+    /// Sets the source of the CPU time between the calls of the ranks.
+    pub fn set_computation(&mut self, computation: Computation) {
+        self.processes.computation = computation;
+    }
+
+    /// Returns the source of the CPU time between the calls of the ranks.
+    pub fn computation(&self) -> &Computation {
+        &self.processes.computation
+    }
+
+    /// Schedules failures of ranks and cards, and losses of packets.
+    ///
+    /// # Errors
+    /// If a rank or a link does not exist.
+    pub fn set_failures(&mut self, failures: &Failures) -> Result<(), FailureError> {
+        self.processes.set_failures(&mut self.cluster, failures)
+    }
+
+    /// Returns the failures that did not happen because the run ended earlier.
+    pub fn survivors(&self) -> impl Iterator<Item = &Death> {
+        self.processes.deaths.iter()
+    }
+
+    /// Returns the number of packets lost through each of the `losses` loss rules.
+    pub fn lost_packets(&self, losses: usize) -> Vec<u64> {
+        self.cluster.lost(losses)
+    }
+
+    /// Attaches a debugger to the handlers of a rank's card. Returns false if cards of this machine cannot be debugged.
+    pub fn attach(&mut self, rank: usize, debugger: Box<dyn Debugger>) -> bool {
+        self.cluster.card(rank).attach(debugger)
+    }
+
+    /// Detects data races of handlers. Returns false if cards of this machine cannot.
+    pub fn sanitize(&mut self) -> bool {
+        self.cluster.sanitize()
+    }
+
+    /// Makes printing by handlers take no time on the cards.
+    pub fn set_print_free(&mut self) {
+        self.cluster.set_print_free();
+    }
+
+    /// Counts from now on the source lines that handlers execute, for [`World::card_stats`].
+    pub fn set_profiling(&mut self) {
+        self.cluster.set_profiling();
+    }
+
+    /// Returns the number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.processes.ranks.len()
+    }
+
+    /// Returns the names of the switches with handlers.
+    pub fn switches(&self) -> &[String] {
+        self.cluster.switches()
+    }
+
+    /// Returns packets and bytes of each link that carried a packet; `None` for a network model without links.
+    pub fn traffic_of_links(&self) -> Option<Vec<cluster::LinkTraffic>> {
+        self.cluster.traffic_of_links()
+    }
+
+    /// Returns the statistics of the cards: first those of the ranks, then those of switches.
+    pub fn card_stats(&self) -> impl Iterator<Item = Stats> {
+        self.cluster.stats()
+    }
+
+    /// Returns statistics of the network's links so far, with the `busiest` links of highest utilization at most;
+    /// `None` for a network model without links.
+    pub fn links(&self, busiest: usize) -> Option<cluster::LinkStatistics> {
+        self.cluster.links(busiest)
+    }
+
+    /// Returns the time for which the sending port of each card was busy.
+    pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
+        self.cluster.sending_ports_busy()
+    }
+
+    /// Returns the memory traffic of each rank's CPU.
+    pub fn host_traffic(&self) -> &[HostTraffic] {
+        self.cluster.traffic()
+    }
+
+    /// Returns the warnings that occurred more than once, with their counts.
+    pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.cluster.messages().repeated_warnings()
+    }
+
+    /// Returns the threads that did not hold back simulated time, one per code position.
+    pub fn free_runs(&self) -> &[FreeRunReport] {
+        self.processes.job.free_runs()
+    }
+
+    /// Returns the refused calls.
+    pub fn refusals(&self) -> &Refusals {
+        &self.processes.refusals
+    }
+
+    /// Writes the timeline, if enabled.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn finish_trace(self) -> std::io::Result<()> {
+        self.cluster.finish_trace()
+    }
+}
+
+impl Ranks for Processes {
+    type Event = Event;
+    type Memory = Job;
+    type End = End;
+    type Error = RunError;
+
+    fn memory(&mut self) -> &mut Job {
+        &mut self.job
+    }
+
+    fn rank_of(&self, event: &Event) -> usize {
+        event.rank()
+    }
+
+    fn is_void(&self, event: &Event) -> bool {
+        self.left_behind(event)
+    }
+
+    fn start(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
+        for rank in 0..self.ranks.len() {
+            self.start_rank(cluster, rank)?;
+            if self.end.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Option<End> {
+        self.end.clone()
+    }
+
+    fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, RunError> {
+        self.release_long_parked(cluster);
+        if cluster.next_event().is_some() {
+            self.report_free_runs(cluster);
+        }
+        if let Some((rank, pause)) = self.job.poll() {
+            self.paused(cluster, rank, pause);
+        } else if let Some((rank, message)) = self.job.refusal() {
+            self.end = Some(End::BadProgram { rank, message });
+        } else if let Some((rank, pause)) = self.await_sleepers(cluster) {
+            self.paused(cluster, rank, pause);
+        } else {
+            return Ok(self.die_when_due(cluster));
+        }
+        Ok(true)
+    }
+
+    fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), RunError> {
+        match event {
+            Event::Resume(caller, reply) => self.resume(cluster, caller, *reply),
+            Event::Accessed(caller, access) => match cluster.time_left(*access) {
+                Some(delay) => cluster.schedule(delay, Event::Accessed(caller, access)),
+                None => self.resume(cluster, caller, Reply::new(ReturnCode::Ok)),
+            },
+            Event::Call(call) => self.call(cluster, *call),
+            Event::Completed(rank) => self.completed(cluster, rank as usize),
+            Event::Notice(rank) => {
+                if let Some(pause) = self.notice(cluster.now(), rank as usize) {
+                    self.note_change(cluster, rank as usize, Change::Other);
+                    self.paused(cluster, rank as usize, pause);
+                }
+            }
+            Event::Timeout(caller, _) => self.time_out(cluster, caller),
+        }
+        Ok(())
+    }
+
+    fn card_has_acted(&mut self, node: usize, cluster: &mut Cluster) -> Result<(), RunError> {
+        self.sleep_monitor.end();
+        self.take_notices(cluster, node);
+        Ok(())
+    }
+
+    fn card_has_failed(&mut self, error: InternalError) -> RunError {
+        error.into()
+    }
+
+    fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
+        self.notify_pollers(cluster);
+        Ok(())
+    }
+
+    fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
+        // Events left behind by an ended rank may never happen.
+        if self.ranks.get(rank).is_some_and(|rank| rank.status.is_none()) {
+            self.end = Some(End::OutOfTime { rank });
+        }
+        Ok(())
+    }
+
+    fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<End>, RunError> {
+        if self.release_parked(cluster) {
+            return Ok(None);
+        }
+        if self.poll_to_the_limit(cluster) {
+            return Ok(None);
+        }
+        if self.job.has_free_running() {
+            self.report_free_runs(cluster);
+            return Ok(None);
+        }
+        let again = self.ranks_to_reinspect(cluster);
+        if again.is_empty() {
+            if let Some((rank, pause)) = self.job.recheck_before_deadlock() {
+                self.paused(cluster, rank, pause);
+                return Ok(None);
+            }
+            return Ok(Some(self.final_end(cluster)));
+        }
+        for rank in again {
+            // A previous rank's pause may have changed its state.
+            if self.end.is_none() && self.job.polling(rank).is_some() {
+                let pause = self.job.reinspect(rank);
+                self.paused(cluster, rank, pause);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Processes {
+    /// Returns the end of a run without further events: all ranks ended, or a deadlock.
+    fn final_end(&self, cluster: &mut Cluster) -> End {
+        if self.ranks.iter().all(|rank| rank.status.is_some()) {
+            return End::Finished;
+        }
+        let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
+        // The polls of parked threads since that time changed nothing.
+        End::Deadlock {
+            at: self.parked_releases.since().unwrap_or(cluster.now()),
+            waits,
+            polls: self.parked_releases.doubtful_turns(),
+        }
+    }
+
+    fn describe_wait(&self, cluster: &mut Cluster, number: usize) -> String {
+        let rank = &self.ranks[number];
+        match (&rank.status, rank.waits.iter().next().map(|(_, wait)| wait)) {
+            (Some(_), _) => format!("rank {number} has ended"),
+            (None, _) if self.job.polling(number).is_some() => self.describe_polling(cluster, number),
+            (None, Some(Wait::Barrier(kind))) => {
+                let (name, arrived, ranks) = (kind.name(), self.arrived(*kind), self.ranks.len());
+                format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
+            }
+            (None, Some(Wait::Idle { .. } | Wait::Search { .. })) => {
+                format!("rank {number} polls for events that nothing will bring")
+            }
+            (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe(cluster.card(number))),
+            (None, None) => format!("rank {number} waits outside of the library"),
+        }
+    }
+}
