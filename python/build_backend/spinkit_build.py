@@ -3,7 +3,8 @@
 
 A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib`, where spincc, spinrun and `spinkit` look
 (crates/tools/command/src/sdk.rs and `spinkit._paths`); headers lie under `<prefix>/include` and the file of
-`pkg-config portals4` under `<prefix>/lib/pkgconfig`, so that Portals programs build as they do with any other implementation.
+`pkg-config portals4` under `<prefix>/lib/pkgconfig`, so that Portals programs build as with any other
+implementation.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FOLDERS = ("sdk", "machines", "experiments", "examples", "tests/portals")
 # The hardware, from which `spinkit pspin run --engine rtl` makes a simulator.
 HARDWARE = ("rtl/src", "rtl/core", "rtl/observe", "rtl/tests/harness")
 
-# Name recorded in programs (crates/guest/libportals/build.rs), and the file. `make install` makes links with the shorter
+# Name recorded in programs (crates/guest/libportals/build.rs), and the file. `make install` makes links with shorter
 # names; a wheel has no links.
 SONAME = "libportals.so.4"
 LIBRARY = "libportals.so.4.3.0"
@@ -50,7 +51,7 @@ def _libraries() -> dict[str, Path]:
 
     All in one call, as `make build` makes them: a crate alone would have its dependencies built with other features.
     """
-    select = ("--workspace", "--exclude", "benches", "--exclude", "fuzzing")
+    select = ("--workspace", "--exclude", "spinkit-benches", "--exclude", "spinkit-fuzzing")
     command = ["cargo", "build", "--release", "--locked", "--message-format=json-render-diagnostics", *select]
     messages = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     artifacts = (json.loads(line) for line in messages.splitlines())

@@ -86,6 +86,7 @@ def changed(name: str, text: str) -> str:
 
     Raises:
         PackageChangedError: When a change does not find its place exactly once.
+
     """
     for old, new in CHANGES.get(name, []):
         found = text.count(old)
@@ -100,6 +101,7 @@ def prepare(source: Path, target: Path, sums: str) -> list[Path]:
 
     Raises:
         PackageChangedError: When the checksum of a file differs.
+
     """
     written = []
     for line in sums.splitlines():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates of a netlist, and its longest path by logical effort: the inputs of a gate of effort g and drive s have
-capacitance g s.
+"""Gates of a netlist, and its longest path by logical effort.
 
-So a load takes load / s, whatever the gate. Wires and the access times of memories are not counted.
+The inputs of a gate of effort g and drive s have capacitance g s, so a load takes load / s for any gate.
+Wires and the access times of memories are not counted.
 """
 
 import json

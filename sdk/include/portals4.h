@@ -394,7 +394,7 @@ typedef struct ptl_ni_limits {
     ptl_size_t min_fragmentation_limit; /* alignment of payloads, bytes; their sizes are multiples of it, except for the
                                            last packet of a message, and for the first if the size of the user header is
                                            not a multiple */
-    ptl_size_t max_cycles_per_byte; /* watchdog limit: HPU cycles per byte of payload */
+    ptl_size_t max_cycles_per_byte;     /* watchdog limit: HPU cycles per byte of payload */
 } ptl_ni_limits_t;
 
 /* Status registers; all start at 0. */

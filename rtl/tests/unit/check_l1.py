@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The L1 of a cluster against the rules of crates/card/pspin-unit/src/memory/banks.rs and core/hpus.rs, in every cycle."""
+"""L1 of a cluster against the rules of memory/banks.rs and core/hpus.rs of crates/card/pspin-unit, in every cycle."""
 
 from dataclasses import dataclass
 from typing import Any

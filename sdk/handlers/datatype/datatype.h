@@ -68,8 +68,8 @@ __handler int datatype_unpack_packet(const ptl_payload_t p, void *state) {
 /* ---- Sender ------------------------------------------------------------------------------------------------------ */
 
 enum {
-    DATATYPE_RUN = 4,     /* packets packed by one handler; it starts the DMAs of all before it waits for the first */
-    DATATYPE_BUFFERS = 8, /* concurrently packing handlers: one for each HPU of the papers' cards */
+    DATATYPE_RUN = 4,       /* packets packed by one handler; it starts the DMAs of all before it waits for the first */
+    DATATYPE_BUFFERS = 8,   /* concurrently packing handlers: one for each HPU of the papers' cards */
     DATATYPE_PACKET = 4096, /* bytes of a packet at most */
 };
 

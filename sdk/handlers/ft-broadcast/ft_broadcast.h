@@ -35,8 +35,7 @@ struct ft_broadcast {
     uint32_t farthest;     /* ft_broadcast_farthest(ranks) */
     uint32_t both;         /* send to r - 1, r - 2, r - 4, … too: twice the copies, for twice the failures */
     uint32_t copies;       /* copies that were dropped */
-    uint32_t
-        seen[FT_BROADCAST_WINDOW]; /* newest number received at each place of the window; 0 for none */
+    uint32_t seen[FT_BROADCAST_WINDOW]; /* newest number received at each place of the window; 0 for none */
 };
 
 /* The largest power of two below `ranks`. */

@@ -25,7 +25,7 @@ struct kv_host {
     ptl_handle_md_t copied;   /* all memory, with PTL_MD_VOLATILE */
     ptl_pt_index_t pt;
     uint32_t access_ns; /* time of an access to host memory, 0 until measured */
-    uint32_t owed; /* dependent accesses not yet charged to the CPU */
+    uint32_t owed;      /* dependent accesses not yet charged to the CPU */
     uint64_t served, rebuilt;
     uint64_t crowded; /* chains that were too long while the index had its largest size */
 };

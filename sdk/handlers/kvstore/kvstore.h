@@ -29,9 +29,9 @@ enum kv_bits {
     KV_CONTROL = 0x101, /* the server's CPU to its card */
     KV_WRITES = 0x200,  /* + the client's number: inserts, updates, deletes */
     KV_STATUS = 0x300,  /* to a client, a reply; its value is the request's number */
-    KV_VALUE = 0x301, /* to a client: the item, or, if longer than a packet, its slot; hdr_data's low half is its
+    KV_VALUE = 0x301,   /* to a client: the item, or, if longer than a packet, its slot; hdr_data's low half is its
                            tag, the other half the request's number */
-    KV_DONE = 0x302   /* the card to its CPU, a reply */
+    KV_DONE = 0x302     /* the card to its CPU, a reply */
 };
 enum { KV_CLIENTS = 64 };
 

@@ -61,8 +61,7 @@ struct kv_item {
 
 /* Word of the index: a link, and flags of the chain. A link is a slot's number + 1 and its tag; 0 ends a chain. */
 #define KV_LINK 0x00ffffffffffffffull
-#define KV_VERSION                                                                                                     \
-    0x3f00000000000000ull /* number of rebuilds of the chain: distinguishes a reused head */
+#define KV_VERSION 0x3f00000000000000ull /* number of rebuilds of the chain: distinguishes a reused head */
 #define KV_FROZEN 0x4000000000000000ull
 #define KV_MOVED 0x8000000000000000ull
 

@@ -23,10 +23,10 @@ enum { CHANNEL_STATE_BYTES = 64 }; /* default size of its HPU memory */
 
 /* Parameters of a channel; a field that is 0 has the default given last in its comment. */
 struct channel_options {
-    void *start;           /* host memory of the caller for sent and received messages; the channel's own */
-    ptl_size_t length;     /* bytes at start; CHANNEL_BYTES */
-    ptl_match_bits_t bits; /* match bits of the messages, below 2^63; CHANNEL_BITS */
-    const void *state;     /* initial HPU memory, the handlers' `state`; zeros */
+    void *start;             /* host memory of the caller for sent and received messages; the channel's own */
+    ptl_size_t length;       /* bytes at start; CHANNEL_BYTES */
+    ptl_match_bits_t bits;   /* match bits of the messages, below 2^63; CHANNEL_BITS */
+    const void *state;       /* initial HPU memory, the handlers' `state`; zeros */
     ptl_size_t state_length; /* bytes of HPU memory; CHANNEL_STATE_BYTES */
 };
 
