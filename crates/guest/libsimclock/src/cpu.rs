@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use libc::{c_int, c_long, clock_t, clockid_t, rusage, suseconds_t, timespec, timeval, tms};
 
+use crate::real_clock;
 use crate::simulator::{PS_PER_S, Simulator};
 
 /// Number of times that a thread may read an unchanged time. Further reads wait for time to pass.
@@ -38,7 +39,7 @@ pub fn look(simulator: &Simulator) {
 /// Returns the CPU time of the simulated clocks, if clocks are simulated.
 fn simulated() -> Option<timespec> {
     let Some(simulator) = Simulator::clocks() else {
-        crate::look_at_real_clock();
+        real_clock::count_read();
         return None;
     };
     look(simulator);

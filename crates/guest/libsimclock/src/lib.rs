@@ -23,6 +23,7 @@ mod cpu;
 #[cfg(target_arch = "x86_64")]
 mod fork_server;
 #[cfg(target_arch = "x86_64")]
+mod real_clock;
 mod signals;
 mod simulator;
 mod sleep;
@@ -33,7 +34,6 @@ use libc::{c_int, c_void, clockid_t, time_t, timespec, timeval};
 use simulator::{EPOCH_S, Simulator, SleepPs, TimePs};
 use std::ffi::CStr;
 use std::mem::transmute;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Load-time constructor: a program linked to `libportals.so` is a rank from its first instruction on.
 #[used]
@@ -52,15 +52,6 @@ extern "C" fn start() {
         }
         simclock_begin(transmute::<*mut c_void, TimePs>(time), transmute::<*mut c_void, SleepPs>(sleep));
     }
-}
-
-/// The number of times that the process has read a real clock. So a loop that ends at a real time leaves a trace in memory, by which
-/// spinrun knows that it does not repeat itself.
-static REAL_LOOKS: AtomicU64 = AtomicU64::new(0);
-
-/// Takes note that a real clock is read.
-fn look_at_real_clock() {
-    REAL_LOOKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Returns the value of a variable that is a number.
@@ -129,7 +120,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
             0
         }
         _ => {
-            look_at_real_clock();
+            real_clock::count_read();
             // SAFETY: the kernel checks the arguments.
             unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int }
         }
@@ -150,7 +141,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> 
             0
         }
         _ => {
-            look_at_real_clock();
+            real_clock::count_read();
             // SAFETY: the kernel checks the arguments.
             unsafe { libc::syscall(libc::SYS_gettimeofday, time, zone) as c_int }
         }
