@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the documentation site: `make docs` runs this in an environment with requirements-docs.txt."""
 
 from __future__ import annotations

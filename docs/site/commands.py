@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of commands: what each and its subcommands print for --help, and the machines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws the crates and their dependencies, as the Cargo manifests state them.
 
 `crate_graph.py` writes docs/img/crates.svg. A group is a band, a crate a box, and a line leads from a crate down to a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of a C header: its declarations, as they stand there, with the comment before each as text."""
 
 from __future__ import annotations

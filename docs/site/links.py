@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that all links within a built site lead to files and anchors that exist."""
 
 from __future__ import annotations

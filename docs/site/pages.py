@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of the site: the project's Markdown files, and the sources to which they link."""
 
 from __future__ import annotations

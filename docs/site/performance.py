@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the numbers of `spinkit bench` into docs/internals/performance.md: `performance.py out/bench.json`."""
 
 from __future__ import annotations

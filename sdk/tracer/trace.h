@@ -121,7 +121,7 @@ int spt_request_new(MPI_Request request);
 int spt_request_find(MPI_Request request);
 /* Claims an active request that is not claimed. Returns its number, or -1. */
 int spt_request_claim(MPI_Request request);
-/* The same as the first two functions, for a matched message. */
+/* Variants of the first two functions for a matched message. */
 int spt_message_new(MPI_Message message);
 int spt_message_find(MPI_Message message);
 /* Returns the entry of a request. It is valid until the next new request. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A completion queue without memory returns -FI_ENOMEM, and does not end the program. */
 #include "transfers.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of sdk/ofi and sdk/tracer call each other in no circle, and the floors of sdk/ofi only use those below them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs/internals name functions, breakpoints, files and crates that exist."""
 
 from __future__ import annotations

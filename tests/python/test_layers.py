@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers of the Python packages: the docstring of each package lists its modules top-down, and imports only go down."""
 
 from __future__ import annotations

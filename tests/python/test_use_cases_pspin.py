@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of docs/use-cases for cards with PsPIN are those of the experiments that the pages name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with waiting loops end, and deadlocks are reported: threads of MPIs, CPU clocks, sleeps between polls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of the matrix of waiting loops (tests/soak/matrix.py), of which `make soak` runs all."""
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ static double law_interval(const struct ports *ports, size_t bytes) {
     return larger(ports->gap_ps, (double)bytes * ports->byte_ps);
 }
 
-/* The same by the rules of the ports: the slower of sender and receiver. */
+/* Expected time by the rules of the ports: the slower of sender and receiver. */
 static double port_interval(const struct ports *ports, size_t bytes) {
     double last_byte = (double)(bytes - 1) * ports->byte_ps, law = law_interval(ports, bytes);
     double sends = ports->adds_gap ? ports->gap_ps + last_byte : law;

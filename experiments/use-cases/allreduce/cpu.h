@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same three algorithms by CPUs, as an MPI library does them over RDMA: memory for every message is known beforehand, messages of more
+/* All three algorithms on CPUs, as an MPI library does them over RDMA: memory for every message is known beforehand, messages of more
  * than 32 KiB go in pieces, so that sending, receiving and adding overlap, and nothing is copied. */
 #ifndef EXPERIMENTS_ALLREDUCE_CPU_H
 #define EXPERIMENTS_ALLREDUCE_CPU_H

@@ -12,7 +12,7 @@ const RATE: &str = "ps/B";
 
 /// Constants derived from those of the keys.
 const DERIVED: &str = r#"
-  // What follows from them.
+  // Derived constants.
   localparam int unsigned Hpus              = Clusters * HpusPerCluster;
   localparam int unsigned MpqCells          = MpqSharedCells + MpqQueues * MpqCellsPerQueue;
   localparam int unsigned DmaBytes          = DmaWidthBits / 8;

@@ -115,7 +115,7 @@ impl Nic {
         found
     }
 
-    /// Whether a search (`PtlMESearch`) would find nothing now, and would change no counter. False if that is not known.
+    /// Returns true if a search (`PtlMESearch`) is known to find nothing now, and to change no counter.
     pub fn finds_nothing(&mut self, ni: Handle, new: NewEntry) -> bool {
         let le = new.me.le;
         le.options & (me::IOVEC | me::EVENT_CT_OVERFLOW) == 0

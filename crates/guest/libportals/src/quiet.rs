@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sleeps and polls of a thread while nothing else happens in the simulation: they are posted, as the simulator has said until when that is so.
 
 use crate::known;
@@ -5,7 +6,7 @@ use abi::calls::{Op, SpinSleep};
 use abi::mailbox::Known;
 use std::cell::Cell;
 
-/// What a call does while nothing happens.
+/// Effect of a call until the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passing {
     /// It sleeps.

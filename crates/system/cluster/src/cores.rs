@@ -43,7 +43,7 @@ impl Cores {
         self.noise = Some(NoisyCpus::new(noise, self.hosts.len(), self.count + 1));
     }
 
-    /// Whether work always takes its time, and begins at `now` on a rank's first core.
+    /// Returns true if work takes the same time whenever it begins, and starts at `now` on a rank's first core.
     pub fn is_free(&self, rank: usize, now: Time) -> bool {
         self.noise.is_none() && self.hosts[rank].first <= now
     }

@@ -246,7 +246,7 @@ impl<E> Cluster<E> {
         &self.costs
     }
 
-    /// Whether work of a rank begins now, and takes the same time whenever it begins.
+    /// Returns true if work of a rank starts now, and takes the same time whenever it begins.
     pub fn is_free(&self, rank: usize) -> bool {
         self.cores.is_free(rank, self.now)
     }

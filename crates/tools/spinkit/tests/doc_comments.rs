@@ -1,30 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks doc comments: they are sentences with a subject, or noun phrases. This test refuses beginnings that cannot be
-//! either. And none contains code to run: `make test` runs no documentation tests, for each of which `rustdoc` would
-//! read the whole crate again.
+//! Checks that no doc comment contains code to run: `make test` runs no documentation tests, for each of which `rustdoc`
+//! would read the whole crate again. `tests/python/test_comments.py` checks the English of comments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Refused beginnings.
-const BARE: [&str; 7] = ["Of ", "By ", "So many", "Whom", "Who ", "Those", "The same"];
-
-/// Returns the line numbers, from 1, and texts of doc comments that begin with one of [`BARE`].
-fn bare_beginnings(source: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut inside = "";
-    for (index, line) in source.lines().enumerate() {
-        let line = line.trim_start();
-        let marker = ["///", "//!"].into_iter().find(|marker| line.starts_with(marker)).unwrap_or_default();
-        let text = line[marker.len()..].trim_start();
-        let begins = !marker.is_empty() && marker != inside;
-        if begins && BARE.iter().any(|bare| text.starts_with(bare)) {
-            found.push((index + 1, text));
-        }
-        inside = marker;
-    }
-    found
-}
 
 /// Returns the line numbers, from 1, and texts of lines that begin a code block that `rustdoc` would run.
 fn documentation_tests(source: &str) -> Vec<(usize, &str)> {
@@ -67,23 +46,9 @@ fn in_all_sources(find: fn(&str) -> Vec<(usize, &str)>) -> String {
 }
 
 #[test]
-fn doc_comments_begin_with_their_subject() {
-    let found = in_all_sources(bare_beginnings);
-    assert!(found.is_empty(), "doc comments without a subject:\n{found}");
-}
-
-#[test]
 fn no_documentation_has_tests() {
     let found = in_all_sources(documentation_tests);
     assert!(found.is_empty(), "code that no test runs; if it is an example only, begin it with ```text:\n{found}");
     let source = "//! ```\n//! f();\n//! ```\n\n/// ```text\n/// g\n/// ```\n    /// ```rust\n    /// ```\n";
     assert_eq!(documentation_tests(source), [(1, "//! ```"), (8, "/// ```rust")]);
-}
-
-#[test]
-fn only_the_beginning_of_a_doc_comment_counts() {
-    let source =
-        "//! By hand.\n//! Of two.\n\n    /// Those that wait.\nfn f() {} // Who is it?\n/// A list\n/// Of names.\n";
-    assert_eq!(bare_beginnings(source), [(1, "By hand."), (4, "Those that wait.")]);
-    assert_eq!(bare_beginnings("/// Offset in bytes.\n\n/// Byte.\n\n// The same.\nlet text = \"Of \";\n"), []);
 }

@@ -10,7 +10,7 @@ typedef unsigned long long u64;
 static u32 counter = 5;
 static u32 bins[16];
 
-/* The same in Rust: `mix` in elf.rs. */
+/* Equivalent in Rust: `mix` in elf.rs. */
 u32 mix(u32 seed, u32 rounds, u32 step)
 {
     u64 x = (u64)seed << 32 | step;

@@ -376,7 +376,7 @@ impl Portals {
         self.search_unexpected(index, &entry, op)
     }
 
-    /// Whether a search would find nothing. False if it would be refused.
+    /// Returns true if a search would find nothing; false if it would be refused.
     pub(crate) fn finds_nothing(&mut self, ni: Handle, new: NewEntry, region: Region) -> bool {
         let entry = self.entry(ni, new, region);
         let index = self.ni(ni).map(|interface| interface.index);
