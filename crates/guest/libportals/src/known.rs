@@ -104,6 +104,10 @@ pub fn has_reached(args: &[u64], known: &Known) -> bool {
     ct_handle != INVALID_HANDLE && known.counters.iter().any(has_reached) && !SHARED.load(Ordering::Relaxed)
 }
 
+/// Held by tests that use [`SHARED`], as one of them sets it.
+#[cfg(test)]
+pub static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +136,7 @@ mod tests {
     /// A single test, as the predictions belong to the whole process.
     #[test]
     fn events_are_given_in_their_order_until_a_second_thread_is_there() {
+        let _alone = ALONE.lock();
         let mut counters = [KnownCounter::NONE; COUNTERS];
         (counters[0], counters[COUNTERS - 1]) = (KnownCounter::new(9, 7), KnownCounter::new(4, 1));
         let mut known =
@@ -172,5 +177,6 @@ mod tests {
         answered();
         assert_eq!(number(Op::PtlEQWait, &[5]), None);
         assert!(!has_reached(&[9, 7], &known));
+        SHARED.store(false, Ordering::Relaxed);
     }
 }

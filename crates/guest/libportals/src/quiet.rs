@@ -50,6 +50,7 @@ mod tests {
 
     #[test]
     fn calls_pass_until_something_happens() {
+        let _alone = known::ALONE.lock();
         let counters = [KnownCounter::NONE; COUNTERS];
         let mut known =
             Known { queue: 5, count: 0, counters, quiet_ps: 100, poll_ps: 7, events: [Event::default(); KNOWN] };
