@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use machine::Machine;
 
@@ -102,13 +102,21 @@ fn code(folder: &Path, all: &mut String) {
     }
 }
 
+/// Returns the code of all crates.
+fn all_code(root: &Path) -> String {
+    let mut all = String::new();
+    for group in fs::read_dir(root.join("crates")).unwrap() {
+        for member in fs::read_dir(group.unwrap().path()).unwrap() {
+            code(&member.unwrap().path().join("src"), &mut all);
+        }
+    }
+    all
+}
+
 #[test]
 fn every_parameter_is_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let sources: Vec<PathBuf> =
-        fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
-    let mut all = String::new();
-    sources.iter().for_each(|folder| code(folder, &mut all));
+    let all = all_code(&root);
     let switch = ["network.switch.handlers=\"*\"", "network.switch.hpus=8", "network.switch.speedup=2"];
     let pfc = ["network.fabric.flow=pfc", "network.fabric.pfc.pause_bytes=9", "network.fabric.pfc.resume_bytes=8"];
     let transport = ["network.fabric.ack_bytes=64", "network.fabric.rate_control=dcqcn"];
@@ -224,10 +232,7 @@ fn every_parameter_of_pspin_is_read() {
     let keys = machine.describe().into_iter().map(|(key, ..)| key);
     let keys: Vec<&str> = keys.filter(|key| key.starts_with("accelerator.") && *key != "accelerator.kind").collect();
     assert_eq!(keys, PSPIN.map(|(key, _)| key));
-    let mut all = String::new();
-    for entry in fs::read_dir(root.join("crates")).unwrap() {
-        code(&entry.unwrap().path().join("src"), &mut all);
-    }
+    let all = all_code(&root);
     for (key, reader) in PSPIN {
         assert!(key == UNREAD || all.contains(reader), "{key}: nothing reads it: `{reader}` is nowhere");
     }

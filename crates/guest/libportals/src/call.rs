@@ -138,7 +138,7 @@ impl Call {
                 .ok_or_else(|| complain(session, &format!("more than {SLOTS} threads use the library")))?,
         };
         let slot = session.slot(k);
-        if !matches!(op, Op::SpinSleep | Op::SpinShow) {
+        if !matches!(op, Op::SpinSleep | Op::SpinShow | Op::SpinFlush) {
             LOOKS.set(0);
         }
         // SAFETY: the slot is mapped, and owned by this thread until the call is sent.
