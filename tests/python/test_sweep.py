@@ -20,7 +20,7 @@ FILE = Path("out/ping-pong/sweep.json")
 def one_machine(home: Path) -> Path:
     """Run the experiment on one of its machines, without claims and figures."""
     file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
-    text = file.read_text().partition("# What the paper says")[0]
+    text = file.read_text().partition("[[claim]]")[0]
     file.write_text(text.replace('machines = ["sc17-int", "sc17-dis"]', 'machines = ["sc17-int"]'))
     return home
 
@@ -173,7 +173,7 @@ def test_mistakes_are_told(one_machine: Path, program: Program, words: list[str]
 def test_axes_of_the_experiment_cannot_be_swept(one_machine: Path, program: Program) -> None:
     file = one_machine / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
     axis = '[[axis]]\nset = { "dma.L_ns" = [1, 2] }\n\n[measure]'
-    text: Any = file.read_text().partition("# What the paper says")[0].replace("[measure]", axis)
+    text: Any = file.read_text().partition("[[claim]]")[0].replace("[measure]", axis)
     file.write_text(text)
     result = sweep("--set", "dma.L_ns=1")
     assert "dma.L_ns is an axis of ping-pong already" in result.stderr

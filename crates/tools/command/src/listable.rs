@@ -36,8 +36,13 @@ impl Listable {
         if Listable::is_plain(&folder) {
             return Ok(Listable { name: folder, _folder: None });
         }
-        let open = File::open(&folder)?;
-        Ok(Listable { name: name_of(&open), _folder: Some(open) })
+        // The name stands for the innermost part of the path that is not allowed, so that `..` still leads out of the
+        // folders below it.
+        let ends_oddly = |part: &&Path| part.file_name().is_some_and(|name| !Listable::is_plain(Path::new(name)));
+        let innermost = folder.ancestors().find(ends_oddly).unwrap_or(&folder);
+        let below = folder.strip_prefix(innermost).unwrap_or(Path::new(""));
+        let open = File::open(innermost)?;
+        Ok(Listable { name: name_of(&open).join(below), _folder: Some(open) })
     }
 
     /// Returns the name.
@@ -69,6 +74,12 @@ mod tests {
             assert!(Listable::is_plain(listed.name()));
             assert_eq!(std::fs::read_to_string(listed.name().join("file")).unwrap(), name);
         }
+        let below = room.path().join("a b/c:d/e/f");
+        std::fs::create_dir_all(&below).unwrap();
+        std::fs::write(room.path().join("a b/c:d/g"), "").unwrap();
+        let listed = Listable::new(below).unwrap();
+        assert!(Listable::is_plain(listed.name()) && listed.name().ends_with("e/f"));
+        assert!(listed.name().ancestors().nth(2).unwrap().join("g").exists(), "names lead out of the folder");
         assert!(Listable::new(room.path().join("not there")).is_err());
     }
 }
