@@ -63,7 +63,7 @@ class Program(Table, frozen=True, kw_only=True):
 class Sweep(Table, frozen=True, kw_only=True):
     """The values that a run of the program measures; `axis` is the key of a value in the program's output.
 
-    An axis with a dot, such as `accelerator.hpus`, is a parameter of the machine: each value has a run of its own, with
+    An axis with a dot, such as `accelerator.hpus`, is a parameter of the machine: each value has a separate run, with
     that parameter, and the program measures one point.
     """
 

@@ -153,6 +153,10 @@ pub struct Properties {
     pub reads_handles: bool,
     /// True if a call is posted when earlier accepted calls cover it.
     pub posted: bool,
+    /// True if the call moves data between a memory descriptor and a target, now or when it is triggered.
+    pub transfers: bool,
+    /// True if the call may have no effect except its time, while nothing else happens in the simulation.
+    pub passes: bool,
     /// True if a thread that defers its calls posts this one.
     pub deferred: bool,
     /// True if the call adds its structure argument to a counter, immediately or when triggered.
@@ -172,6 +176,8 @@ impl Properties {
         waits: false,
         reads_handles: false,
         posted: false,
+        passes: false,
+        transfers: false,
         deferred: false,
         changes_counter: false,
         invalidates: false,
@@ -239,20 +245,20 @@ macro_rules! calls {
                 PtlMESearch = 47 (ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_search_op: u8, user_ptr: Address) [completions];
                 PtlMEAppendHandlers = 48 as "PtlMEAppend" (ni: Handle, pt_index: u32, me: In<Me>, list: u8, user_ptr: Address, me_handle: Out<Handle>) [completions deferred];
 
-                PtlPut = 60 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64) [posted];
-                PtlGet = 61 (md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address) [posted];
-                PtlAtomic = 62 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8) [posted];
-                PtlFetchAtomic = 63 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8) [];
-                PtlSwap = 64 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8) [];
+                PtlPut = 60 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64) [posted transfers];
+                PtlGet = 61 (md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address) [posted transfers];
+                PtlAtomic = 62 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8) [posted transfers];
+                PtlFetchAtomic = 63 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8) [transfers];
+                PtlSwap = 64 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8) [transfers];
                 PtlAtomicSync = 65 () [question];
                 PtlStartBundle = 66 (ni_handle: Handle) [];
                 PtlEndBundle = 67 (ni_handle: Handle) [];
 
                 PtlEQAlloc = 80 (ni_handle: Handle, count: u64, eq_handle: Out<Handle>) [];
                 PtlEQFree = 81 (eq_handle: Handle) [];
-                PtlEQGet = 82 (eq_handle: Handle, event: OutData<Event>) [completions takes_event];
+                PtlEQGet = 82 (eq_handle: Handle, event: OutData<Event>) [completions takes_event passes];
                 PtlEQWait = 83 (eq_handle: Handle, event: OutData<Event>) [takes_event waits];
-                PtlEQPoll = 84 (eq_handles: Address, size: u32, timeout: u32, event: OutData<Event>, which: Out<u32>) + (polled: OptionalIn<Polled>) [completions takes_event waits reads_handles];
+                PtlEQPoll = 84 (eq_handles: Address, size: u32, timeout: u32, event: OutData<Event>, which: Out<u32>) + (polled: OptionalIn<Polled>) [completions takes_event waits reads_handles passes];
 
                 PtlCTAlloc = 90 (ni_handle: Handle, ct_handle: Out<Handle>) [];
                 PtlCTFree = 91 (ct_handle: Handle) [invalidates];
@@ -263,11 +269,11 @@ macro_rules! calls {
                 PtlCTSet = 96 (ct_handle: Handle, new_ct: CtEvent) [];
                 PtlCTInc = 97 (ct_handle: Handle, increment: CtEvent) [posted changes_counter];
 
-                PtlTriggeredPut = 110 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, trig_ct_handle: Handle, threshold: u64) [posted triggered];
-                PtlTriggeredGet = 111 (md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, trig_ct_handle: Handle, threshold: u64) [posted triggered];
-                PtlTriggeredAtomic = 112 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64) [posted triggered];
-                PtlTriggeredFetchAtomic = 113 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64) [triggered];
-                PtlTriggeredSwap = 114 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64) [triggered];
+                PtlTriggeredPut = 110 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, trig_ct_handle: Handle, threshold: u64) [posted triggered transfers];
+                PtlTriggeredGet = 111 (md_handle: Handle, local_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, trig_ct_handle: Handle, threshold: u64) [posted triggered transfers];
+                PtlTriggeredAtomic = 112 (md_handle: Handle, local_offset: u64, length: u64, ack_req: u8, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64) [posted triggered transfers];
+                PtlTriggeredFetchAtomic = 113 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64) [triggered transfers];
+                PtlTriggeredSwap = 114 (get_md_handle: Handle, local_get_offset: u64, put_md_handle: Handle, local_put_offset: u64, length: u64, target_id: Process, pt_index: u32, match_bits: u64, remote_offset: u64, user_ptr: Address, hdr_data: u64, operand: Address, operation: u8, datatype: u8, trig_ct_handle: Handle, threshold: u64) [triggered transfers];
                 PtlTriggeredCTInc = 115 (ct_handle: Handle, increment: CtEvent, trig_ct_handle: Handle, threshold: u64) [posted changes_counter triggered];
                 PtlTriggeredCTSet = 116 (ct_handle: Handle, new_ct: CtEvent, trig_ct_handle: Handle, threshold: u64) [triggered];
                 PtlTriggeredMEAppend = 117 (ni_handle: Handle, pt_index: u32, me: PlainMe, ptl_list: u8, user_ptr: Address, me_handle: Out<Handle>, trig_ct_handle: Handle, threshold: u64) [triggered];
@@ -284,7 +290,7 @@ macro_rules! calls {
                 // Simulated time and work of the host.
                 SpinHostCompute = 3 (ps: u64) [no_card deferred];
                 SpinHostMemory = 4 (read_bytes: u64, written_bytes: u64) [no_card];
-                SpinSleep = 5 (ps: u64) [no_card];
+                SpinSleep = 5 (ps: u64) [no_card passes];
                 SpinYield = 6 () [no_card];
                 SpinHostCopy = 10 (bytes: u64) [no_card deferred];
                 // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the

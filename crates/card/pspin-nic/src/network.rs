@@ -45,7 +45,7 @@ impl Table {
     /// arrive. `context` resolves the execution context that a rule names.
     ///
     /// # Errors
-    /// Those of `context`.
+    /// The error of `context`.
     pub fn new<E>(
         rules: Vec<Rule>,
         most_held: u32,

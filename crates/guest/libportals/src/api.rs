@@ -56,7 +56,7 @@ fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
             call.data(&polled);
         }
     }
-    if may_pass(op) {
+    if properties.passes {
         match call.pass(op) {
             Ok(answer) => return answer.rc(),
             Err(unanswered) => call = unanswered,
@@ -95,11 +95,6 @@ fn perform(op: Op, arguments: &[Named<'_>]) -> c_int {
         }
     }
     answer.rc()
-}
-
-/// Returns true if a call may have no effect but to take time.
-fn may_pass(op: Op) -> bool {
-    matches!(op, Op::SpinSleep | Op::PtlEQGet | Op::PtlEQPoll)
 }
 
 /// Performs a call that requires `PtlInit`.

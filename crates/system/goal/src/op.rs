@@ -46,7 +46,7 @@ pub enum Action<'a> {
         to: u32,
         /// Tag that the receive must match
         tag: u32,
-        /// Matching space; a wildcard matches only messages of its own space
+        /// Matching space; a wildcard matches only messages of the same space
         space: u16,
     },
     /// Receives a message.

@@ -93,7 +93,7 @@ mod tests {
 
     /// Returns the neighbours in the full tree: nodes first, then the switches level by level. A subtree of
     /// `down^level` nodes has `down^(level-1)` switches at its top, and its switch `j` is wired to switch `j mod
-    /// down^(level-2)` of each of its own subtrees.
+    /// down^(level-2)` of each of its subtrees.
     fn graph(radix: usize, levels: u32) -> Vec<Vec<usize>> {
         let down = radix / 2;
         let nodes = 2 * down.pow(levels);

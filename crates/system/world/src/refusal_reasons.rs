@@ -101,16 +101,7 @@ impl Processes {
                 x.object("me_handle", Object::Entry, a.me_handle);
                 x.trigger(a.trig_ct_handle, interface_of(a.me_handle));
             }
-            Op::PtlPut
-            | Op::PtlGet
-            | Op::PtlAtomic
-            | Op::PtlFetchAtomic
-            | Op::PtlSwap
-            | Op::PtlTriggeredPut
-            | Op::PtlTriggeredGet
-            | Op::PtlTriggeredAtomic
-            | Op::PtlTriggeredFetchAtomic
-            | Op::PtlTriggeredSwap => self.transfer_reason(x, call),
+            op if op.properties().transfers => self.transfer_reason(x, call),
             Op::PtlEQAlloc => {
                 let a = calls::PtlEQAlloc::read(args);
                 x.eq_alloc(a.ni_handle, a.count);

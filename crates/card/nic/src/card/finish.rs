@@ -106,7 +106,7 @@ impl Nic {
         self.pipeline.apply(ports)
     }
 
-    /// Notifies the program of its own operation.
+    /// Notifies the program that its operation finished.
     pub(super) fn finish_operation(
         &mut self,
         token: OpToken,

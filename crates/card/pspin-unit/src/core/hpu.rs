@@ -13,7 +13,7 @@ use crate::memory::{Arena, Place};
 pub enum Doing<A> {
     /// Runs instructions without memory accesses.
     Running,
-    /// Requests a bank of its own L1, at this offset.
+    /// Requests a bank of the L1 of this HPU's cluster, at this offset.
     Local(u32),
     /// Requests an access to this memory, at this offset, from the interconnect.
     Remote(Place, u32),

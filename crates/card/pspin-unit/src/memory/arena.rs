@@ -17,7 +17,7 @@ pub enum Place {
     Program,
 }
 
-/// First address of an HPU's window to the L1 of its own cluster.
+/// First address of the window to the L1 of an HPU's cluster.
 const OWN_L1: u32 = map::OWN_L1;
 const HANDLER: u32 = map::HANDLER;
 const PACKET: u32 = map::PACKET;
@@ -54,7 +54,7 @@ impl Arena {
         }
     }
 
-    /// Returns the common address for an HPU's `address`. They differ only in the window to the L1 of its own
+    /// Returns the common address for an HPU's `address`. They differ only in the window to the L1 of the HPU's
     /// `cluster`.
     #[inline]
     pub fn common(&self, cluster: u16, address: u32) -> u32 {
