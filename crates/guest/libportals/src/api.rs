@@ -7,10 +7,10 @@ use crate::call::{self, Call};
 use crate::known;
 use crate::posting;
 use crate::session::{self, Session};
+use crate::state::{Embedded, process};
 use abi::calls::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::Once;
 
 /// Number of free time reads of a thread between two other calls. A thread that reads the time more often is polling
 /// it, so each further read takes [`LOOK_PS`].
@@ -117,14 +117,54 @@ fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
 /// Returns the code for a call without `PtlInit`. Prints a message once, for programs that ignore return codes.
 #[cold]
 fn not_initialised(op: Op) -> c_int {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+    process().reported_no_init.call_once(|| {
         session::say(format_args!("{} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name()));
     });
     refuse(op, ReturnCode::NoInit, "")
 }
 
 abi::calls!(export);
+
+/// Defines the list of the functions that [`export`] defines.
+macro_rules! list {
+    (exported { $($name:ident = $number:literal $(as $c_name:literal)? ($($argument:ident: $kind:ty),*)
+        $(+ $more:tt)? [$($flag:ident)*];)+ } $($others:tt)*) => {
+        [$((stringify!($name), $name as *const c_void)),+]
+    };
+}
+
+/// Returns an exported function by its name.
+pub fn function(name: &str) -> Option<*const c_void> {
+    let others = [
+        ("PtlMDBind", PtlMDBind as *const c_void),
+        ("PtlInit", PtlInit as *const c_void),
+        ("PtlFini", PtlFini as *const c_void),
+        ("PtlAbort", PtlAbort as *const c_void),
+        ("PtlHandleIsEqual", PtlHandleIsEqual as *const c_void),
+        ("spin_time_ps", spin_time_ps as *const c_void),
+        ("spin_idle", spin_idle as *const c_void),
+        ("spin_idle_events", spin_idle_events as *const c_void),
+        ("spin_defer", spin_defer as *const c_void),
+        ("spin_eq_take", spin_eq_take as *const c_void),
+        ("spin_ct_await", spin_ct_await as *const c_void),
+        ("spin_host_compute", spin_host_compute as *const c_void),
+        ("spin_host_memory", spin_host_memory as *const c_void),
+        ("spin_host_copy", spin_host_copy as *const c_void),
+        ("spin_show", spin_show as *const c_void),
+        ("spin_sleep_ps", spin_sleep_ps as *const c_void),
+        ("spin_barrier", spin_barrier as *const c_void),
+        ("spin_rank", spin_rank as *const c_void),
+        ("spin_size", spin_size as *const c_void),
+        ("spin_switches", spin_switches as *const c_void),
+        ("spin_distance", spin_distance as *const c_void),
+        ("spin_switch_alloc", spin_switch_alloc as *const c_void),
+        ("spin_switch_attach", spin_switch_attach as *const c_void),
+        ("spin_set_map", spin_set_map as *const c_void),
+        ("spin_register_image", spin_register_image as *const c_void),
+    ];
+    let mut functions = abi::calls!(list).into_iter().chain(others);
+    functions.find(|(other, _)| *other == name).map(|(_, function)| function)
+}
 
 /// See `portals4.h`.
 ///
@@ -339,7 +379,7 @@ pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
     let nodes = spin_size() + spin_switches();
     let map: Vec<Process> = (0..nodes as u32).map(|node| Process { nid: node, pid: own.pid }).collect();
     // SAFETY: the length argument is the map's length.
-    unsafe { PtlSetMap(ni, map.len() as u64, Address::new(map.as_ptr().cast())) }
+    Embedded::lend(&map, || unsafe { PtlSetMap(ni, map.len() as u64, Address::new(map.as_ptr().cast())) })
 }
 
 /// Registers the handlers of a program; called by the constructor that `spincc` adds to it. The image must stay in

@@ -4,11 +4,12 @@
 use crate::call::{self, Call};
 use crate::posting;
 use crate::session;
+use crate::state::process;
 use abi::calls::Op;
 use abi::mailbox;
 use abi::portals::{CtEvent, ReturnCode};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 /// An image of device programs in this process; see `spin_register_image`.
 #[derive(Clone, Copy)]
@@ -22,25 +23,20 @@ pub struct Image {
 }
 
 /// Simulator's state of this process.
-#[derive(Default)]
-struct Attachment {
+pub struct Attachment {
     /// True if the process is attached.
     attached: bool,
     images: Vec<Image>,
 }
 
-static ATTACHMENT: Mutex<Attachment> = Mutex::new(Attachment { attached: false, images: Vec::new() });
-/// Number of `PtlInit` calls without a matching `PtlFini`.
-static INITS: AtomicU32 = AtomicU32::new(0);
-
 /// Returns true between `PtlInit` and the last `PtlFini`.
 pub fn initialised() -> bool {
-    INITS.load(Ordering::Acquire) > 0
+    process().inits.load(Ordering::Acquire) > 0
 }
 
 fn attachment() -> MutexGuard<'static, Attachment> {
     call::refuse_within_call(); // a signal handler would deadlock on a lock that its own thread holds
-    ATTACHMENT.lock().unwrap_or_else(PoisonError::into_inner)
+    process().attachment.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Performs `PtlInit`.
@@ -48,7 +44,7 @@ pub fn init() -> ReturnCode {
     let mut attachment = attachment();
     let rc = attachment.attach();
     if rc == ReturnCode::Ok {
-        INITS.fetch_add(1, Ordering::Release);
+        process().inits.fetch_add(1, Ordering::Release);
     }
     rc
 }
@@ -56,7 +52,7 @@ pub fn init() -> ReturnCode {
 /// Performs `PtlFini`. A call without a matching `PtlInit` does nothing.
 pub fn fini() {
     let mut attachment = attachment();
-    let fewer = INITS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |inits| inits.checked_sub(1));
+    let fewer = process().inits.fetch_update(Ordering::AcqRel, Ordering::Acquire, |inits| inits.checked_sub(1));
     if fewer == Ok(1) && std::mem::take(&mut attachment.attached) {
         send(Op::SpinDetach, &[]);
         posting::learn(Op::SpinDetach, &[], CtEvent::default());
@@ -78,6 +74,11 @@ pub fn register(image: Image) {
 }
 
 impl Attachment {
+    /// Creates the state of a process that is not attached.
+    pub const fn new() -> Attachment {
+        Attachment { attached: false, images: Vec::new() }
+    }
+
     fn attach(&mut self) -> ReturnCode {
         if self.attached && !session::forked() {
             return ReturnCode::Ok;

@@ -6,6 +6,7 @@ use crate::output;
 use crate::posting::{self, Copied};
 use crate::quiet::{self, Passing};
 use crate::session::{self, Session, say};
+use crate::state::{Embedded, process, thread};
 use abi::calls::{Op, Polled};
 use abi::mailbox::{
     ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, NOTHING, POST_ARGS, POSTS, Post, SLOTS, Slot, digest, env, state,
@@ -16,10 +17,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::{futex, gettid};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 /// Interval in seconds at which a sleeping thread checks that the simulator is alive, unless the kernel ends it with
 /// the simulator.
@@ -33,30 +33,14 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
     static LEASE: Lease = const { Lease };
-    /// True between the start of a call and its last result.
-    static BUSY: Cell<bool> = const { Cell::new(false) };
-    /// Number of time reads of the thread since its last call.
-    static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// True if the thread has read the time since its last `spin_idle`.
-    static LOOKED: Cell<bool> = const { Cell::new(false) };
-    /// CPU time of the thread at its last answer, in nanoseconds.
-    static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
-    /// True if the thread defers its calls.
-    static DEFERS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Result destinations of the posted calls of all threads. Any thread that gets an answer delivers the available
-/// results.
-static PLACES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
-/// Length of [`PLACES`].
-static PENDING: AtomicU32 = AtomicU32::new(0);
 /// Value of [`Post::out`] until the call completes.
 const NO_RESULT: u64 = u64::MAX;
 
 /// Result destination of a posted call, as an address so that threads can share it.
-struct Place {
+pub struct Place {
     post: usize,
     to: usize,
 }
@@ -66,11 +50,17 @@ struct Lease;
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        flush();
-        if let (Some(k), Some(session), false) = (SLOT.take(), Session::get(), session::forked()) {
-            // SAFETY: the slot is mapped and owned by this thread.
-            unsafe { (*session.slot(k)).state.store(state::FREE, Ordering::Release) };
-        }
+        leave();
+    }
+}
+
+/// Completes the posted calls of this thread and releases its slot.
+pub fn leave() {
+    flush();
+    let slot = thread(|thread| thread.slot.take());
+    if let (Some(k), Some(session), false) = (slot, Session::get(), session::forked()) {
+        // SAFETY: the slot is mapped and owned by this thread.
+        unsafe { (*session.slot(k)).state.store(state::FREE, Ordering::Release) };
     }
 }
 
@@ -80,21 +70,21 @@ struct Busy;
 impl Busy {
     fn begin() -> Busy {
         refuse_within_call();
-        BUSY.set(true);
+        thread(|thread| thread.busy.set(true));
         Busy
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        BUSY.set(false);
+        thread(|thread| thread.busy.set(false));
     }
 }
 
 /// Ends the process if this thread is already in a call. Only a signal handler can make such a call. It would wait
 /// forever, as the interrupted call uses the slot.
 pub fn refuse_within_call() {
-    if !BUSY.get() {
+    if !thread(|thread| thread.busy.get()) {
         return;
     }
     let rank = std::env::var(env::RANK).unwrap_or_default();
@@ -102,6 +92,9 @@ pub fn refuse_within_call() {
         "rank {rank}: a signal handler calls the library while its thread is in another call: it must not, \
          as the library's functions are not async-signal-safe; let it set a flag, and call when the thread looks at it"
     ));
+    if let Some(rank) = Embedded::selected() {
+        (rank.services.end)(LOST);
+    }
     // SAFETY: ends the process without its exit handlers, which would call the library, too.
     unsafe { libc::_exit(LOST) };
 }
@@ -132,20 +125,21 @@ impl Call {
         if session::forked() {
             return Err(complain(session, "a forked child cannot use the library: its parent is the rank"));
         }
-        let k = match SLOT.get() {
+        let k = match thread(|thread| thread.slot.get()) {
             Some(k) => k,
             None => claim(session)
                 .ok_or_else(|| complain(session, &format!("more than {SLOTS} threads use the library")))?,
         };
         let slot = session.slot(k);
         if !matches!(op, Op::SpinSleep | Op::SpinShow | Op::SpinFlush) {
-            LOOKS.set(0);
+            thread(|thread| thread.time_reads.set(0));
         }
         // SAFETY: the slot is mapped, and owned by this thread until the call is sent.
         unsafe {
             (*slot).op = op as u32;
             (*slot).elapsed_ns = unanswered_ns(session);
-            let single = std::ptr::addr_of!(__libc_single_threaded).read_volatile() != 0;
+            let single =
+                Embedded::selected().is_some() || std::ptr::addr_of!(__libc_single_threaded).read_volatile() != 0;
             (*slot).tid = if single { 0 } else { Pid::as_raw(Some(gettid())) as u32 };
             if !single {
                 known::forget();
@@ -180,7 +174,7 @@ impl Call {
     /// Returns the maximum number of posted calls at this time.
     fn post_limit(&self) -> u32 {
         let header = self.session.header();
-        let limit = if DEFERS.get() { &header.defer } else { &header.post_ahead };
+        let limit = if thread(|thread| thread.defers.get()) { &header.defer } else { &header.post_ahead };
         limit.load(Ordering::Relaxed).min(POSTS as u32)
     }
 
@@ -213,7 +207,11 @@ impl Call {
         // SAFETY: mapped, and this thread's until the call is sent.
         let (posted, tid) = unsafe { ((*self.slot).posted.load(Ordering::Relaxed), (*self.slot).tid) };
         // Posted calls of several threads would need a common order, and an ending thread must post no more.
-        (posted < limit && tid == 0 && LEASE.try_with(|_| ()).is_ok()).then_some(posted as usize)
+        let is_ending = match Embedded::selected() {
+            Some(rank) => rank.thread.is_ending.get(),
+            None => LEASE.try_with(|_| ()).is_err(),
+        };
+        (posted < limit && tid == 0 && !is_ending).then_some(posted as usize)
     }
 
     /// Returns the posted call at an index returned by `room`.
@@ -250,7 +248,7 @@ impl Call {
     pub fn post(&mut self, op: Op, place: *mut u32) -> bool {
         let Some(index) = self.room() else { return false };
         let args = self.args();
-        let defers = DEFERS.get();
+        let defers = thread(|thread| thread.defers.get());
         let copied = match defers {
             true => posting::defers(op, &args, || self.structure(), || self.structure()),
             false => posting::accepts(op, &args, || self.structure()),
@@ -282,7 +280,7 @@ impl Call {
             // SAFETY: as above.
             unsafe { (*post).out = NO_RESULT };
             places().push(Place { post: post as usize, to: place as usize });
-            PENDING.fetch_add(1, Ordering::Release);
+            process().pending.fetch_add(1, Ordering::Release);
         }
         self.fill(index, if op == Op::PtlMEAppendHandlers { Op::PtlMEAppend } else { op }, copied, 0);
         true
@@ -358,10 +356,11 @@ impl Call {
         self.ring();
         loop {
             let seen = word.load(Ordering::Acquire);
-            match seen & !state::SLEEPS {
-                state::REPLY => break,
-                state::END => output::end_process(),
-                state::COPY => {
+            match (seen & !state::SLEEPS, Embedded::selected()) {
+                (state::REPLY, _) => break,
+                (state::END, _) => output::end_process(),
+                (_, Some(rank)) => (rank.services.wait)(),
+                (state::COPY, None) => {
                     self.copy();
                     word.store(state::COPIED, Ordering::Release);
                     self.ring();
@@ -373,11 +372,11 @@ impl Call {
         word.store(state::RUNNING, Ordering::Relaxed);
         known::answered();
         quiet::answered();
-        if PENDING.load(Ordering::Acquire) > 0 {
+        if process().pending.load(Ordering::Acquire) > 0 {
             take_results();
         }
         if charged(self.session) {
-            ANSWERED_NS.set(cpu_ns());
+            thread(|thread| thread.answered_ns.set(cpu_ns()));
         }
         Answer { slot: self.slot, words: 0, _busy: self.busy }
     }
@@ -474,7 +473,7 @@ impl Answer {
 }
 
 fn places() -> MutexGuard<'static, Vec<Place>> {
-    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+    process().places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes the results of completed posted calls to their destinations. An answer completes all posted calls of this
@@ -491,13 +490,13 @@ fn take_results() {
         }
         result == NO_RESULT
     });
-    PENDING.store(places.len() as u32, Ordering::Release);
+    process().pending.store(places.len() as u32, Ordering::Release);
 }
 
 /// Waits until the posted calls of this thread complete. Does nothing in a signal handler that interrupts a call.
 pub fn flush() {
-    let Some((k, session)) = SLOT.get().zip(Session::get()) else { return };
-    if BUSY.get() || session::forked() {
+    let Some((k, session)) = thread(|thread| thread.slot.get()).zip(Session::get()) else { return };
+    if thread(|thread| thread.busy.get()) || session::forked() {
         return;
     }
     // SAFETY: mapped atomics.
@@ -512,19 +511,21 @@ pub fn flush() {
 
 /// Enables or disables deferred calls of this thread. Returns the previous setting.
 pub fn defer(on: bool) -> bool {
-    DEFERS.replace(on)
+    thread(|thread| thread.defers.replace(on))
 }
 
 /// Counts a time read. Returns the number of this thread's reads since its last call other than a sleep.
 pub fn looks_in_a_row() -> u32 {
-    LOOKED.set(true);
-    LOOKS.set(LOOKS.get().saturating_add(1));
-    LOOKS.get()
+    thread(|thread| {
+        thread.has_read_time.set(true);
+        thread.time_reads.set(thread.time_reads.get().saturating_add(1));
+        thread.time_reads.get()
+    })
 }
 
 /// Returns true if this thread has read the time since the last call of this function, before each `spin_idle`.
 pub fn has_looked_since_idle() -> bool {
-    LOOKED.take()
+    thread(|thread| thread.has_read_time.take())
 }
 
 /// Returns the simulated time of the thread's own computation since its last answer, in picoseconds; 0 unless it is
@@ -535,7 +536,7 @@ pub fn unanswered_ps(session: &Session) -> u64 {
 }
 
 fn unanswered_ns(session: &Session) -> u64 {
-    if charged(session) { cpu_ns().saturating_sub(ANSWERED_NS.get()) } else { 0 }
+    if charged(session) { cpu_ns().saturating_sub(thread(|thread| thread.answered_ns.get())) } else { 0 }
 }
 
 fn charged(session: &Session) -> bool {
@@ -563,9 +564,11 @@ fn claim(session: &Session) -> Option<usize> {
             if pid != me {
                 forget_posts(session, k);
             }
-            SLOT.set(Some(k));
-            // While a thread ends, its thread-local values may be gone; then its slot is not released.
-            let _ = LEASE.try_with(|_| ());
+            thread(|thread| thread.slot.set(Some(k)));
+            if Embedded::selected().is_none() {
+                // While a thread ends, its thread-local values may be gone; then its slot is not released.
+                let _ = LEASE.try_with(|_| ());
+            }
             return Some(k);
         }
     }

@@ -4,32 +4,20 @@
 //! A queue delivers its events in order, so its oldest event stays the next one. An empty queue is predicted only until
 //! the next event of the simulation ([`crate::quiet`]); the value of a counter that may still rise, never.
 
+use crate::state::{process, thread};
 use abi::calls::{Op, Polled, PtlCTPoll, PtlCTWait, PtlEQGet, PtlEQPoll};
 use abi::mailbox::{KNOWN, Known, KnownCounter};
 use abi::portals::{Event, Handle, INVALID_HANDLE};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-thread_local! {
-    /// Number of events that the thread has taken since its last answer.
-    static TAKEN: Cell<usize> = const { Cell::new(0) };
-    /// Address of the handle in the thread's last `PtlEQPoll` of one queue; 0 if none.
-    static QUEUE: Cell<u64> = const { Cell::new(0) };
-    /// Addresses of the handle and the threshold in the thread's last `PtlCTPoll` of one counter; 0 if none.
-    static COUNTER: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
-}
-
-/// True once the process has had a second thread, which could take the events.
-static SHARED: AtomicBool = AtomicBool::new(false);
+use std::sync::atomic::Ordering;
 
 /// Disables predictions permanently.
 pub fn forget() {
-    SHARED.store(true, Ordering::Relaxed);
+    process().is_shared.store(true, Ordering::Relaxed);
 }
 
 /// Records an answer to the thread, which refreshes the known events.
 pub fn answered() {
-    TAKEN.set(0);
+    thread(|thread| thread.taken.set(0));
 }
 
 /// Records the arguments of an answered call.
@@ -37,11 +25,11 @@ pub fn learn(op: Op, args: &[u64]) {
     match op {
         Op::PtlEQPoll => {
             let poll = PtlEQPoll::read(args);
-            QUEUE.set(if poll.size == 1 { poll.eq_handles } else { 0 });
+            thread(|thread| thread.queue.set(if poll.size == 1 { poll.eq_handles } else { 0 }));
         }
         Op::PtlCTPoll => {
             let poll = PtlCTPoll::read(args);
-            COUNTER.set(if poll.size == 1 { (poll.ct_handles, poll.tests) } else { (0, 0) });
+            thread(|thread| thread.counter.set(if poll.size == 1 { (poll.ct_handles, poll.tests) } else { (0, 0) }));
         }
         _ => {}
     }
@@ -53,12 +41,15 @@ pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
     let (handles, test) = match op {
         Op::PtlEQPoll => {
             let poll = PtlEQPoll::read(args);
-            let is_known = poll.size == 1 && poll.eq_handles != 0 && poll.eq_handles == QUEUE.get();
+            let is_known =
+                poll.size == 1 && poll.eq_handles != 0 && poll.eq_handles == thread(|thread| thread.queue.get());
             (is_known.then_some(poll.eq_handles)?, 0)
         }
         Op::PtlCTPoll => {
             let poll = PtlCTPoll::read(args);
-            let is_known = poll.size == 1 && poll.ct_handles != 0 && (poll.ct_handles, poll.tests) == COUNTER.get();
+            let is_known = poll.size == 1
+                && poll.ct_handles != 0
+                && (poll.ct_handles, poll.tests) == thread(|thread| thread.counter.get());
             // SAFETY: the caller passes valid arrays, as the header asks.
             (is_known.then_some(poll.ct_handles)?, unsafe { (poll.tests as *const u64).read_unaligned() })
         }
@@ -71,8 +62,8 @@ pub fn polled(op: Op, args: &[u64]) -> Option<Polled> {
 
 /// Takes the event that the call will return, if known.
 pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
-    let taken = TAKEN.get();
-    if taken >= (known.count as usize).min(KNOWN) || SHARED.load(Ordering::Relaxed) {
+    let taken = thread(|thread| thread.taken.get());
+    if taken >= (known.count as usize).min(KNOWN) || process().is_shared.load(Ordering::Relaxed) {
         return None;
     }
     let queue = match op {
@@ -80,7 +71,7 @@ pub fn next(op: Op, args: &[u64], known: &Known) -> Option<Event> {
         _ => polled(op, args)?.handle as Handle,
     };
     (queue == known.queue).then(|| {
-        TAKEN.set(taken + 1);
+        thread(|thread| thread.taken.set(taken + 1));
         known.events[taken]
     })
 }
@@ -93,18 +84,24 @@ pub fn is_empty(op: Op, args: &[u64], known: &Known) -> bool {
         _ => None,
     };
     // A full list may lack events of the queue.
-    let has_all = TAKEN.get() == known.count as usize && TAKEN.get() < KNOWN;
-    has_all && queue == Some(known.queue) && known.queue != INVALID_HANDLE && !SHARED.load(Ordering::Relaxed)
+    let has_all =
+        thread(|thread| thread.taken.get()) == known.count as usize && thread(|thread| thread.taken.get()) < KNOWN;
+    has_all
+        && queue == Some(known.queue)
+        && known.queue != INVALID_HANDLE
+        && !process().is_shared.load(Ordering::Relaxed)
 }
 
 /// Returns true if the counter of a wait is known to have reached the threshold.
 pub fn has_reached(args: &[u64], known: &Known) -> bool {
     let PtlCTWait { ct_handle, test, .. } = PtlCTWait::read(args);
     let has_reached = |counter: &KnownCounter| counter.handle == ct_handle && counter.success >= test;
-    ct_handle != INVALID_HANDLE && known.counters.iter().any(has_reached) && !SHARED.load(Ordering::Relaxed)
+    ct_handle != INVALID_HANDLE
+        && known.counters.iter().any(has_reached)
+        && !process().is_shared.load(Ordering::Relaxed)
 }
 
-/// Held by tests that use [`SHARED`], as one of them sets it.
+/// Held by tests that disable predictions, or use them.
 #[cfg(test)]
 pub static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
@@ -177,6 +174,6 @@ mod tests {
         answered();
         assert_eq!(number(Op::PtlEQWait, &[5]), None);
         assert!(!has_reached(&[9, 7], &known));
-        SHARED.store(false, Ordering::Relaxed);
+        process().is_shared.store(false, Ordering::Relaxed);
     }
 }

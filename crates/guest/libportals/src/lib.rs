@@ -15,6 +15,7 @@
 //! * [`quiet`]: sleeps and empty polls until the next event
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
+//! * [`state`]: state of a thread, a process, and a rank in the simulator's process
 
 pub mod api;
 mod argument;
@@ -25,4 +26,5 @@ mod known;
 mod output;
 mod posting;
 mod quiet;
-mod session;
+pub mod session;
+pub mod state;

@@ -5,6 +5,7 @@
 //! lose the last lines. In a rank it is line-buffered, as on a terminal, unless the program sets another mode
 //! (setvbuf). A rank that waits in the library when the run ends also writes its unfinished line.
 
+use crate::state::Embedded;
 use abi::mailbox::env;
 
 unsafe extern "C" {
@@ -25,6 +26,9 @@ extern "C" fn write_lines() {
 
 /// Flushes all streams of the C library and ends the process, at the end of the run.
 pub fn end_process() -> ! {
+    if let Some(rank) = Embedded::selected() {
+        (rank.services.end)(0);
+    }
     // SAFETY: flushes all streams; exit handlers are skipped, as they would wait for the simulator.
     unsafe {
         libc::fflush(std::ptr::null_mut());

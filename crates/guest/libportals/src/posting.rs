@@ -10,12 +10,13 @@
 //! A thread that defers its calls also posts calls without a result, and appends of entries like those accepted before.
 //! It guarantees room for them.
 
+use crate::state::process;
 use abi::calls::{Op, PtlAtomic, PtlCTInc, PtlGet, PtlMEAppend, PtlPut, Trigger};
 use abi::mailbox::PAYLOAD;
 use abi::portals::{CtEvent, Handle, ME_HANDLER_IOVEC, Md, Me, md, me};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 /// Properties in which a posted call must equal an accepted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +54,9 @@ impl Extent {
     }
 }
 
+/// Accepted calls of a process.
 #[derive(Debug, Default)]
-struct Known {
+pub struct Known {
     /// Bound memory descriptors, by handle.
     bound: BTreeMap<Handle, Md>,
     accepted: BTreeMap<Way, Extent>,
@@ -62,11 +64,15 @@ struct Known {
     appended: BTreeSet<[u64; 5]>,
 }
 
-static KNOWN: Mutex<Known> =
-    Mutex::new(Known { bound: BTreeMap::new(), accepted: BTreeMap::new(), appended: BTreeSet::new() });
+impl Known {
+    /// Creates the state before the first accepted call.
+    pub const fn new() -> Known {
+        Known { bound: BTreeMap::new(), accepted: BTreeMap::new(), appended: BTreeSet::new() }
+    }
+}
 
 fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    process().accepted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Data to copy when a call is posted.

@@ -2,9 +2,9 @@
 //! Sleeps and polls of a thread while nothing else happens in the simulation: they are posted, as the simulator has said until when that is so.
 
 use crate::known;
+use crate::state::thread;
 use abi::calls::{Op, SpinSleep};
 use abi::mailbox::Known;
-use std::cell::Cell;
 
 /// Effect of a call until the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +15,14 @@ pub enum Passing {
     FindsNothing,
 }
 
-thread_local! {
-    /// The simulated time that the thread has passed since its last answer, in picoseconds; `None` if that is not known.
-    static PASSED_PS: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
 /// Takes note that the thread was answered.
 pub fn answered() {
-    PASSED_PS.set(Some(0));
+    thread(|thread| thread.passed_ps.set(Some(0)));
 }
 
 /// Takes note that the thread has posted a call whose end is not known.
 pub fn end() {
-    PASSED_PS.set(None);
+    thread(|thread| thread.passed_ps.set(None));
 }
 
 /// Returns what a call does if nothing else happens before it is over, and takes note of its time.
@@ -37,8 +32,9 @@ pub fn pass(op: Op, args: &[u64], known: &Known) -> Option<Passing> {
         _ if known::is_empty(op, args, known) => (known.poll_ps, Passing::FindsNothing),
         _ => return None,
     };
-    let passed = PASSED_PS.get()?.checked_add(span).filter(|passed| *passed < known.quiet_ps)?;
-    PASSED_PS.set(Some(passed));
+    let passed =
+        thread(|thread| thread.passed_ps.get())?.checked_add(span).filter(|passed| *passed < known.quiet_ps)?;
+    thread(|thread| thread.passed_ps.set(Some(passed)));
     Some(passing)
 }
 

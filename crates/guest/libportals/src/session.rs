@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connection of the process to the simulator: the job's shared memory, and the right of this process to use it.
 
+use crate::state::{Embedded, process};
 use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use memmap2::{MmapMut, MmapOptions};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getppid, parent_process_death_signal};
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::mem::offset_of;
-use std::os::fd::{AsRawFd, RawFd};
+use std::mem::{ManuallyDrop, offset_of};
+use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,25 +27,40 @@ pub struct Session {
     /// Number of ranks of the job.
     pub ranks: usize,
     /// Mapped [`Header`], and the claimed-slot words up to that of this rank.
-    header: MmapRaw,
+    header: *mut u8,
     /// Mapped [`Slot`]s of this rank.
-    slots: MmapRaw,
-    file: File,
+    slots: *mut Slot,
+    /// Descriptor of the shared memory file.
+    file: RawFd,
     file_path: CString,
     /// True if the kernel ends this process with the simulator.
     is_bound: bool,
 }
 
+// SAFETY: the mapped memory is shared between processes anyway: each word is an atomic, or belongs to one side at a time.
+unsafe impl Send for Session {}
+// SAFETY: as above.
+unsafe impl Sync for Session {}
+
 impl Session {
+    /// Creates the session of a rank in the simulator's process.
+    ///
+    /// # Safety
+    /// `memory` must be the start of the job's shared memory file, and stay mapped as long as the session is used;
+    /// `file` is its descriptor.
+    pub unsafe fn embedded(rank: usize, ranks: usize, memory: *mut u8, file: RawFd) -> Session {
+        let slots = memory.wrapping_add(mailbox::slot_offset(ranks, rank, 0)).cast();
+        Session { rank, ranks, header: memory, slots, file, file_path: CString::default(), is_bound: true }
+    }
+
     /// Returns the session of this process; the first call opens it. If `spinrun` did not start this process, the first
     /// call prints the reason and every call returns `None`.
     pub fn get() -> Option<&'static Session> {
-        static SESSION: OnceLock<Option<Session>> = OnceLock::new();
         let open = || {
             let session = Session::open().inspect_err(|why| say(format_args!("{why}"))).ok();
             session.inspect(|_| WHEN_OPEN.get().into_iter().for_each(|run| run()))
         };
-        SESSION.get_or_init(open).as_ref()
+        process().session.get_or_init(open).as_ref()
     }
 
     fn open() -> Result<Session, String> {
@@ -71,25 +87,27 @@ impl Session {
         let slots = map(mailbox::slot_offset(ranks, rank, 0), mailbox::slot_offset(ranks, rank, SLOTS))?;
         mark_process().map_err(|error| format!("cannot tell this process from forked ones: {error}"))?;
         let file_path = CString::new(path).expect("a path of digits");
-        Ok(Session { rank, ranks, header, slots, file, file_path, is_bound: ends_with(pid) })
+        // The mappings and the file stay open for the life of the process.
+        let (header, slots) = (ManuallyDrop::new(header).as_mut_ptr(), ManuallyDrop::new(slots).as_mut_ptr().cast());
+        Ok(Session { rank, ranks, header, slots, file: file.into_raw_fd(), file_path, is_bound: ends_with(pid) })
     }
 
     /// Returns the shared header.
     pub fn header(&self) -> &Header {
         // SAFETY: mapped for the life of the process; ranks change only its atomics.
-        unsafe { &*self.header.as_ptr().cast() }
+        unsafe { &*self.header.cast() }
     }
 
     /// Returns the word with the claimed slots of this rank.
     pub fn claimed(&self) -> &AtomicU32 {
         // SAFETY: the word is atomic, and mapped for the life of the process.
-        unsafe { &*self.header.as_ptr().add(mailbox::claimed_offset(self.rank)).cast() }
+        unsafe { &*self.header.add(mailbox::claimed_offset(self.rank)).cast() }
     }
 
     /// Returns a pointer to this rank's slot `k`, which must be below [`SLOTS`].
     pub fn slot(&self, k: usize) -> *mut Slot {
         assert!(k < SLOTS);
-        self.slots.as_mut_ptr().cast::<Slot>().wrapping_add(k)
+        self.slots.wrapping_add(k)
     }
 
     /// Returns the simulated time of the simulator's last answer to a rank, in picoseconds.
@@ -99,15 +117,15 @@ impl Session {
 
     /// Returns the descriptor of the shared memory file, and the byte offset of this rank's bounce area in it.
     pub fn bounce(&self) -> (RawFd, i64) {
-        (self.file.as_raw_fd(), mailbox::bounce_offset(self.ranks, self.rank) as i64)
+        (self.file, mailbox::bounce_offset(self.ranks, self.rank) as i64)
     }
 
     /// Returns the descriptor of the shared memory file, and the byte offset of the payload of a posted call in one of
     /// this rank's slots.
     pub fn payload(&self, slot: *const Slot, index: usize) -> (RawFd, i64) {
-        let within = slot as usize - self.slots.as_ptr() as usize + offset_of!(Slot, posts);
+        let within = slot as usize - self.slots as usize + offset_of!(Slot, posts);
         let post = within + index * size_of::<Post>() + offset_of!(Post, payload);
-        (self.file.as_raw_fd(), (mailbox::slot_offset(self.ranks, self.rank, 0) + post) as i64)
+        (self.file, (mailbox::slot_offset(self.ranks, self.rank, 0) + post) as i64)
     }
 
     /// Returns true if the kernel ends this process with the simulator, so that it need not check that the simulator
@@ -157,5 +175,8 @@ pub fn forked() -> bool {
 
 /// Writes a line to standard error if it is open. `eprintln!` panics if the reader is gone.
 pub fn say(line: std::fmt::Arguments) {
-    _ = writeln!(io::stderr(), "libportals: {line}");
+    match Embedded::selected() {
+        Some(rank) => (rank.services.write_error)(format!("libportals: {line}\n").as_bytes()),
+        None => _ = writeln!(io::stderr(), "libportals: {line}"),
+    }
 }

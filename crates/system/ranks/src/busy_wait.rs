@@ -107,8 +107,14 @@ impl Job {
         let waits = |tid| known(tid) || shared.is_inside(rank, *caller_pid, tid);
         let (mut candidates, mut computing) = (Vec::new(), Vec::new());
         let mut unseen = None;
-        for tid in stopped_thread::running_threads(*caller_pid, waits) {
-            match StoppedThread::stop(tid, waited_for(tid), &disturbed) {
+        let is_embedded = self.embedded.is_some();
+        let tids = if is_embedded { vec![0] } else { stopped_thread::running_threads(*caller_pid, waits) };
+        for tid in tids {
+            let stopped = match &self.embedded {
+                Some(host) => host.suspended(rank).map(StoppedThread::embedded).ok_or(NotPolling::Disturbed),
+                None => StoppedThread::stop(tid, waited_for(tid), &disturbed),
+            };
+            match stopped {
                 Ok(thread) => candidates.push((
                     tid,
                     StepTrace::new(&thread, silence.inspections.max(history.inspections)),
@@ -122,7 +128,7 @@ impl Job {
                 Err(_) => computing.push(Computing { tid, at: 0, code: BTreeSet::new(), is_suspect: false }),
             }
         }
-        let has_others = process::thread_count(*caller_pid).is_none_or(|count| count > 1);
+        let has_others = !is_embedded && process::thread_count(*caller_pid).is_none_or(|count| count > 1);
         let (mut found, mut others) = (Vec::new(), Vec::new());
         let (mut is_disturbed, mut needed, mut waiters) = (false, None, BTreeSet::new());
         while !candidates.is_empty() && !is_disturbed {

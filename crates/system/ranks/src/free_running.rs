@@ -11,12 +11,13 @@
 
 use super::free_run_state::{Computing, FreeRunReport, FreeRunState};
 use super::job_spec::CPU_LIMIT;
-use super::polling_loop::{Location, PollingLoop};
+use super::polling_loop::{Location, NotPolling, PollingLoop};
 use super::process::{self, Activity, tasks, timed_sleep};
 use super::rank_state::{Job, PollingThread, Process, Rank};
 use super::step_trace::StepTrace;
 use super::stopped_thread::StoppedThread;
 use super::symbols;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 /// CPU time limit of a thread that evidently computes, as a multiple of that of one that may wait.
@@ -38,7 +39,8 @@ impl Job {
         let pid = self.ranks[rank].caller_pid;
         let mut least = None;
         for Computing { tid, at, code, is_suspect } in computing {
-            let Some(used) = process::cpu_time(pid, tid) else { continue };
+            let used = if self.embedded.is_some() { Some(own_cpu_ns()) } else { process::cpu_time(pid, tid) };
+            let Some(used) = used else { continue };
             let Rank { silence, history, .. } = &mut self.ranks[rank];
             let used = used - *silence.cpu.entry(tid).or_insert(used);
             let is_known = !code.is_empty() && code.is_subset(&history.slow_code);
@@ -64,7 +66,7 @@ impl Job {
         let place = symbols::describe(pid, at);
         let is_known = |other: &FreeRunReport| other.rank == rank && other.place == place;
         if !self.unreported_free_runs.iter().chain(&self.reported_free_runs).any(is_known) {
-            let mut tids = tasks(pid).unwrap_or_default();
+            let mut tids = if self.embedded.is_some() { vec![tid] } else { tasks(pid).unwrap_or_default() };
             tids.sort_unstable();
             let thread = tids.iter().position(|other| *other == tid).unwrap_or_default();
             self.unreported_free_runs.push(FreeRunReport { rank, thread, place, used_ms: used_ns / 1_000_000 });
@@ -107,6 +109,9 @@ impl Job {
 
     /// Removes threads from the free-running ones that ended or block in the kernel without a time-out.
     pub(super) fn drop_blocked(&mut self, rank: usize) {
+        if self.embedded.is_some() {
+            return;
+        }
         let Rank { free_running, caller_pid: pid, .. } = &mut self.ranks[rank];
         free_running.retain(|&tid, state| match Activity::of(*pid, tid) {
             Activity::Ended => false,
@@ -126,7 +131,11 @@ impl Job {
             let began = Instant::now();
             let disturbed = self.disturbed(rank);
             let waited_for = matches!(self.ranks[rank].process, Process::Alive(pid) if pid == tid);
-            let found = StoppedThread::stop(tid, waited_for, &disturbed)
+            let stopped = match &self.embedded {
+                Some(host) => host.suspended(rank).map(StoppedThread::embedded).ok_or(NotPolling::Disturbed),
+                None => StoppedThread::stop(tid, waited_for, &disturbed),
+            };
+            let found = stopped
                 .and_then(|thread| Ok((StepTrace::new(&thread, 0).find_loop(&thread, None, &disturbed)?, thread)));
             drop(disturbed);
             let state = self.ranks[rank].free_running.get_mut(&tid).expect("it runs freely");
@@ -155,6 +164,9 @@ impl Job {
 
     /// Returns the futex addresses for which threads of a rank wait in the kernel.
     fn awaited_futexes(&self, rank: usize) -> Vec<u64> {
+        if self.embedded.is_some() {
+            return Vec::new();
+        }
         let pid = self.ranks[rank].caller_pid;
         tasks(pid).unwrap_or_default().into_iter().filter_map(|tid| process::futex_of(pid, tid)).collect()
     }
@@ -197,6 +209,12 @@ impl Job {
         }
         goes_on
     }
+}
+
+/// Returns the CPU time of this thread in nanoseconds.
+fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Returns true if a loop writes one of these futexes, as a lock operation does.

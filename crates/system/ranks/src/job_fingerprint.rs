@@ -42,6 +42,14 @@ impl Job {
         let mut hasher = DefaultHasher::new();
         let mut left = MOST;
         for (number, rank) in self.ranks.iter().enumerate() {
+            if let (Process::Embedded, Some(host)) = (&rank.process, &self.embedded) {
+                if !rank.stopped.is_empty() || !rank.free_running.is_empty() {
+                    return None;
+                }
+                hasher.write_usize(number);
+                left = left.checked_sub(host.hash(number, left, &mut hasher)?)?;
+                continue;
+            }
             let Process::Alive(pid) = rank.process else { continue };
             let Rank { stopped, free_running, caller_pid, .. } = rank;
             let is_simple =

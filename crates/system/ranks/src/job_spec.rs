@@ -6,6 +6,7 @@ use abi::mailbox::POSTS;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -60,6 +61,8 @@ pub struct JobSpec {
     pub forks: bool,
     /// Set if no rank speaks PMI; the ranks then get no PMI connection.
     pub speaks_no_pmi: bool,
+    /// Runs the ranks of this program, which is the job's, as threads of this process.
+    pub embedded: Option<Rc<embedded::Program>>,
     /// Builds the libfabric provider when the first rank has loaded an MPI that uses libfabric.
     pub provider: Option<ProviderBuilder>,
 }

@@ -26,6 +26,7 @@
 //!   exchanged
 //! * `pmi`, `pmi_connections`, `output`: the PMI-1 server and tagged output
 //! * `spawn`, `fork_server`, `program`, `launch`, `parked_descriptors`: start processes
+//! * `embedded_ranks`: ranks that are threads of the simulator's process
 //! * `process`, `process_tree`, `affinity`, `migration`: process state, descendants, and CPUs
 //! * `job_spec`, `limits`, `mpi`, `leftovers`: job description, system limits, MPI detection, cleanup
 
@@ -35,6 +36,7 @@ mod call;
 mod card_access;
 mod deferred_writes;
 mod doorbell;
+mod embedded_ranks;
 mod fork_server;
 mod free_run_state;
 mod free_running;
@@ -139,11 +141,12 @@ impl Job {
         limits::check(&spec)?;
         let shared = SharedMemory::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
-        Ok(Job {
+        let mut job = Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
             output: spec.tag_output.then(|| Output::new(spec.ranks)),
             pmi: Pmi::new(spec.ranks),
             server: None,
+            embedded: None,
             deadline: None,
             children_seen: signals::children(),
             children_checked_at: Instant::now(),
@@ -163,7 +166,9 @@ impl Job {
             free_running_checked_at: Instant::now(),
             shared,
             spec,
-        })
+        };
+        job.embed()?;
+        Ok(job)
     }
 
     /// Returns the number of consecutive unsuccessful polls that count as a deadlock.
@@ -213,6 +218,10 @@ impl Job {
     /// If the rank is already started.
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
         assert!(matches!(self.ranks[rank].process, Process::NotStarted), "rank {rank} is started twice");
+        if self.embedded.is_some() {
+            self.start_embedded(rank)?;
+            return Ok(self.wait(rank));
+        }
         let null_input = self.null_input.as_fd();
         if rank == 0 && self.spec.forks {
             // If the fork server fails, each rank executes the program itself, and the first rank reports the reason.
@@ -330,6 +339,7 @@ impl Job {
             match self.ranks[rank].process {
                 Process::Ended(status) => return status,
                 Process::NotStarted => return ExitStatus::from_raw(Signal::KILL.as_raw()),
+                Process::Embedded => return self.end_embedded(rank, Signal::KILL.as_raw()),
                 Process::Alive(pid) => process::signal_group(pid, Signal::KILL),
             }
             self.release_all(rank);
@@ -345,6 +355,7 @@ impl Job {
     pub fn kill(&mut self) {
         self.server = None;
         (0..self.ranks.len()).for_each(|rank| self.release_all(rank));
+        self.kill_embedded();
         for rank in 0..self.ranks.len() {
             let inside = self.ranks[rank].inside;
             for slot in (0..PMI).filter(|slot| inside & 1 << slot != 0) {
@@ -357,6 +368,11 @@ impl Job {
         self.reap_within_grace(|_| true);
         self.signal(Signal::KILL);
         while self.reap_all() {
+            for rank in &self.ranks {
+                if let Process::Alive(pid) = rank.process {
+                    process::reap_traced_threads(pid);
+                }
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         self.pmi.remove_leftovers();

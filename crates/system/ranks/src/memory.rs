@@ -41,13 +41,16 @@ impl Job {
             out.copy_from_slice(bytes);
             return Ok(());
         }
+        let fault = MemoryFault { rank, address, length: out.len(), write: false };
+        if let Some(host) = &self.embedded {
+            return if host.read(rank, address, out) { Ok(()) } else { Err(fault) };
+        }
         let may_keep = self.sleeps_in_a_call(rank);
         if may_keep && self.ranks[rank].pages.read(address, out) {
             return Ok(());
         }
         self.write_batch();
         self.write_pages(rank);
-        let fault = MemoryFault { rank, address, length: out.len(), write: false };
         let mut done = 0;
         while done < out.len() {
             let (rest, from) = (&mut out[done..], address.wrapping_add(done as u64));
@@ -73,6 +76,11 @@ impl Job {
     /// [`MemoryFault`] when a byte is unmapped or read-only; the bytes before it may be written.
     pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
+        if let Some(host) = &mut self.embedded {
+            let is_written = host.write(rank, address, bytes);
+            self.note_write(rank, address, bytes.len() as u64);
+            return if is_written { Ok(()) } else { Err(fault) };
+        }
         let may_wait = self.sleeps_in_a_call(rank);
         if may_wait && self.ranks[rank].pages.write(address, bytes) {
             return Ok(());

@@ -15,7 +15,8 @@ pub struct Output {
 }
 
 struct Pipe {
-    source: File,
+    /// Source of the bytes; `None` if the rank passes them on itself.
+    source: Option<File>,
     line: Vec<u8>,
 }
 
@@ -45,6 +46,21 @@ impl Output {
         Ok(())
     }
 
+    /// Adds a rank in this process.
+    pub fn add_embedded(&mut self, rank: usize) {
+        self.pipes[rank] = [(); 2].map(|()| Some(Pipe { source: None, line: Vec::new() }));
+    }
+
+    /// Forwards the complete lines of output from a rank in this process.
+    pub fn forward(&mut self, rank: usize, output: [Vec<u8>; 2]) {
+        for ((pipe, sink), bytes) in self.pipes[rank].iter_mut().zip(&mut self.sinks).zip(output) {
+            if let Some(pipe) = pipe.as_mut().filter(|_| !bytes.is_empty()) {
+                take_lines(&mut pipe.line, rank, &bytes, sink);
+                let _ = sink.flush(); // as in `drain`
+            }
+        }
+    }
+
     /// Forwards the complete lines that a rank wrote.
     pub fn drain(&mut self, rank: usize) {
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
@@ -68,25 +84,31 @@ impl Output {
 impl Pipe {
     fn new(source: OwnedFd) -> io::Result<Pipe> {
         rustix::io::ioctl_fionbio(&source, true)?;
-        Ok(Pipe { source: source.into(), line: Vec::new() })
+        Ok(Pipe { source: Some(source.into()), line: Vec::new() })
     }
 
     fn drain(&mut self, rank: usize, sink: &mut dyn Write) {
+        let Some(mut source) = self.source.as_ref() else { return };
         let mut chunk = [0; 16 * 1024];
-        while let Ok(length @ 1..) = self.source.read(&mut chunk) {
-            for piece in chunk[..length].split_inclusive(|&byte| byte == b'\n') {
-                match piece.strip_suffix(b"\n") {
-                    Some(end) => {
-                        self.line.extend_from_slice(end);
-                        print(sink, rank, &self.line);
-                        self.line.clear();
-                    }
-                    None => self.line.extend_from_slice(piece),
-                }
-            }
+        while let Ok(length @ 1..) = source.read(&mut chunk) {
+            take_lines(&mut self.line, rank, &chunk[..length], sink);
         }
         // Errors are ignored: with a closed destination, the rank's output would be lost anyway.
         let _ = sink.flush();
+    }
+}
+
+/// Adds bytes to the current line, and prints complete lines.
+fn take_lines(line: &mut Vec<u8>, rank: usize, bytes: &[u8], sink: &mut dyn Write) {
+    for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+        match piece.strip_suffix(b"\n") {
+            Some(end) => {
+                line.extend_from_slice(end);
+                print(sink, rank, line);
+                line.clear();
+            }
+            None => line.extend_from_slice(piece),
+        }
     }
 }
 

@@ -118,6 +118,12 @@ impl Job {
         }
         self.free_running_checked_at = Instant::now();
         for rank in self.asleep.clone() {
+            if self.embedded.is_some() && self.is_free_running(rank) {
+                if let Some(pause) = self.run_freely(rank) {
+                    return Some((rank, pause));
+                }
+                continue;
+            }
             if self.is_free_running(rank) {
                 if let Some(status) = self.reap(rank) {
                     return Some((rank, Pause::Exited { rank, status }));
@@ -163,6 +169,14 @@ impl Job {
                 self.drain(rank);
                 self.note_wait(slept);
                 return pause;
+            }
+            if matches!(self.ranks[rank].process, Process::Embedded) {
+                if self.ranks[rank].stopped.is_empty()
+                    && let Some(pause) = self.run_embedded(rank)
+                {
+                    return pause;
+                }
+                continue;
             }
             // Before reaping: SIGPIPE may kill a rank whose connection was closed, but the user needs the reason for
             // closing.

@@ -39,6 +39,15 @@ pub fn has_ended(pid: u32) -> bool {
     status.is_some_and(|status| status.exited() || status.killed() || status.dumped())
 }
 
+/// Reaps the ended threads of a process that this one traces. The process ends only afterwards.
+pub fn reap_traced_threads(pid: u32) {
+    let others = tasks(pid).unwrap_or_default().into_iter().filter(|tid| *tid != pid);
+    for tid in others.filter(|tid| has_ended(*tid)) {
+        let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(ANY_THREAD.bits());
+        let _ = waitpid(process_id(tid), options); // it may just have been reaped
+    }
+}
+
 /// Returns true if any child of this process may have ended without being reaped. Cheaper than checking each child.
 pub fn may_any_have_ended() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | ANY_THREAD;

@@ -16,6 +16,9 @@ use std::process::Command;
 /// nothing is lost when a rank crashes. The constructor of `libportals.so` does the same for C.
 const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNBUFFERED_PRECONNECTED", "y")];
 
+/// Variables whose value is the number of the rank.
+pub const OF_RANK: [&str; 3] = [env::RANK, "PMI_RANK", "PMI_ID"];
+
 /// Starts a process that executes the job's program. `rank` is the value of the rank variables; `socket` is the PMI
 /// connection of a rank, or the channel of a fork server. Returns the process id.
 pub fn start(
@@ -35,7 +38,7 @@ pub fn start(
 }
 
 /// Returns the command of a rank: program, arguments and variables.
-fn command(spec: &JobSpec, rank: &str, simulator: u32, shared: &SharedMemory) -> Command {
+pub fn command(spec: &JobSpec, rank: &str, simulator: u32, shared: &SharedMemory) -> Command {
     let mut command = Command::new(&spec.program);
     command
         .args(&spec.args)

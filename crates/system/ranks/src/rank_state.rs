@@ -16,6 +16,7 @@ use super::shared_memory::{Payload, SharedMemory};
 use super::stopped_thread::StoppedThread;
 use super::write_batch::Batch;
 use abi::calls::Op;
+use embedded::Host;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
@@ -34,6 +35,8 @@ pub struct Job {
     pub(super) pmi: Pmi,
     /// Fork server; present until all ranks are started, if they are forked from it.
     pub(super) server: Option<ForkServer>,
+    /// Ranks in this process, if they are not processes.
+    pub(super) embedded: Option<Host>,
     pub(super) children_seen: u32,
     /// Time of the last check of all children.
     pub(super) children_checked_at: Instant,
@@ -71,6 +74,8 @@ pub(super) enum Process {
     NotStarted,
     /// Running, with this process id.
     Alive(u32),
+    /// A thread of the simulator's process.
+    Embedded,
     /// Exited with this status.
     Ended(ExitStatus),
 }
@@ -204,7 +209,11 @@ impl PollingHistory {
 impl Job {
     /// Returns true if a process is the rank's process or one of its descendants.
     pub(super) fn is_of_rank(&self, rank: usize, pid: u32) -> bool {
-        matches!(self.ranks[rank].process, Process::Alive(own) if process_tree::belongs(pid, own))
+        match self.ranks[rank].process {
+            Process::Alive(own) => process_tree::belongs(pid, own),
+            Process::Embedded => true,
+            Process::NotStarted | Process::Ended(_) => false,
+        }
     }
 
     /// Returns the slot and thread id of the next call to hand out. A PMI barrier comes last. Returns `None` during a
@@ -231,6 +240,11 @@ impl Job {
 
     /// Forwards the rank's output. Returns true if output passes through the job.
     pub(super) fn drain(&mut self, rank: usize) -> bool {
-        self.output.as_mut().map(|output| output.drain(rank)).is_some()
+        let Some(output) = &mut self.output else { return false };
+        output.drain(rank);
+        if let Some(host) = &mut self.embedded {
+            output.forward(rank, host.take_output(rank));
+        }
+        true
     }
 }

@@ -125,6 +125,11 @@ impl SharedMemory {
         self.file.as_raw_fd()
     }
 
+    /// Returns the memory as ranks in this process use it.
+    pub(super) fn job(&self) -> embedded::Job {
+        embedded::Job { ranks: self.ranks, memory: self.map.as_mut_ptr(), file: self.fd() }
+    }
+
     fn header(&self) -> &Header {
         // SAFETY: mapped and initialised for as long as `self` lives; ranks write only its atomics.
         unsafe { &*self.map.as_ptr().cast() }

@@ -4,6 +4,7 @@
 use super::polling_loop::{Location, NotPolling, Polled, PollingLoop, Value};
 use super::ptrace::{self, Request};
 use super::{process, remote};
+use embedded::Suspended;
 use libc::user_regs_struct as Registers;
 use rustix::process::{WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use std::cell::Cell;
@@ -49,6 +50,8 @@ const HARMLESS: [i64; 21] = [
 ];
 /// Results of interrupted system calls that the kernel restarts (ERESTARTSYS and similar ones).
 const RESTARTED: [i64; 4] = [-512, -513, -514, -516];
+/// Time for which the end of a killed thread is awaited.
+const LAST_CHANCE: Duration = Duration::from_millis(100);
 /// Machine code of the instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
@@ -59,6 +62,8 @@ pub struct StoppedThread {
     signal: Cell<i32>,
     /// True if it leads a process that [`Job`](super::Job) itself reaps.
     waited_for: bool,
+    /// The rank, if it is a thread of this process. It is then stopped without ptrace.
+    embedded: Option<Suspended>,
 }
 
 /// Reason why a thread stopped.
@@ -94,6 +99,11 @@ pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
 }
 
 impl StoppedThread {
+    /// Wraps a rank of this process. Its thread id is 0.
+    pub fn embedded(rank: Suspended) -> StoppedThread {
+        StoppedThread { tid: 0, signal: Cell::new(0), waited_for: false, embedded: Some(rank) }
+    }
+
     /// Stops a thread. `waited_for` is true if it leads a process that the job itself reaps.
     ///
     /// # Errors
@@ -104,7 +114,7 @@ impl StoppedThread {
             // The errors for a thread that has just ended and for one without permission are the same.
             return Err(if process::thread_has_ended(tid as u32) { NotPolling::Disturbed } else { NotPolling::Denied });
         }
-        let thread = StoppedThread { tid, signal: Cell::new(0), waited_for };
+        let thread = StoppedThread { tid, signal: Cell::new(0), waited_for, embedded: None };
         thread.request(Request::Interrupt);
         while thread.wait(disturbed)? == Stop::Signal {
             thread.request(Request::Continue(thread.signal.take()));
@@ -142,6 +152,9 @@ impl StoppedThread {
 
     /// Executes one instruction. `may_sleep` is true if it may be a system call.
     pub(super) fn step(&self, may_sleep: bool, disturbed: &dyn Fn() -> bool) -> Result<(), NotPolling> {
+        if let Some(rank) = &self.embedded {
+            return if rank.step() { Ok(()) } else { Err(NotPolling::Disturbed) };
+        }
         loop {
             // A signal is delivered before the instruction.
             if ptrace::request(self.tid, Request::Step(self.signal.take())).is_err() {
@@ -172,6 +185,9 @@ impl StoppedThread {
 
     /// Returns true if the thread has ended. Reaps it, because the kernel keeps an ended tracee until then.
     pub fn has_ended(&self) -> bool {
+        if self.embedded.is_some() {
+            return false;
+        }
         let ended = process::has_ended(self.tid as u32);
         if ended && !self.waited_for {
             let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(process::ANY_THREAD.bits());
@@ -181,11 +197,17 @@ impl StoppedThread {
     }
 
     pub(super) fn registers(&self) -> Result<Registers, NotPolling> {
-        ptrace::registers(self.tid).map_err(|_| NotPolling::Disturbed)
+        match &self.embedded {
+            Some(rank) => rank.registers().ok_or(NotPolling::Disturbed),
+            None => ptrace::registers(self.tid).map_err(|_| NotPolling::Disturbed),
+        }
     }
 
     pub(super) fn read(&self, address: u64, out: &mut [u8]) -> usize {
-        remote::read(self.tid, address, out).unwrap_or(0)
+        match &self.embedded {
+            Some(rank) => rank.read(address, out),
+            None => remote::read(self.tid, address, out).unwrap_or(0),
+        }
     }
 
     /// Returns true if a polled location has changed since the thread was stopped, or a signal is pending for it.
@@ -198,7 +220,10 @@ impl StoppedThread {
 
     /// Returns the contents of the vector registers.
     pub(super) fn vectors(&self) -> Option<Vec<u8>> {
-        ptrace::vectors(self.tid).ok()
+        match &self.embedded {
+            Some(rank) => rank.vectors(),
+            None => ptrace::vectors(self.tid).ok(),
+        }
     }
 
     /// Returns the thread's id.
@@ -214,6 +239,9 @@ impl StoppedThread {
 
     /// Returns true if a signal is pending that the thread neither blocks nor ignores.
     fn has_signal(&self) -> bool {
+        if self.embedded.is_some() {
+            return false;
+        }
         let status = fs::read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
         let mask = |name: &str| {
             let mask = status.lines().find_map(|line| line.strip_prefix(name));
@@ -231,6 +259,10 @@ impl StoppedThread {
     /// Returns the obstacle if the next instruction, or the present system call, may wait for anything but time: such a
     /// step might end only after an action of the simulator or another thread.
     pub(super) fn obstacle(&self, registers: &Registers) -> Option<NotPolling> {
+        if let Some(rank) = &self.embedded {
+            // A program without system calls of its own; those of the C library end at once.
+            return rank.is_in_simulator().then_some(NotPolling::Computes);
+        }
         let interrupted = registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(registers.rax as i64));
         if interrupted {
             return match registers.orig_rax as i64 {
@@ -278,6 +310,9 @@ impl StoppedThread {
 
 impl Drop for StoppedThread {
     fn drop(&mut self) {
+        if self.embedded.is_some() {
+            return; // the job continues it
+        }
         let detached = || ptrace::request(self.tid, Request::Detach(self.signal.get()));
         // A thread must be stopped before it can be detached.
         if detached().is_err() && !self.has_ended() {
@@ -287,7 +322,13 @@ impl Drop for StoppedThread {
                 self.request(Request::Continue(0));
                 let _ = self.wait(&|| false);
             }
-            let _ = detached();
+            if detached().is_err() {
+                // It was killed meanwhile. Its process ends only once it is reaped.
+                let since = Instant::now();
+                while !self.has_ended() && since.elapsed() < LAST_CHANCE {
+                    std::thread::sleep(PAUSE);
+                }
+            }
         }
     }
 }

@@ -118,6 +118,9 @@ impl Job {
             return false;
         }
         let Rank { caller_pid, free_running, stopped, .. } = &self.ranks[rank];
+        if self.embedded.is_some() {
+            return !stopped.is_empty() || !free_running.is_empty() || self.has_callers(rank);
+        }
         if stopped.is_empty() && free_running.is_empty() && all_wait(&self.shared, rank, *caller_pid) {
             return true;
         }
@@ -128,6 +131,9 @@ impl Job {
 
     /// Lists the blocked threads of a rank ([`census`]).
     pub(super) fn census(&self, rank: usize) -> Option<Census> {
+        if self.embedded.is_some() {
+            return Some(Census::new());
+        }
         let Rank { caller_pid, free_running, .. } = &self.ranks[rank];
         census(&self.shared, rank, *caller_pid, free_running)
     }
@@ -153,6 +159,9 @@ impl Job {
             tids.filter(move |&tid| !free_running.contains_key(&tid) && !self.shared.is_inside(rank, *process, tid))
                 .filter_map(move |tid| Some((tid, timed_sleep(*process, tid)?)))
         };
+        if self.embedded.is_some() {
+            return Vec::new();
+        }
         self.asleep.iter().flat_map(of).collect()
     }
 }

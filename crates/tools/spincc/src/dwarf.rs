@@ -57,7 +57,11 @@ struct Section<'a> {
 impl<'a> Section<'a> {
     fn load(file: &object::File<'a>, id: SectionId) -> object::Result<Section<'a>> {
         let Some(section) = file.section_by_name(id.name()) else { return Ok(Section::default()) };
-        let relocations = Relocations(RelocationMap::new(file, &section)?);
-        Ok(Section { data: section.uncompressed_data()?, relocations })
+        let mut relocations = RelocationMap::default();
+        for (offset, relocation) in section.relocations() {
+            // Unknown kinds are positions of thread-local variables, which no handler has.
+            let _ = relocations.add(file, offset, relocation);
+        }
+        Ok(Section { data: section.uncompressed_data()?, relocations: Relocations(relocations) })
     }
 }

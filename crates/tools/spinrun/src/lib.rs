@@ -9,6 +9,7 @@ mod clocks;
 mod compute;
 mod environment;
 mod gdb;
+mod isolation;
 mod links;
 mod provider;
 mod report;
@@ -48,6 +49,7 @@ use command::progress::{self, Task, When};
 use command::sdk::{Sdk, SdkError};
 use compute::Compute;
 use environment::variable;
+use isolation::{Isolation, Needs};
 use provider::Provider;
 use start::{Facts, Start};
 
@@ -197,6 +199,14 @@ struct Options {
         but Portals and those of C and C++, LD_PRELOAD and similar variables are not set, and CPU time is not measured; else exec. \
         -v says which, and why.")]
     start: Start,
+    /// Isolation of the ranks: each is a process, or a thread of the simulator's process
+    #[arg(long, value_enum, default_value_t = Isolation::Auto)]
+    #[arg(long_help = "Isolation of ranks; results and times are the same.\n\n\
+        process: each rank is a process of its own. thread: each rank is a thread of the simulator's process, with separate globals, heap, \
+        stack and output, so that a call needs no switch between processes. A crash of a rank ends only the rank, but a wild store may \
+        damage the simulator. auto: threads, if the program uses only functions of the C library that need no process, and neither \
+        --compute measures CPU time nor --clock simulated is given; else processes. -v says which, and why.")]
+    isolation: Isolation,
     /// Number of calls that a rank makes before it waits for the simulator, if it can know their answer
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
     #[arg(
@@ -260,6 +270,8 @@ enum RunError {
     Libraries { program: PathBuf, why: String },
     #[error("--start fork: ranks of {} cannot be copies of one process: {objection}; use --start auto", program.display())]
     Start { program: PathBuf, objection: String },
+    #[error("--isolation thread: ranks of {} cannot be threads: {objection}; use --isolation auto", program.display())]
+    Isolation { program: PathBuf, objection: String },
     #[error(transparent)]
     Compute(#[from] compute::ComputeError),
     #[error("{0} is a source, no program: compile it with spincc, such as `spincc -O2 -o {1} {0}`, and run ./{1}")]
@@ -302,6 +314,7 @@ impl RunError {
             | RunError::NoGdb
             | RunError::NoSanitizer
             | RunError::Start { .. }
+            | RunError::Isolation { .. }
             | RunError::Source(..)
             | RunError::Compute(_) => 2,
             _ => 1,
@@ -371,9 +384,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     let program = &options.program[0];
     let facts = Facts::of(program, &libraries, |name| variable(&env, name));
+    let needs = Needs { measures: options.compute.scale() != 0, simulates_clocks: options.clock == Clock::Simulated };
+    let threads = options.isolation.decide(program, &facts, needs);
+    let threads = threads.map_err(|objection| RunError::Isolation { program: program.into(), objection })?;
+    if options.verbose {
+        match &threads {
+            Ok(_) => eprintln!("spinrun: ranks are threads of the simulator (--isolation thread)"),
+            Err(why) => eprintln!("spinrun: ranks are processes (--isolation process): {why}"),
+        }
+    }
     let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
     let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
-    if options.verbose && options.n > 1 {
+    if options.verbose && options.n > 1 && threads.is_err() {
         match &copies {
             Ok(()) => eprintln!("spinrun: ranks are copies of one process (--start fork)"),
             Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
@@ -393,8 +415,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
         waits: options.failures.kills(),
-        adapts_affinity: options.bind_to == BindTo::Auto,
-        forks: copies.is_ok(),
+        adapts_affinity: options.bind_to == BindTo::Auto && threads.is_err(),
+        forks: copies.is_ok() && threads.is_err(),
+        embedded: threads.ok(),
         speaks_no_pmi: facts.speaks_no_pmi,
         provider,
     };
