@@ -27,7 +27,7 @@ int main(void) {
     CHECK(spin_set_map(ni));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
 
-    /* A matching entry: which messages it takes, where they go, and who handles them. */
+    /* A match entry: conditions on messages, their memory, and their handlers. */
     ptl_me_t me = {.start = received,
                    .length = sizeof received,
                    .uid = PTL_UID_ANY,

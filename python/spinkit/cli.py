@@ -131,7 +131,7 @@ def reproduce(
     json_file: Path | None,
     out: Path,
 ) -> None:
-    """Rerun experiments of the papers, plot them, and compare them with what the paper says.
+    """Rerun experiments of the papers, plot them, and compare them with the papers.
 
     A folder of your own with an experiment.toml is named by its path, such as ./my-experiment (docs/experiments.md;
     `spinkit new experiment my-experiment` makes one). The name timelines stands for the trace diagrams of the sPIN
@@ -230,20 +230,20 @@ def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retr
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local|slurm|kubernetes",
-    help="Run on a Dask cluster: one that runs already, or one that is started with --jobs workers.",
+    help="Run on a Dask cluster: a running one, or a new one with --jobs workers.",
 )
 @click.option(
     "--cluster-option",
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="An argument for the cluster that is started, such as queue=short for slurm or image=… for kubernetes.",
+    help="An argument for the new cluster, such as queue=short for slurm or image=… for kubernetes.",
 )
 @click.option("--tls-ca", type=_READABLE, help="The authority that signs the certificates of the cluster (PEM).")
-@click.option("--tls-cert", type=_READABLE, help="The certificate by which the cluster knows this sweep (PEM).")
+@click.option("--tls-cert", type=_READABLE, help="The certificate of this sweep for the cluster (PEM).")
 @click.option("--tls-key", type=_READABLE, help="The key of that certificate (PEM).")
 @click.option(
-    "--retries", type=click.IntRange(min=0), default=1, show_default=True, help="How often a failed run is made again."
+    "--retries", type=click.IntRange(min=0), default=1, show_default=True, help="Number of retries of a failed run."
 )
 @click.option("--quick", is_flag=True, help="Run only the quick_values of the experiment.")
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
@@ -327,7 +327,7 @@ def new(kind: _new.Kind, folder: Path) -> None:
     type=_FOLDER,
     default=Path("out"),
     show_default=True,
-    help="Folder in which spinkit reproduce has written results.",
+    help="Folder with the results of spinkit reproduce.",
 )
 def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) -> None:
     """Write the results of experiments to docs/validation.md, or compare the two: of all experiments if none is named.
@@ -432,7 +432,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     "--native",
     "mpiexec",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The MPI's own mpiexec: it runs what did not pass again, which tells failures of ours from those of the MPI.",
+    help="The MPI's own mpiexec: it repeats tests that did not pass, to separate our failures from those of the MPI.",
 )
 @click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
 def mpi_tests(
@@ -606,7 +606,7 @@ def pspin(arguments: tuple[str, ...]) -> None:
     type=click.Choice(["model", "rtl"]),
     default="model",
     show_default=True,
-    help="What executes: the model, or the hardware of rtl/ in a simulator, which is built once for each unit.",
+    help="Engine: the model, or the hardware of rtl/ in a simulator, which is built once for each unit.",
 )
 @click.option("--json", "report", type=_FILE, help="Write all reports to a file.")
 @click.option("--plot", type=_FILE, help="Draw throughput over the length of handlers: an SVG or PNG file.")

@@ -193,7 +193,7 @@ def show(results: Results) -> None:
     if not experiment.claims:
         return
     table = Table(title="Paper and here", title_justify="left", box=box)
-    table.add_column("what the paper says", max_width=None if out.is_terminal else PROSE)
+    table.add_column("claim of the paper", max_width=None if out.is_terminal else PROSE)
     table.add_column("paper", justify="right", no_wrap=True)
     for model in experiment.models:
         table.add_column(f"here, {model}" if model else "here", justify="right", no_wrap=True)

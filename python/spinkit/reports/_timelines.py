@@ -225,7 +225,7 @@ def show(outcome: Outcome) -> None:
     out.print(Text(f"{outcome.file.title} · {outcome.file.paper}", style="bold"))
     for drawn in outcome.diagrams:
         table = TextTable(title=drawn[0].diagram.title, title_justify="left", box=table_box(out))
-        table.add_column("what the paper says")
+        table.add_column("claim of the paper")
         table.add_column("model", no_wrap=True)
         table.add_column("here")
         table.add_column("verdict", no_wrap=True)

@@ -6,7 +6,7 @@ A generated part of the page lies between two comments:
     <!-- generated: claims raid5 -->
     <!-- end -->
 
-`claims NAME` is a table of an experiment's claims: what the paper says, its number, ours on each machine, and below the
+`claims NAME` is a table of an experiment's claims: the paper's sentence and number, ours on each machine, and below the
 reason of each difference with the runs that show it. `times NAME values=64,1048576 series=rdma,spin` is a table of
 measured numbers; `spin/rdma` stands for the share of the time of `rdma` that `spin` saves.
 """
