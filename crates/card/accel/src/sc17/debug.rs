@@ -72,7 +72,7 @@ impl Unit {
                 ),
                 Finding::Unwritten { address, bytes, pc } => format!(
                     "{role} handler '{name}' reads {bytes} B at {address:#010x}{} that was never written{}; they are 0 here, and \
-                     sPIN does not say so (App. B.2)",
+                     sPIN does not guarantee this (App. B.2)",
                     what(address),
                     place(pc),
                 ),
