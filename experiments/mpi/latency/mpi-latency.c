@@ -34,7 +34,7 @@ enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
 enum { PAGE = 4096, SKEW = 16 };
 
 static int rank, size;
-static bool is_wrong; /* some data, as far as this rank knows */
+static bool is_wrong; /* set when this rank received wrong data */
 static unsigned char *memory, *data;
 
 static void fill(size_t bytes, unsigned round) {

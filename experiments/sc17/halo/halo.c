@@ -36,7 +36,7 @@ struct face {
     unsigned char *own, *ghost;  /* where the blocks begin */
     unsigned char *sent, *taken; /* buffers of the CPU */
     ptl_handle_md_t md;
-    ptl_handle_me_t entry, packing; /* what receives the face; what makes handlers pack */
+    ptl_handle_me_t entry, packing; /* entry for the face; entry whose handlers pack */
     ptl_hpu_md_h memory, packing_memory;
     ptl_handle_ct_t arrived, packed;
 };
@@ -87,7 +87,7 @@ static ptl_hpu_md_h hpu_memory(size_t bytes, size_t state_bytes) {
     return memory;
 }
 
-/* Prepares what a face is received with. */
+/* Prepares the reception of a face. */
 static void receive(struct face *f, int number) {
     struct datatype_vector state = {.block = (uint32_t)f->layout.block, .stride = (uint32_t)f->layout.stride};
     size_t span = (f->layout.count - 1) * f->layout.stride + f->layout.block;
@@ -144,7 +144,7 @@ static void pack_by_handlers(struct face *f, int number) {
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &f->packing));
 }
 
-/* Prepares what a face is sent from. */
+/* Prepares the sending of a face. */
 static void send(struct face *f, int number) {
     enum way way = way_of(sending, f->layout);
     ptl_md_t md = {.start = f->own, .length = bytes_of(f->layout), .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};

@@ -51,7 +51,7 @@ __handler int report_completion(int dropped_bytes, bool flow_control_triggered, 
 
 static ptl_handle_md_t md;
 static uint32_t hpus;    /* of rank 1's card */
-static struct work seen; /* rank 1: what handlers left in HPU memory */
+static struct work seen; /* rank 1: results of handlers in HPU memory */
 static bool ok;
 
 static ptl_handle_me_t append(ptl_match_bits_t bits, ptl_me_t me) {
@@ -114,7 +114,7 @@ static uint64_t flood(size_t bytes, uint32_t packets, uint32_t loops) {
 
 enum { LONG = 10000 }; /* loops with which no HPU ever idles in a flood of 8-byte packets */
 
-/* The time to the end of a packet that comes alone. The first one lets branch predictors settle. */
+/* Time to the end of a single packet. The first one warms up the branch predictors. */
 static int64_t alone(uint32_t loops) {
     flood(8, 1, loops);
     return (int64_t)flood(8, 1, loops);
@@ -176,8 +176,8 @@ static uint32_t needed(size_t bytes, uint32_t loops) {
     return used();
 }
 
-/* The time between two messages, ps: in the second half of a flood, so that what the first one takes does not count.
- * Handlers are so short that none of them waits for an HPU. */
+/* The time between two messages, ps: in the second half of a flood, which excludes the start. Handlers are so short
+ * that no packet waits for an HPU. */
 static double interval(size_t bytes) {
     if (spin_rank() == 1 && !keeps_up(bytes, 0))
         fail("%zu B: the shortest handlers are too long for %u HPUs", bytes, hpus);
@@ -220,7 +220,7 @@ static int64_t whole_cycles(int64_t handler_ps, double cycle_ps) {
     return (int64_t)((double)(int64_t)((double)handler_ps / cycle_ps) * cycle_ps);
 }
 
-/* Says so when no number of loops gives handlers of that many cycles. */
+/* Reports that no number of loops gives handlers of that many cycles. */
 static void report_difference(int64_t reached_ps, int64_t handler_ps, double cycle_ps) {
     if (spin_rank() == 1 && (double)(whole_cycles(handler_ps, cycle_ps) - reached_ps) > cycle_ps / 2)
         fprintf(stderr, "hpu-count: there are no handlers of %.1f ns, these take %.1f ns\n", (double)handler_ps / 1e3,

@@ -58,11 +58,11 @@ static struct run {
     unsigned char *source, *sums;
 } run;
 
-/* ---- Nobody answers ---------------------------------------------------------------------------------------------- */
+/* ---- Missing answers ---------------------------------------------------------------------------------------------- */
 
 static void give_up(uint32_t missing) { end_without(missing, "all-reduce", run.done, patience_ps, PT, PING); }
 
-/* Asks this rank's card for whom it waits. */
+/* Asks this rank's card for the rank that it waits for. */
 static uint32_t waits_for(void) {
     ptl_event_t event;
     unsigned which;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional reads of a table (sPIN §5.4): rank 0 is the client, and every other rank has a part of the table.
  *
- *   --mode rdma        the client reads the whole table by gets, all of them posted at once, and filters each piece when it is there
+ *   --mode rdma        the client reads the whole table by gets, all posted at once, and filters each piece after its
+ * arrival
  *   --mode served      the CPUs of the servers filter, and send the rows that match
  *   --mode spin        handlers on the servers' cards do: those of the library
  *   --discarded N,N,…  per cent of the rows that the filter discards
@@ -46,7 +47,7 @@ static const struct filter_column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, ROW = sizeof(struct employee), SALARIES = 10000 };
 
-/* A request, as it is sent. */
+/* A request on the wire. */
 struct message {
     struct conditional_read request;
     uint8_t filter[FILTER_MOST] __attribute__((aligned(8)));
@@ -119,7 +120,7 @@ static void post(ptl_handle_md_t md, size_t at, size_t bytes, ptl_rank_t to, ptl
     busy_ps += spin_time_ps() - start;
 }
 
-/* Appends an entry that any rank may access as `options` say. */
+/* Appends an entry that any rank may access, with the given options. */
 static void expect(ptl_match_bits_t bits, void *start, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
     append_plain(PT, bits, PTL_RANK_ANY, start, bytes, options, ct);
 }
@@ -196,7 +197,7 @@ static struct {
 
 static ptl_rank_t server_of(size_t number) { return (ptl_rank_t)(FIRST_SERVER + number / (pieces / servers)); }
 
-/* Waits until `ct` counts that much, or nothing more comes. */
+/* Waits until `ct` reaches this count, or no more messages arrive. */
 static void await(ptl_handle_ct_t ct, ptl_size_t much) {
     ptl_ct_event_t event = {0, 0}, before;
     unsigned which;
@@ -289,7 +290,7 @@ static FILE *create(const char *suffix) {
     return file;
 }
 
-/* Compares what came with a plain computation, and prints the result. */
+/* Compares the received rows with a serial computation, and prints the result. */
 static void check(size_t discarded, uint64_t time_ps, uint64_t cpu_ps) {
     uint64_t number = 0, checksum = 0, wire = 0;
     size_t missing = 0;

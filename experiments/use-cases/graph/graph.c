@@ -46,8 +46,8 @@ static const char usage[] =
     "[--look-ns N] [--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] "
     "[--delta N] [--root N]";
 
-/* The two steps that end a round: everybody says how many messages it has sent (with rdma the last message says so), and then
- * what is left to do. */
+/* The two steps that end a round: every rank announces its number of sent messages (with rdma in the last message),
+ * and then its remaining work. */
 enum step { SENT, LEFT, STEPS };
 
 struct news {
@@ -104,11 +104,11 @@ static uint32_t ring_capacity;
 static uint64_t *words; /* atomic: distance << 32 | parent; with a state in host memory those of graph_words */
 static uint32_t messages_made, messages_expected, sources_done; /* rdma, in this round */
 
-/* ---- What the CPU does ------------------------------------------------------------------------------------------- */
+/* ---- Work of the CPU ------------------------------------------------------------------------------------------- */
 
 static uint64_t edges_followed, updates_seen, looks, bytes_read, bytes_written; /* that are not charged yet */
 
-/* Charges the CPU for what was done since the last call. Its work overlaps with its accesses to memory. */
+/* Charges the CPU for its work since the last call. Its work overlaps with its accesses to memory. */
 static void charge(void) {
     uint64_t begin = spin_time_ps();
     if (bytes_read + bytes_written > 0)
@@ -145,7 +145,7 @@ static void apply_own(uint32_t vertex, uint32_t distance, uint32_t parent) {
         apply(vertex, distance, parent);
 }
 
-/* Makes updates as they come from other ranks. */
+/* Executes updates of other ranks. */
 static void apply_update(struct graph_update update) {
     work.passed++;
     if (kernel == BFS)
@@ -178,7 +178,7 @@ static bool await(ptl_handle_ct_t ct, ptl_size_t count) {
 
 /* ---- Updates to other ranks -------------------------------------------------------------------------------------- */
 
-/* Makes the updates of messages that have arrived (rdma), without waiting if `wait` is false; returns whether there was one. */
+/* Executes the updates of arrived messages (rdma), without waiting if `wait` is false; returns true if there was one. */
 static bool receive(bool wait) {
     ptl_event_t event;
     unsigned which;
@@ -204,7 +204,7 @@ static bool receive(bool wait) {
     return true;
 }
 
-/* Takes what the handlers have let pass (spin). */
+/* Takes the updates that handlers passed (spin). */
 static void take_passed(void) {
     struct graph_update update;
     while (graph_take(ring, ring_capacity, &update)) {
@@ -213,7 +213,7 @@ static void take_passed(void) {
     }
 }
 
-/* Sends the updates to a rank that were not sent. With rdma the last message of a round says how many they are. */
+/* Sends the remaining updates to a rank. With rdma the last message of a round has the number of messages. */
 static void flush(uint32_t to, bool is_last) {
     struct peer *peer = &peers[to];
     size_t bytes = (peer->filled - peer->flushed) * sizeof *peer->out, at = peer->flushed * sizeof *peer->out;
@@ -279,7 +279,7 @@ static void follow(uint32_t vertex) {
 
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
 
-/* Tells every other rank and waits for its news; returns the array of all ranks' news. */
+/* Sends a number to every other rank and waits for theirs; returns the array of all ranks' numbers. */
 static const struct news *exchange(enum step step, struct news mine) {
     unsigned parity = round_number % 2;
     struct news *all = news[step][parity];
@@ -356,7 +356,7 @@ static void follow_nearer(uint32_t limit) {
     charge();
 }
 
-/* Searches from the vertex `root`; returns when all ranks know that nothing is left. */
+/* Searches from the vertex `root`; returns when no rank has work left. */
 static void search(uint32_t root) {
     uint32_t limit = kernel == BFS ? GRAPH_NONE : (uint32_t)delta;
     round_number = 0;
@@ -444,7 +444,8 @@ static ptl_handle_ct_t expect(ptl_match_bits_t bits, void *memory, size_t bytes)
     return me.ct_handle;
 }
 
-/* Makes room for the updates to and from each rank: as many as there are edges, which are followed at most once in a round. */
+/* Allocates memory for the updates to and from each rank: one for each edge, because a round follows an edge at most
+ * once. */
 static void prepare_peers(void) {
     peers = allocate(ranks * sizeof *peers);
     for (uint32_t i = 0; i < rows.begin[rows.vertices]; i++)
@@ -472,7 +473,7 @@ static void prepare_peers(void) {
     }
 }
 
-/* Prepares the card for updates. The ring has room for all edges of the rank, unless the user wants less. */
+/* Prepares the card for updates. The ring has room for all edges of the rank, unless the user sets a smaller size. */
 static void prepare_card(void) {
     uint32_t capacity = 64;
     while (capacity < (ring_updates != 0 ? ring_updates : rows.begin[rows.vertices]))

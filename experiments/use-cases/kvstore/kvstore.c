@@ -87,7 +87,7 @@ static uint64_t choose(void) {
 /* One operation of the mix. Returns whether it is done; one that must succeed ends the program if it does not. */
 static bool work(void) {
     enum ycsb_kind kind = ycsb_kind(mix, &random_state);
-    bool is_mixed = mix->percent[YCSB_DELETE] > 0; /* records come and go */
+    bool is_mixed = mix->percent[YCSB_DELETE] > 0; /* records are inserted and deleted */
     uint64_t record = kind == YCSB_INSERT && !is_mixed ? next_insert() : choose();
     uint32_t length = kind == YCSB_SCAN ? 1 + (uint32_t)(random_next(&random_state) % YCSB_LONGEST) : 1;
     int status = KV_OK;
@@ -110,7 +110,7 @@ static bool work(void) {
     return status != KV_LOST;
 }
 
-/* The clients insert the records that are there in the beginning. */
+/* The clients insert the initial records. */
 static void load(void) {
     for (uint32_t i = (uint32_t)client.number; i < records && !client.is_alone; i += (uint32_t)all_clients)
         if (perform(KV_INSERT, i) != KV_OK && !client.is_alone)
@@ -149,7 +149,7 @@ static void send_balance(void) {
     }
 }
 
-/* Compares the records of this server with what the clients know. */
+/* Compares the records of this server with those reported by the clients. */
 static void check_balance(void) {
     int64_t expected = 0, count = count_records();
     for (int i = 0; i < all_clients; i++) {
@@ -166,7 +166,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Prints what `count` clients have reported. */
+/* Prints the reports of `count` clients. */
 static void print(size_t count, size_t theta, uint64_t busy_ps, uint64_t served) {
     uint64_t from = UINT64_MAX, to = 0, done = 0, lost = 0, absent = 0, retries = 0;
     uint32_t *took = allocate(count * operations * sizeof *took);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of histories: whether committed transactions are as if they had run one after the other.
+/* Checker of histories: committed transactions must be serializable.
  *
  * Each value that is written has the name of the transaction that wrote it. So a history tells which transaction each read saw, and,
  * because every write is of a record that the transaction has read, which value each write replaced. Edges of the precedence graph are:
@@ -14,8 +14,8 @@
 enum { ACCESSES = 2, BALANCES = 2 };
 
 struct access {
-    uint64_t writer;                           /* who had written the value that was read; 0: nobody */
-    int64_t before[BALANCES], after[BALANCES]; /* what was read, and what was written */
+    uint64_t writer;                           /* writer of the value that was read; 0 for none */
+    int64_t before[BALANCES], after[BALANCES]; /* value read, and value written */
     uint32_t record;                           /* among those of all hosts */
     uint32_t is_write;
 };
@@ -69,9 +69,9 @@ static int compare_edges(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Returns NULL when the history is serializable and leads from values `initial` to `final`; else what is wrong. `records` is the number of
- * records. When the histories of some clients are missing (`is_partial`), values of unknown transactions are no errors, and the history is
- * not executed. Sorts the transactions. */
+/* Returns NULL when the history is serializable and leads from values `initial` to `final`; else the violation.
+ * `records` is the number of records. When the histories of some clients are missing (`is_partial`), values of
+ * unknown transactions are no errors, and the history is not executed. Sorts the transactions. */
 static inline const char *judge(struct history *history, int64_t initial, const struct value *final, size_t records,
                                 bool is_partial) {
     static char problem[256];
