@@ -5,9 +5,9 @@
  *   --test latency    half the round trip between ranks 0 and 1
  *   --test bandwidth  the time of a message of rank 0 in a window of 32 that are sent at once
  *   --test rate       the same from each of the first half of the ranks to its partner in the second half
- *   --test overlap    rank 1 posts a receive, computes for twice the time of the message, and waits: what the receive adds to that
+ *   --test overlap    rank 1 posts a receive, computes for twice the time of the message, and waits: the time that the receive adds
  *   --test vector     the same with a receive of blocks (MPI_Type_vector): BLOCKS at most, with gaps of their size
- *   --test late       rank 1 computes while the message arrives, then receives: what the receive takes
+ *   --test late       rank 1 computes while the message arrives, then receives: the time of the receive
  *   --bytes N[,N...]  sizes
  *
  * Several --test are made one after the other, each with all sizes. Prints one JSON object a line for each size: {"test", "bytes",

@@ -13,7 +13,7 @@
  * Prints one JSON object a line for each edge: {"send", "receive", "edge", "time_ps", "marshal_ps", "cpu_ps",
  * "description_bytes", "data_ok"}; the time is from all ranks' start until each has all its ghost cells. "marshal_ps" is
  * the time in which rank 0's CPU packs and unpacks, "cpu_ps" that and the time in which it posts messages.
- * "description_bytes" are those with which rank 0's card knows where the blocks are. A rank that finds wrong data ends
+ * "description_bytes" is the size of the description of blocks on rank 0's card. A rank that finds wrong data ends
  * the run. */
 #include "../../common/blocks.h"
 #include <handlers/datatype/datatype.h>

@@ -2,21 +2,21 @@
 /* Number of HPUs that line rate needs (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
  * given time.
  *
- *   --mode count      how many HPUs a card with enough of them uses for handlers of --handler-ns
+ *   --mode count      number of HPUs in use for handlers of --handler-ns, on a card with enough HPUs
  *   --mode law        Little's law: the handler's time × the rate at which packets arrive, rounded up
  *   --mode time       the longest handler with which the HPUs keep up
  *   --mode law-time   the inverse of the law: the time between two packets × HPUs
- *   --mode interval   how much time passes between two messages that arrive, with the shortest handlers
+ *   --mode interval   time between two arriving messages, with the shortest handlers
  *   --mode law-interval    the paper's max(g, G s)
  *   --mode port-interval   the same by the rules of the machine's ports, on which the other laws are based
  *   --sizes N,N,…     packet sizes in bytes
  *   --hpus N          HPUs of the card
  *   --handler-ns N    for count and law; handlers take whole cycles, so both round down to them
  *   --gap-ns X --byte-ps X --clock-ghz X   g, G and the HPUs' clock, for the laws
- *   --injection max|sum --overlaps reception|gap --match-ns X   how ports work, and how long a packet is matched
+ *   --injection max|sum --overlaps reception|gap --match-ns X   rules of ports, and the time of a match
  *
  * Prints one JSON object a line for each size: {"mode", "bytes", "hpus", "handler_ps", "interval_ps", "data_ok"}.
- * "handler_ps" is the time that the handlers really take; a message says when it is not the one that was asked for. */
+ * "handler_ps" is the real time of handlers; a message reports a difference from the requested time. */
 #include "../../common/common.h"
 
 enum { PT = 3, WORK = 20, REPORT = 21 };   /* portal table index and match bits */

@@ -13,8 +13,8 @@
  *   --ranks N,N,…     numbers of ranks, the receiver among them, from which a message may come; ranks 1 and 2 send
  *
  * Prints one JSON object a line for each size and number of ranks: {"mode", "case", "bytes", "ranks", "entries",
- * "triggered", "copied", "time_ps", "data_ok"}. The time is the receive's own: posting it and completing it, without what
- * passed while the CPU computed. "entries" and "triggered" are the matching entries and triggered operations that it needs,
+ * "triggered", "copied", "time_ps", "data_ok"}. The time is that of posting and completing the receive, without the time of
+ * the computation. "entries" and "triggered" are the matching entries and triggered operations that it needs,
  * "copied" the bytes that the CPU copies. */
 #include <handlers/matching/matching.h>
 

@@ -3,13 +3,13 @@
  * after all parts of a step arrive. An atomic operation is at most max_atomic_size bytes, so that a vector is as many
  * independent chains.
  *
- * Doubling: the sum of each step has a separate place, to which this rank and its partner add. Ring and tree: there is one place,
- * to which this rank and those before it add; the sum of all then goes to the other ranks by triggered puts. A chain of the ring
- * begins at one rank and ends at the one before it; the chains are divided evenly among the ranks.
+ * Doubling: the sum of each step has a separate place, to which this rank and its partner add. Ring and tree: this rank and
+ * its predecessors add to one place; triggered puts then send the total to the other ranks. A chain of the ring
+ * begins at one rank and ends at its predecessor; the chains are divided evenly among the ranks.
  *
  * The host sets a place to zero, and sets up the operations, before they are needed; neither costs time here. The host posts
- * the first part of its vector, lets all others go by one increment of a counter, and learns from one counter that all parts of the sum
- * have come. There are two sets of places, since others may be one ahead. */
+ * the first part of its vector, and starts all others by one increment of a counter; another counter signals that all parts of the
+ * sum have arrived. Two sets of places are needed, because other ranks may be one all-reduce ahead. */
 #ifndef EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 #define EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 

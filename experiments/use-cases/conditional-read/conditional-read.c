@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional reads of a table (sPIN §5.4): rank 0 is the client, and every other rank has a part of the table.
  *
- *   --mode rdma        the client reads the whole table by gets, all posted at once, and filters each piece after its
- * arrival
+ *   --mode rdma        the client reads the whole table by gets, all posted at once, and filters each on arrival
  *   --mode served      the CPUs of the servers filter, and send the rows that match
- *   --mode spin        handlers on the servers' cards do: those of the library
+ *   --mode spin        handlers on the servers' cards filter: those of the library
  *   --discarded N,N,…  per cent of the rows that the filter discards
  * and perhaps
  *   --where TEXT       the filter; @ stands for the least salary of the rows that are not discarded (default: salary >= @)
  *   --rows N           rows of each server (default: 16,384)
  *   --piece N          rows of a request or of a get (default: those of eight packets)
  *   --room N           rows of a piece that the client has memory for (default: all)
- *   --save NAME        writes the table to NAME.table and the rows that the client got to NAME.rows, as CSV
+ *   --save NAME        writes the table to NAME.table and the client's rows to NAME.rows, as CSV
  *
  * Prints one JSON object a line: {"mode", "discarded", "rows", "checksum", "wire_bytes", "cpu_ps", "time_ps", "data_ok"}. The time runs from
- * the client's first post until its CPU has all rows. cpu_ps is what the CPUs of client and servers work meanwhile: they filter and
- * post. The client compares the rows with a plain computation; when a server does not answer it says which rows are missing. */
+ * the client's first post until its CPU has all rows. cpu_ps is the CPU time of client and servers for filters and posts.
+ * The client compares the rows with a serial computation; without an answer of a server it names the missing rows. */
 #include "../../common/common.h"
 #include <handlers/conditional-read/conditional_read.h>
 #include <handlers/conditional-read/expression.h>

@@ -2,25 +2,25 @@
 /* Consensus (the talk's use case 9): clients change and read numbers that replicas keep by a replicated log.
  *
  *   --mode spin   the cards of the replicas keep the log, count votes and answer; hosts only replace a leader
- *   --mode rdma   the leader's CPU takes the commands that have come, writes them into the logs of the others by one put to each,
- *                 whose acknowledgements are the votes, and answers. The others' CPUs do nothing
- *   --mode cpu    the same, but the others' CPUs take the commands and acknowledge: a leader that they have deposed is refused
+ *   --mode rdma   the leader's CPU takes the waiting commands, writes them into the logs of the others by one put to each,
+ *                 whose acknowledgements are the votes, and answers. The others' CPUs are idle
+ *   --mode cpu    the same, but the others' CPUs take the commands and acknowledge, and refuse a deposed leader
  *
  *   --replicas R --requests N   ranks 0 to R-1 are replicas; the others are clients, each with N commands one after the other
  *   --clients C,C,…             measures with C of the clients. Rank R prints a line with a JSON object for each:
  *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
  *                               from the first to the last answer to rank R. At the end it compares the logs of the replicas,
- *                               which must be the same and have each command in a majority, and asks a leader that is alone,
+ *                               which must be equal and contain each command in a majority, and asks a leader without followers,
  *                               which must not answer
- *   --slots N                   the log has room for N commands, a power of two (default: 4,096). When it is full commands are refused;
- *                               with --until hosts take snapshots, so that slots are used again
- *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients work in bursts,
- *                               pause at random, and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
- *                               value, expected, result, start_ps, end_ps], …]}, in which result and end are null if there was no
- *                               answer, and each replica {"replica", "terms", "lives", "chosen": [[term, slot, client, request], …],
- *                               "snapshots": [[slot, check], …]}: what its host was told while its card led, and the snapshots that
- *                               it has made or got.
- *   --pauses US                 with --until: now and then the host of a replica, not its card, stops for so long at most */
+ *   --slots N                   commands in the log, a power of two (default: 4,096). A full log refuses commands; with --until
+ *                               hosts take snapshots, so that slots are reused
+ *   --until MS [--seed S]       all ranks continue until that simulated time, in spite of failures (spin only). Clients work in
+ *                               bursts, pause at random, and then give up unanswered commands. Each client prints
+ *                               {"client", "history": [[operation, key, value, expected, result, start_ps, end_ps], …]}, where
+ *                               result and end are null without an answer, and each replica {"replica", "terms", "lives",
+ *                               "chosen": [[term, slot, client, request], …], "snapshots": [[slot, check], …]}: the commands
+ *                               reported to its host while its card led, and the snapshots that it made or received.
+ *   --pauses US                 with --until: sometimes the host of a replica, not its card, stops for at most this time */
 #include "../../common/common.h"
 #include "../../common/random.h"
 #include <handlers/consensus/consensus.h>

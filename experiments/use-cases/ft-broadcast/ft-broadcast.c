@@ -10,12 +10,12 @@
  *   --ranks P,P,… --bytes N     measures broadcasts of rank 0 to P ranks; ranks beyond wait. Prints a line with a JSON object for
  *                               each: {"mode", "bytes", "ranks", "time_ps", "missed", "data_ok"}. The time runs from the root's
  *                               start until the last rank's CPU sees that the message is in its memory.
- *   --rounds R --bytes N        R broadcasts, 50 us apart at least, the first by rank 0, the next by rank 1 … Every rank that
- *                               lives prints at the end {"rank", "delivered", "told", "wrong", "lives"}: the rounds that it has
- *                               got, in hexadecimal; how often its CPU was told of a message; and whether its card lives.
+ *   --rounds R --bytes N        R broadcasts, 50 us apart at least, the first by rank 0, the next by rank 1 … Every living rank
+ *                               prints at the end {"rank", "delivered", "told", "wrong", "lives"}: the received rounds in
+ *                               hexadecimal, the number of notifications of its CPU, and the state of its card.
  *   --links both                sends in both directions: to the ranks at distances -1, -2, -4, …, too
  *
- * A rank that has waited for a millisecond goes on without the message. */
+ * After waiting for a millisecond, a rank continues without the message. */
 #include "../../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 #include <handlers/ft-broadcast/ft_broadcast.h>

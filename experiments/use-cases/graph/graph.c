@@ -2,28 +2,28 @@
 /* Breadth-first search and shortest paths on Kronecker graphs whose vertices are distributed (sPIN §5.4).
  *
  *   --kernel bfs|sssp
- *   --mode rdma     updates are deposited in the memory of their owner in large messages, and its CPU makes them
- *   --mode atomic   every update is an atomic minimum in the memory of its owner (Portals 4), which finds by reading all words
- *                   what has changed
- *   --mode spin     handlers of the owner's card make the conditional updates; its CPU gets those that changed something
+ *   --mode rdma     large messages of updates are deposited in the memory of their owner, whose CPU executes them
+ *   --mode atomic   every update is an atomic minimum in the memory of its owner (Portals 4), which reads all words to find
+ *                   the changes
+ *   --mode spin     handlers of the owner's card execute the conditional updates; its CPU gets only effective ones
  *   --scales S,S,…  2^S vertices
  * and perhaps
- *   --state card|host  where the handlers keep what is known of the vertices (spin): in the memory of the card, or by DMA in
- *                   that of the host, which has room for graphs of any size; the card then remembers
- *   --cache N       bounds of 2^N vertices
- *   --filter yes    the sender leaves out updates that cannot change anything because it has sent a better one before
- *   --look-ns N     time of a core to look up what it has sent to a vertex (filter); nothing, if not given
+ *   --state card|host  place of the vertices' state (spin): memory of the card, or by DMA memory of the host, which has room
+ *                   for graphs of any size
+ *   --cache N       with --state host, the card caches bounds of 2^N vertices
+ *   --filter yes    the sender omits updates that an earlier one makes ineffective
+ *   --look-ns N     time of a core to look up the latest update of a vertex (filter); 0 by default
  *   --batch N       updates of a message; for handlers at most a packet
  *   --window N      messages from a rank to a card that may be unacknowledged (spin); by default as many as the packets of
  *                   all ranks fit into the card's packet buffer
- *   --ring N        updates that the ring of a card has room for (spin); as many as the owner has edges, if not given
+ *   --ring N        places for updates in the ring of a card (spin); by default one for each edge of the owner
  *   --cores N       cores that share the work of a rank's CPU ideally
- *   --edge-ns N, --update-ns N   times of a core to follow an edge, and to make an update in its cache
+ *   --edge-ns N, --update-ns N   times of a core to follow an edge, and to execute an update in its cache
  *   --delta N       width of the distances that are settled together (sssp)
  *   --root N        the search begins at the Nth vertex with an edge
  *
  * Prints one JSON object a line: {"mode", "scale", …, "time_ps", "data_ok"}. The time runs from the first vertex until all ranks
- * know that there is nothing left. Rank 0 then collects all results and compares them with a serial run. */
+ * know that no work is left. Rank 0 then collects all results and compares them with a serial run. */
 #include "kronecker.h"
 
 #include "../../common/common.h"

@@ -2,7 +2,7 @@
 /* Reed-Solomon storage (sPIN §5.3 has RAID-5): rank 0 is the client, ranks 1 to k hold the data, the next m the parities.
  *
  *   --mode rdma     the CPUs of the nodes compute differences, products and parities, and forward acknowledgements
- *   --mode spin     handlers on the cards do
+ *   --mode spin     handlers on the cards do this
  *   --bytes N,N,…   writes of N bytes, a k-th to each data node
  * and perhaps
  *   --data K        number of data nodes, 4 if not given; further ranks are idle
@@ -13,8 +13,8 @@
  *
  * Prints one JSON object a line: {"mode", "bytes", "time_ps", "rebuild_ps", "rebuilt", "data_ok"}. The time of a write runs from the first
  * put until the client has seen all acknowledgements. Then the client replaces nodes: for each set of m nodes it rebuilds the first
- * bytes of each lost one from the others, and compares them with what was written. `rebuild_ps` is the time in which it rebuilds all
- * that was written to the first data node while m nodes are lost. In the end every node compares its memory with a plain computation.
+ * bytes of each lost one from the others, and compares them with the written data. `rebuild_ps` is the time to rebuild all data
+ * written to the first data node while m nodes are lost. At the end every node compares its memory with a serial computation.
  *
  * When a node dies during a write, the client makes the survivors agree again (`repair`), reports the outcome of the write, and fails. */
 #include "../../common/common.h"

@@ -6,12 +6,12 @@
  *   --mode doubling   the CPUs add, by recursive doubling; needs a power of two ranks
  *   --bytes N,N,…     sizes of the vectors; each is reduced three times, and the last one is measured
  * and perhaps
- *   --piece N         ring, doubling: largest message in bytes; pieces of a vector are on their way at the same time (16384)
- *   --slots N         switch: chunks on their way (32)
+ *   --piece N         ring, doubling: largest message in bytes; the pieces of a vector are in flight at the same time (16384)
+ *   --slots N         switch: chunks in flight (32)
  *
  * Rank 0 prints one JSON object a line: {"mode", "bytes", "time_ps", "data_ok"}. The time runs from a barrier until the last
  * rank has the whole total. The CPUs of ring and doubling are charged for the memory that additions move. Every rank compares
- * its total with a plain sum. A rank that does not get what it waits for within 2 ms says what is missing; then all end. */
+ * its total with a serial sum. A rank without an expected message for 2 ms reports it; then all end. */
 #include "../../common/common.h"
 #include <handlers/switch-allreduce/switch_allreduce.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checker of histories: committed transactions must be serializable.
  *
- * Each value that is written has the name of the transaction that wrote it. So a history tells which transaction each read saw, and,
- * because every write is of a record that the transaction has read, which value each write replaced. Edges of the precedence graph are:
- * from the writer of a value to those who read it, and from those who read it to the one who replaced it. The history is serializable
- * if the graph has no cycle; then it is executed once more, one transaction after the other in an order of the graph, and must read
- * and leave the same values. */
+ * Each written value contains the name of its transaction. A history therefore identifies the writer of each value read, and the
+ * value replaced by each write, because transactions read every record that they write. The precedence graph has edges from the
+ * writer of a value to its readers, and from these readers to the transaction that replaces it. The history is serializable
+ * if the graph has no cycle. A serial execution in an order of the graph must then read and leave the same values. */
 #ifndef EXPERIMENTS_TRANSACTIONS_HISTORY_H
 #define EXPERIMENTS_TRANSACTIONS_HISTORY_H
 

@@ -17,8 +17,8 @@
  *
  * An account, savings and checking, is a record of 64 bytes. A client makes one transaction after the other, and repeats one that
  * is aborted. Prints one JSON object a line: {"mode", "clients", "committed", "aborted", "log_full", "cpu_ps", "time_ps", "data_ok"}.
- * The time is that of the run over the number of transactions that committed; cpu_ps is what the CPUs of all hosts work for each. In the
- * end the first client reads the histories of all clients and the records of all hosts, and judges (history.h). */
+ * The time is that of the run divided by the number of committed transactions; cpu_ps is the CPU time of all hosts for each. At the
+ * end the first client reads the histories of all clients and the records of all hosts, and checks them (history.h). */
 #include "../../common/common.h"
 #include "../../common/random.h"
 #include "history.h"

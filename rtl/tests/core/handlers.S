@@ -100,7 +100,7 @@ rings_twice_at:
     lw      t2, 0(t1)
     ret
 
-# Gives the command whose words are at PLACE + 0x200, as often as PLACE + 0x104 says. Their numbers go to PLACE + 0x110 and behind.
+# Gives the command whose words are at PLACE + 0x200, PLACE + 0x104 times. Their numbers go to PLACE + 0x110 and behind.
 HANDLER commands
     lui     t0, %hi(PLACE)
     lui     t3, %hi(DRIVER)
