@@ -61,7 +61,7 @@ _STANDARD_OUTPUT = Path("-")
 class _Report(click.Path):
     """A file that a long run writes at its end; if it cannot be written, the error is reported at the beginning.
 
-    If it is standard output, everything else that the command prints goes to standard error.
+    If it is standard output, all other output of the command goes to standard error.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -270,8 +270,8 @@ def sweep_experiment(
 ) -> None:
     """Run the experiment NAME, one of ours or a folder, at every combination of parameters; write one table.
 
-    Finished runs are cached: after an interruption or a failure the same command goes on where it was. Claims are not
-    tested. docs/cluster.md tells how to use clusters.
+    Finished runs are cached: after an interruption or a failure the same command continues. Claims are not tested.
+    docs/cluster.md describes clusters.
     """
     from spinkit.sweeps import _sweep
     from spinkit.sweeps._cluster import Credentials
@@ -312,7 +312,7 @@ def sweep_experiment(
 def new(kind: _new.Kind, folder: Path) -> None:
     """Make the folder NAME with a working experiment, or with a working program that has handlers.
 
-    A README.md in it says how to run it.
+    Its README.md explains how to run it.
     """
     for file in _new.make(kind, folder):
         click.echo(str(file))
@@ -330,7 +330,8 @@ def new(kind: _new.Kind, folder: Path) -> None:
     help="Folder with the results of spinkit reproduce.",
 )
 def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) -> None:
-    """Write the results of experiments to docs/validation.md, or compare the two: of all experiments if none is named.
+    """Write the results of experiments to docs/validation.md, or compare the two, for all experiments if none is
+    named.
 
     Results come from spinkit reproduce. Only the parts of the page between comments are written.
     """
@@ -355,7 +356,7 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
 def bench(out: Path) -> None:
     """Measure how fast the simulator is; print lines of the form `name value unit`, and write bench.json.
 
-    At the end a line for each aim says what was measured, what the aim is, and which program does the same work.
+    At the end, print the measured number, the aim and a comparable program for each aim.
     """
     from spinkit.suites import _aims, _bench
 
@@ -514,7 +515,7 @@ def _unmet(verdict: Verdict) -> str:
 def profile(
     ranks: int, machine: str, changes: tuple[str, ...], lines: int, json_file: Path | None, program: tuple[str, ...]
 ) -> None:
-    """Run PROGRAM and show what its handlers cost, whether the card sustains line rate, and the hottest source lines.
+    """Run PROGRAM and show the cost of its handlers, their sustained rate, and the hottest source lines.
 
     Compile with -g to see source lines.
     """

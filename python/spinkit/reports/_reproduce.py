@@ -39,8 +39,8 @@ _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
     """Run experiments and write the files of each; show a progress bar on a terminal, or print a line for each run.
 
-    An experiment's runs include those that show why it differs from the paper. Outcomes are in the order of the
-    experiments. Progress goes to standard error.
+    An experiment's runs include those that show the reasons of differences from the paper. Outcomes are in the order
+    of the experiments. Progress goes to standard error.
     """
     cases = {one.name: _demonstrations.cases(one, settings.quick) for one in experiments}
     variants = [case.variant for several in cases.values() for case in several]

@@ -59,7 +59,7 @@ class Sentence(Table, frozen=True, kw_only=True):
 
 
 class Diagram(Table, frozen=True, kw_only=True):
-    """One run, of which the last round is shown."""
+    """One run, whose last round is shown."""
 
     name: str
     title: str
@@ -295,7 +295,7 @@ def _round(
     begins = [one.start for one in slices if (one.process, one.row, one.name) == ("rank 0", "CPU", "post")]
     noticed = {one.end for one in slices if one.row == "CPU" and one.name != "post"}
     if Timeline(slices, 0, parameters).notices() == []:
-        # Noticing takes no time: the result is there a DMA latency after a handler, its write, or a match.
+        # Polls are free: the result is in memory a DMA latency after a handler, its write, or a match.
         keys = ("dma.L_ns", "nic.match_header_ns", "nic.match_cam_ns")
         latency, *matches = (round(1000 * float(parameters[key])) for key in keys)
         noticed |= {one.end + latency for one in slices if one.row == "DMA" or one.row.startswith("HPU ")}

@@ -68,7 +68,7 @@ class _Page:
 
 @dataclass(frozen=True)
 class Update:
-    """The page as it is, and as results say that it must be."""
+    """The present page, and the page according to the results."""
 
     file: Path
     before: str
@@ -249,7 +249,7 @@ class _Note:
 
 
 def _cell(claim: Claim, verdict: Mapping[str, Any], machine: str, notes: dict[str, _Note]) -> str:
-    """Write the numbers of a claim on a machine, with the marks of the notes that say why they differ."""
+    """Write the numbers of a claim on a machine, with the marks of the notes that explain differences."""
     found = [one for one in verdict["numbers"] if one["machine"] == machine]
     if not found:
         return "–"
