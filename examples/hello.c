@@ -7,7 +7,7 @@
 #define CHECK(call)                                                                                                    \
     ((call) == PTL_OK ? (void)0 : (fprintf(stderr, "rank %d: %s failed\n", spin_rank(), #call), exit(1)))
 
-/* Runs on the card, for every packet of a message. Nothing is written to host memory unless a handler does it. */
+/* Runs on the card, for every packet of a message. Only handlers write to host memory. */
 __handler int capitals(const ptl_payload_t p, void *state) {
     (void)state;
     for (uint32_t i = 0; i < p.length; i++)

@@ -17,7 +17,7 @@
 #include <handlers/common/hash.h>
 
 enum { PT = 3, RESULTS = 100, PING = 101 }; /* portal table index, match bits */
-enum { CARD = 64, ROUND = 128 };            /* match bits; from ROUND on those of the rounds, of two sets */
+enum { CARD = 64, ROUND = 128 };            /* match bits; from ROUND on, of rounds in two sets */
 enum { ROUNDS = 32, WARM_UP = 2, MOST = 64 };
 enum { LATE = 16, LATE_NS = 500000 }; /* most barriers with one late rank; its delay */
 

@@ -156,7 +156,7 @@ static void prepare(void) {
     send_all(shape->prompt, threshold[0]);
 }
 
-/* Posts each segment when it has arrived, in whichever tree. */
+/* Posts each segment, of any tree, after its arrival. */
 static void forward(void) {
     size_t next[TREES] = {0, segment};
     ptl_size_t tests[TREES] = {total[0], total[1]};

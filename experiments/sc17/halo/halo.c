@@ -265,7 +265,7 @@ static void measure(void) {
     CHECK(spin_barrier()); /* all leave it at the same time */
     uint64_t start_ps = spin_time_ps();
     exchange(&marshal_ps, &post_ps);
-    CHECK(spin_barrier()); /* it takes no time: all leave when the last has its ghost cells */
+    CHECK(spin_barrier()); /* free: all ranks leave when the last one has its ghost cells */
     uint64_t time_ps = spin_time_ps() - start_ps;
     check();
     for (int i = 0; i < FACES; i++)

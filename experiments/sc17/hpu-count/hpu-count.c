@@ -50,7 +50,7 @@ __handler int report_completion(int dropped_bytes, bool flow_control_triggered, 
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
 static ptl_handle_md_t md;
-static uint32_t hpus;    /* of rank 1's card */
+static uint32_t hpus;    /* HPUs of rank 1's card */
 static struct work seen; /* rank 1: results of handlers in HPU memory */
 static bool ok;
 
@@ -156,7 +156,7 @@ static uint32_t most(size_t bytes, int64_t handler_ps) {
     return low;
 }
 
-/* HPUs that the last flood used: the card takes the lowest that is free. */
+/* Number of HPUs used by the latest flood: the card chooses the lowest free HPU. */
 static uint32_t used(void) {
     uint32_t count = 0;
     while (count < PTL_MAX_HPUS && seen.bytes[count] != 0)

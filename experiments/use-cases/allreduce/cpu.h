@@ -163,7 +163,7 @@ static void tree_by_cpu(const struct allreduce *a, uint32_t operation) {
     }
 }
 
-/* Prepares this rank's CPU; messages are events for it if `is_heard`. */
+/* Prepares this rank's CPU; messages post events if `is_heard`. */
 static void prepare_cpu(const struct allreduce *a, enum algorithm algorithm, unsigned char *source, unsigned char *sums,
                         uint32_t cores, bool is_heard) {
     size_t places = algorithm == DOUBLING ? 2 * (a->twos + 1) : algorithm == RING ? 1 : a->arity;

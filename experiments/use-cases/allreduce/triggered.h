@@ -15,9 +15,9 @@
 
 #include "cpu.h"
 
-enum { ADDED = 1024 };        /* match bits, from here on: for each set, part and step */
-enum { GATHERED = 1u << 30 }; /* and for each part, the place of the total (ring, tree) */
-enum { CHAINS = 512 };        /* parts of a vector at most */
+enum { ADDED = 1024 };        /* first match bits: one for each set, part and step */
+enum { GATHERED = 1u << 30 }; /* first match bits of totals: one for each part (ring, tree) */
+enum { CHAINS = 512 };        /* maximum number of parts of a vector */
 
 static struct triggered {
     unsigned char *places; /* two sets of a place for each step */

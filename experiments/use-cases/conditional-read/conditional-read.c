@@ -22,7 +22,7 @@
 enum { PT = 3, TABLE = 1, BUSY = 2, STOP = 3 }; /* portal table entry, match bits */
 enum { CLIENT = 0, FIRST_SERVER = 1 };
 enum { ROUNDS = 2 };       /* the branch predictors of the HPUs have settled in the last one */
-enum { PATIENCE_MS = 10 }; /* a server that has not answered for this long is dead; a client after four times as long */
+enum { PATIENCE_MS = 10 }; /* time limit for a server; four times as long for a client */
 enum { FILTER_MOST = 1024 };
 
 enum mode { RDMA, SERVED, SPIN, MODES };

@@ -148,7 +148,7 @@ static void open_replica(void) {
 
 static bool time_left(void) { return lives && spin_time_ps() < deadline; }
 
-/* Has a majority promise a term. Returns the set of replicas that have, or 0. */
+/* Collects a majority's promises of a term. Returns the set of these replicas, or 0. */
 static uint32_t prepare(uint32_t term) {
     uint32_t quorum = replicas / 2 + 1;
 #ifdef QUORUM_OF_ONE

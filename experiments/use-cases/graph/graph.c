@@ -89,7 +89,7 @@ static struct work work;
 /* For each rank: updates to it, and where updates from it arrive. */
 static struct peer {
     struct graph_update *out, *in;
-    uint32_t filled, flushed; /* updates in `out`, and of those the sent ones */
+    uint32_t filled, flushed; /* updates in `out`, and sent ones of these */
     uint32_t messages;        /* to it, in all rounds; rdma: in this one */
     ptl_handle_md_t md;
     ptl_handle_ct_t acks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client: sends requests and waits for answers (spin, cpu), or gets, puts and swaps everything itself (rdma). */
+/* A client: sends requests and waits for answers (spin, cpu), or or uses one-sided gets, puts and swaps (rdma). */
 #ifndef KVSTORE_CLIENT_H
 #define KVSTORE_CLIENT_H
 
@@ -27,11 +27,11 @@ static struct {
     uint8_t *request;         /* a request or an item, and the value */
     uint8_t *answer;          /* an item or its slot */
     struct reply reply;
-    uint32_t count, tag; /* of requests; of the next item */
-    uint32_t cores;      /* cpu: of a server, as long as they serve */
+    uint32_t count, tag; /* number of requests; tag of the next item */
+    uint32_t cores;      /* cpu: serving cores of a server */
     bool is_alone;       /* a server no longer answers */
     struct remote *servers;
-    int server;       /* rdma: of the present request */
+    int server;       /* rdma: server of the present request */
     uint64_t word;    /* rdma: that a get or swap has fetched */
     bool is_sent;     /* rdma: the new item is at its server */
     uint32_t retries; /* requests that were sent again */
