@@ -53,7 +53,7 @@ static const char usage[] = "trees --cases N[,N...] --mode rdma|triggered|stream
                             "--segments N[,N...] [--mode ...]";
 
 static uint32_t rank;
-static unsigned char *message;  /* of ranks that receive */
+static unsigned char *message;  /* memory of receiving ranks */
 static unsigned char *expected; /* the message number `seed` begins at byte `seed` */
 static ptl_handle_md_t md;      /* where this rank sends from */
 static ptl_handle_ct_t told;    /* counts writes to `last` */
@@ -67,7 +67,7 @@ static enum mode mode;
 static const struct shape *shape;
 static uint32_t ranks;
 static size_t bytes, segment;
-static struct broadcast places[TREES]; /* of this rank in each tree */
+static struct broadcast places[TREES]; /* place of this rank in each tree */
 
 /* Objects of this rank for it. */
 static ptl_pt_index_t data;

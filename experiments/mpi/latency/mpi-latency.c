@@ -26,7 +26,7 @@ static const char usage[] =
     "usage: mpi-latency --test latency|bandwidth|rate|overlap|vector|late... --bytes N[,N...]\n";
 enum { TAG = 7, ACKNOWLEDGEMENT = 8 };
 enum { WINDOW = 32 };
-enum { BLOCKS = 32 }; /* of a vector: as many as MPICH leaves to libfabric */
+enum { BLOCKS = 32 }; /* blocks of a vector: the most that MPICH leaves to libfabric */
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
 
 /* Data begins this many bytes behind a cache line, so that no block of a vector fills its lines. If it lay wherever the heap has room, the

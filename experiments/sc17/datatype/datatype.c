@@ -36,7 +36,7 @@ static const char *const sends[SENDS] = {"whole", "cpu", "iovec", "handler"};
 
 static enum mode mode;
 static enum send sending;
-static size_t piece_bytes;  /* of --piece; 0: none */
+static size_t piece_bytes;  /* value of --piece; 0: none */
 static unsigned char *data; /* the data in one piece: rank 0's message, rank 1's temporary buffer */
 static unsigned char *blocks;
 static ptl_iovec_t *list;

@@ -22,7 +22,7 @@ enum { PT = 3, DATA = 20, PACK = 40 }; /* portal table index; match bits of the 
 enum { AXES = 3, FACES = 2 * AXES };   /* face 2 a is at the lower end of axis a, face 2 a + 1 at the upper end */
 enum { CELL = sizeof(double) };
 
-static const int order[FACES] = {4, 5, 2, 3, 0, 1}; /* in which a CPU handles the faces: contiguous ones first */
+static const int order[FACES] = {4, 5, 2, 3, 0, 1}; /* order of faces on a CPU: contiguous ones first */
 static const double untouched = -1;                 /* a ghost cell that no message has written */
 
 static const char usage[] = "halo --send cpu|iovec|handler --receive cpu|iovec|handler --edges N[,N...]";
@@ -32,7 +32,7 @@ static const char *const ways[WAYS] = {"cpu", "iovec", "handler"};
 /* A face that is sent, and the neighbour's face of the same number, which is received. */
 struct face {
     struct layout layout;
-    ptl_process_t target;        /* of the own face */
+    ptl_process_t target;        /* receiver of the own face */
     unsigned char *own, *ghost;  /* where the blocks begin */
     unsigned char *sent, *taken; /* buffers of the CPU */
     ptl_handle_md_t md;

@@ -20,7 +20,7 @@
 #include "../../common/common.h"
 
 enum { PT = 3, WORK = 20, REPORT = 21 };   /* portal table index and match bits */
-enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* of a flood: packets for each HPU */
+enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* rounds of a flood: packets for each HPU */
 
 static const char usage[] = "hpu-count --mode count|law|time|law-time|interval|law-interval|port-interval --sizes "
                             "BYTES[,BYTES...] --hpus N [...]";

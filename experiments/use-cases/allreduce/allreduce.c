@@ -41,7 +41,7 @@ static enum mode mode;
 static uint32_t rank, arity, cores, row, skew, seed, most;
 static bool in_order;
 static ptl_handle_md_t nothing; /* empty memory */
-static ptl_handle_ct_t counter; /* of the sum, which the card has written */
+static ptl_handle_ct_t counter; /* counts parts of the sum written by the card */
 
 /* Maxima over all ranks, collected by rank 0: the end, the hash of the sum, and its complement. */
 static struct result {

@@ -22,7 +22,7 @@ enum { CHAINS = 512 };        /* maximum number of parts of a vector */
 static struct triggered {
     unsigned char *places; /* two sets of a place for each step */
     ptl_handle_md_t md, sums_md;
-    ptl_handle_ct_t *counts; /* for each set, part and step */
+    ptl_handle_ct_t *counts; /* counts of each set, part and step */
     ptl_handle_ct_t sums;    /* doubling: received parts of the sum, at a rank folded into its neighbour */
     ptl_handle_ct_t *come;   /* ring, tree: for each part, received sums */
     ptl_handle_ct_t left;    /* operations whose data has left the places */

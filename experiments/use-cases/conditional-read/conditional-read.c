@@ -58,7 +58,7 @@ static size_t servers, rows = 16384, piece, room = SIZE_MAX, pieces; /* rows of 
 static const char *where = "salary >= @", *save;
 static bool is_plain = true; /* the filter is the default */
 static ptl_handle_eq_t eq;
-static uint64_t busy_ps; /* of this CPU */
+static uint64_t busy_ps; /* busy time of this CPU */
 
 /* Row `id` of the table; judge.py makes the same. */
 static struct employee employee(uint32_t id) {
@@ -183,7 +183,7 @@ static void server(const char *list) {
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
-static struct message *messages; /* of all pieces, server by server */
+static struct message *messages; /* requests of all pieces, server by server */
 static struct reply *answers;
 static uint8_t *received; /* rows, at the places of their pieces in the whole table */
 static uint32_t *kept;    /* number of rows of each piece that are in `received` */

@@ -42,7 +42,7 @@ static const char usage[] = "consensus --mode spin|rdma|cpu --replicas R --reque
 static uint32_t rank, replicas, requests, slots = MOST_SLOTS;
 static enum mode mode;
 static uint64_t deadline;  /* end of all ranks */
-static uint64_t pauses_ns; /* of hosts, at most */
+static uint64_t pauses_ns; /* longest pause of hosts */
 static bool lives = true;
 
 /* Returns whether a call that needs the card has worked; such calls fail once the card is dead. */
@@ -73,10 +73,10 @@ static struct consensus_host *host;
 static struct consensus_promise promises[CONSENSUS_REPLICAS];
 static ptl_handle_md_t log_md;
 static ptl_handle_ct_t woken, promised, fetched;
-static struct consensus_memory *logs; /* of all replicas, as fetched */
+static struct consensus_memory *logs; /* fetched logs of all replicas */
 static size_t log_bytes;
-static uint32_t terms;                                        /* in which this rank has led */
-static struct consensus_snapshot arrived[CONSENSUS_REPLICAS]; /* from leaders, by their rank */
+static uint32_t terms;                                        /* number of terms led by this rank */
+static struct consensus_snapshot arrived[CONSENSUS_REPLICAS]; /* received snapshots, by the leader's rank */
 static ptl_handle_md_t snapshot_md;
 static uint32_t snapshots[CHOICES][2], snapshots_taken; /* slot and check of each that this host has had */
 

@@ -65,7 +65,7 @@ struct group {
     uint32_t ranks, packet; /* the number of the next packet */
     ptl_match_bits_t bits;
     ptl_size_t expected;
-    struct ft_broadcast state; /* as the handlers have it at first */
+    struct ft_broadcast state; /* initial state of the handlers */
     unsigned counters;
     ptl_handle_ct_t counter[MAX_BYTES / SEGMENT * (1 + WARM_UP)]; /* without handlers one for each segment */
 };

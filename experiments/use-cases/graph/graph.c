@@ -30,7 +30,7 @@
 #include <handlers/graph/graph.h>
 
 enum { PT = 3, PATIENCE_MS = 20 };
-enum { BUFFERED_BYTES = 960 * 1024 }; /* of a card's packet buffer, which all senders share */
+enum { BUFFERED_BYTES = 960 * 1024 }; /* part of a card's packet buffer shared by all senders */
 enum {
     UPDATES = 10,
     NEWS = 20,
@@ -51,7 +51,7 @@ static const char usage[] =
 enum step { SENT, LEFT, STEPS };
 
 struct news {
-    uint32_t round;    /* from 1 on, so that zeros are no news */
+    uint32_t round;    /* from 1 on, so that zeros mean no message */
     uint32_t messages; /* SENT: to the receiver, in all rounds */
     uint32_t left;     /* LEFT: vertices whose edges are to be followed */
     uint32_t nearest;  /* LEFT: the least distance of them */
@@ -72,7 +72,7 @@ struct work {
 static enum mode mode;
 static enum kernel kernel;
 static bool filter;
-static enum place { ON_CARD, IN_HOST } place; /* of the handlers' state */
+static enum place { ON_CARD, IN_HOST } place; /* place of the handlers' state */
 static const char *const places[] = {"card", "host"};
 static size_t batch, window_wanted, ring_updates, cores, edge_ns, update_ns, look_ns, delta, root_number, cache_bits;
 static uint32_t rank, ranks;
@@ -90,7 +90,7 @@ static struct work work;
 static struct peer {
     struct graph_update *out, *in;
     uint32_t filled, flushed; /* updates in `out`, and sent ones of these */
-    uint32_t messages;        /* to it, in all rounds; rdma: in this one */
+    uint32_t messages;        /* messages to it, in all rounds; rdma: in this one */
     ptl_handle_md_t md;
     ptl_handle_ct_t acks;
 } *peers;

@@ -18,7 +18,7 @@ struct core {
     ptl_handle_ct_t done_ct;
     struct reply done;
     ptl_size_t asked; /* requests to the card */
-    uint64_t busy_ps; /* for which this core did not wait */
+    uint64_t busy_ps; /* busy time of this core */
     uint32_t tag;
     bool is_dead; /* the card no longer answers */
 };

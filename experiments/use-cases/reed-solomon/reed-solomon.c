@@ -47,7 +47,7 @@ static unsigned char data_byte(uint32_t node, size_t offset) {
     return offset < written ? pattern(offset, node + 1) : pattern(offset, node + 100);
 }
 
-static uint8_t products[256][256], powers[255]; /* of all pairs, bit by bit; of 2 */
+static uint8_t products[256][256], powers[255]; /* products of all pairs, bit by bit; powers of 2 */
 
 static void fill_products(void) {
     for (unsigned one = 0; one < 256; one++)

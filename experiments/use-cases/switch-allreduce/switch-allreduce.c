@@ -46,7 +46,7 @@ static ptl_me_t counts(ptl_handle_ct_t ct) {
 enum { MOST_PIECES = 1 << 10 };
 static size_t steps, pieces, block; /* block: bytes that a step sends */
 static size_t *next;                /* the step for whose data each piece waits */
-static bool *came;                  /* for each step and piece */
+static bool *came;                  /* arrival of each step and piece */
 static unsigned char *inbox,
     *sums; /* blocks that arrive, by step; vectors that are sent, by step (doubling) or one (ring) */
 static ptl_handle_md_t out;

@@ -52,7 +52,7 @@ struct request {
     uint32_t kind, transaction, place, writes; /* the answer's place, of ACCESSES */
     uint64_t name;
     struct {
-        uint64_t record; /* of this core; that of READ is the first */
+        uint64_t record; /* record of this core; the first one for READ */
         int64_t balance[BALANCES];
     } write[ACCESSES];
 };
@@ -415,7 +415,7 @@ static enum outcome commit_by_words(const struct part *parts, size_t number, uin
 /* A transaction. */
 struct plan {
     unsigned kind;
-    size_t number; /* of parts */
+    size_t number; /* number of parts */
     struct part parts[ACCESSES];
     int64_t amount;
 };

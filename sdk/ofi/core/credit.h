@@ -30,7 +30,7 @@ struct flow {
 struct peer {
     struct event_sink sink; /* failures of requests for units */
     struct flow flows[KINDS];
-    bool waits; /* for an answer to its request for units */
+    bool waits; /* set while a request for units is unanswered */
     struct name name;
     bool gone; /* a request for units failed, so the peer no longer exists */
 };
