@@ -9,7 +9,7 @@ VENV := .venv
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(CURDIR)/$(VENV)/bin
 CARGO_FLAGS := --release --locked --workspace
-# All tests but those in documentation, of which there are none (crates/tools/spinkit/tests/doc_comments.rs).
+# All tests except documentation tests, which do not exist (crates/tools/spinkit/tests/doc_comments.rs).
 TESTS := --lib --bins --tests --no-fail-fast
 # Commands of the virtual environment come first, for tests that call spincc or zig.
 export PATH := $(BIN):$(PATH)
@@ -57,7 +57,7 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_bac
 demo: build ## run the sPIN paper's ping-pong experiment
 	$(BIN)/spinkit reproduce ping-pong
 
-# The tools of the documentation site have an environment of their own: nothing else needs them.
+# The tools of the documentation site have a separate environment: nothing else needs them.
 out/docs/.packages: requirements-docs.txt
 	rm -rf out/docs/venv
 	python3 -m venv out/docs/venv
@@ -78,12 +78,12 @@ reproduce-quick: build $(VENV)/.mpi ## run every experiment with few values, and
 bench: build ## measure how fast the simulator is (out/bench.json)
 	$(BIN)/spinkit bench
 
-# In the release profile, numbers that overflow wrap in silence; these are the crates that compute times, sizes and
-# addresses from what a user writes. Their tests, which start no processes, run with checks instead.
+# In the release profile, overflows wrap silently; these crates compute times, sizes and addresses from user input.
+# Their tests, which start no processes, run with checks instead.
 CHECKED := sim machine packets hpu accel pspin-unit net nic pspin-nic goal goal-cards mpi-trace output fuzzing
 
-# All suites always run; the last line says how many tests passed and failed. The tests of a Python file share what they prepare, and may
-# use the same folders, so one process runs them all.
+# All suites always run; the last line has the numbers of passed and failed tests. The tests of a Python file share
+# their fixtures, and may use the same folders, so one process runs them all.
 test: build $(VENV)/.mpi ## run all tests
 	@mkdir -p out/test; status=0; \
 	cargo test $(CARGO_FLAGS) --exclude spinkit-benches $(CHECKED:%=--exclude spinkit-%) $(TESTS) 2>&1 | tee out/test/cargo.log || status=1; \

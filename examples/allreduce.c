@@ -1,4 +1,4 @@
-/* An all-reduce: the card of rank 0 adds up the vectors of all ranks and, when the last one has come, sends everybody the sum.
+/* An all-reduce: the card of rank 0 adds up the vectors of all ranks, and sends the sum to all after the last one.
  * spincc examples/allreduce.c -o allreduce && spinrun -n 8 ./allreduce */
 #include "card.h"
 

@@ -8,7 +8,7 @@ struct counts {
     uint32_t of[LETTERS];
 };
 
-/* Many of these run at the same time. Each takes only as many atomic operations as there are letters. */
+/* Many of these run at the same time. Each needs only one atomic operation for each letter. */
 __handler int count(const ptl_payload_t p, void *state) {
     struct counts *all = state;
     uint32_t mine[LETTERS] = {0};

@@ -8,7 +8,7 @@ struct seen {
     uint32_t readings;
 };
 
-/* The reading is the header data of a message without payload. DROP_PENDING discards it and tells the host nothing. */
+/* The reading is the header data of a message without payload. DROP_PENDING discards it silently. */
 __handler int only_alarms(const ptl_header_t h, void *state) {
     struct seen *seen = state;
     if (h.hdr_data == LAST)

@@ -1,10 +1,12 @@
-/* Flow control: a card whose handlers are too slow refuses messages; senders learn that from acknowledgements, and send again.
+/* Flow control: a card whose handlers are too slow refuses messages; acknowledgements report this, and
+ * senders send again.
  * spincc examples/flow_control.c -o flow_control && spinrun -n 32 ./flow_control */
 #include "card.h"
 
 enum { VALUES = 16384, DATA = 1, PAUSE_NS = 50000 };
 
-/* Writes the square of each value to its place. A packet that is handled twice does no harm: so messages can be repeated. */
+/* Writes the square of each value to its place. Handling a packet twice has the same effect, so messages can be
+ * repeated. */
 __handler int square(const ptl_payload_t p, void *state) {
     uint32_t *values = (uint32_t *)p.base;
     const uint32_t count = p.length / sizeof *values;
@@ -14,7 +16,7 @@ __handler int square(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* Rank 0: each other rank has an entry of its own. Waits until all have been filled; enables what flow control has disabled. */
+/* Rank 0: an entry for each other rank. Waits until all are filled; re-enables disabled entries. */
 static int receive(ptl_handle_eq_t events, const uint32_t *all) {
     int enabled = 0;
     for (int left = spin_size() - 1; left > 0;) {
@@ -34,7 +36,7 @@ static int receive(ptl_handle_eq_t events, const uint32_t *all) {
     return 0;
 }
 
-/* The others: ask for an acknowledgement, and send again, later, if it says that the message was refused or cut. */
+/* The others: request an acknowledgement, and send again later if the message was refused or truncated. */
 static int send(ptl_handle_eq_t events, ptl_handle_md_t memory) {
     const ptl_process_t zero = {.rank = 0};
     for (int tries = 1;; tries++) {

@@ -7,7 +7,7 @@
 #define CHECK(call)                                                                                                    \
     ((call) == PTL_OK ? (void)0 : (fprintf(stderr, "rank %d: %s failed\n", spin_rank(), #call), exit(1)))
 
-/* Runs on the card, for every packet of a message. Nothing is written to host memory unless a handler does it. */
+/* Runs on the card, for every packet of a message. Only handlers write to host memory. */
 __handler int capitals(const ptl_payload_t p, void *state) {
     (void)state;
     for (uint32_t i = 0; i < p.length; i++)
@@ -27,7 +27,7 @@ int main(void) {
     CHECK(spin_set_map(ni));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
 
-    /* A matching entry: which messages it takes, where they go, and who handles them. */
+    /* A match entry: conditions on messages, their memory, and their handlers. */
     ptl_me_t me = {.start = received,
                    .length = sizeof received,
                    .uid = PTL_UID_ANY,

@@ -15,7 +15,7 @@ struct table { /* with open addressing; a key or a value of 0 is not there yet *
     uint32_t key[SLOTS], value[SLOTS];
 };
 
-/* Returns the slot of a key, which may be a new one, or SLOTS when there is none. */
+/* Returns the slot of a key, possibly a new one, or SLOTS when none is free. */
 static uint32_t slot_of(struct table *t, uint32_t key, bool insert) {
     for (uint32_t i = 0; i < SLOTS; i++) {
         const uint32_t slot = (key * 2654435761u + i) % SLOTS;
@@ -30,7 +30,7 @@ static uint32_t slot_of(struct table *t, uint32_t key, bool insert) {
     return SLOTS;
 }
 
-/* The answer is a put from the card's memory: the value, or 0 if there is none. */
+/* The answer is a put from the card's memory: the value, or 0 for a missing key. */
 __handler int serve(const ptl_header_t h, void *state) {
     struct table *t = state;
     const uint32_t slot = slot_of(t, h.user_hdr.key, h.user_hdr.operation == INSERT);
@@ -70,7 +70,7 @@ int main(void) {
         CHECK(ask(INSERT, key, key * key) == key * key ? PTL_OK : PTL_FAIL);
     CHECK(spin_barrier());
     uint32_t right = 0;
-    for (uint32_t key = next + 1; key <= next + KEYS; key++) /* what the next rank has inserted */
+    for (uint32_t key = next + 1; key <= next + KEYS; key++) /* keys of the next rank */
         right += ask(LOOK_UP, key, 0) == key * key;
     printf("rank %d: %u of %d values are right; key 99999 is %s\n", spin_rank(), right, KEYS,
            ask(LOOK_UP, 99999, 0) == 0 ? "missing" : "there");

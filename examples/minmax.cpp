@@ -24,7 +24,7 @@ template <typename T> struct Range {
 
 using Values = Range<int32_t>;
 
-// Each packet first has a range of its own, so there are few atomic operations.
+// Each packet first computes its own range, which saves atomic operations.
 __handler int find(const ptl_payload_t p, void *state) {
     const auto *values = reinterpret_cast<const int32_t *>(p.base);
     const uint32_t count = p.length / sizeof *values;

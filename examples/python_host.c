@@ -1,4 +1,4 @@
-/* The handlers of python_host.py, as a library: what runs on the card is C, the host is Python, which calls these functions.
+/* The handlers of python_host.py, as a library: handlers are C, and the host program in Python calls these functions.
  * spincc -shared -fPIC examples/python_host.c -o libpython_host.so && spinrun -n 3 python3 examples/python_host.py */
 #include "card.h"
 

@@ -1,4 +1,4 @@
-/* A server without a CPU: handlers read rows of a table from host memory and send them to those who ask.
+/* A server without a CPU: handlers read rows of a table from host memory and send them to clients.
  * spincc examples/request_reply.c -o request_reply && spinrun -n 3 ./request_reply */
 #include "card.h"
 #include <inttypes.h>
@@ -28,7 +28,7 @@ __handler int look_up(const ptl_header_t h, void *state) {
                : FAIL;
 }
 
-/* Asks rank 0 for a row; returns whether there is one. */
+/* Asks rank 0 for a row; returns true if it exists. */
 static bool ask(ptl_handle_md_t nothing, ptl_handle_eq_t events, uint64_t number) {
     const ptl_process_t server = {.rank = 0};
     ptl_event_t event;

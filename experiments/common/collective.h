@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts that programs of collective operations share: numbers among their arguments, entries whose messages are events, and how a rank gives
- * up: it says which rank is missing, and whether that rank is dead. */
+/* Parts that programs of collective operations share: numbers among their arguments, entries whose messages are
+ * events, and the report of a rank that gives up: the missing rank, and its death if known. */
 #ifndef EXPERIMENTS_COLLECTIVE_H
 #define EXPERIMENTS_COLLECTIVE_H
 
@@ -37,7 +37,7 @@ static inline void check_card(int rc) {
     CHECK(rc);
 }
 
-/* Waits for what the other ranks report at the end: `count` messages, of which a rank that dies before sends none. */
+/* Waits for the final reports of the other ranks: `count` messages; a dead rank sends none. */
 static inline void await_reports(ptl_handle_ct_t ct, ptl_size_t count, uint64_t patience_ps) {
     ptl_ct_event_t counted;
     unsigned which;
@@ -59,7 +59,8 @@ static inline int ping(ptl_pt_index_t pt, ptl_match_bits_t bits, uint32_t rank) 
     return PtlEQPoll(&md.eq_handle, 1, 10, &event, &which) == PTL_OK ? (int)event.ni_fail_type : PTL_NI_UNDELIVERABLE;
 }
 
-/* Ends the program because rank `missing` (or NOBODY that this rank knows) has not sent what this one waits for in operation `number`. */
+/* Ends the program because rank `missing` (NOBODY if unknown) did not send the expected message of operation
+ * `number`. */
 __attribute__((noreturn, unused)) static void end_without(uint32_t missing, const char *operation, uint32_t number,
                                                           uint64_t patience_ps, ptl_pt_index_t pt,
                                                           ptl_match_bits_t bits) {
@@ -67,7 +68,7 @@ __attribute__((noreturn, unused)) static void end_without(uint32_t missing, cons
     bool is_known = missing != NOBODY && missing != (uint32_t)spin_rank();
     int answer = is_known ? ping(pt, bits, missing) : PTL_NI_OK;
     if (answer == PTL_NI_OK)
-        spin_host_compute(1000000); /* ranks that know more speak first */
+        spin_host_compute(1000000); /* ranks with more information print first */
     if (!is_known)
         fail("%s %u is not complete after %llu ms: this rank has sent all that it has", operation, number, ms);
     fail("%s %u is not complete after %llu ms: rank %u is missing: %s", operation, number, ms, missing,

@@ -131,7 +131,7 @@ __attribute__((unused)) static void finish(void) {
     PtlFini();
 }
 
-/* Binds memory to send from; `options` (PTL_MD_EVENT_CT_…) say what `ct` counts (PTL_CT_NONE: nothing). */
+/* Binds memory to send from; `options` (PTL_MD_EVENT_CT_…) select the events that `ct` counts (PTL_CT_NONE: none). */
 __attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t bytes, unsigned options,
                                                            ptl_handle_ct_t ct) {
     ptl_md_t md = {.start = memory, .length = bytes, .options = options, .eq_handle = PTL_EQ_NONE, .ct_handle = ct};
@@ -155,7 +155,7 @@ __attribute__((unused)) static ptl_handle_me_t append_entry(ptl_pt_index_t pt, p
     return handle;
 }
 
-/* Appends an entry that `from` (or PTL_RANK_ANY) may access as `options` say, without handlers. */
+/* Appends an entry without handlers that `from` (or PTL_RANK_ANY) may access, with the given options. */
 __attribute__((unused)) static void append_plain(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_rank_t from,
                                                  void *memory, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
     ptl_handle_me_t handle;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints THIRD-PARTY.md: licences of what is linked into the wheel's commands and libraries, and of installed packages.
+"""Prints THIRD-PARTY.md: licences of code linked into the wheel's commands and libraries, and of installed packages.
 
 `make licences` runs it, and a test compares its output with the file.
 """
@@ -56,7 +56,7 @@ def _is_licence(file: Path) -> bool:
 
 
 def crates() -> list[Crate]:
-    """Return the crates of others that are linked into what is shipped, by name and version."""
+    """Return the external crates linked into shipped files, by name and version."""
     command = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--no-dedupe"]
     select = [word for name in SHIPPED for word in ("--package", name)]
     told = subprocess.run(

@@ -61,7 +61,7 @@ _STANDARD_OUTPUT = Path("-")
 class _Report(click.Path):
     """A file that a long run writes at its end; if it cannot be written, the error is reported at the beginning.
 
-    If it is standard output, everything else that the command prints goes to standard error.
+    If it is standard output, all other output of the command goes to standard error.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -131,7 +131,7 @@ def reproduce(
     json_file: Path | None,
     out: Path,
 ) -> None:
-    """Rerun experiments of the papers, plot them, and compare them with what the paper says.
+    """Rerun experiments of the papers, plot them, and compare them with the papers.
 
     A folder of your own with an experiment.toml is named by its path, such as ./my-experiment (docs/experiments.md;
     `spinkit new experiment my-experiment` makes one). The name timelines stands for the trace diagrams of the sPIN
@@ -230,20 +230,20 @@ def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retr
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local|slurm|kubernetes",
-    help="Run on a Dask cluster: one that runs already, or one that is started with --jobs workers.",
+    help="Run on a Dask cluster: a running one, or a new one with --jobs workers.",
 )
 @click.option(
     "--cluster-option",
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="An argument for the cluster that is started, such as queue=short for slurm or image=… for kubernetes.",
+    help="An argument for the new cluster, such as queue=short for slurm or image=… for kubernetes.",
 )
 @click.option("--tls-ca", type=_READABLE, help="The authority that signs the certificates of the cluster (PEM).")
-@click.option("--tls-cert", type=_READABLE, help="The certificate by which the cluster knows this sweep (PEM).")
+@click.option("--tls-cert", type=_READABLE, help="The certificate of this sweep for the cluster (PEM).")
 @click.option("--tls-key", type=_READABLE, help="The key of that certificate (PEM).")
 @click.option(
-    "--retries", type=click.IntRange(min=0), default=1, show_default=True, help="How often a failed run is made again."
+    "--retries", type=click.IntRange(min=0), default=1, show_default=True, help="Number of retries of a failed run."
 )
 @click.option("--quick", is_flag=True, help="Run only the quick_values of the experiment.")
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
@@ -270,8 +270,8 @@ def sweep_experiment(
 ) -> None:
     """Run the experiment NAME, one of ours or a folder, at every combination of parameters; write one table.
 
-    Finished runs are cached: after an interruption or a failure the same command goes on where it was. Claims are not
-    tested. docs/cluster.md tells how to use clusters.
+    Finished runs are cached: after an interruption or a failure the same command continues. Claims are not tested.
+    docs/cluster.md describes clusters.
     """
     from spinkit.sweeps import _sweep
     from spinkit.sweeps._cluster import Credentials
@@ -312,7 +312,7 @@ def sweep_experiment(
 def new(kind: _new.Kind, folder: Path) -> None:
     """Make the folder NAME with a working experiment, or with a working program that has handlers.
 
-    A README.md in it says how to run it.
+    Its README.md explains how to run it.
     """
     for file in _new.make(kind, folder):
         click.echo(str(file))
@@ -327,10 +327,11 @@ def new(kind: _new.Kind, folder: Path) -> None:
     type=_FOLDER,
     default=Path("out"),
     show_default=True,
-    help="Folder in which spinkit reproduce has written results.",
+    help="Folder with the results of spinkit reproduce.",
 )
 def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) -> None:
-    """Write the results of experiments to docs/validation.md, or compare the two: of all experiments if none is named.
+    """Write the results of experiments to docs/validation.md, or compare the two, for all experiments if none is
+    named.
 
     Results come from spinkit reproduce. Only the parts of the page between comments are written.
     """
@@ -355,7 +356,7 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
 def bench(out: Path) -> None:
     """Measure how fast the simulator is; print lines of the form `name value unit`, and write bench.json.
 
-    At the end a line for each aim says what was measured, what the aim is, and which program does the same work.
+    At the end, print the measured number, the aim and a comparable program for each aim.
     """
     from spinkit.suites import _aims, _bench
 
@@ -432,7 +433,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     "--native",
     "mpiexec",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The MPI's own mpiexec: it runs what did not pass again, which tells failures of ours from those of the MPI.",
+    help="The MPI's own mpiexec: it repeats tests that did not pass, to separate our failures from those of the MPI.",
 )
 @click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
 def mpi_tests(
@@ -514,7 +515,7 @@ def _unmet(verdict: Verdict) -> str:
 def profile(
     ranks: int, machine: str, changes: tuple[str, ...], lines: int, json_file: Path | None, program: tuple[str, ...]
 ) -> None:
-    """Run PROGRAM and show what its handlers cost, whether the card sustains line rate, and the hottest source lines.
+    """Run PROGRAM and show the cost of its handlers, their sustained rate, and the hottest source lines.
 
     Compile with -g to see source lines.
     """
@@ -606,7 +607,7 @@ def pspin(arguments: tuple[str, ...]) -> None:
     type=click.Choice(["model", "rtl"]),
     default="model",
     show_default=True,
-    help="What executes: the model, or the hardware of rtl/ in a simulator, which is built once for each unit.",
+    help="Engine: the model, or the hardware of rtl/ in a simulator, which is built once for each unit.",
 )
 @click.option("--json", "report", type=_FILE, help="Write all reports to a file.")
 @click.option("--plot", type=_FILE, help="Draw throughput over the length of handlers: an SVG or PNG file.")

@@ -180,7 +180,7 @@ void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
 
 static struct spt_request *entries;
 static int *buckets; /* first entry of each, -1 for none */
-static int capacity; /* of both; a power of two */
+static int capacity; /* capacity of both tables; a power of two */
 static int free_entry = -1;
 
 /* Handles are numbers or pointers. Inverted bits distinguish handles of messages from those of requests. */

@@ -47,8 +47,8 @@ static struct {
 
 static __thread struct {
     int depth;
-    const char *name;             /* of the outermost call */
-    uint64_t begin_ps;            /* of this call */
+    const char *name;             /* name of the outermost call */
+    uint64_t begin_ps;            /* start of this call */
     uint64_t cpu_last, wall_last; /* times of the last begin or end of a call, in ns */
     uint64_t gap, wall;           /* ns for the next record */
 } thread;

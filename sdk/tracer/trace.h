@@ -108,7 +108,7 @@ struct spt_request {
     struct spt_comm *comm;
     int peer, tag;
     uint64_t bytes;
-    int parts, ready; /* of a partitioned send; 0 parts: an ordinary send */
+    int parts, ready; /* parts of a partitioned send; 0 parts: an ordinary send */
     void *fields;     /* fields of a persistent collective's record after the request */
     size_t length;    /* bytes of these fields */
     void *kept;       /* memory that the call reads until the request is complete */

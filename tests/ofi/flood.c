@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More messages than there is room for, to a rank that computes, or that sends as many: none is lost, and they stay in order. */
+/* More messages than the room for them, to a rank that computes, or that also floods: none is lost, and they stay in
+ * order. */
 #include "transfers.h"
 
 enum { STEP = 8192, BYTES = 600 * STEP };
@@ -71,7 +72,7 @@ GROUP(flood) {
     close_net();
 }
 
-/* Each rank sends everything before it receives anything. */
+/* Each rank sends all messages before its first receive. */
 GROUP(burst) {
     open_net(&(struct wish){0});
     fill(from, sizeof from, (unsigned)rank + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More than there is room for: messages without a receive, receives, sends. */
+/* Exhausted room for messages without a receive, receives, and sends. */
 #include "transfers.h"
 
 enum { LENGTH = 8192, COUNT = 800, TURNS = 2, ENTRIES = 17000 };

@@ -144,7 +144,7 @@ static void tickets(ptl_pt_index_t pt) {
         TRUE("fetch tickets", drawn < (uint64_t)(size_ * TURNS) && !(mask >> drawn & 1));
         mask |= UINT64_C(1) << drawn;
     }
-    /* Together all are drawn: rank 0 collects the masks. */
+    /* Together the ranks draw all numbers: rank 0 collects the masks. */
     memcpy(data, &mask, 8);
     barrier();
     CHECK(PtlFetchAtomic(get_md, 0, put_md, 0, 8, process(0), pt, 0, 8, NULL, 0, PTL_BXOR, PTL_UINT64_T));

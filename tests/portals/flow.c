@@ -152,7 +152,7 @@ static void full_queue(void) {
     settle();
     int seen[2] = {0, 0};
     ptl_hdr_data_t put_next = 0;
-    for (int i = 0; i < taken + 2; i++) { /* the event of an idle entry may precede another's messages */
+    for (int i = 0; i < taken + 2; i++) { /* the event of an idle entry may precede messages of another entry */
         ptl_event_t event = next_event(eq);
         TRUE("flow: no event is lost", event.type == PTL_EVENT_PUT || event.type == PTL_EVENT_PT_DISABLED);
         if (event.type == PTL_EVENT_PUT)

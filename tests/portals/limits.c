@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
                                             again.max_msg_size > 0 && again.max_atomic_size >= 8);
         CHECK(PtlNIFini(fresh));
     }
-    /* Nothing asks for the default; less than a word is kept, and holds. */
+    /* Without a wish the default applies; limits below a word are kept, and hold. */
     ptl_ni_limits_t offered;
     ptl_handle_ni_t fresh;
     unsigned int other_kind = (matching ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING) | PTL_NI_PHYSICAL;

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     /* Disabling waits until a message in progress is complete and reported. */
     settle();
     CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 1));
-    spin_host_compute(5000); /* its first packets are there */
+    spin_host_compute(5000); /* its first packets have arrived */
     CHECK(PtlPTDisable(ni, pt));
     ptl_event_t event;
     CODE("disable waits", PtlEQGet(eq, &event), PTL_OK);

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         EQUAL("space put data", target[7 + i], pattern(5 + i, (unsigned int)prev_rank()));
     INTACT("space put behind", target + 5007, BYTES - 5007);
 
-    /* A process whose own memory is not there hears of it, and nothing is written elsewhere. */
+    /* A process with unmapped memory gets the error, and no other memory is written. */
     if (limits.features & PTL_TARGET_BIND_INACCESSIBLE) {
         CHECK(PtlPut(md, 16, 5000, PTL_ACK_REQ, next(), pt, 0, theirs[0] + 7, NULL, 0));
         EQUAL("space put from nowhere", EVENT("space put from nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);

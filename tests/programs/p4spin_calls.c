@@ -292,7 +292,7 @@ __handler int numbers(int dropped_bytes, bool flow_control_triggered, void *stat
     return PtlHandlerDMAToHostB(s, 0, TOLD, PTL_HANDLER_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* Memory outside the handler's windows, to the call with this number. */
+/* Passes memory outside the handler's windows to the call with this number. */
 __handler int wild(int dropped_bytes, bool flow_control_triggered, void *state) {
     const ptl_process_t zero = {.rank = 0};
     struct state *s = state;

@@ -166,7 +166,7 @@ static void does(uint32_t verdict) {
     EXPECT(event.ni_fail_type == PTL_NI_OK && event.mlength == 8 && event.atomic_operation == PTL_SUM);
     logged(1, PTL_REQUEST_FETCH_ATOMIC, 8, 8);
     ran(2, 0, 2);
-    EXPECT(told.state.seen == 106 && word(memory, 1) == 106); /* the result was there before the completion handler */
+    EXPECT(told.state.seen == 106 && word(memory, 1) == 106); /* the result arrived before the completion handler ran */
     CHECK(spin_barrier());
     event = await_event(eq, PTL_EVENT_ATOMIC);
     logged(2, PTL_REQUEST_ATOMIC, 8, 8);

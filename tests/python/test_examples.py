@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each program of examples/ compiles without a warning, and prints on all kinds of cards what is right."""
+"""Each program of examples/ compiles without a warning, and prints the right output on all kinds of cards."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def perturbed(experiment: Experiment, what: Perturbation, claims: Iterable[Claim
     """Return a variant with these claims, and only the series that they need."""
     claims = tuple(claims)
     needed = {name for claim in claims for name in claim.series}
-    # A run that series share has them all.
+    # A run shared by series contains all of them.
     series = tuple(one for one in experiment.series if experiment.shared_run or one.name in needed)
     return changed(replace(experiment, claims=claims, series=series), what, *CHANGES[what])
 

@@ -207,7 +207,7 @@ def test_programs_are_compiled_once_until_something_changes(home: Path, program:
     (other / "other.toml").write_text(text.replace(source, 'sources = ["../ping-pong/ping-pong.c"]'))
 
     def compiled(*options: str) -> int:
-        """Return the modification time of the compiled program; there is one, and a note of its inputs."""
+        """Return the modification time of the compiled program, which must exist with a note of its inputs."""
         assert spinkit("reproduce", "ping-pong", "other", "--quick", *options).exit_code == 0
         [made] = [file for file in Path("out/programs").iterdir() if file.suffix != ".key"]
         return made.stat().st_mtime_ns

@@ -144,7 +144,7 @@ def test_newer_calls_are_recorded(mpi: Mpi) -> None:
 def test_processes_that_are_spawned_are_named_or_refused(mpi: Mpi) -> None:
     done = mpi.trace("spawn", "spawn")
     assert done.returncode == 0, done.stderr
-    # Open MPI does not give them the tracer.
+    # Open MPI does not pass these calls to the tracer.
     assert mpi.name == "openmpi" or "processes made by MPI_Comm_spawn are not traced" in done.stderr
     imported = goal("import", mpi.folder / "spawn")
     warning = "spinkit goal: warning: MPI_Comm_spawn is not in the schedule (4 ranks call it)\n"

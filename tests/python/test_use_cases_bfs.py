@@ -70,7 +70,7 @@ def test_shorter_paths_pass(handlers: Path, machine: str) -> None:
 
 def test_the_ring_goes_round_and_says_when_it_is_full(handlers: Path) -> None:
     six, nine = ",".join(f"{i}:1" for i in range(6)), ",".join(f"{i}:1" for i in range(20, 29))
-    # Six and two updates fill the ring; the CPU takes them; six more go round its end; nine never fit.
+    # Six and two updates fill the ring; the CPU takes them; six more wrap around its end; nine never fit.
     messages = [six, "6:1,7:1", six.replace(":1", ":0"), "8:0,9:0", nine, "9:9"]
     done = spinrun("-n", "2", handlers, "relax", "100", "8", *messages)
     lines = done.stdout.splitlines()

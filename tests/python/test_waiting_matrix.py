@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of the matrix of waiting loops (tests/soak/matrix.py), of which `make soak` runs all."""
+"""A sample of the matrix of waiting loops (tests/soak/matrix.py); `make soak` runs all of it."""
 
 from __future__ import annotations
 

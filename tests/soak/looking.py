@@ -302,7 +302,7 @@ class Looking:
         # A program without this case does nothing that could differ.
         found = [f"{one.name} {where}: status 2: {plain.errors[-300:]}"] if plain.status == 2 else []
         for name, options in paths(one):
-            # Handlers that print have other times when that is free.
+            # Free printing changes the times of handlers that print.
             if (only and name not in only) or (name == "print-free" and "HPU " in plain.errors):
                 continue
             other = run(name, options)

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barrier by dissemination: in round n each rank tells the rank 2^n ahead that it has come so far, and waits for the rank 2^n behind.
+/* Barrier by dissemination: in round n each rank signals the rank 2^n ahead, and waits for the rank 2^n behind.
  *
- *   --mode spin|rdma|triggered    handlers on the cards do it (the library's barrier), CPUs do, or triggered puts of the cards
+ *   --mode spin|rdma|triggered    rounds by handlers on the cards (the library's barrier), CPUs, or triggered puts of the cards
  *   --ranks P,P,…                 numbers of ranks up to that of the job; ranks beyond wait
  * and perhaps
  *   --row N                       barriers one after the other; the time is that of one (1)
- *   --skew NS --seed N            every rank enters each up to NS later, by chance (0)
- *   --patience MS                 simulated time after which a rank gives up, and says for whom it has waited (100)
- *   --broken yes                  CPUs and triggered puts leave one round early: the check must find it (no)
+ *   --skew NS --seed N            random delay of each entry, up to NS (0)
+ *   --patience MS                 simulated time after which a rank gives up, and names the missing rank (100)
+ *   --broken yes                  CPUs and triggered puts leave one round early: the check must detect it (no)
  *
  * Prints a JSON object a line: {"mode", "ranks", "time_ps", "data_ok"}. The time runs from the common start until the last CPU has
- * left. No rank may leave a barrier before the last one has entered it: rank 0 compares these times. To test that, barriers follow to
- * which one rank comes much later than all others: each rank, or 16 of them. */
+ * left. No rank may leave a barrier before the last one enters it: rank 0 compares these times. Further barriers with one very late
+ * rank (each rank, or 16 of them) test this check. */
 #include "../../common/collective.h"
 #include <handlers/barrier/barrier.h>
 #include <handlers/common/hash.h>
 
 enum { PT = 3, RESULTS = 100, PING = 101 }; /* portal table index, match bits */
-enum { CARD = 64, ROUND = 128 };            /* match bits; from ROUND on those of the rounds, of two sets */
+enum { CARD = 64, ROUND = 128 };            /* match bits; from ROUND on, of rounds in two sets */
 enum { ROUNDS = 32, WARM_UP = 2, MOST = 64 };
-enum { LATE = 16, LATE_NS = 500000 }; /* most barriers to which one rank comes late; the time that it comes late */
+enum { LATE = 16, LATE_NS = 500000 }; /* most barriers with one late rank; its delay */
 
 enum mode { SPIN, RDMA, TRIGGERED, MODES };
 static const char *const modes[MODES] = {"spin", "rdma", "triggered"};
@@ -92,8 +92,8 @@ static void by_cpus(void) {
     }
 }
 
-/* Sets up the rounds of a barrier but the first: each begins when this rank has come to the round before it (one count) and the rank
- * behind has, too (another). */
+/* Sets up all rounds of a barrier except the first: each begins when this rank (one count) and the rank behind
+ * (another) have reached the previous round. */
 static void arm(uint32_t number) {
     uint32_t set = number & 1;
     ptl_size_t count = 2 * (number / 2 + 1);

@@ -21,7 +21,7 @@
 enum { RESULT = 3, DATA = 4 }; /* portal table indices: one for results, and from DATA on for messages */
 enum { TAG = 1 << 24 };        /* match bits; lower bits are the offset of a packet */
 enum { MAX_BYTES = 1 << 22 };  /* below TAG */
-enum { TREES = 2 };            /* most trees that a message goes down */
+enum { TREES = 2 };            /* most trees of a message */
 enum { WARM_UP = 16 };         /* packets after which the branch predictors of the HPUs have settled */
 enum { SEEDS = 1 << 8 };       /* number of different messages */
 enum { PERIOD = 65521 };       /* bytes after which messages repeat: a prime, so that all packets differ */
@@ -53,10 +53,10 @@ static const char usage[] = "trees --cases N[,N...] --mode rdma|triggered|stream
                             "--segments N[,N...] [--mode ...]";
 
 static uint32_t rank;
-static unsigned char *message;  /* of ranks that receive */
+static unsigned char *message;  /* memory of receiving ranks */
 static unsigned char *expected; /* the message number `seed` begins at byte `seed` */
 static ptl_handle_md_t md;      /* where this rank sends from */
-static ptl_handle_ct_t told;    /* counts what has been written to `last` */
+static ptl_handle_ct_t told;    /* counts writes to `last` */
 static ptl_size_t answers;
 static uint64_t last; /* rank 0: when the last rank had the message; elsewhere: when this one had it; then the time */
 static ptl_handle_md_t last_md;
@@ -67,7 +67,7 @@ static enum mode mode;
 static const struct shape *shape;
 static uint32_t ranks;
 static size_t bytes, segment;
-static struct broadcast places[TREES]; /* of this rank in each tree */
+static struct broadcast places[TREES]; /* place of this rank in each tree */
 
 /* Objects of this rank for it. */
 static ptl_pt_index_t data;
@@ -156,7 +156,7 @@ static void prepare(void) {
     send_all(shape->prompt, threshold[0]);
 }
 
-/* Posts each segment when it has arrived, in whichever tree. */
+/* Posts each segment, of any tree, after its arrival. */
 static void forward(void) {
     size_t next[TREES] = {0, segment};
     ptl_size_t tests[TREES] = {total[0], total[1]};
@@ -208,7 +208,7 @@ static uint64_t follow(void) {
 /* Does one broadcast; returns the time at which the root started, or at which this rank had the message. */
 static uint64_t broadcast(void) {
     seed = (seed + 1) % SEEDS;
-    CHECK(spin_barrier()); /* no rank reads or sends the last message any more */
+    CHECK(spin_barrier()); /* no rank still reads or sends the last message */
     if (rank > 0 && rank < ranks)
         return follow();
     CHECK(spin_barrier());
@@ -234,7 +234,7 @@ static uint64_t measure(void) {
         CHECK(PtlAtomic(last_md, 0, sizeof last, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, RESULT, 0, 0, NULL, 0,
                         PTL_MAX, PTL_UINT64_T));
     await_count(told, answers += rank == 0 ? ranks - 1 : 1);
-    /* All ranks must agree on what to measure next. */
+    /* All ranks must agree on the next measurement. */
     if (rank == 0) {
         last -= begun;
         for (uint32_t other = 1; other < (uint32_t)spin_size(); other++)

@@ -19,12 +19,12 @@
 #include "../../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 
-enum { RESULT = 3, LOAD = 4, DATA = 5 }; /* portal table indices; from DATA on there is one for each mode measured */
+enum { RESULT = 3, LOAD = 4, DATA = 5 }; /* portal table indices; from DATA on, one for each measured mode */
 enum { TAG = 1 << 24 };                  /* match bits; those of packets are larger */
 enum { RANKS = 64, HALF = RANKS / 2 };
-enum { MAX_BYTES = 1 << 18 };                        /* of a measured message */
-enum { MAX_LOAD = RANKS * (MAX_BYTES + (1 << 16)) }; /* of other traffic that one rank receives */
-enum { HEAD_START_NS = 10000 }; /* for which other traffic runs before the measured messages start */
+enum { MAX_BYTES = 1 << 18 };                        /* largest measured message */
+enum { MAX_LOAD = RANKS * (MAX_BYTES + (1 << 16)) }; /* most other traffic to one rank */
+enum { HEAD_START_NS = 10000 }; /* time of other traffic before the measured messages */
 enum { WARM_UP = 2 };           /* broadcasts after which the branch predictors of the HPUs have settled */
 
 enum mode {
@@ -54,8 +54,8 @@ static const char usage[] = "contention --sizes BYTES[,BYTES...] --mode MODE [--
 
 /* Processes are numbered so that those of the broadcast are 0 to 31: process p is node 2 p of the tree, and process
  * 32 + p is node 2 p + 1. */
-static uint32_t process; /* of this rank */
-static uint32_t node;    /* of the tree: the rank in the job */
+static uint32_t process; /* number of this process */
+static uint32_t node;    /* node of the tree: the rank in the job */
 static unsigned char *outgoing, *incoming, *incoming_load;
 static ptl_handle_md_t outgoing_md, incoming_md;
 static ptl_handle_ct_t loaded; /* bytes of other traffic that have arrived */
@@ -64,7 +64,7 @@ static ptl_handle_ct_t told;   /* process 0: answers of the others */
 static ptl_size_t answers;
 static uint64_t ends[2]; /* when the last measured message, and the last of the other traffic, had arrived */
 static ptl_handle_md_t ends_md;
-static unsigned seed; /* of the data of this measurement */
+static unsigned seed; /* seed of this measurement's data */
 
 /* The mode that is measured. */
 static enum mode mode;
@@ -80,7 +80,7 @@ static bool is_busy(void) { return mode == BUSY_CPU || mode == BUSY_CARD; }
 
 static bool cards_send(void) { return mode == BROADCAST_CARD || mode == BUSY_CARD; }
 
-/* Appends an entry for `bytes` of memory that counts what arrives, with handlers if `state` is not NULL. */
+/* Appends an entry for `bytes` of memory that counts messages, with handlers if `state` is not NULL. */
 static void append(ptl_pt_index_t pt, void *memory, size_t bytes, ptl_match_bits_t bits, ptl_handle_ct_t ct,
                    struct broadcast *state) {
     ptl_handle_me_t handle;
@@ -217,7 +217,7 @@ static uint64_t exchange(size_t bytes) {
         permutation(bytes);
     else
         broadcast(bytes, load);
-    CHECK(spin_barrier()); /* all messages have arrived, so no process reads or sends them any more */
+    CHECK(spin_barrier()); /* all messages have arrived, so no process still reads or sends them */
     return start;
 }
 
@@ -260,10 +260,8 @@ static void measure(const char *list) {
     }
 }
 
-/* The bytes on the busiest link divided by its bandwidth: the link of process 0 in an incast and, with a message for
- * each
- * * child, in a broadcast; an uplink of a leaf switch in a permutation, or the link of a rank if its load is no less.
- * */
+/* Bytes of the busiest link divided by its bandwidth: the link of process 0 in an incast and, with a message for each
+ * child, in a broadcast; an uplink of a leaf switch in a permutation, or a rank's link if its load is no less. */
 static void bound(const char *list, double byte_ps, double taper) {
     size_t bytes;
     uint32_t messages = RANKS - 1;

@@ -109,7 +109,7 @@ static uint64_t destination(double *numbers, double *temporary, size_t streams) 
         await_count(me.ct_handle, round + 1);
         if (mode == CPU) {
             accumulate_multiply(numbers, temporary, bytes / 16);
-            spin_host_memory(2 * bytes, bytes); /* README.md says what this stands for */
+            spin_host_memory(2 * bytes, bytes); /* see README.md */
         }
         time_ps = spin_time_ps() - start_ps;
         copied &= is_right(numbers, 2 * round, 2 * round + 1);

@@ -23,8 +23,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { CG_SIDE = 96, CG_ITERATIONS = 25 };         /* points of a rank on a side of its square */
-enum { JACOBI_SIDE = 40, JACOBI_ITERATIONS = 10 }; /* and of its cube */
+enum { CG_SIDE = 96, CG_ITERATIONS = 25 };         /* points on a side of a rank's square */
+enum { JACOBI_SIDE = 40, JACOBI_ITERATIONS = 10 }; /* points on a side of a rank's cube */
 static const char usage[] = "usage: mpi-apps --app cg|jacobi... --ranks N[,N...] [--ns-per-point N]\n";
 
 static MPI_Comm group = MPI_COMM_NULL; /* the ranks that take part */
@@ -71,7 +71,7 @@ static size_t at(const struct plane *p, int i, int j) { return (size_t)(i + 1) *
 
 static double right_side(int i, int j) { return (i * 7 + j * 3) % 11 - 5.0; }
 
-/* out = A in, for the points between these rows and columns; returns the part of in · out that they are. */
+/* Computes out = A in for the points between these rows and columns; returns their part of in · out. */
 static double product(const struct plane *p, const double *in, double *out, int i0, int i1, int j0, int j1) {
     double sum = 0;
     for (int i = i0; i < i1; i++) {
@@ -105,7 +105,7 @@ static void exchange_begin(struct exchange *e, const struct plane *p, double *va
     }
 }
 
-/* Returns the squared residual after the iterations, of all ranks together or of this one alone. */
+/* Returns the squared residual after the iterations, over all ranks or of this rank only. */
 static double conjugate_gradients(bool alone, int64_t *time) {
     struct exchange e = {.grid = MPI_COMM_NULL};
     int dims[2] = {0, 0}, periods[2] = {0, 0}, place[2] = {0, 0};

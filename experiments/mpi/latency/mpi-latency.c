@@ -5,9 +5,9 @@
  *   --test latency    half the round trip between ranks 0 and 1
  *   --test bandwidth  the time of a message of rank 0 in a window of 32 that are sent at once
  *   --test rate       the same from each of the first half of the ranks to its partner in the second half
- *   --test overlap    rank 1 posts a receive, computes for twice the time of the message, and waits: what the receive adds to that
+ *   --test overlap    rank 1 posts a receive, computes for twice the time of the message, and waits: the time that the receive adds
  *   --test vector     the same with a receive of blocks (MPI_Type_vector): BLOCKS at most, with gaps of their size
- *   --test late       rank 1 computes while the message arrives, then receives: what the receive takes
+ *   --test late       rank 1 computes while the message arrives, then receives: the time of the receive
  *   --bytes N[,N...]  sizes
  *
  * Several --test are made one after the other, each with all sizes. Prints one JSON object a line for each size: {"test", "bytes",
@@ -26,7 +26,7 @@ static const char usage[] =
     "usage: mpi-latency --test latency|bandwidth|rate|overlap|vector|late... --bytes N[,N...]\n";
 enum { TAG = 7, ACKNOWLEDGEMENT = 8 };
 enum { WINDOW = 32 };
-enum { BLOCKS = 32 }; /* of a vector: as many as MPICH leaves to libfabric */
+enum { BLOCKS = 32 }; /* blocks of a vector: the most that MPICH leaves to libfabric */
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
 
 /* Data begins this many bytes behind a cache line, so that no block of a vector fills its lines. If it lay wherever the heap has room, the
@@ -34,7 +34,7 @@ enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
 enum { PAGE = 4096, SKEW = 16 };
 
 static int rank, size;
-static bool is_wrong; /* some data, as far as this rank knows */
+static bool is_wrong; /* set when this rank received wrong data */
 static unsigned char *memory, *data;
 
 static void fill(size_t bytes, unsigned round) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs LAMMPS and HPCC under spinrun, and writes programs.json: `python experiments/mpi/programs/measure.py`.
 
-They are programs of others, which are not part of spinkit: docs/mpi.md says where to get them. `--lmp` and `--hpcc`
+They are external programs; docs/mpi.md has their sources. `--lmp` and `--hpcc`
 name them, if they are not on the PATH. A program that is not there is named, and keeps the numbers that were measured
 before.
 """
@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 INPUTS = HERE.parent / "traces"
 NICS = ("rdma", "portals4", "spin")
 STEP = re.compile(r"^ +\d+( +-?[\d.]+){5} *$", re.MULTILINE)
-"""A line of LAMMPS with what it has computed: the step, temperature, energies and pressure."""
+"""A line of LAMMPS with its results: step, temperature, energies and pressure."""
 FFT_PARTS = range(7)
 SIZE = 2_000_000
 """Bytes of a long message of HPCC's latency and bandwidth tests."""
@@ -38,7 +38,7 @@ class WrongError(Exception):
 
 
 def run(nic: str, ranks: int, command: list[str], folder: Path) -> tuple[str, int]:
-    """Run a program on cards of a kind; return what it printed, and the bytes that the hosts' CPUs copied."""
+    """Run a program on cards of a kind; return its output, and the bytes that the hosts' CPUs copied."""
     report = folder / "report.json"
     spinrun = ["spinrun", "-n", str(ranks), "--nic", nic, "--clock", "simulated", "--json", str(report)]
     one_thread = ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
@@ -50,7 +50,7 @@ def run(nic: str, ranks: int, command: list[str], folder: Path) -> tuple[str, in
 
 
 def lammps(nic: str, program: str, folder: Path) -> tuple[Numbers, str]:
-    """Run the melt on 16 and 64 ranks; return times, and what must be the same on all cards."""
+    """Run the melt on 16 and 64 ranks; return the times, and the results that must be equal on all cards."""
     numbers: Numbers = {}
     physics = []
     for row, ranks in (("melt-16", 16), ("melt-64", 64)):
@@ -70,7 +70,7 @@ def lammps(nic: str, program: str, folder: Path) -> tuple[Numbers, str]:
 
 
 def hpcc(nic: str, program: str, folder: Path) -> tuple[Numbers, str]:
-    """Run all tests on 16 and 64 ranks; return times, and what must be the same on all cards."""
+    """Run all tests on 16 and 64 ranks; return the times, and the results that must be equal on all cards."""
     numbers: Numbers = {}
     kept = []
     for ranks in (16, 64):
@@ -118,7 +118,7 @@ def picoseconds(seconds: float) -> int:
 
 
 def measure(name: str, program: str, runner: Callable[[str, str, Path], tuple[Numbers, str]]) -> dict[str, Numbers]:
-    """Run a program on all cards, which must not change what it computes."""
+    """Run a program on all cards, which must not change its results."""
     numbers, results = {}, {}
     for nic in NICS:
         print(f"{name} on {nic}", flush=True)

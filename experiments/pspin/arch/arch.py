@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running times of the use cases on x86 (x86.json, written by measure.py), and what the paper prints about its own.
+"""Running times of the use cases on x86 (x86.json, written by measure.py), and the paper's printed results.
 
 Arguments: the threads, and the values of the sweep.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the use cases on this computer's cores, and writes x86.json: `python experiments/pspin/arch/measure.py`.
 
-Wall-clock times differ from run to run, so what was measured once is data of the experiment. Of several runs the one
-with the least median counts: others were disturbed.
+Wall-clock times differ from run to run, so one measurement is data of the experiment. Of several runs, the one with
+the smallest median counts, because the others were disturbed.
 """
 
 import json

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Area and power of PsPIN in 22 nm, as Table III prints them, and what follows from its rows."""
+"""Area and power of PsPIN in 22 nm, as printed in Table III, and numbers derived from its rows."""
 
 import json
 import sys
 
-# Component: area of one, number of them, area of all, power of all, share of the parent's area and power in percent.
+# Component: area of one, count, total area, total power, share of the parent's area and power in percent.
 TABLE = {
     1: ("PsPIN", 18.47, 1, 18.47, 6.08, 100.0, 100.0),
     2: ("L2 memories", 9.48, 1, 9.48, 1.10, 51.3, 18.1),

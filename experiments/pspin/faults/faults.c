@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A payload handler that is good for seven of eight packets of a message, and bad for the others: -DCASE says how.
+/* A payload handler that fails for every eighth packet of a message in the way of -DCASE.
  *
  * 0 none is bad  1 it never returns  2 it writes where it may not  3 its stack is larger than that of an HPU  4 it jumps into data
  * All others take X cycles. */

@@ -10,5 +10,5 @@ import sys
 sizes, rate, hpus = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 for size in map(int, sizes.split(",")):
     point = {"size": size, "data_ok": True, "throughput": {"in_gbit_s": rate}, "budget_ns": hpus * size * 8 / rate}
-    # A task comes to each of four clusters of eight HPUs in turn.
+    # Tasks are assigned to four clusters of eight HPUs in turn.
     print(json.dumps(point | {"cluster_budget_ns": 4 * size * 8 / rate}))

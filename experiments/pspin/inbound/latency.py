@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latencies of an empty handler: what was measured on the published hardware (cycles, of 1 ns)."""
+"""Latencies of an empty handler: measured on the published hardware (cycles of 1 ns)."""
 
 import json
 import sys

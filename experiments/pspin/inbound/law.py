@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The most that PsPIN can take in: the least of what its wide paths carry and of what its HPUs process.
+"""Largest inbound rate of PsPIN: the minimum of the rates of its wide paths and of its HPUs.
 
 Arguments: values of x, the instructions of a handler; bytes of a packet; HPUs; cycles for which a packet takes an HPU
 besides the x instructions; bytes that the paths carry in a cycle; Gbit/s of the network (0: no limit).

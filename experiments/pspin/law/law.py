@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Little's law for the packet buffer: what a latency needs at a line rate, and how long handlers may take at most.
+"""Little's law for the packet buffer: bytes needed for a latency at a line rate, and longest time of handlers.
 
 Arguments: the latencies, Gbit/s, and the HPUs that belong to 400 Gbit/s.
 """

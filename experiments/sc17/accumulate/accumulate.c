@@ -209,7 +209,7 @@ static void destination(double *numbers, double *temporary, size_t bytes) {
             if (!cpu)
                 continue;
             accumulate_multiply(numbers + at / 8, temporary + at / 8, part / 16);
-            spin_host_memory(2 * part, part); /* README.md says what this stands for */
+            spin_host_memory(2 * part, part); /* see README.md */
             if (pong)
                 put(md, at, part, 0, PONG);
         }

@@ -138,7 +138,7 @@ static uint64_t follow(uint32_t ranks, unsigned seed) {
 static uint64_t broadcast(uint32_t ranks) {
     static unsigned seed;
     seed++;
-    CHECK(spin_barrier()); /* the last message has reached all ranks, so no rank reads or sends it any more */
+    CHECK(spin_barrier()); /* the last message has reached all ranks, so no rank still reads or sends it */
     last.triggered_puts = 0;
     if (rank == 0)
         return lead(ranks, seed);

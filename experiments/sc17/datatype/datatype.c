@@ -17,7 +17,7 @@
  *
  * Prints one JSON object a line for each layout: {"mode", "send", "block", "stride", "count", "description_bytes",
  * "time_ps", "data_ok"}; the time is from rank 0's start (packing, PtlPut) to rank 1's program seeing the unpacked data
- * in its memory. "description_bytes" are those with which both cards know where the blocks are. */
+ * in its memory. "description_bytes" is the size of the descriptions of blocks on both cards. */
 #include "../../common/blocks.h"
 #include <handlers/datatype/datatype.h>
 
@@ -36,8 +36,8 @@ static const char *const sends[SENDS] = {"whole", "cpu", "iovec", "handler"};
 
 static enum mode mode;
 static enum send sending;
-static size_t piece_bytes;  /* of --piece; 0: none */
-static unsigned char *data; /* the data in one piece: what rank 0 sends, rank 1's temporary buffer */
+static size_t piece_bytes;  /* value of --piece; 0: none */
+static unsigned char *data; /* the data in one piece: rank 0's message, rank 1's temporary buffer */
 static unsigned char *blocks;
 static ptl_iovec_t *list;
 

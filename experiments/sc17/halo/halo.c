@@ -13,7 +13,7 @@
  * Prints one JSON object a line for each edge: {"send", "receive", "edge", "time_ps", "marshal_ps", "cpu_ps",
  * "description_bytes", "data_ok"}; the time is from all ranks' start until each has all its ghost cells. "marshal_ps" is
  * the time in which rank 0's CPU packs and unpacks, "cpu_ps" that and the time in which it posts messages.
- * "description_bytes" are those with which rank 0's card knows where the blocks are. A rank that finds wrong data ends
+ * "description_bytes" is the size of the description of blocks on rank 0's card. A rank that finds wrong data ends
  * the run. */
 #include "../../common/blocks.h"
 #include <handlers/datatype/datatype.h>
@@ -22,7 +22,7 @@ enum { PT = 3, DATA = 20, PACK = 40 }; /* portal table index; match bits of the 
 enum { AXES = 3, FACES = 2 * AXES };   /* face 2 a is at the lower end of axis a, face 2 a + 1 at the upper end */
 enum { CELL = sizeof(double) };
 
-static const int order[FACES] = {4, 5, 2, 3, 0, 1}; /* in which a CPU handles the faces: contiguous ones first */
+static const int order[FACES] = {4, 5, 2, 3, 0, 1}; /* order of faces on a CPU: contiguous ones first */
 static const double untouched = -1;                 /* a ghost cell that no message has written */
 
 static const char usage[] = "halo --send cpu|iovec|handler --receive cpu|iovec|handler --edges N[,N...]";
@@ -32,11 +32,11 @@ static const char *const ways[WAYS] = {"cpu", "iovec", "handler"};
 /* A face that is sent, and the neighbour's face of the same number, which is received. */
 struct face {
     struct layout layout;
-    ptl_process_t target;        /* of the own face */
+    ptl_process_t target;        /* receiver of the own face */
     unsigned char *own, *ghost;  /* where the blocks begin */
     unsigned char *sent, *taken; /* buffers of the CPU */
     ptl_handle_md_t md;
-    ptl_handle_me_t entry, packing; /* what receives the face; what makes handlers pack */
+    ptl_handle_me_t entry, packing; /* entry for the face; entry whose handlers pack */
     ptl_hpu_md_h memory, packing_memory;
     ptl_handle_ct_t arrived, packed;
 };
@@ -87,7 +87,7 @@ static ptl_hpu_md_h hpu_memory(size_t bytes, size_t state_bytes) {
     return memory;
 }
 
-/* Prepares what a face is received with. */
+/* Prepares the reception of a face. */
 static void receive(struct face *f, int number) {
     struct datatype_vector state = {.block = (uint32_t)f->layout.block, .stride = (uint32_t)f->layout.stride};
     size_t span = (f->layout.count - 1) * f->layout.stride + f->layout.block;
@@ -144,7 +144,7 @@ static void pack_by_handlers(struct face *f, int number) {
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &f->packing));
 }
 
-/* Prepares what a face is sent from. */
+/* Prepares the sending of a face. */
 static void send(struct face *f, int number) {
     enum way way = way_of(sending, f->layout);
     ptl_md_t md = {.start = f->own, .length = bytes_of(f->layout), .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
@@ -265,7 +265,7 @@ static void measure(void) {
     CHECK(spin_barrier()); /* all leave it at the same time */
     uint64_t start_ps = spin_time_ps();
     exchange(&marshal_ps, &post_ps);
-    CHECK(spin_barrier()); /* it takes no time: all leave when the last has its ghost cells */
+    CHECK(spin_barrier()); /* free: all ranks leave when the last one has its ghost cells */
     uint64_t time_ps = spin_time_ps() - start_ps;
     check();
     for (int i = 0; i < FACES; i++)

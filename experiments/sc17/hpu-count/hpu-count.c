@@ -2,25 +2,25 @@
 /* Number of HPUs that line rate needs (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
  * given time.
  *
- *   --mode count      how many HPUs a card with enough of them uses for handlers of --handler-ns
+ *   --mode count      number of HPUs in use for handlers of --handler-ns, on a card with enough HPUs
  *   --mode law        Little's law: the handler's time × the rate at which packets arrive, rounded up
  *   --mode time       the longest handler with which the HPUs keep up
  *   --mode law-time   the inverse of the law: the time between two packets × HPUs
- *   --mode interval   how much time passes between two messages that arrive, with the shortest handlers
+ *   --mode interval   time between two arriving messages, with the shortest handlers
  *   --mode law-interval    the paper's max(g, G s)
  *   --mode port-interval   the same by the rules of the machine's ports, on which the other laws are based
  *   --sizes N,N,…     packet sizes in bytes
  *   --hpus N          HPUs of the card
  *   --handler-ns N    for count and law; handlers take whole cycles, so both round down to them
  *   --gap-ns X --byte-ps X --clock-ghz X   g, G and the HPUs' clock, for the laws
- *   --injection max|sum --overlaps reception|gap --match-ns X   how ports work, and how long a packet is matched
+ *   --injection max|sum --overlaps reception|gap --match-ns X   rules of ports, and the time of a match
  *
  * Prints one JSON object a line for each size: {"mode", "bytes", "hpus", "handler_ps", "interval_ps", "data_ok"}.
- * "handler_ps" is the time that the handlers really take; a message says when it is not the one that was asked for. */
+ * "handler_ps" is the real time of handlers; a message reports a difference from the requested time. */
 #include "../../common/common.h"
 
 enum { PT = 3, WORK = 20, REPORT = 21 };   /* portal table index and match bits */
-enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* of a flood: packets for each HPU */
+enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* rounds of a flood: packets for each HPU */
 
 static const char usage[] = "hpu-count --mode count|law|time|law-time|interval|law-interval|port-interval --sizes "
                             "BYTES[,BYTES...] --hpus N [...]";
@@ -50,8 +50,8 @@ __handler int report_completion(int dropped_bytes, bool flow_control_triggered, 
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
 static ptl_handle_md_t md;
-static uint32_t hpus;    /* of rank 1's card */
-static struct work seen; /* rank 1: what handlers left in HPU memory */
+static uint32_t hpus;    /* HPUs of rank 1's card */
+static struct work seen; /* rank 1: results of handlers in HPU memory */
 static bool ok;
 
 static ptl_handle_me_t append(ptl_match_bits_t bits, ptl_me_t me) {
@@ -114,7 +114,7 @@ static uint64_t flood(size_t bytes, uint32_t packets, uint32_t loops) {
 
 enum { LONG = 10000 }; /* loops with which no HPU ever idles in a flood of 8-byte packets */
 
-/* The time to the end of a packet that comes alone. The first one lets branch predictors settle. */
+/* Time to the end of a single packet. The first one warms up the branch predictors. */
 static int64_t alone(uint32_t loops) {
     flood(8, 1, loops);
     return (int64_t)flood(8, 1, loops);
@@ -156,7 +156,7 @@ static uint32_t most(size_t bytes, int64_t handler_ps) {
     return low;
 }
 
-/* HPUs that the last flood used: the card takes the lowest that is free. */
+/* Number of HPUs used by the latest flood: the card chooses the lowest free HPU. */
 static uint32_t used(void) {
     uint32_t count = 0;
     while (count < PTL_MAX_HPUS && seen.bytes[count] != 0)
@@ -176,8 +176,8 @@ static uint32_t needed(size_t bytes, uint32_t loops) {
     return used();
 }
 
-/* The time between two messages, ps: in the second half of a flood, so that what the first one takes does not count.
- * Handlers are so short that none of them waits for an HPU. */
+/* The time between two messages, ps: in the second half of a flood, which excludes the start. Handlers are so short
+ * that no packet waits for an HPU. */
 static double interval(size_t bytes) {
     if (spin_rank() == 1 && !keeps_up(bytes, 0))
         fail("%zu B: the shortest handlers are too long for %u HPUs", bytes, hpus);
@@ -220,7 +220,7 @@ static int64_t whole_cycles(int64_t handler_ps, double cycle_ps) {
     return (int64_t)((double)(int64_t)((double)handler_ps / cycle_ps) * cycle_ps);
 }
 
-/* Says so when no number of loops gives handlers of that many cycles. */
+/* Reports that no number of loops gives handlers of that many cycles. */
 static void report_difference(int64_t reached_ps, int64_t handler_ps, double cycle_ps) {
     if (spin_rank() == 1 && (double)(whole_cycles(handler_ps, cycle_ps) - reached_ps) > cycle_ps / 2)
         fprintf(stderr, "hpu-count: there are no handlers of %.1f ns, these take %.1f ns\n", (double)handler_ps / 1e3,

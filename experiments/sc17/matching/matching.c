@@ -13,8 +13,8 @@
  *   --ranks N,N,…     numbers of ranks, the receiver among them, from which a message may come; ranks 1 and 2 send
  *
  * Prints one JSON object a line for each size and number of ranks: {"mode", "case", "bytes", "ranks", "entries",
- * "triggered", "copied", "time_ps", "data_ok"}. The time is the receive's own: posting it and completing it, without what
- * passed while the CPU computed. "entries" and "triggered" are the matching entries and triggered operations that it needs,
+ * "triggered", "copied", "time_ps", "data_ok"}. The time is that of posting and completing the receive, without the time of
+ * the computation. "entries" and "triggered" are the matching entries and triggered operations that it needs,
  * "copied" the bytes that the CPU copies. */
 #include <handlers/matching/matching.h>
 
@@ -27,7 +27,7 @@ enum { EAGER = 8192, MAX_BYTES = 1 << 20 };
 enum { PEEK = 1 }; /* bytes beyond EAGER that make a triggered-get message long */
 enum { TAG = 7 };
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 2 };         /* branch predictors of the HPUs settle, for both senders */
-static const ptl_match_bits_t EXPOSED = 1ull << 63; /* match bits of data to be got; below: number of the message */
+static const ptl_match_bits_t EXPOSED = 1ull << 63; /* match bits of data for gets; low bits: message number */
 
 enum mode { RDMA, TRIGGERED, BARRETT, SPIN, MODES };
 enum when { EARLY, LATE, CASES };
@@ -119,7 +119,7 @@ struct posted {
 /* A receive that has been posted. */
 struct receive {
     struct posted posted[MAX_SOURCES];
-    unsigned entries, triggered; /* how many of posted, and of triggered gets, there are */
+    unsigned entries, triggered; /* number of posted, and of triggered gets */
     size_t copied;               /* bytes */
     ptl_hpu_md_h hpu_memory;
     bool unexpected; /* the message arrived before the receive; `event` describes it */
@@ -189,7 +189,7 @@ static void post_handler(ptl_me_t me) {
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &posted->entry));
 }
 
-/* Posts a receive of `bytes` bytes, which `source` sends; only triggered may know that. */
+/* Posts a receive of `bytes` bytes from `source`; only triggered gets use the source. */
 static void post(ptl_process_t source, unsigned sources, unsigned number, size_t bytes) {
     const ptl_me_t me = {.start = data,
                          .length = MAX_BYTES,
@@ -207,7 +207,7 @@ static void post(ptl_process_t source, unsigned sources, unsigned number, size_t
     if (mode == SPIN)
         post_handler(me);
     receive.unexpected = mode != RDMA && when == LATE && next_event(&receive.event);
-    /* A message that is here already is got at once. */
+    /* A message that has already arrived is fetched at once. */
     for (ptl_rank_t rank = first; triggers && bytes > EAGER && !receive.unexpected && rank <= last; rank++)
         prepare_get(receive.posted[rank - first].arrived, (ptl_process_t){.rank = rank}, number);
 }
@@ -244,7 +244,7 @@ static void complete(size_t bytes) {
     }
 }
 
-/* Frees what the receive has set up. An entry that has taken a message, expected or not, is gone. */
+/* Frees the resources of the receive. An entry that took a message, expected or not, is already unlinked. */
 static void release(ptl_process_t source) {
     ptl_event_t event;
     while (next_event(&event))

@@ -95,7 +95,7 @@ static void ping(enum mode mode, size_t bytes) {
     CHECK(PtlCTFree(me.ct_handle));
 }
 
-/* Prepares the answers, and checks what each ping left in host memory. */
+/* Prepares the answers, and checks the data of each ping in host memory. */
 static void pong(enum mode mode, size_t bytes) {
     const ptl_process_t peer = {.rank = 0};
     struct pingpong state = {.max_packet = (uint32_t)limits.max_payload_size, .streaming = mode == STREAM};

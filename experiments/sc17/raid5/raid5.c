@@ -45,7 +45,7 @@ struct piece {
 };
 
 static enum mode mode;
-static bool handlers; /* of the cards do the nodes' work, not CPUs */
+static bool handlers; /* set if handlers do the nodes' work instead of CPUs */
 static enum reads reads;
 static size_t longest = SIZE_MAX; /* bytes of a message */
 static int rank;
@@ -93,7 +93,7 @@ static void check_memory(void) {
 static unsigned char *staged; /* received data, at its place; the parity node has one area for each data node */
 static unsigned char *diff;   /* old ^ new, at its place */
 static ptl_handle_md_t memory_md, diff_md, byte_md;
-static ptl_handle_ct_t acks; /* from the parity node (Portals 4) */
+static ptl_handle_ct_t acks; /* acknowledgements of the parity node (Portals 4) */
 static ptl_size_t expected_acks;
 
 static void prepare_node(void) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All-reduce: every rank gets the sum of all ranks' vectors.
  *
- *   --mode spin|rdma|triggered    handlers on the cards add (the library's allreduce), CPUs do, or triggered atomic operations of the card
+ *   --mode spin|rdma|triggered    additions by handlers on the cards (the library's allreduce), CPUs, or triggered atomic operations
  *   --algorithm doubling|ring|tree|best
  *                                 `best` runs all three and prints the fastest
  *   --ranks P,P,…                 numbers of ranks up to that of the job; ranks beyond wait
  *   --bytes N,N,…                 size of the vectors
  * and perhaps
  *   --type int32|float|double     of the elements (float)
- *   --data exact|rounded          sums without any rounding error, or with a different one for almost each order of additions (exact)
+ *   --data exact|rounded          sums without rounding error, or with one that depends on the order of additions (exact)
  *   --in-order yes|no             the tree of the cards adds in a fixed order (no)
  *   --arity K                     children of a rank in the tree (4)
  *   --packet N                    bytes of the cards' packets at most (those of the network)
  *   --cores N                     of a CPU that share the additions (1)
  *   --row N                       all-reduces one after the other, without a barrier between them; the time is that of one (1)
- *   --skew NS --seed N            every rank begins each of them up to NS later, by chance (0)
- *   --patience MS                 simulated time after which a rank gives up, and says for whom it has waited (100)
+ *   --skew NS --seed N            random delay of each start, up to NS (0)
+ *   --patience MS                 simulated time after which a rank gives up, and names the missing rank (100)
  *
  * Prints a JSON object a line: {"mode", "algorithm", "type", "ranks", "bytes", "hpu_bytes", "time_ps", "bits", "data_ok"}. The time runs
  * from the common start until the last CPU sees the sum in its memory. `bits` is a hash of the sum, the same on all ranks. */
@@ -41,7 +41,7 @@ static enum mode mode;
 static uint32_t rank, arity, cores, row, skew, seed, most;
 static bool in_order;
 static ptl_handle_md_t nothing; /* empty memory */
-static ptl_handle_ct_t counter; /* of the sum, which the card has written */
+static ptl_handle_ct_t counter; /* counts parts of the sum written by the card */
 
 /* Maxima over all ranks, collected by rank 0: the end, the hash of the sum, and its complement. */
 static struct result {
@@ -58,11 +58,11 @@ static struct run {
     unsigned char *source, *sums;
 } run;
 
-/* ---- Nobody answers ---------------------------------------------------------------------------------------------- */
+/* ---- Missing answers ---------------------------------------------------------------------------------------------- */
 
 static void give_up(uint32_t missing) { end_without(missing, "all-reduce", run.done, patience_ps, PT, PING); }
 
-/* Asks this rank's card for whom it waits. */
+/* Asks this rank's card for the rank that it waits for. */
 static uint32_t waits_for(void) {
     ptl_event_t event;
     unsigned which;

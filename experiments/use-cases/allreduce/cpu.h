@@ -8,7 +8,7 @@
 
 enum { STAGED = 16, SUMS = 17 }; /* match bits */
 enum { PIECE = 32768 };
-enum { IN_LINE = 64 };       /* bytes that come in the cache line which the CPU polls */
+enum { IN_LINE = 64 };       /* bytes that arrive in the cache line polled by the CPU */
 enum { IN_CACHE = 1 << 20 }; /* bytes of a vector that stays in the CPU's cache */
 
 /* Objects of the CPUs in a run. */
@@ -25,7 +25,8 @@ static struct cpu {
 static void give_up(uint32_t missing);
 static uint64_t patience_ps;
 
-/* Charges a core, or several that share the work, for adding vectors of `bytes` bytes. What comes over the network is read from DRAM. */
+/* Charges a core, or several that share the work, for adding vectors of `bytes` bytes. Received data is read from
+ * DRAM. */
 static void charge(size_t bytes) {
     size_t share = bytes / cpu.cores;
     if (bytes <= IN_LINE)
@@ -46,7 +47,7 @@ static void add(void *to, const void *a, const void *b, size_t bytes) {
     charge(bytes);
 }
 
-/* Waits until a message with this number has come `times` times. */
+/* Waits for `times` messages with this number. */
 static void await(uint32_t number, uint32_t times, uint32_t from) {
     ptl_event_t event;
     unsigned which;
@@ -72,7 +73,7 @@ static void tell(ptl_handle_md_t md, size_t at, size_t bytes, uint32_t to, ptl_m
     cpu.sends++;
 }
 
-/* Waits until messages have left memory, which then may be used again, or one has failed, which is found when nothing comes. */
+/* Waits until messages have left memory, which may then be reused, or until one fails, which a time-out detects. */
 static void await_left(ptl_handle_ct_t ct, ptl_size_t count) {
     int rc = spin_ct_await(ct, count);
     if (rc != PTL_FAIL)
@@ -81,7 +82,7 @@ static void await_left(ptl_handle_ct_t ct, ptl_size_t count) {
 
 static void await_sends(void) { await_left(cpu.sent, cpu.sends); }
 
-/* Recursive doubling. Partners may be one operation ahead, so that there are two sets of places. */
+/* Recursive doubling. Partners may be one operation ahead, so two sets of places are needed. */
 static void double_by_cpu(const struct allreduce *a, uint32_t operation) {
     size_t places = a->twos + 1, set = (operation & 1) * places * cpu.bytes;
     uint32_t number = (operation & 1) * ((uint32_t)places + 1), times = operation / 2 + 1, end = a->twos + 1;
@@ -162,7 +163,7 @@ static void tree_by_cpu(const struct allreduce *a, uint32_t operation) {
     }
 }
 
-/* Prepares this rank's CPU; messages are events for it if `is_heard`. */
+/* Prepares this rank's CPU; messages post events if `is_heard`. */
 static void prepare_cpu(const struct allreduce *a, enum algorithm algorithm, unsigned char *source, unsigned char *sums,
                         uint32_t cores, bool is_heard) {
     size_t places = algorithm == DOUBLING ? 2 * (a->twos + 1) : algorithm == RING ? 1 : a->arity;

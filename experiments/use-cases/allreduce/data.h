@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vectors of the ranks, and what their sum is by a plain computation. */
+/* The vectors of the ranks, and their serially computed sum. */
 #ifndef EXPERIMENTS_ALLREDUCE_DATA_H
 #define EXPERIMENTS_ALLREDUCE_DATA_H
 
@@ -83,8 +83,8 @@ static double sum_of_ring(const struct allreduce *a, size_t i, uint32_t operatio
     return sum;
 }
 
-/* Compares this rank's sum with a plain computation: bit by bit if `a` says in which order the card adds, else (NULL) with as much of an
- * error as the order of the additions can cause. */
+/* Compares this rank's sum with a serial computation: bit by bit if `a` gives the card's order of additions, else
+ * (NULL) with the error that a different order can cause. */
 static void check_sum(const void *sums, size_t elements, uint32_t ranks, uint32_t operation, enum algorithm algorithm,
                       const struct allreduce *a) {
     double weights[WEIGHTS] = {0};

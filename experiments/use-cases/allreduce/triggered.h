@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three algorithms by triggered atomic operations (Portals 4): the card adds in host memory, and sends what it has when all parts
- * of a step have come. An atomic operation is at most max_atomic_size bytes, so that a vector is as many independent chains.
+/* The three algorithms by triggered atomic operations (Portals 4): the card adds in host memory, and sends the sum
+ * after all parts of a step arrive. An atomic operation is at most max_atomic_size bytes, so that a vector is as many
+ * independent chains.
  *
- * Doubling: the sum of each step has a separate place, to which this rank and its partner add. Ring and tree: there is one place,
- * to which this rank and those before it add; the sum of all then goes to the other ranks by triggered puts. A chain of the ring
- * begins at one rank and ends at the one before it; the chains are divided evenly among the ranks.
+ * Doubling: the sum of each step has a separate place, to which this rank and its partner add. Ring and tree: this rank and
+ * its predecessors add to one place; triggered puts then send the total to the other ranks. A chain of the ring
+ * begins at one rank and ends at its predecessor; the chains are divided evenly among the ranks.
  *
  * The host sets a place to zero, and sets up the operations, before they are needed; neither costs time here. The host posts
- * the first part of its vector, lets all others go by one increment of a counter, and learns from one counter that all parts of the sum
- * have come. There are two sets of places, since others may be one ahead. */
+ * the first part of its vector, and starts all others by one increment of a counter; another counter signals that all parts of the
+ * sum have arrived. Two sets of places are needed, because other ranks may be one all-reduce ahead. */
 #ifndef EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 #define EXPERIMENTS_ALLREDUCE_TRIGGERED_H
 
 #include "cpu.h"
 
-enum { ADDED = 1024 };        /* match bits, from here on: for each set, part and step */
-enum { GATHERED = 1u << 30 }; /* and for each part, where the sum of all comes to (ring, tree) */
-enum { CHAINS = 512 };        /* parts of a vector at most */
+enum { ADDED = 1024 };        /* first match bits: one for each set, part and step */
+enum { GATHERED = 1u << 30 }; /* first match bits of totals: one for each part (ring, tree) */
+enum { CHAINS = 512 };        /* maximum number of parts of a vector */
 
 static struct triggered {
     unsigned char *places; /* two sets of a place for each step */
     ptl_handle_md_t md, sums_md;
-    ptl_handle_ct_t *counts; /* for each set, part and step */
-    ptl_handle_ct_t sums;    /* doubling: parts of the sum that have come to a rank that is folded into its neighbour */
-    ptl_handle_ct_t *come;   /* ring, tree: for each part, sums that have come */
+    ptl_handle_ct_t *counts; /* counts of each set, part and step */
+    ptl_handle_ct_t sums;    /* doubling: received parts of the sum, at a rank folded into its neighbour */
+    ptl_handle_ct_t *come;   /* ring, tree: for each part, received sums */
     ptl_handle_ct_t left;    /* operations whose data has left the places */
     ptl_handle_ct_t go;      /* all-reduces for which the host has its vector */
-    ptl_handle_ct_t all;     /* parts of sums that have come, of all all-reduces */
+    ptl_handle_ct_t all;     /* received parts of sums, over all all-reduces */
     ptl_size_t armed;        /* operations that the card does in an all-reduce */
     size_t part, parts;
     uint32_t steps;
@@ -54,9 +55,9 @@ static ptl_match_bits_t bits_of(uint32_t set, uint32_t step, size_t part) {
 /* The way of a part through ring or tree. */
 struct way {
     uint32_t inputs; /* contributions to this rank's place, its own included; 0: it sends its own from the vector */
-    uint32_t up;     /* the rank to which the sum of these goes, or NOBODY: it is the sum of all */
+    uint32_t up;     /* the rank that receives their sum, or NOBODY if it is the total */
     uint32_t down, downs; /* the ranks to which this rank passes the sum of all on */
-    uint32_t before;      /* the rank that brings it the sum of all, or NOBODY */
+    uint32_t before;      /* the rank that sends the total, or NOBODY */
 };
 
 static struct way way_of(const struct allreduce *a, size_t part) {
@@ -115,7 +116,7 @@ static ptl_size_t contributions(const struct allreduce *a) {
     return triggered.parts * (is_one ? 1 : 2);
 }
 
-/* Sets up that a part of the sum is counted when `ct` has come to `count`. */
+/* Sets up the count of a part of the sum, triggered when `ct` reaches `count`. */
 static void tell_of_part(ptl_handle_ct_t ct, ptl_size_t count) {
     CHECK(PtlTriggeredCTInc(triggered.all, (ptl_ct_event_t){.success = 1}, ct, count));
 }
@@ -143,7 +144,8 @@ static void arm_ways(const struct allreduce *a, uint32_t operation) {
     }
 }
 
-/* Sets up what the card does in an all-reduce: before the one that precedes it, during which others may already send for this one. */
+/* Sets up the card's operations of an all-reduce. This precedes the previous all-reduce, during which others may
+ * already send for this one. */
 static void arm(const struct allreduce *a, uint32_t operation) {
     uint32_t set = operation & 1, turn = operation / 2 + 1;
     memset(triggered.places + place_of(set, 0, 0), 0, triggered.steps * cpu.bytes);
@@ -174,7 +176,7 @@ static void arm(const struct allreduce *a, uint32_t operation) {
     }
 }
 
-/* Appends the entries; `a` says who the partners are. */
+/* Appends the entries; `a` names the partners. */
 static void prepare_triggered(const struct allreduce *a, enum algorithm algorithm) {
     size_t share = algorithm == RING ? ((cpu.bytes + cpu.ranks - 1) / cpu.ranks + 7) & ~(size_t)7 : cpu.bytes;
     triggered.algorithm = algorithm;
@@ -230,7 +232,7 @@ static uint32_t missing_from(const struct allreduce *a, uint32_t set, ptl_size_t
     return NOBODY;
 }
 
-/* Waits for a counter; returns whether it has come to `count`. */
+/* Waits for a counter; returns true if it reaches `count`. */
 static bool await_counter(ptl_handle_ct_t ct, ptl_size_t count) {
     ptl_ct_event_t counted;
     unsigned which;
@@ -250,7 +252,7 @@ static uint32_t missing_on_the_way(const struct allreduce *a, size_t part, uint3
         return way.before;
     if (triggered.algorithm == RING)
         return (cpu.rank + cpu.ranks - 1) % cpu.ranks;
-    /* The counter does not say whose part of the tree it lacks: the first child that does not answer. */
+    /* The counter does not identify the missing part of the tree: report the first child that does not answer. */
     for (uint32_t i = 0; i < allreduce_children(a); i++)
         if (ping(PT, PING, allreduce_child(a) + i) != PTL_NI_OK)
             return allreduce_child(a) + i;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional reads of a table (sPIN §5.4): rank 0 is the client, and every other rank has a part of the table.
  *
- *   --mode rdma        the client reads the whole table by gets, all of them posted at once, and filters each piece when it is there
+ *   --mode rdma        the client reads the whole table by gets, all posted at once, and filters each on arrival
  *   --mode served      the CPUs of the servers filter, and send the rows that match
- *   --mode spin        handlers on the servers' cards do: those of the library
+ *   --mode spin        handlers on the servers' cards filter: those of the library
  *   --discarded N,N,…  per cent of the rows that the filter discards
  * and perhaps
  *   --where TEXT       the filter; @ stands for the least salary of the rows that are not discarded (default: salary >= @)
  *   --rows N           rows of each server (default: 16,384)
  *   --piece N          rows of a request or of a get (default: those of eight packets)
  *   --room N           rows of a piece that the client has memory for (default: all)
- *   --save NAME        writes the table to NAME.table and the rows that the client got to NAME.rows, as CSV
+ *   --save NAME        writes the table to NAME.table and the client's rows to NAME.rows, as CSV
  *
  * Prints one JSON object a line: {"mode", "discarded", "rows", "checksum", "wire_bytes", "cpu_ps", "time_ps", "data_ok"}. The time runs from
- * the client's first post until its CPU has all rows. cpu_ps is what the CPUs of client and servers work meanwhile: they filter and
- * post. The client compares the rows with a plain computation; when a server does not answer it says which rows are missing. */
+ * the client's first post until its CPU has all rows. cpu_ps is the CPU time of client and servers for filters and posts.
+ * The client compares the rows with a serial computation; without an answer of a server it names the missing rows. */
 #include "../../common/common.h"
 #include <handlers/conditional-read/conditional_read.h>
 #include <handlers/conditional-read/expression.h>
@@ -22,7 +22,7 @@
 enum { PT = 3, TABLE = 1, BUSY = 2, STOP = 3 }; /* portal table entry, match bits */
 enum { CLIENT = 0, FIRST_SERVER = 1 };
 enum { ROUNDS = 2 };       /* the branch predictors of the HPUs have settled in the last one */
-enum { PATIENCE_MS = 10 }; /* a server that has not answered for this long is dead; a client after four times as long */
+enum { PATIENCE_MS = 10 }; /* time limit for a server; four times as long for a client */
 enum { FILTER_MOST = 1024 };
 
 enum mode { RDMA, SERVED, SPIN, MODES };
@@ -46,7 +46,7 @@ static const struct filter_column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, ROW = sizeof(struct employee), SALARIES = 10000 };
 
-/* A request, as it is sent. */
+/* A request on the wire. */
 struct message {
     struct conditional_read request;
     uint8_t filter[FILTER_MOST] __attribute__((aligned(8)));
@@ -58,7 +58,7 @@ static size_t servers, rows = 16384, piece, room = SIZE_MAX, pieces; /* rows of 
 static const char *where = "salary >= @", *save;
 static bool is_plain = true; /* the filter is the default */
 static ptl_handle_eq_t eq;
-static uint64_t busy_ps; /* of this CPU */
+static uint64_t busy_ps; /* busy time of this CPU */
 
 /* Row `id` of the table; judge.py makes the same. */
 static struct employee employee(uint32_t id) {
@@ -119,7 +119,7 @@ static void post(ptl_handle_md_t md, size_t at, size_t bytes, ptl_rank_t to, ptl
     busy_ps += spin_time_ps() - start;
 }
 
-/* Appends an entry that any rank may access as `options` say. */
+/* Appends an entry that any rank may access, with the given options. */
 static void expect(ptl_match_bits_t bits, void *start, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
     append_plain(PT, bits, PTL_RANK_ANY, start, bytes, options, ct);
 }
@@ -183,7 +183,7 @@ static void server(const char *list) {
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
-static struct message *messages; /* of all pieces, server by server */
+static struct message *messages; /* requests of all pieces, server by server */
 static struct reply *answers;
 static uint8_t *received; /* rows, at the places of their pieces in the whole table */
 static uint32_t *kept;    /* number of rows of each piece that are in `received` */
@@ -196,7 +196,7 @@ static struct {
 
 static ptl_rank_t server_of(size_t number) { return (ptl_rank_t)(FIRST_SERVER + number / (pieces / servers)); }
 
-/* Waits until `ct` counts that much, or nothing more comes. */
+/* Waits until `ct` reaches this count, or no more messages arrive. */
 static void await(ptl_handle_ct_t ct, ptl_size_t much) {
     ptl_ct_event_t event = {0, 0}, before;
     unsigned which;
@@ -289,7 +289,7 @@ static FILE *create(const char *suffix) {
     return file;
 }
 
-/* Compares what came with a plain computation, and prints the result. */
+/* Compares the received rows with a serial computation, and prints the result. */
 static void check(size_t discarded, uint64_t time_ps, uint64_t cpu_ps) {
     uint64_t number = 0, checksum = 0, wire = 0;
     size_t missing = 0;

@@ -2,25 +2,25 @@
 /* Consensus (the talk's use case 9): clients change and read numbers that replicas keep by a replicated log.
  *
  *   --mode spin   the cards of the replicas keep the log, count votes and answer; hosts only replace a leader
- *   --mode rdma   the leader's CPU takes the commands that have come, writes them into the logs of the others by one put to each,
- *                 whose acknowledgements are the votes, and answers. The others' CPUs do nothing
- *   --mode cpu    the same, but the others' CPUs take the commands and acknowledge: a leader that they have deposed is refused
+ *   --mode rdma   the leader's CPU takes the waiting commands, writes them into the logs of the others by one put to each,
+ *                 whose acknowledgements are the votes, and answers. The others' CPUs are idle
+ *   --mode cpu    the same, but the others' CPUs take the commands and acknowledge, and refuse a deposed leader
  *
  *   --replicas R --requests N   ranks 0 to R-1 are replicas; the others are clients, each with N commands one after the other
  *   --clients C,C,…             measures with C of the clients. Rank R prints a line with a JSON object for each:
  *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
  *                               from the first to the last answer to rank R. At the end it compares the logs of the replicas,
- *                               which must be the same and have each command in a majority, and asks a leader that is alone,
+ *                               which must be equal and contain each command in a majority, and asks a leader without followers,
  *                               which must not answer
- *   --slots N                   the log has room for N commands, a power of two (default: 4,096). When it is full commands are refused;
- *                               with --until hosts take snapshots, so that slots are used again
- *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients work in bursts,
- *                               pause at random, and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
- *                               value, expected, result, start_ps, end_ps], …]}, in which result and end are null if there was no
- *                               answer, and each replica {"replica", "terms", "lives", "chosen": [[term, slot, client, request], …],
- *                               "snapshots": [[slot, check], …]}: what its host was told while its card led, and the snapshots that
- *                               it has made or got.
- *   --pauses US                 with --until: now and then the host of a replica, not its card, stops for so long at most */
+ *   --slots N                   commands in the log, a power of two (default: 4,096). A full log refuses commands; with --until
+ *                               hosts take snapshots, so that slots are reused
+ *   --until MS [--seed S]       all ranks continue until that simulated time, in spite of failures (spin only). Clients work in
+ *                               bursts, pause at random, and then give up unanswered commands. Each client prints
+ *                               {"client", "history": [[operation, key, value, expected, result, start_ps, end_ps], …]}, where
+ *                               result and end are null without an answer, and each replica {"replica", "terms", "lives",
+ *                               "chosen": [[term, slot, client, request], …], "snapshots": [[slot, check], …]}: the commands
+ *                               reported to its host while its card led, and the snapshots that it made or received.
+ *   --pauses US                 with --until: sometimes the host of a replica, not its card, stops for at most this time */
 #include "../../common/common.h"
 #include "../../common/random.h"
 #include <handlers/consensus/consensus.h>
@@ -41,8 +41,8 @@ static const char usage[] = "consensus --mode spin|rdma|cpu --replicas R --reque
 
 static uint32_t rank, replicas, requests, slots = MOST_SLOTS;
 static enum mode mode;
-static uint64_t deadline;  /* when everybody ends */
-static uint64_t pauses_ns; /* of hosts, at most */
+static uint64_t deadline;  /* end of all ranks */
+static uint64_t pauses_ns; /* longest pause of hosts */
 static bool lives = true;
 
 /* Returns whether a call that needs the card has worked; such calls fail once the card is dead. */
@@ -68,15 +68,15 @@ static bool wait_for(ptl_handle_ct_t ct, ptl_size_t number, ptl_time_t ms, ptl_s
 
 /* ---- Replicas whose cards keep the log --------------------------------------------------------------------------- */
 
-static struct consensus_memory *memory; /* what this rank's card writes, and this host's snapshot; then the choices */
+static struct consensus_memory *memory; /* memory of this rank's card, this host's snapshot, the choices */
 static struct consensus_host *host;
 static struct consensus_promise promises[CONSENSUS_REPLICAS];
 static ptl_handle_md_t log_md;
 static ptl_handle_ct_t woken, promised, fetched;
-static struct consensus_memory *logs; /* of all replicas, as fetched */
+static struct consensus_memory *logs; /* fetched logs of all replicas */
 static size_t log_bytes;
-static uint32_t terms;                                        /* in which this rank has led */
-static struct consensus_snapshot arrived[CONSENSUS_REPLICAS]; /* from leaders, by their rank */
+static uint32_t terms;                                        /* number of terms led by this rank */
+static struct consensus_snapshot arrived[CONSENSUS_REPLICAS]; /* received snapshots, by the leader's rank */
 static ptl_handle_md_t snapshot_md;
 static uint32_t snapshots[CHOICES][2], snapshots_taken; /* slot and check of each that this host has had */
 
@@ -148,7 +148,7 @@ static void open_replica(void) {
 
 static bool time_left(void) { return lives && spin_time_ps() < deadline; }
 
-/* Has a majority promise a term. Returns the set of replicas that have, or 0. */
+/* Collects a majority's promises of a term. Returns the set of these replicas, or 0. */
 static uint32_t prepare(uint32_t term) {
     uint32_t quorum = replicas / 2 + 1;
 #ifdef QUORUM_OF_ONE
@@ -173,7 +173,7 @@ static uint32_t prepare(uint32_t term) {
     return 0;
 }
 
-/* Fetches the snapshots and logs of a set of replicas. Returns whether all have come. */
+/* Fetches the snapshots and logs of a set of replicas. Returns true if all arrive. */
 static bool fetch(uint32_t set) {
     ptl_ct_event_t before, after = {0, 0};
     ptl_size_t expected;
@@ -212,7 +212,7 @@ static void keep(const struct consensus_snapshot *snapshot) {
     send(rank, (struct consensus_message){.kind = CONSENSUS_TRUNCATE, .slot = snapshot->slot});
 }
 
-/* Keeps a snapshot of another host if it is later than the own one and has come as a whole. */
+/* Keeps a snapshot of another host if it is later than the own one and complete. */
 static void keep_later(const struct consensus_snapshot *from) {
     struct consensus_snapshot snapshot;
     if (from->slot <= memory->snapshot.slot)
@@ -221,7 +221,7 @@ static void keep_later(const struct consensus_snapshot *from) {
     snapshot = *from;
     if (snapshot.check != consensus_check(&snapshot))
         return;
-#ifdef SNAPSHOT_WITHOUT_NUMBERS /* for the test of the checker: the host forgets what the commands have done */
+#ifdef SNAPSHOT_WITHOUT_NUMBERS /* for the test of the checker: the host loses the effects of commands */
     snapshot = memory->snapshot;
     snapshot.slot = from->slot;
     snapshot.check = consensus_check(&snapshot);
@@ -229,14 +229,14 @@ static void keep_later(const struct consensus_snapshot *from) {
     keep(&snapshot);
 }
 
-/* Stops once in `times` times, as a host that has other work: its card goes on meanwhile. */
+/* Stops once in `times` calls, like a host with other work; its card continues. */
 static void pause_once_in(unsigned times) {
     if (pauses_ns > 0 && random_next(&random_state) % times == 0)
         spin_host_compute(random_next(&random_state) % pauses_ns);
 }
 
-/* The leader's host carries out what is chosen, when that is a quarter of its log, and sends all replicas the snapshot. It sends
- * it with every sign of life, because messages may be lost. */
+/* The leader's host executes chosen commands when they fill a quarter of its log, and sends all replicas the
+ * snapshot. It repeats this with every heartbeat, because messages may be lost. */
 static void spread_snapshot(uint32_t chosen) {
     struct consensus_snapshot next = memory->snapshot;
     if (chosen >= next.slot + (slots + 3) / 4) {
@@ -245,7 +245,7 @@ static void spread_snapshot(uint32_t chosen) {
             consensus_execute(&next, &record_of(memory, next.slot)->command);
         next.check = consensus_check(&next);
         keep(&next);
-        pause_once_in(BURST); /* its card uses slots again of which the other hosts have no snapshot yet */
+        pause_once_in(BURST); /* its card reuses slots that the other hosts' snapshots do not cover yet */
     }
     for (uint32_t to = 0; to < replicas && next.slot > 0; to++)
         if (to != rank)
@@ -286,7 +286,8 @@ static bool are_whole(uint32_t set) {
     return true;
 }
 
-/* Has the own card lead, and propose again what the majority's logs have. Then sends heartbeats until a later term comes. */
+/* Makes the own card the leader, which proposes the commands of the majority's logs again. Then sends heartbeats
+ * until a later term begins. */
 static void lead(uint32_t term, uint32_t set) {
     static struct consensus_command merged[MOST_SLOTS];
     ptl_size_t counted = 0;
@@ -368,7 +369,7 @@ struct outcome {
 static struct reply *replies;
 static ptl_handle_ct_t answered;
 static ptl_size_t answers;
-static uint32_t leader; /* as far as this client knows */
+static uint32_t leader; /* as assumed by this client */
 static struct consensus_message *asked;
 static ptl_handle_md_t asked_md;
 
@@ -381,7 +382,7 @@ static void open_client(void) {
     open_entry(REPLIES, replies, bytes, PTL_ME_OP_PUT, answered);
 }
 
-/* Does a command: asks replicas until one has carried it out, or until the deadline. */
+/* Executes a command: asks replicas until one answers with the result, or until the deadline. */
 static struct outcome ask(struct consensus_command command) {
     struct outcome outcome = {.command = command, .start = spin_time_ps()};
     const volatile struct reply *reply = &replies[command.request];
@@ -408,7 +409,7 @@ static struct outcome ask(struct consensus_command command) {
     return outcome;
 }
 
-/* Does commands at random times until the deadline, and prints what came of them. */
+/* Executes commands at random times until the deadline, and prints their results. */
 static void use(void) {
     printf("{\"client\":%u,\"history\":[", rank);
     for (uint32_t i = 1; i <= requests && time_left(); i++) {
@@ -496,7 +497,7 @@ static bool has_majority(ptl_size_t batches) {
     return true;
 }
 
-/* The leader's CPU: takes all commands that have come, replicates them together, and answers when a majority has them. */
+/* The leader's CPU: takes all waiting commands, replicates them together, and answers when a majority has them. */
 static void serve(uint32_t commands) {
     static uint32_t next; /* the first free slot */
     static ptl_size_t batches;
@@ -516,7 +517,7 @@ static void serve(uint32_t commands) {
         if (rc != PTL_EQ_EMPTY)
             works(rc);
         if (next == first)
-            break; /* nobody asks any more */
+            break; /* no more requests */
         for (uint32_t to = 1; to < replicas; to++)
             works(PtlPut(records_md[to], first * sizeof *records, (next - first) * sizeof *records,
                          mode == RDMA ? PTL_CT_ACK_REQ : PTL_NO_ACK_REQ, (ptl_process_t){.rank = to}, LOG, APPENDED,
@@ -551,7 +552,7 @@ static struct sums {
 static ptl_handle_md_t sums_md;
 static ptl_handle_ct_t reported;
 
-/* One client's part with `requests` commands; request numbers go on from group to group. */
+/* One client's part with `requests` commands; request numbers continue from group to group. */
 static void measure_client(uint32_t group, uint64_t begun) {
     uint64_t last = 0;
     for (uint32_t i = 0; i < requests + WARM_UP; i++) {
@@ -617,7 +618,8 @@ static bool logs_agree(uint64_t commands) {
     return chosen == commands;
 }
 
-/* Has all replicas but the leader take no part any more, and a client ask the leader. Whether it answers, as only a majority may. */
+/* Excludes all replicas except the leader, and lets a client ask it. Returns true if it answers, which only a
+ * majority may. */
 static bool answers_alone(uint32_t request) {
     bool is_follower = rank > 0 && rank < replicas;
     if (is_follower && works(PtlMEUnlink(appended)))
@@ -742,7 +744,7 @@ int main(int argc, char **argv) {
         else
             use();
         CHECK(spin_barrier());
-        spin_host_compute(1000000); /* what is under way has come */
+        spin_host_compute(1000000); /* messages in flight have arrived */
         if (rank < replicas)
             print_chosen();
     } else {

@@ -16,7 +16,7 @@ BITS = 64
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a client; result and end are None if there was no answer."""
+    """A command of a client; result and end are None without an answer."""
 
     operation: int
     key: int
@@ -34,7 +34,7 @@ class Command:
 
 
 def is_linearizable(history: Iterable[Command]) -> bool:
-    """Tell whether the commands of all clients are linearizable; all numbers are 0 at first."""
+    """Return true if the commands of all clients are linearizable; all numbers are initially 0."""
     of_key: dict[int, list[Command]] = {}
     for command in history:
         of_key.setdefault(command.key, []).append(command)

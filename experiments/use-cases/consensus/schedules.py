@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consensus under random failures: runs the program on many schedules, and checks what clients and hosts have seen.
+"""Consensus under random failures: runs the program on many schedules, and checks clients and hosts.
 
 A schedule has replicas that die at random times, their cards or their processes; links that lose packets; clients that
 work in bursts; and hosts that stop now and then, for so long that others replace a leader whose card is still at work.
@@ -59,7 +59,7 @@ def pauses(number: int) -> int:
 
 
 def disagreements(told: list[list[int]]) -> list[str]:
-    """Return the slots for which hosts were told of different commands."""
+    """Return the slots for which hosts received different commands."""
     chosen: dict[int, tuple[int, int]] = {}
     found = []
     for term, slot, client, request in told:
@@ -77,7 +77,7 @@ def check(slot: int, sessions: list[tuple[int, int]], numbers: list[int]) -> int
 
 
 def wrong_snapshots(lines: list[dict[str, Any]]) -> list[str]:
-    """Return the snapshots that are not what the commands before them give, or differ between hosts."""
+    """Return the snapshots that differ from the result of the preceding commands, or between hosts."""
     histories = {line["client"]: [Command(*one) for one in line["history"]] for line in lines if "client" in line}
     chosen = {slot: (client, request) for line in lines for _, slot, client, request in line.get("chosen", ())}
     had: dict[int, set[int]] = {}
@@ -100,7 +100,7 @@ def wrong_snapshots(lines: list[dict[str, Any]]) -> list[str]:
 
 
 def run(options: argparse.Namespace, number: int, dead: int) -> dict[str, int]:
-    """Run a schedule; return what was counted."""
+    """Run a schedule; return its counts."""
     command = [str(_paths.command("spinrun")), "-n", str(REPLICAS + CLIENTS), "--machine", options.machine]
     command += [*schedule(number, dead), options.program, "--mode", "spin", "--replicas", str(REPLICAS)]
     command += ["--requests", str(REQUESTS), "--until", str(UNTIL_MS), "--seed", str(number)]

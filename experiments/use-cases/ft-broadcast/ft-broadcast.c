@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fault-tolerant broadcast (sPIN §5.4): every rank forwards the first copy of a message to the ranks at distances 1, 2, 4, …,
- * so that fewer than log2 P dead ranks keep it from no survivor.
+ * so that it reaches all survivors if fewer than log2 P ranks are dead.
  *
  *   --mode rdma       a rank's CPU sees the first copy in its memory and posts the puts to the neighbours
  *   --mode triggered  a rank's card sends them when the first copy is in memory (Portals 4 triggered puts)
@@ -10,12 +10,12 @@
  *   --ranks P,P,… --bytes N     measures broadcasts of rank 0 to P ranks; ranks beyond wait. Prints a line with a JSON object for
  *                               each: {"mode", "bytes", "ranks", "time_ps", "missed", "data_ok"}. The time runs from the root's
  *                               start until the last rank's CPU sees that the message is in its memory.
- *   --rounds R --bytes N        R broadcasts, 50 us apart at least, the first by rank 0, the next by rank 1 … Every rank that
- *                               lives prints at the end {"rank", "delivered", "told", "wrong", "lives"}: the rounds that it has
- *                               got, in hexadecimal; how often its CPU was told of a message; and whether its card lives.
+ *   --rounds R --bytes N        R broadcasts, 50 us apart at least, the first by rank 0, the next by rank 1 … Every living rank
+ *                               prints at the end {"rank", "delivered", "told", "wrong", "lives"}: the received rounds in
+ *                               hexadecimal, the number of notifications of its CPU, and the state of its card.
  *   --links both                sends in both directions: to the ranks at distances -1, -2, -4, …, too
  *
- * A rank that has waited for a millisecond goes on without the message. */
+ * After waiting for a millisecond, a rank continues without the message. */
 #include "../../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 #include <handlers/ft-broadcast/ft_broadcast.h>
@@ -37,9 +37,9 @@ static enum mode mode;
 static size_t bytes;
 static unsigned char *message; /* one for each round */
 static ptl_handle_md_t md;
-static size_t segment;     /* bytes of which each is forwarded by itself; of a packet, where handlers forward */
+static size_t segment;     /* bytes of a segment; of a packet where handlers forward */
 static uint64_t last_seen; /* when this rank's CPU saw that the last part was there */
-static bool lives = true;  /* as far as this rank knows, its card works */
+static bool lives = true;  /* true while this rank's card works */
 
 /* Returns whether a call that needs the card has worked; such calls fail once the card is dead. */
 static bool works(int rc) {
@@ -60,12 +60,12 @@ __handler int careless_header(const ptl_header_t h, void *state) {
 }
 #endif
 
-/* An entry for broadcasts among the first `ranks` ranks, and what it has counted. */
+/* An entry for broadcasts among the first `ranks` ranks, and its count. */
 struct group {
     uint32_t ranks, packet; /* the number of the next packet */
     ptl_match_bits_t bits;
     ptl_size_t expected;
-    struct ft_broadcast state; /* as the handlers have it at first */
+    struct ft_broadcast state; /* initial state of the handlers */
     unsigned counters;
     ptl_handle_ct_t counter[MAX_BYTES / SEGMENT * (1 + WARM_UP)]; /* without handlers one for each segment */
 };
@@ -105,8 +105,8 @@ static void open_group(struct group *group, uint32_t ranks, uint32_t number) {
 /* Bytes of the segment of a message from there on. */
 static size_t segment_at(size_t from) { return bytes - from < segment ? bytes - from : segment; }
 
-/* Appends the entries of a round without handlers, one for each segment, into which every copy goes, with a counter of its
- * own. */
+/* Appends the entries of a round without handlers: one for each segment, which receives every copy, with a separate
+ * counter. */
 static void expect_copies(struct group *group, size_t offset) {
     ptl_handle_me_t handle;
     ptl_me_t me = {.uid = PTL_UID_ANY, .match_id.rank = PTL_RANK_ANY, .hpu_memory = PTL_INVALID_HANDLE};
@@ -134,7 +134,7 @@ static void to_neighbour(const struct group *group, uint32_t distance, size_t of
                               NULL, 0, first, 1));
 }
 
-/* Likewise to all neighbours, the children in the tree of the root first. */
+/* Sends it to all neighbours, the children in the tree of the root first. */
 static void to_neighbours(const struct group *group, uint32_t root, size_t offset, size_t from, ptl_handle_ct_t first) {
     uint32_t farthest = ft_broadcast_farthest(group->ranks);
     uint32_t child = ft_broadcast_child(rank, group->ranks, root, farthest);
@@ -169,8 +169,8 @@ static void lead(struct group *group, size_t offset) {
     }
 }
 
-/* Waits for a message without handlers, segment by segment, and posts what this rank's CPU has to forward. Returns whether it
- * has come. */
+/* Waits for a message without handlers, segment by segment, and posts the forwards of this rank's CPU. Returns true
+ * if it arrives. */
 static bool follow(struct group *group, uint32_t root, size_t offset) {
     ptl_ct_event_t counted;
     ptl_size_t once = 1;
@@ -185,7 +185,7 @@ static bool follow(struct group *group, uint32_t root, size_t offset) {
     return true;
 }
 
-/* Waits for a message that handlers deliver. Returns whether it has come. */
+/* Waits for a message that handlers deliver. Returns true if it arrives. */
 static bool receive(struct group *group) {
     ptl_ct_event_t counted;
     unsigned which;
@@ -247,7 +247,7 @@ static void measure(const char *list) {
                 has_come = broadcast(&group, 0, 0, seed, &time);
             else
                 CHECK(spin_barrier());
-            spin_host_compute(PAUSE_NS); /* all copies have come */
+            spin_host_compute(PAUSE_NS); /* all copies have arrived */
             CHECK(spin_barrier());
             if (has_come && !is_right(0, seed))
                 fail("wrong data of %zu bytes among %zu ranks", bytes, ranks);
@@ -286,7 +286,7 @@ static void survive(size_t rounds) {
     }
     ptl_ct_event_t counted;
     ptl_size_t told = 0;
-    spin_host_compute(4000000); /* until every card has given up what it could not send */
+    spin_host_compute(4000000); /* time after which every card gives up undeliverable messages */
     for (unsigned i = 0; i < group.counters && lives; i++)
         if (works(PtlCTGet(group.counter[i], &counted)))
             told += counted.success;

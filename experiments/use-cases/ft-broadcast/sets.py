@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broadcasts among ranks of which some are dead: runs the program for many sets of failures, and checks who has what.
+"""Broadcasts with dead ranks: runs the program for many sets of failures, and checks the received messages.
 
 Every run has one set of dead cards, and a broadcast of each rank in turn. The ranks that live at the end must agree:
 each broadcast has reached all of them or none, and all if its root lives; none has got one twice, and the data is
@@ -80,7 +80,7 @@ def rounds_of(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace, dead: Set, chance: random.Random) -> tuple[dict[str, int], dict[int, int]]:
-    """Run one set; return what was counted, and for each survivor the broadcasts that it has got, bit by bit."""
+    """Run one set; return its counts, and for each survivor a bit mask of the broadcasts that it received."""
     latest = round(options.during * PICOSECONDS)
     deaths = ",".join(f"{rank}@{chance.randint(0, latest) / PICOSECONDS:.3f}" for rank in dead)
     rounds = rounds_of(options)
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace, dead: Set, chance: random.Random) -> tuple[
 
 
 def turned(delivered: dict[int, int], by: int, ranks: int) -> dict[int, int]:
-    """Return who has got which broadcasts, one of each rank, when all ranks are turned."""
+    """Return the received broadcasts of each rank after a rotation of all ranks."""
     return {
         (rank + by) % ranks: sum(1 << (root + by) % ranks for root in range(ranks) if bits >> root & 1)
         for rank, bits in delivered.items()
@@ -121,7 +121,7 @@ def turned(delivered: dict[int, int], by: int, ranks: int) -> dict[int, int]:
 
 
 def left_out(options: argparse.Namespace, failures: int, sets: list[Set]) -> int:
-    """Return the number of sets of which the runs of `sets` say nothing."""
+    """Return the number of sets that the runs of `sets` do not cover."""
     known = set(sets)
     if options.during == 0 and rounds_of(options) == options.ranks:
         known = {turn(one, by, options.ranks) for one in sets for by in range(options.ranks)}

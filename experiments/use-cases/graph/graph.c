@@ -2,35 +2,35 @@
 /* Breadth-first search and shortest paths on Kronecker graphs whose vertices are distributed (sPIN §5.4).
  *
  *   --kernel bfs|sssp
- *   --mode rdma     updates are deposited in the memory of their owner in large messages, and its CPU makes them
- *   --mode atomic   every update is an atomic minimum in the memory of its owner (Portals 4), which finds by reading all words
- *                   what has changed
- *   --mode spin     handlers of the owner's card make the conditional updates; its CPU gets those that changed something
+ *   --mode rdma     large messages of updates are deposited in the memory of their owner, whose CPU executes them
+ *   --mode atomic   every update is an atomic minimum in the memory of its owner (Portals 4), which reads all words to find
+ *                   the changes
+ *   --mode spin     handlers of the owner's card execute the conditional updates; its CPU gets only effective ones
  *   --scales S,S,…  2^S vertices
  * and perhaps
- *   --state card|host  where the handlers keep what is known of the vertices (spin): in the memory of the card, or by DMA in
- *                   that of the host, which has room for graphs of any size; the card then remembers
- *   --cache N       bounds of 2^N vertices
- *   --filter yes    the sender leaves out updates that cannot change anything because it has sent a better one before
- *   --look-ns N     time of a core to look up what it has sent to a vertex (filter); nothing, if not given
+ *   --state card|host  place of the vertices' state (spin): memory of the card, or by DMA memory of the host, which has room
+ *                   for graphs of any size
+ *   --cache N       with --state host, the card caches bounds of 2^N vertices
+ *   --filter yes    the sender omits updates that an earlier one makes ineffective
+ *   --look-ns N     time of a core to look up the latest update of a vertex (filter); 0 by default
  *   --batch N       updates of a message; for handlers at most a packet
  *   --window N      messages from a rank to a card that may be unacknowledged (spin); by default as many as the packets of
  *                   all ranks fit into the card's packet buffer
- *   --ring N        updates that the ring of a card has room for (spin); as many as the owner has edges, if not given
+ *   --ring N        places for updates in the ring of a card (spin); by default one for each edge of the owner
  *   --cores N       cores that share the work of a rank's CPU ideally
- *   --edge-ns N, --update-ns N   times of a core to follow an edge, and to make an update in its cache
+ *   --edge-ns N, --update-ns N   times of a core to follow an edge, and to execute an update in its cache
  *   --delta N       width of the distances that are settled together (sssp)
  *   --root N        the search begins at the Nth vertex with an edge
  *
  * Prints one JSON object a line: {"mode", "scale", …, "time_ps", "data_ok"}. The time runs from the first vertex until all ranks
- * know that there is nothing left. Rank 0 then collects all results and compares them with a serial run. */
+ * know that no work is left. Rank 0 then collects all results and compares them with a serial run. */
 #include "kronecker.h"
 
 #include "../../common/common.h"
 #include <handlers/graph/graph.h>
 
 enum { PT = 3, PATIENCE_MS = 20 };
-enum { BUFFERED_BYTES = 960 * 1024 }; /* of a card's packet buffer, which all senders share */
+enum { BUFFERED_BYTES = 960 * 1024 }; /* part of a card's packet buffer shared by all senders */
 enum {
     UPDATES = 10,
     NEWS = 20,
@@ -46,12 +46,12 @@ static const char usage[] =
     "[--look-ns N] [--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] "
     "[--delta N] [--root N]";
 
-/* The two steps that end a round: everybody says how many messages it has sent (with rdma the last message says so), and then
- * what is left to do. */
+/* The two steps that end a round: every rank announces its number of sent messages (with rdma in the last message),
+ * and then its remaining work. */
 enum step { SENT, LEFT, STEPS };
 
 struct news {
-    uint32_t round;    /* from 1 on, so that zeros are no news */
+    uint32_t round;    /* from 1 on, so that zeros mean no message */
     uint32_t messages; /* SENT: to the receiver, in all rounds */
     uint32_t left;     /* LEFT: vertices whose edges are to be followed */
     uint32_t nearest;  /* LEFT: the least distance of them */
@@ -72,7 +72,7 @@ struct work {
 static enum mode mode;
 static enum kernel kernel;
 static bool filter;
-static enum place { ON_CARD, IN_HOST } place; /* of the handlers' state */
+static enum place { ON_CARD, IN_HOST } place; /* place of the handlers' state */
 static const char *const places[] = {"card", "host"};
 static size_t batch, window_wanted, ring_updates, cores, edge_ns, update_ns, look_ns, delta, root_number, cache_bits;
 static uint32_t rank, ranks;
@@ -89,8 +89,8 @@ static struct work work;
 /* For each rank: updates to it, and where updates from it arrive. */
 static struct peer {
     struct graph_update *out, *in;
-    uint32_t filled, flushed; /* updates in `out`, and of those the sent ones */
-    uint32_t messages;        /* to it, in all rounds; rdma: in this one */
+    uint32_t filled, flushed; /* updates in `out`, and sent ones of these */
+    uint32_t messages;        /* messages to it, in all rounds; rdma: in this one */
     ptl_handle_md_t md;
     ptl_handle_ct_t acks;
 } *peers;
@@ -104,11 +104,11 @@ static uint32_t ring_capacity;
 static uint64_t *words; /* atomic: distance << 32 | parent; with a state in host memory those of graph_words */
 static uint32_t messages_made, messages_expected, sources_done; /* rdma, in this round */
 
-/* ---- What the CPU does ------------------------------------------------------------------------------------------- */
+/* ---- Work of the CPU ------------------------------------------------------------------------------------------- */
 
 static uint64_t edges_followed, updates_seen, looks, bytes_read, bytes_written; /* that are not charged yet */
 
-/* Charges the CPU for what was done since the last call. Its work overlaps with its accesses to memory. */
+/* Charges the CPU for its work since the last call. Its work overlaps with its accesses to memory. */
 static void charge(void) {
     uint64_t begin = spin_time_ps();
     if (bytes_read + bytes_written > 0)
@@ -145,7 +145,7 @@ static void apply_own(uint32_t vertex, uint32_t distance, uint32_t parent) {
         apply(vertex, distance, parent);
 }
 
-/* Makes updates as they come from other ranks. */
+/* Executes updates of other ranks. */
 static void apply_update(struct graph_update update) {
     work.passed++;
     if (kernel == BFS)
@@ -178,7 +178,7 @@ static bool await(ptl_handle_ct_t ct, ptl_size_t count) {
 
 /* ---- Updates to other ranks -------------------------------------------------------------------------------------- */
 
-/* Makes the updates of messages that have arrived (rdma), without waiting if `wait` is false; returns whether there was one. */
+/* Executes the updates of arrived messages (rdma), without waiting if `wait` is false; returns true if there was one. */
 static bool receive(bool wait) {
     ptl_event_t event;
     unsigned which;
@@ -204,7 +204,7 @@ static bool receive(bool wait) {
     return true;
 }
 
-/* Takes what the handlers have let pass (spin). */
+/* Takes the updates that handlers passed (spin). */
 static void take_passed(void) {
     struct graph_update update;
     while (graph_take(ring, ring_capacity, &update)) {
@@ -213,7 +213,7 @@ static void take_passed(void) {
     }
 }
 
-/* Sends the updates to a rank that were not sent. With rdma the last message of a round says how many they are. */
+/* Sends the remaining updates to a rank. With rdma the last message of a round has the number of messages. */
 static void flush(uint32_t to, bool is_last) {
     struct peer *peer = &peers[to];
     size_t bytes = (peer->filled - peer->flushed) * sizeof *peer->out, at = peer->flushed * sizeof *peer->out;
@@ -279,7 +279,7 @@ static void follow(uint32_t vertex) {
 
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
 
-/* Tells every other rank and waits for its news; returns the array of all ranks' news. */
+/* Sends a number to every other rank and waits for theirs; returns the array of all ranks' numbers. */
 static const struct news *exchange(enum step step, struct news mine) {
     unsigned parity = round_number % 2;
     struct news *all = news[step][parity];
@@ -356,7 +356,7 @@ static void follow_nearer(uint32_t limit) {
     charge();
 }
 
-/* Searches from the vertex `root`; returns when all ranks know that nothing is left. */
+/* Searches from the vertex `root`; returns when no rank has work left. */
 static void search(uint32_t root) {
     uint32_t limit = kernel == BFS ? GRAPH_NONE : (uint32_t)delta;
     round_number = 0;
@@ -444,7 +444,8 @@ static ptl_handle_ct_t expect(ptl_match_bits_t bits, void *memory, size_t bytes)
     return me.ct_handle;
 }
 
-/* Makes room for the updates to and from each rank: as many as there are edges, which are followed at most once in a round. */
+/* Allocates memory for the updates to and from each rank: one for each edge, because a round follows an edge at most
+ * once. */
 static void prepare_peers(void) {
     peers = allocate(ranks * sizeof *peers);
     for (uint32_t i = 0; i < rows.begin[rows.vertices]; i++)
@@ -472,7 +473,7 @@ static void prepare_peers(void) {
     }
 }
 
-/* Prepares the card for updates. The ring has room for all edges of the rank, unless the user wants less. */
+/* Prepares the card for updates. The ring has room for all edges of the rank, unless the user sets a smaller size. */
 static void prepare_card(void) {
     uint32_t capacity = 64;
     while (capacity < (ring_updates != 0 ? ring_updates : rows.begin[rows.vertices]))

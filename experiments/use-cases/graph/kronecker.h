@@ -16,7 +16,7 @@ struct kronecker_edge {
     uint32_t from, to, weight;
 };
 
-/* A permutation of the numbers of `scale` bits: each step can be undone. */
+/* A permutation of the numbers of `scale` bits: each step is invertible. */
 static inline uint32_t kronecker_name(uint32_t vertex, unsigned scale) {
     uint32_t mask = (1u << scale) - 1;
     for (int i = 0; i < 3; i++) {

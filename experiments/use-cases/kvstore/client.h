@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client: sends requests and waits for answers (spin, cpu), or gets, puts and swaps everything itself (rdma). */
+/* A client: sends requests and waits for answers (spin, cpu), or or uses one-sided gets, puts and swaps (rdma). */
 #ifndef KVSTORE_CLIENT_H
 #define KVSTORE_CLIENT_H
 
@@ -27,11 +27,11 @@ static struct {
     uint8_t *request;         /* a request or an item, and the value */
     uint8_t *answer;          /* an item or its slot */
     struct reply reply;
-    uint32_t count, tag; /* of requests; of the next item */
-    uint32_t cores;      /* cpu: of a server, as long as they serve */
-    bool is_alone;       /* a server does not answer any more */
+    uint32_t count, tag; /* number of requests; tag of the next item */
+    uint32_t cores;      /* cpu: serving cores of a server */
+    bool is_alone;       /* a server no longer answers */
     struct remote *servers;
-    int server;       /* rdma: of the present request */
+    int server;       /* rdma: server of the present request */
     uint64_t word;    /* rdma: that a get or swap has fetched */
     bool is_sent;     /* rdma: the new item is at its server */
     uint32_t retries; /* requests that were sent again */
@@ -86,8 +86,8 @@ static bool is_whole(uint32_t tag, size_t bytes) {
            (bytes <= limits.max_payload_size || memcmp(tail, &tag, sizeof tag) == 0);
 }
 
-/* Waits for the answer to request `number`. Returns its status; KV_BUSY when the server has not taken the request, or
- * the slot has got another item. */
+/* Waits for the answer to request `number`. Returns its status; KV_BUSY when the server did not take the request, or
+ * the slot was reused. */
 static int await_answer(uint32_t number) {
     ptl_event_t event;
     while (await(&event)) {
@@ -104,9 +104,9 @@ static int await_answer(uint32_t number) {
     return KV_LOST;
 }
 
-/* Asks a server, again and again while it is busy. For inserts and updates the value is in client.request, behind the
- * request. A write is acknowledged, for flow control may refuse it; a get is not, and is sent again when there is no
- * answer. */
+/* Asks a server, and repeats this while it is busy. For inserts and updates the value is in client.request, behind
+ * the request. A write is acknowledged, because flow control may refuse it; a get is not, and is sent again without
+ * an answer. */
 static int ask(enum kv_operation operation, kv_key key, int server, uint32_t bytes) {
     struct kv_request *request = (struct kv_request *)client.request;
     for (uint32_t tries = 1;; tries++, client.retries++) {
@@ -138,7 +138,7 @@ static int ask(enum kv_operation operation, kv_key key, int server, uint32_t byt
 
 /* ---- One-sided --------------------------------------------------------------------------------------------------- */
 
-/* Waits for an event of this type. Returns 0 if it says that all is well. */
+/* Waits for an event of this type. Returns 0 if it reports success. */
 static int await_end(ptl_event_kind_t type) {
     ptl_event_t event;
     while (await(&event)) {
@@ -204,8 +204,8 @@ static int remote_item(void *self, uint32_t slot, struct kv_item *item) {
     return rc;
 }
 
-/* Puts the whole item, or, when it is there, its link. A put of one packet and the swap after it stay in order; a long
- * item is acknowledged, and so is its tag at the end of the slot, which is there before. */
+/* Puts the whole item, or only its link if the item is already in place. A put of one packet and the following swap
+ * stay in order; a long item, and before it the tag at the end of its slot, are acknowledged. */
 static int remote_next(void *self, uint32_t slot, uint64_t next) {
     struct kv_item *item = (struct kv_item *)client.request;
     size_t bytes = client.is_sent ? sizeof next : sizeof *item + item->bytes;
@@ -227,8 +227,8 @@ static int remote_retire(void *self, uint32_t slot) {
 
 static const kv_way kv_remote = {remote_load, remote_swap, remote_item, remote_next, remote_retire};
 
-/* Fetches the rest of a value, and of a long one the slot to its end. Returns KV_OK, KV_BUSY when the slot has got
- * another item, or KV_LOST. */
+/* Fetches the rest of a value, and of a long one the slot to its end. Returns KV_OK, KV_BUSY when the slot was
+ * reused, or KV_LOST. */
 static int fetch_rest(const struct kv_place *place) {
     uint32_t from = ahead(), bytes = sizeof place->item + place->item.bytes;
     uint32_t end = bytes > limits.max_payload_size ? slot_bytes : bytes;
@@ -287,8 +287,8 @@ static int do_remotely(enum kv_operation operation, kv_key key, int server, uint
 
 /* ---- The store, as a client sees it ------------------------------------------------------------------------------ */
 
-/* Does one operation on record `record`. The value of an insert or update is made of `id`; that of a get is tested, and
- * *id becomes what it is made of. Returns the status. */
+/* Executes one operation on record `record`. The value of an insert or update is generated from `*id`; that of a get
+ * is tested, and sets `*id`. Returns the status. */
 static int operate(enum kv_operation operation, uint64_t record, uint64_t *id) {
     char text[KEY_BYTES + 1];
     bool has_value = operation == KV_INSERT || operation == KV_UPDATE;
@@ -316,7 +316,7 @@ static int operate(enum kv_operation operation, uint64_t record, uint64_t *id) {
     return status;
 }
 
-/* Sends a few bytes that the target's CPU reads later, and waits until they are there. */
+/* Sends a few bytes that the target's CPU reads later, and waits for their arrival. */
 static void tell(int target, ptl_match_bits_t bits, const void *from, size_t bytes) {
     ptl_size_t at;
     ptl_event_t event;

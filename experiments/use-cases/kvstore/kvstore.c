@@ -2,25 +2,25 @@
 /* A key-value store (sPIN §5.4): the first ranks are servers, each other rank is a client.
  *
  *   --mode spin          handlers on the servers' cards serve the requests, and hand long ones to the CPU
- *   --mode cpu           --cores N cores of the server do (1)
- *   --mode rdma          the clients do it themselves: they get and swap words of the index, get and put items
- *   --ranks N,N,…        that many ranks at a time, servers included (all)
- *   --mixes N,N,…        what the clients do: 1 to 6 are A to F of YCSB (1), 7 has everything (ycsb.h)
+ *   --mode cpu           --cores N cores of the server serve them (1)
+ *   --mode rdma          one-sided: clients get and swap words of the index, get and put items
+ *   --ranks N,N,…        numbers of participating ranks, servers included (all)
+ *   --mixes N,N,…        mixes of operations: 1 to 6 are A to F of YCSB (1), 7 has all operations (ycsb.h)
  *   --thetas N,N,…       exponents of Zipf's distribution, in hundredths (99)
  *   --operations N       operations of each client (100)
- *   --records N          records that are there in the beginning, a power of two (1024)
+ *   --records N          initial records, a power of two (1024)
  *   --value N            bytes of a value (64)
- *   --index host|card    where the index is (host)
+ *   --index host|card    place of the index (host)
  *   --levels N,N         the index begins with 2^N chains and has at most 2^N (6,12)
  *   --steps N            the most steps of a handler (8)
- *   --queued N           requests that wait for the CPU at most, a power of two (256)
+ *   --queued N           most requests in the queue to the CPU, a power of two (256)
  *   --slots N            of a server (16384)
  *   --servers N          (1)
- *   --history PREFIX     every client writes what it does to PREFIX.RANK, for linearizability.py
+ *   --history PREFIX     every client writes its operations to PREFIX.RANK, for linearizability.py
  *
  * The lists advance together: a round has the next number of each, or the last one again.
  *
- * A client that gets no answer any more says so, and what it has not done counts as lost. */
+ * A client without answers reports this, and its remaining operations count as lost. */
 #include "client.h"
 #include "server.h"
 #include "ycsb.h"
@@ -87,7 +87,7 @@ static uint64_t choose(void) {
 /* One operation of the mix. Returns whether it is done; one that must succeed ends the program if it does not. */
 static bool work(void) {
     enum ycsb_kind kind = ycsb_kind(mix, &random_state);
-    bool is_mixed = mix->percent[YCSB_DELETE] > 0; /* records come and go */
+    bool is_mixed = mix->percent[YCSB_DELETE] > 0; /* records are inserted and deleted */
     uint64_t record = kind == YCSB_INSERT && !is_mixed ? next_insert() : choose();
     uint32_t length = kind == YCSB_SCAN ? 1 + (uint32_t)(random_next(&random_state) % YCSB_LONGEST) : 1;
     int status = KV_OK;
@@ -110,7 +110,7 @@ static bool work(void) {
     return status != KV_LOST;
 }
 
-/* The clients insert the records that are there in the beginning. */
+/* The clients insert the initial records. */
 static void load(void) {
     for (uint32_t i = (uint32_t)client.number; i < records && !client.is_alone; i += (uint32_t)all_clients)
         if (perform(KV_INSERT, i) != KV_OK && !client.is_alone)
@@ -149,7 +149,7 @@ static void send_balance(void) {
     }
 }
 
-/* Compares the records of this server with what the clients know. */
+/* Compares the records of this server with those reported by the clients. */
 static void check_balance(void) {
     int64_t expected = 0, count = count_records();
     for (int i = 0; i < all_clients; i++) {
@@ -166,7 +166,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Prints what `count` clients have reported. */
+/* Prints the reports of `count` clients. */
 static void print(size_t count, size_t theta, uint64_t busy_ps, uint64_t served) {
     uint64_t from = UINT64_MAX, to = 0, done = 0, lost = 0, absent = 0, retries = 0;
     uint32_t *took = allocate(count * operations * sizeof *took);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells whether what clients did to a key-value store (kvstore --history) is linearizable.
+"""Checks that the operations of clients on a key-value store (kvstore --history) are linearizable.
 
     python3 linearizability.py HISTORY...
 
@@ -53,7 +53,7 @@ def read(lines: Iterable[str]) -> list[Operation]:
 
 
 def applied(operation: Operation, present: int | None) -> tuple[bool, int | None]:
-    """Return whether a record that holds `present` allows the operation's outcome, and what the record holds then."""
+    """Return true if a record with the value `present` allows the operation's outcome, and the record's new value."""
     exists = present is not None
     is_lost = operation.status == LOST
     if operation.kind == "get":

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server: what its CPU does beside its card (spin), instead of it (cpu), or for clients that do everything
- * themselves (rdma). */
+/* The server: work of its CPU beside its card (spin), instead of it (cpu), or for one-sided clients (rdma). */
 #ifndef KVSTORE_SERVER_H
 #define KVSTORE_SERVER_H
 
@@ -8,7 +7,7 @@
 #include <handlers/kvstore/host.h>
 #include <pthread.h>
 
-/* One core. With `spin` and `rdma` there is one. */
+/* One core. `spin` and `rdma` use one. */
 struct core {
     struct kv_host host; /* the first member: its operations get its address */
     ptl_handle_eq_t eq;
@@ -19,9 +18,9 @@ struct core {
     ptl_handle_ct_t done_ct;
     struct reply done;
     ptl_size_t asked; /* requests to the card */
-    uint64_t busy_ps; /* for which this core did not wait */
+    uint64_t busy_ps; /* busy time of this core */
     uint32_t tag;
-    bool is_dead; /* the card does not answer any more */
+    bool is_dead; /* the card no longer answers */
 };
 
 static struct core cores[MOST_CORES];
@@ -71,7 +70,7 @@ static int tell_card(void *self) {
     return ask_card(core, (struct kv_request){.operation = KV_LEVEL, .hash = core->host.level});
 }
 
-/* ---- A server whose clients have slots of their own (rdma) ------------------------------------------------------- */
+/* ---- A server whose clients own their slots (rdma) ------------------------------------------------------- */
 
 static int retire_to_client(void *self, uint32_t slot) {
     struct core *core = self;
@@ -139,7 +138,7 @@ static int serve_event(struct core *core, const ptl_event_t *event) {
     return failed || (mode == SPIN && give_to_card(core));
 }
 
-/* Serves until nobody has asked for a long time. */
+/* Serves until no request arrives for a long time. */
 static void *serve(void *argument) {
     struct core *core = argument;
     ptl_event_t event;

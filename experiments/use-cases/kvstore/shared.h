@@ -7,15 +7,16 @@
 
 #include "../../common/common.h"
 
-/* Portal table indexes of a server's cores (a client has the first one), and where a server's CPU asks its card. */
+/* Portal table indexes of a server's cores (a client has the first one), and the index for requests of a server's CPU
+ * to its card. */
 enum { PT = 3, MOST_CORES = 8, CONTROL_PT = PT + MOST_CORES };
 
-/* Match bits beside those of kvstore.h; BALANCE and REPORT are the first of as many as there are clients. */
+/* Match bits beside those of kvstore.h; BALANCE and REPORT are the first of one for each client. */
 enum { MEMORY = 0x400, GIFT = 0x401, BALANCE = 0x500, REPORT = 0x600 };
 
-enum { PATIENCE_MS = 2 }; /* an answer that takes longer will not come: retries of a packet take 131 us */
+enum { PATIENCE_MS = 2 }; /* time limit of an answer: retries of a packet take 131 us */
 enum { QUIET_MS = 1000 }; /* a server whose clients ask nothing for so long has no more to do */
-enum { LEVEL_WORD = 0 };  /* rdma: the word of the index that tells its level; no chain has this number */
+enum { LEVEL_WORD = 0 };  /* rdma: the word of the index with its level; no chain has this number */
 
 enum mode { RDMA, CPU, SPIN, MODES };
 static const char *const modes[MODES] = {"rdma", "cpu", "spin"};
@@ -34,7 +35,7 @@ static inline uint32_t slots_of_client(void) { return slots / (uint32_t)all_clie
 /* Last message of a client to every server. */
 struct balance {
     int64_t records;   /* that it has inserted there, less those that it has deleted */
-    uint64_t is_known; /* 0: it has not reported, or an answer has not come */
+    uint64_t is_known; /* 0: it has not reported, or an answer is missing */
 };
 
 /* Appends an entry for puts of any rank, each of which is an event. */

@@ -12,8 +12,8 @@ enum {
     YCSB_LONGEST = 8
 }; /* records of a scan: a hash table has no order, so that the next ones are those with the next numbers */
 
-/* Percentages; `latest`: the records that were inserted last are the most frequent. The last mix is not YCSB's: it has
- * everything, and its records come and go. */
+/* Percentages; `latest`: the latest inserts are the most frequent. The last mix is not YCSB's: it has all operations,
+ * including inserts and deletes. */
 static const struct ycsb_mix {
     uint8_t percent[YCSB_KINDS];
     bool latest;

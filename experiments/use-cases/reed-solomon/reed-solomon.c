@@ -2,7 +2,7 @@
 /* Reed-Solomon storage (sPIN §5.3 has RAID-5): rank 0 is the client, ranks 1 to k hold the data, the next m the parities.
  *
  *   --mode rdma     the CPUs of the nodes compute differences, products and parities, and forward acknowledgements
- *   --mode spin     handlers on the cards do
+ *   --mode spin     handlers on the cards do this
  *   --bytes N,N,…   writes of N bytes, a k-th to each data node
  * and perhaps
  *   --data K        number of data nodes, 4 if not given; further ranks are idle
@@ -13,8 +13,8 @@
  *
  * Prints one JSON object a line: {"mode", "bytes", "time_ps", "rebuild_ps", "rebuilt", "data_ok"}. The time of a write runs from the first
  * put until the client has seen all acknowledgements. Then the client replaces nodes: for each set of m nodes it rebuilds the first
- * bytes of each lost one from the others, and compares them with what was written. `rebuild_ps` is the time in which it rebuilds all
- * that was written to the first data node while m nodes are lost. In the end every node compares its memory with a plain computation.
+ * bytes of each lost one from the others, and compares them with the written data. `rebuild_ps` is the time to rebuild all data
+ * written to the first data node while m nodes are lost. At the end every node compares its memory with a serial computation.
  *
  * When a node dies during a write, the client makes the survivors agree again (`repair`), reports the outcome of the write, and fails. */
 #include "../../common/common.h"
@@ -34,7 +34,7 @@ static enum mode mode;
 static uint32_t rank, k, m;
 static size_t piece, cores, gf_mb;
 static size_t written;        /* bytes that each data node gets */
-static unsigned char *memory; /* of this node; the client's has what it sends, then what it rebuilds */
+static unsigned char *memory; /* of this node; the client's has the sent data, then the rebuilt data */
 static unsigned char *staged; /* at a CPU: received data; a parity node has one area for each data node */
 static unsigned char *diff[REED_SOLOMON_PARITIES];
 static ptl_handle_md_t diff_md[REED_SOLOMON_PARITIES], byte_md;
@@ -47,7 +47,7 @@ static unsigned char data_byte(uint32_t node, size_t offset) {
     return offset < written ? pattern(offset, node + 1) : pattern(offset, node + 100);
 }
 
-static uint8_t products[256][256], powers[255]; /* of all pairs, bit by bit; of 2 */
+static uint8_t products[256][256], powers[255]; /* products of all pairs, bit by bit; powers of 2 */
 
 static void fill_products(void) {
     for (unsigned one = 0; one < 256; one++)
@@ -172,7 +172,7 @@ static void prepare_card(void) {
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
-/* Waits until `ct` has counted `count`; returns false when answers fail or do not come, which `*counted` tells. */
+/* Waits until `ct` has counted `count`; returns false when answers fail or are missing (see `*counted`). */
 static bool is_answered(ptl_handle_ct_t ct, ptl_size_t count, ptl_ct_event_t *counted) {
     unsigned which;
     *counted = (ptl_ct_event_t){0, 0};
@@ -199,7 +199,7 @@ static void await(ptl_handle_ct_t ct, ptl_size_t count, const char *what) {
 
 /* ---- Repair ------------------------------------------------------------------------------------------------------ */
 
-/* Gets what a write changes of a node, or puts it there. Returns false when the node does not answer. */
+/* Gets or puts the part of a node that a write changes. Returns false when the node does not answer. */
 static bool move_block(uint32_t node, unsigned char *block, bool is_put) {
     ptl_process_t to = {.rank = FIRST + node};
     ptl_ct_event_t counted;
@@ -216,7 +216,7 @@ static bool move_block(uint32_t node, unsigned char *block, bool is_put) {
     return is_moved;
 }
 
-/* Rebuilds a data node from the survivors' blocks, and says how much of it is new. */
+/* Rebuilds a data node from the survivors' blocks, and reports the number of new bytes. */
 static void restore(uint32_t dead, uint32_t lost, unsigned char *const *block) {
     uint32_t survivors[REED_SOLOMON_DATA];
     uint8_t factors[REED_SOLOMON_DATA];
@@ -235,10 +235,11 @@ static void restore(uint32_t dead, uint32_t lost, unsigned char *const *block) {
     fprintf(stderr, "repair: node %u is rebuilt: %zu bytes are new, %zu are old\n", lost, fresh, old);
 }
 
-/* Makes the survivors of an incomplete write agree (the “write hole”). What is under way has come or was given up by now, so every
- * survivor's difference is in every surviving parity, but a dead data node's may be in some parities and not in others. One parity alone
- * is right with or without it: the dead node is rebuilt from the data nodes and the first parity, and the other parities are
- * computed again. When two data nodes died, two parities would have to agree, and nobody knows whether they do. */
+/* Makes the survivors of an incomplete write agree (the “write hole”). All messages have arrived or were given up by
+ * now, so every survivor's difference is in every surviving parity, but a dead data node's may be in some parities
+ * and not in others. One parity alone is right with or without it: the dead node is rebuilt from the data nodes and
+ * the first parity, and the other parities are computed again. When two data nodes died, two parities would have to
+ * agree, and nobody knows whether they do. */
 static void repair(void) {
     unsigned char *block[REED_SOLOMON_DATA + REED_SOLOMON_PARITIES], *parity = allocate(written);
     uint32_t dead = 0, data_mask = (1u << k) - 1, changed = 0;

@@ -6,12 +6,12 @@
  *   --mode doubling   the CPUs add, by recursive doubling; needs a power of two ranks
  *   --bytes N,N,…     sizes of the vectors; each is reduced three times, and the last one is measured
  * and perhaps
- *   --piece N         ring, doubling: largest message in bytes; pieces of a vector are on their way at the same time (16384)
- *   --slots N         switch: chunks on their way (32)
+ *   --piece N         ring, doubling: largest message in bytes; the pieces of a vector are in flight at the same time (16384)
+ *   --slots N         switch: chunks in flight (32)
  *
  * Rank 0 prints one JSON object a line: {"mode", "bytes", "time_ps", "data_ok"}. The time runs from a barrier until the last
  * rank has the whole total. The CPUs of ring and doubling are charged for the memory that additions move. Every rank compares
- * its total with a plain sum. A rank that does not get what it waits for within 2 ms says what is missing; then all end. */
+ * its total with a serial sum. A rank without an expected message for 2 ms reports it; then all end. */
 #include "../../common/common.h"
 #include <handlers/switch-allreduce/switch_allreduce.h>
 
@@ -29,7 +29,7 @@ static enum mode mode;
 static int rank, ranks;
 static size_t piece_bytes;
 static ptl_handle_eq_t eq;
-static bool is_broken; /* something that this rank waits for has not come */
+static bool is_broken; /* an expected message did not arrive */
 
 /* Element `i` of a rank's vector. */
 static element data_of(int of, size_t i) { return (element)((i * 31 + (size_t)of * 17) % 1000); }
@@ -41,11 +41,12 @@ static ptl_me_t counts(ptl_handle_ct_t ct) {
 
 /* ---- CPUs: ring and recursive doubling ----------------------------------------------------------------------------- */
 
-/* Steps of the algorithm, and pieces of what a step sends. Data of step s, piece j has s * MOST_PIECES + j as its hdr_data. */
+/* Steps of the algorithm, and pieces of the data of a step. Data of step s, piece j has s * MOST_PIECES + j as its
+ * hdr_data. */
 enum { MOST_PIECES = 1 << 10 };
 static size_t steps, pieces, block; /* block: bytes that a step sends */
 static size_t *next;                /* the step for whose data each piece waits */
-static bool *came;                  /* for each step and piece */
+static bool *came;                  /* arrival of each step and piece */
 static unsigned char *inbox,
     *sums; /* blocks that arrive, by step; vectors that are sent, by step (doubling) or one (ring) */
 static ptl_handle_md_t out;
@@ -73,7 +74,7 @@ static void send_piece(size_t step, size_t piece, size_t bytes) {
                  PT, adds ? TO_ADD : TO_KEEP, to, NULL, step * MOST_PIECES + piece));
 }
 
-/* Does what follows from the data of a step: adds it, and sends the sum on. */
+/* Processes the data of a step: adds it, and forwards the sum. */
 static void take_piece(size_t step, size_t piece, size_t bytes) {
     bool adds = mode == DOUBLING || step < (size_t)ranks - 1;
     size_t length = piece_length(piece);
@@ -146,7 +147,7 @@ static void send_to(int which, uint32_t bits, size_t from, size_t bytes, ptl_hdr
                  NULL, header));
 }
 
-/* Finds the tree on rank 0, which attaches the handlers and tells the others. */
+/* Finds the tree on rank 0, which attaches the handlers and sends it to the others. */
 static void set_up_switches(size_t most) {
     ptl_handle_ct_t told;
     if (!switch_allreduce_make(&tree))
@@ -177,7 +178,7 @@ static void set_up_switches(size_t most) {
     }
 }
 
-/* Says which children of a switch it waits for; returns whether it waits for any. */
+/* Prints the children that a switch waits for; returns true if there are any. */
 static bool tell_missing(int which, int slot) {
     static ptl_size_t asked;
     char missing[8 * SWITCH_ALLREDUCE_CHILDREN] = "";
@@ -189,7 +190,7 @@ static bool tell_missing(int which, int slot) {
         return true;
     }
     if (answer[0] == 0 && answer[1] == 0)
-        return false; /* all have come, and the sum has left */
+        return false; /* all have arrived, and the sum has left */
     for (int other = 0; other < (is_leaf ? ranks : tree.switches); other++) {
         int number = tree.child_of[is_leaf ? other : ranks + other];
         bool is_child = is_leaf ? tree.leaf[other] == which : number >= 0;
@@ -236,7 +237,7 @@ static const element *reduce_in_switches(size_t bytes) {
 
 static uint64_t *ends; /* when each rank has its total (rank 0) */
 
-/* Reduces a vector. Returns the time until the last rank has the total; only rank 0 knows it. */
+/* Reduces a vector. Returns the time until the last rank has the total, on rank 0 only. */
 static uint64_t reduce(size_t bytes, bool *is_right) {
     static ptl_handle_ct_t all;
     static ptl_size_t counted;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of histories: whether committed transactions are as if they had run one after the other.
+/* Checker of histories: committed transactions must be serializable.
  *
- * Each value that is written has the name of the transaction that wrote it. So a history tells which transaction each read saw, and,
- * because every write is of a record that the transaction has read, which value each write replaced. Edges of the precedence graph are:
- * from the writer of a value to those who read it, and from those who read it to the one who replaced it. The history is serializable
- * if the graph has no cycle; then it is executed once more, one transaction after the other in an order of the graph, and must read
- * and leave the same values. */
+ * Each written value contains the name of its transaction. A history therefore identifies the writer of each value read, and the
+ * value replaced by each write, because transactions read every record that they write. The precedence graph has edges from the
+ * writer of a value to its readers, and from these readers to the transaction that replaces it. The history is serializable
+ * if the graph has no cycle. A serial execution in an order of the graph must then read and leave the same values. */
 #ifndef EXPERIMENTS_TRANSACTIONS_HISTORY_H
 #define EXPERIMENTS_TRANSACTIONS_HISTORY_H
 
@@ -14,8 +13,8 @@
 enum { ACCESSES = 2, BALANCES = 2 };
 
 struct access {
-    uint64_t writer;                           /* who had written the value that was read; 0: nobody */
-    int64_t before[BALANCES], after[BALANCES]; /* what was read, and what was written */
+    uint64_t writer;                           /* writer of the value that was read; 0 for none */
+    int64_t before[BALANCES], after[BALANCES]; /* value read, and value written */
     uint32_t record;                           /* among those of all hosts */
     uint32_t is_write;
 };
@@ -69,9 +68,9 @@ static int compare_edges(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Returns NULL when the history is serializable and leads from values `initial` to `final`; else what is wrong. `records` is the number of
- * records. When the histories of some clients are missing (`is_partial`), values of unknown transactions are no errors, and the history is
- * not executed. Sorts the transactions. */
+/* Returns NULL when the history is serializable and leads from values `initial` to `final`; else the violation.
+ * `records` is the number of records. When the histories of some clients are missing (`is_partial`), values of
+ * unknown transactions are no errors, and the history is not executed. Sorts the transactions. */
 static inline const char *judge(struct history *history, int64_t initial, const struct value *final, size_t records,
                                 bool is_partial) {
     static char problem[256];

@@ -17,8 +17,8 @@
  *
  * An account, savings and checking, is a record of 64 bytes. A client makes one transaction after the other, and repeats one that
  * is aborted. Prints one JSON object a line: {"mode", "clients", "committed", "aborted", "log_full", "cpu_ps", "time_ps", "data_ok"}.
- * The time is that of the run over the number of transactions that committed; cpu_ps is what the CPUs of all hosts work for each. In the
- * end the first client reads the histories of all clients and the records of all hosts, and judges (history.h). */
+ * The time is that of the run divided by the number of committed transactions; cpu_ps is the CPU time of all hosts for each. At the
+ * end the first client reads the histories of all clients and the records of all hosts, and checks them (history.h). */
 #include "../../common/common.h"
 #include "../../common/random.h"
 #include "history.h"
@@ -29,7 +29,7 @@
 enum { PT = 3, HOSTS = 4, JUDGE = HOSTS, MOST_CLIENTS = 64, MOST_CORES = 8 }; /* core c of a host serves entry PT + c */
 enum { REQUEST = 1, ANSWER = 2, TABLE = 3, HISTORY = 4 };                     /* match bits */
 enum { INITIAL = 1000 };
-enum { PATIENCE_MS = 10 }; /* who has not answered for this long is dead */
+enum { PATIENCE_MS = 10 }; /* time without an answer after which a rank counts as dead */
 enum { MOST_TRIES = 64, SHORT_PAUSES = 16, PAUSE_NS = 1000, MOST_PAUSE_NS = 64 * PAUSE_NS };
 enum { AT_ONCE = 16 }; /* gets of a client without transactions */
 
@@ -52,7 +52,7 @@ struct request {
     uint32_t kind, transaction, place, writes; /* the answer's place, of ACCESSES */
     uint64_t name;
     struct {
-        uint64_t record; /* of this core; that of READ is the first */
+        uint64_t record; /* record of this core; the first one for READ */
         int64_t balance[BALANCES];
     } write[ACCESSES];
 };
@@ -78,7 +78,7 @@ static uint64_t random_state;
 
 static uint64_t draw(uint64_t below) { return random_next(&random_state) % below; }
 
-/* Appends an entry that any rank may access as `options` say. */
+/* Appends an entry that any rank may access, with the given options. */
 static void expect(ptl_pt_index_t pt, ptl_match_bits_t bits, void *start, size_t bytes, unsigned options) {
     append_plain(pt, bits, PTL_RANK_ANY, start, bytes, options, PTL_CT_NONE);
 }
@@ -255,7 +255,7 @@ static struct part part_of(uint32_t account) {
                          .record = number / (uint32_t)cores};
 }
 
-static struct record *seen;          /* what was read: a record for each part */
+static struct record *seen;          /* data read: a record for each part */
 static struct answer *told;          /* answers: ACCESSES of each core of each host */
 static struct request *request_slot; /* SLOTS of each core of each host */
 static uint64_t *word;               /* RDMA: versions that were found, then those that are written */
@@ -369,7 +369,7 @@ static void put_record(size_t i, const struct part *part, size_t bytes) {
                  place_of(part), NULL, 0));
 }
 
-/* Commits by one-sided operations: locks what is written, validates what is only read, writes and unlocks. */
+/* Commits by one-sided operations: locks written records, validates records that are only read, writes and unlocks. */
 static enum outcome commit_by_words(const struct part *parts, size_t number, uint64_t name) {
     struct record *written = seen + ACCESSES;
     size_t locks = 0, reads = 0;
@@ -415,7 +415,7 @@ static enum outcome commit_by_words(const struct part *parts, size_t number, uin
 /* A transaction. */
 struct plan {
     unsigned kind;
-    size_t number; /* of parts */
+    size_t number; /* number of parts */
     struct part parts[ACCESSES];
     int64_t amount;
 };
@@ -439,7 +439,7 @@ static struct plan draw_plan(void) {
     return plan;
 }
 
-/* Computes what the transaction writes from what it has seen. */
+/* Computes the transaction's writes from its reads. */
 static void compute(struct plan *plan) {
     enum { IN_SAVINGS, IN_CHECKING };
     int64_t *a = plan->parts[0].after, *b = plan->parts[1].after, amount = plan->amount;
@@ -563,7 +563,7 @@ static struct {
     struct transaction transactions[];
 } *left;
 
-/* Reads what all clients and hosts have left, judges it, and prints the result of the run that began at `start`. */
+/* Reads the histories of all clients and hosts, checks them, and prints the result of the run that began at `start`. */
 static void conclude(uint64_t start) {
     size_t records = HOSTS * accounts, bytes = sizeof *left + count * sizeof(struct transaction);
     struct value *final = allocate(records * sizeof *final);

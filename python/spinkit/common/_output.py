@@ -67,7 +67,7 @@ def _write(file: Path, content: bytes) -> None:
         # Opening it again would overwrite it from its start.
         _write_all(os.dup(stream), content)
         return
-    # The system says here whether the user may write this file, and whether it follows the link.
+    # The system decides here whether the user may write this file, and whether it follows the link.
     target = os.open(file, os.O_WRONLY)
     there = os.fstat(target)
     if not stat.S_ISREG(there.st_mode):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 def code_spans(text: str) -> Iterator[tuple[str, bool]]:
-    """Split text into pieces, each with a flag that says whether it is code."""
+    """Split text into pieces, each with a flag for code."""
     for index, piece in enumerate(re.split(r"`([^`]+)`", text)):
         if piece:
             yield piece, index % 2 == 1

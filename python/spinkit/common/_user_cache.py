@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's cache folder, found and checked as the crate `output` does.
 
-Programs load what is in it, so it must be the user's own.
+Programs load files from it, so it must belong to the user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REMEDY = "set SPIN_CACHE to a folder of your own"
 
 
 def folder(home: Path, name: str) -> Path:
-    """Make a folder in the cache, unless it is there, and return it."""
+    """Make a folder in the cache if it is missing, and return it."""
     root, owner = _find(home)
     made = root / name
     try:
@@ -29,7 +29,7 @@ def folder(home: Path, name: str) -> Path:
         raise SpinkitError(f"{part}: {error.strerror}; set SPIN_CACHE to a folder that you may write") from None
     for part in (root, *(part for part in (*made.parents, made) if root in part.parents)):
         _check(part, {os.geteuid(), 0, owner})
-    # In a checkout those who may replace the cache may replace the programs as well.
+    # In a checkout, users who may replace the cache may also replace the programs.
     for above in root.resolve().parents if owner is None else ():
         mode = above.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -83,7 +83,7 @@ def _open(folder: Path, mode: int) -> str:
 
 
 def seal(file: Path) -> None:
-    """Write beside a file of the cache the sum by which `is_whole` knows it."""
+    """Write the checksum for `is_whole` beside a file of the cache."""
     write_atomically(_sum_file(file), _sum(file))
 
 

@@ -49,7 +49,7 @@ def inside(table: Any, path: str) -> Any:
 
 
 def _inside(table: Any, name: str) -> Any:
-    """Return an entry of a table or list; None if there is none."""
+    """Return an entry of a table or list; None if it is missing."""
     if isinstance(table, Mapping):
         return table.get(name)
     return table[int(name)] if isinstance(table, Sequence) and name.isdecimal() and int(name) < len(table) else None
@@ -350,7 +350,7 @@ class _PairTable(_ClaimTable, frozen=True, kw_only=True):
 
 
 class _Reduction(_PairTable, tag="reduction", frozen=True, kw_only=True):
-    """1 − of / against: the share of time that is saved."""
+    """1 − of / against: the saved share of time."""
 
 
 class _Speedup(_PairTable, tag="speedup", frozen=True, kw_only=True):
@@ -448,7 +448,7 @@ def _check_bounds(table: ClaimTable, place: Place, bounds: frozenset[str]) -> No
     for key in sorted(_BOTH - bounds):
         if getattr(table, key) is not None:
             raise (place / key).error(f"has no meaning for the relation {table.__struct_config__.tag}")
-    # An order and the like say themselves what is too little.
+    # An order and similar relations imply their lower bound.
     needed = bounds - {"at_least"} if isinstance(table, _Order | _Largest | _Wider) else bounds
     missing = sorted(key for key in needed if getattr(table, key) is None)
     if table.one_sided is not None and not missing:
@@ -645,7 +645,7 @@ def _wider(of: str, against: str, than: str, least: float) -> _Numbers:
         times = measured.times
         wide = times[machine, against, value] - times[machine, of, value]
         narrow = times[than, against, value] - times[than, of, value]
-        # Without a difference on the other machine there is nothing that could be wider.
+        # Without a difference on the other machine, the relation is meaningless.
         yield f", against {than}", wide / narrow if narrow > 0 else 0.0, least
 
     return numbers

@@ -126,7 +126,7 @@ class Measure(Table, frozen=True, kw_only=True):
     bytes: Integer | None = None
     """Number of bytes moved in the measured time, which is then shown as a bandwidth."""
     own_unit: str | None = msgspec.field(name="unit", default=None)
-    """The unit of a number that is shown as it is."""
+    """Unit of a number that is shown unchanged."""
 
     @property
     def is_time(self) -> bool:
@@ -170,7 +170,7 @@ class Figure(Table, frozen=True, kw_only=True):
     series: tuple[str, ...] | None = None
     """Names of the plotted series; all if it is not given."""
     below: tuple[str, ...] = ()
-    """One series for each of `series`: the share of its time that the plotted one saves is drawn, in percent."""
+    """One reference series for each of `series`: the figure shows the saved share of its time, in percent."""
     zoom_to: Integer | None = None
     """Values up to this one are also drawn in an inset."""
     linear: bool = False

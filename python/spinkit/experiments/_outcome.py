@@ -114,7 +114,7 @@ def read_points(
 ) -> tuple[Point, ...]:
     """Read the program's output: for each series one JSON object for each value of the sweep, and nothing else.
 
-    A program does not know the value of an axis of the machine: the one value of the run.
+    The program does not print the value of a machine's axis: it is the only value of the run.
     """
     found: dict[tuple[str, float], Point] = {}
     for number, text in enumerate(output.splitlines(), 1):

@@ -45,7 +45,7 @@ def run_all(
 ) -> Generator[Outcome, None, None]:
     """Run experiments and variants of them, their points in one pool; yield each outcome as soon as it is complete.
 
-    Runs that variants have in common are made once. Failures in the runs of an experiment are one error, which
+    Runs shared by variants are made once. Failures in the runs of an experiment are one error, which
     does not end the others.
     """
     with _opened(settings) as (workshop, threads):

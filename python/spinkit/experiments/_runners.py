@@ -27,7 +27,7 @@ from spinkit.experiments._workshop import Workshop
 from spinkit.simulate._tasks import REPORT, Done
 
 _GRACE_S = 30
-"""Time that spinrun has to end after its own --timeout."""
+"""Time for spinrun to end after its own --timeout."""
 
 _NO_RESULTS = frozenset(
     {

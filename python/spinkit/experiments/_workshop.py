@@ -79,7 +79,7 @@ class Workshop:
     def perform(
         self, job: Job, command: str, arguments: tuple[str | Path, ...], timeout_s: float | None, part: str = ""
     ) -> Done:
-        """Execute a command of a job, here or on the cluster; `part` tells the commands of one job apart."""
+        """Execute a command of a job, here or on the cluster; `part` distinguishes the commands of one job."""
         task = Task(command, arguments, self.machine_files(job), timeout_s)
         if self.settings.remote is not None:
             return self.settings.remote.perform(task)

@@ -23,7 +23,7 @@ KINDS = (("rv32imac", "inorder"), ("rv32imafdc", "ooo-a15"))
 
 _MACHINE = "sc17-int"
 
-# The comment directly above a handler says what it does.
+# The comment directly above a handler describes its effect.
 _HANDLER = re.compile(r"(?:/\* (?P<comment>(?:(?!\*/).)*?) ?\*/\n)?__handler int (?P<name>\w+)\(", re.DOTALL)
 
 

@@ -201,12 +201,12 @@ def _short_writes(shown: Timeline) -> tuple[bool, str]:
 
 
 def _near(times: Sequence[int], expected: int) -> bool:
-    """Return whether there are two times that are as expected, up to the rounding of a picosecond."""
+    """Return true if there are two times and both are as expected, up to the rounding of a picosecond."""
     return len(times) == 2 and all(abs(time - expected) <= 1 for time in times)
 
 
 def _blocked(shown: Timeline, transfer: str, wait: str) -> list[int]:
-    """Return the times from the start of each of rank 1's transfers until its handler goes on."""
+    """Return the times from the start of each of rank 1's transfers until its handler continues."""
     transfers, waits = shown.of(1, "DMA", transfer), shown.of(1, "HPU", wait)
     return [waited.end - transfer.start for transfer, waited in zip(transfers, waits, strict=True)]
 

@@ -173,7 +173,7 @@ def lines(
 ) -> Picture:
     """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis.
 
-    The x axis is linear if it begins at 0, at least up to its second value; the y axis is if `linear` says so.
+    The x axis is linear if it begins at 0, at least up to its second value; the y axis is linear with `linear`.
     """
     with style():
         figure = Canvas(figsize=_SIZE, dpi=_DPI, layout="constrained")
@@ -282,9 +282,9 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
 
 
 def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float], bars: Sequence[Bar]) -> Picture:
-    """Draw the range of a number for each of its causes, the widest on top, around its present value.
+    """Draw the range of a number for each varied parameter, the widest on top, around its present value.
 
-    The shaded part of the axis is what the paper's sentence allows.
+    The shaded part of the axis is the interval of the paper's sentence.
     """
     with style():
         figure = Canvas(figsize=(_SIZE[0], 1.4 + 0.3 * len(bars)), layout="constrained")

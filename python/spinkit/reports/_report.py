@@ -39,7 +39,7 @@ def label(sweep: Sweep, value: float) -> str:
 
 
 _FEW_VALUES = 3
-"""Most values of which each is named."""
+"""Maximum number of values that are named individually."""
 
 
 def labels(sweep: Sweep, values: Sequence[float]) -> str:

@@ -39,8 +39,8 @@ _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
     """Run experiments and write the files of each; show a progress bar on a terminal, or print a line for each run.
 
-    An experiment's runs include those that show why it differs from the paper. Outcomes are in the order of the
-    experiments. Progress goes to standard error.
+    An experiment's runs include those that show the reasons of differences from the paper. Outcomes are in the order
+    of the experiments. Progress goes to standard error.
     """
     cases = {one.name: _demonstrations.cases(one, settings.quick) for one in experiments}
     variants = [case.variant for several in cases.values() for case in several]
@@ -193,7 +193,7 @@ def show(results: Results) -> None:
     if not experiment.claims:
         return
     table = Table(title="Paper and here", title_justify="left", box=box)
-    table.add_column("what the paper says", max_width=None if out.is_terminal else PROSE)
+    table.add_column("claim of the paper", max_width=None if out.is_terminal else PROSE)
     table.add_column("paper", justify="right", no_wrap=True)
     for model in experiment.models:
         table.add_column(f"here, {model}" if model else "here", justify="right", no_wrap=True)

@@ -59,7 +59,7 @@ class Sentence(Table, frozen=True, kw_only=True):
 
 
 class Diagram(Table, frozen=True, kw_only=True):
-    """One run, of which the last round is shown."""
+    """One run, whose last round is shown."""
 
     name: str
     title: str
@@ -225,7 +225,7 @@ def show(outcome: Outcome) -> None:
     out.print(Text(f"{outcome.file.title} · {outcome.file.paper}", style="bold"))
     for drawn in outcome.diagrams:
         table = TextTable(title=drawn[0].diagram.title, title_justify="left", box=table_box(out))
-        table.add_column("what the paper says")
+        table.add_column("claim of the paper")
         table.add_column("model", no_wrap=True)
         table.add_column("here")
         table.add_column("verdict", no_wrap=True)
@@ -295,7 +295,7 @@ def _round(
     begins = [one.start for one in slices if (one.process, one.row, one.name) == ("rank 0", "CPU", "post")]
     noticed = {one.end for one in slices if one.row == "CPU" and one.name != "post"}
     if Timeline(slices, 0, parameters).notices() == []:
-        # Noticing takes no time: the result is there a DMA latency after a handler, its write, or a match.
+        # Polls are free: the result is in memory a DMA latency after a handler, its write, or a match.
         keys = ("dma.L_ns", "nic.match_header_ns", "nic.match_cam_ns")
         latency, *matches = (round(1000 * float(parameters[key])) for key in keys)
         noticed |= {one.end + latency for one in slices if one.row == "DMA" or one.row.startswith("HPU ")}

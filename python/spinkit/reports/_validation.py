@@ -6,7 +6,7 @@ A generated part of the page lies between two comments:
     <!-- generated: claims raid5 -->
     <!-- end -->
 
-`claims NAME` is a table of an experiment's claims: what the paper says, its number, ours on each machine, and below the
+`claims NAME` is a table of an experiment's claims: the paper's sentence and number, ours on each machine, and below the
 reason of each difference with the runs that show it. `times NAME values=64,1048576 series=rdma,spin` is a table of
 measured numbers; `spin/rdma` stands for the share of the time of `rdma` that `spin` saves.
 """
@@ -68,7 +68,7 @@ class _Page:
 
 @dataclass(frozen=True)
 class Update:
-    """The page as it is, and as results say that it must be."""
+    """The present page, and the page according to the results."""
 
     file: Path
     before: str
@@ -249,7 +249,7 @@ class _Note:
 
 
 def _cell(claim: Claim, verdict: Mapping[str, Any], machine: str, notes: dict[str, _Note]) -> str:
-    """Write the numbers of a claim on a machine, with the marks of the notes that say why they differ."""
+    """Write the numbers of a claim on a machine, with the marks of the notes that explain differences."""
     found = [one for one in verdict["numbers"] if one["machine"] == machine]
     if not found:
         return "–"

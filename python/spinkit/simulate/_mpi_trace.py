@@ -43,7 +43,7 @@ class Rank:
 
     @property
     def compute_share(self) -> float:
-        """Share of the time that is computation."""
+        """Share of computation in the time."""
         busy = self.compute_ns + self.mpi_ns
         return self.compute_ns / busy if busy else 0.0
 
@@ -85,11 +85,11 @@ def library(home: Path, mpicc: str) -> Path:
     with _alone(built.parent):
         if _user_cache.is_whole(built):
             return built
-        # A fixed name, so that what a killed build leaves is replaced by the next one.
+        # A fixed name, so that the next build replaces the remains of a killed one.
         fresh = built.with_name("fresh.so")
         names = [source.name for source in sources if source.suffix == ".c"]
         with listed(fresh) as name:
-            # Compilers of MPIs are scripts, not all of which take names with blanks.
+            # Compilers of MPIs are scripts, and some do not take names with blanks.
             command = [str(Path(mpicc).absolute()) if "/" in mpicc else mpicc, *_FLAGS, *names, "-o", name]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -99,7 +99,7 @@ class Profile:
     handlers: tuple[Handler, ...]
 
     def verdict(self, handler: Handler) -> str:
-        """Say whether the HPUs sustain line rate; empty for a handler that gets no packets."""
+        """Return a sentence on the line rate of the HPUs; empty for a handler that gets no packets."""
         if handler.rate is None:
             return ""
         goal = f"sustains {self.line_gbit_per_s:g} Gbit/s at {handler.rate.packet_bytes} B packets"

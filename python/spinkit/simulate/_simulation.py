@@ -66,7 +66,7 @@ class Card:
     packets_held: int
     """Packets that waited in this card for one that was lost, or for their header packet."""
     packets_dropped: int
-    """Packets for which there was no room."""
+    """Packets dropped for lack of room."""
     flow_control: int
     """Number of times that a portal table entry was disabled because handlers could not keep up."""
     packet_buffer_peak_bytes: int

@@ -24,7 +24,7 @@ class Toolchain:
 
 
 def toolchain() -> Toolchain:
-    """Return the commands that are installed, or say which is missing."""
+    """Return the installed commands, or raise an error that names the missing one."""
     spinrun = _paths.command("spinrun")
     goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
     return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))

@@ -107,7 +107,7 @@ def compare(numbers: Iterable[Number]) -> list[Compared]:
 
 
 def _peer(command: str) -> str:
-    """Say whether the program of a peer is there. No package of Debian or PyPI has one of them, so none is run."""
+    """Report the presence of a peer's program. Neither Debian nor PyPI packages one of them, so none is run."""
     if not command:
         return ""
     found = shutil.which(command)

@@ -22,7 +22,7 @@ from spinkit.suites import _mpi4py_suite, _mpich_suite
 from spinkit.suites._mpi_cases import Case, Ended, Outcome, Suite
 
 _GRACE_S = 60
-"""Additional time that spinrun has to end after its own --timeout."""
+"""Additional time for spinrun to end after its own --timeout."""
 _INTERRUPTED = re.compile(r"^spinrun: interrupted by signal", re.MULTILINE)
 """Message of spinrun after an interrupt, which means nothing for the test."""
 
@@ -38,8 +38,8 @@ def read(
 ) -> Suite:
     """List the runs of a suite.
 
-    `ranks` is for mpi4py's suite; if it is empty, that runs on 1 to 4. MPICH's lists say how many ranks a program has.
-    Tests with a text of `skip` in their name stay in the list, as skipped.
+    `ranks` is for mpi4py's suite; if it is empty, that runs on 1 to 4. MPICH's lists have the number of ranks of each
+    program. Tests with a text of `skip` in their name stay in the list, as skipped.
     """
     suite = _mpi4py_suite.read(folder, ranks, nics, python, timeout_s) or _mpich_suite.read(folder, nics, timeout_s)
     if suite is None:

@@ -16,7 +16,7 @@ from spinkit.suites._mpi_cases import Case, Ended, Outcome, Suite
 _MEMORY = "memory"
 """Lock of programs that need much memory."""
 _IGNORED = frozenset({"mpiversion", "mpix", "strict", "init"})
-"""Keys that say for which MPIs a test is."""
+"""Keys that select the MPIs of a test."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _NO_ERRORS = re.compile(r"\s*No [Ee]rrors\s*")
 _TEST_SKIPPED = re.compile(r"\s*Test Skipped\s*")
@@ -111,7 +111,7 @@ def _program(program: Path, name: str, ranks: int, words: Sequence[str], timeout
             without = f"{word} in its list is not known here"
     if not without and not program.is_file():
         without = "it is not there: compile the suite with the MPI's mpicc first"
-    # Reaching the limit counts as a failure, so a program that has to fail may be one that waits for it.
+    # A time-out counts as a failure, so a program that must fail may wait for its limit.
     limit = own_limit if own_limit and _RULES[rule].fails else max(timeout_s, own_limit)
     return Case(
         " ".join((name, *arguments)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands on a Dask cluster: one that is there already, or one that is started for a sweep.
+"""Runs commands on a Dask cluster: a running one, or one started for a sweep.
 
 Workers need spinkit, in the same build as here, and no files of ours: each run gets its program and its machine. A run
 whose worker dies is given to another. Whoever may speak to a scheduler or a worker of Dask runs programs as its user,
@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """The number of workers that are there now."""
+        """Present number of workers."""
         return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def perform(self, task: Task) -> Done:

@@ -135,6 +135,6 @@ def _range(part: str, text: str) -> list[str]:
 
 
 def _plain(value: Decimal) -> str:
-    """Write a number without an exponent and without zeros that say nothing."""
+    """Write a number without an exponent and without insignificant zeros."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -96,7 +96,7 @@ def run_anywhere(
     tools = tools_digest(settings.tools.spinrun, settings.tools.library)
     jobs = settings.jobs or len(os.sched_getaffinity(0))
     with _cluster.connect(scheduler, jobs, options or {}, tools, credentials) as remote:
-        # More runs than there are workers now: further ones may come, and none should wait for its next run.
+        # More runs than present workers: others may join, and none should wait for its next run.
         threads = max(2 * jobs, 2 * remote.workers, _LEAST_AT_ONCE)
         return run(experiment, axes, replace(settings, jobs=threads, remote=remote), columns)
 

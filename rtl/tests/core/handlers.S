@@ -1,5 +1,5 @@
-# Handlers of a few instructions, each for one thing that an HPU or its driver does. They find what they need at PLACE, in the
-# scratchpad, where the bench writes it, and leave there what they have got.
+# Short handlers, each for one feature of an HPU or its driver. The bench writes their inputs to PLACE, in the
+# scratchpad, and reads their results there.
     .equ PLACE, 0x10008000
     .equ DRIVER, 0x1B205000
     .option norvc
@@ -100,7 +100,8 @@ rings_twice_at:
     lw      t2, 0(t1)
     ret
 
-# Gives the command whose words are at PLACE + 0x200, as often as PLACE + 0x104 says. Their numbers go to PLACE + 0x110 and behind.
+# Issues the command whose words are at PLACE + 0x200; PLACE + 0x104 has the number of repetitions. Their numbers go
+# to PLACE + 0x110 and behind.
 HANDLER commands
     lui     t0, %hi(PLACE)
     lui     t3, %hi(DRIVER)
@@ -141,7 +142,8 @@ HANDLER test_command
     sw      t1, 0x108(t0)
     ret
 
-# Launches the transfer whose words are at PLACE + 0x200, as often as PLACE + 0x104 says, and tells its number, and how many have landed.
+# Launches the transfer whose words are at PLACE + 0x200; PLACE + 0x104 has the number of repetitions. Stores its
+# number, and that of landed transfers.
 HANDLER transfers
     lui     t0, %hi(PLACE)
     lui     t3, %hi(DRIVER)

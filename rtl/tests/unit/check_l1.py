@@ -242,7 +242,7 @@ async def longest_store(bench: Bench, swap: int, others: int, cycles: int) -> in
 async def nobody_starves(dut) -> None:
     """An HPU stores to its bank after one turn of all, however often other clusters and all other HPUs swap a word.
 
-    An atomic operation takes two cycles of the bank. Between two of HPUs there is one of another cluster.
+    An atomic operation takes two cycles of the bank. An access of another cluster follows each access of an HPU.
     """
     hpus = int(dut.Hpus.value)
     longest = await longest_store(await start(dut), (1 << hpus) - 2, 0, 2_000)

@@ -21,7 +21,7 @@ struct host_queue {
     uint32_t bytes;    /* bytes of a record, its number included: a multiple of 8 */
     uint32_t capacity; /* number of records, a power of two */
     uint32_t appended; /* counts records; wraps around */
-    uint32_t taken;    /* records taken by the CPU, as far as the card knows */
+    uint32_t taken;    /* records taken by the CPU, as last read by the card */
     uint32_t refused;  /* records refused because the queue was full */
 };
 

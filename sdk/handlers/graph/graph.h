@@ -26,7 +26,7 @@ struct graph {
     uint32_t vertices;
     uint32_t capacity;   /* updates in the ring, a power of two */
     uint32_t appended;   /* counts updates; wraps around */
-    uint32_t taken;      /* updates taken by the CPU, as far as the card knows */
+    uint32_t taken;      /* updates taken by the CPU, as last read by the card */
     uint32_t cache_bits; /* logarithm of the number of bounds */
     uint32_t state[];
 };

@@ -38,7 +38,7 @@ struct host {
     bool names_rank; /* the address belongs to the ranks' network */
     unsigned rank;   /* 0 for other addresses of this computer */
 };
-/* Resolves a host and a service, of which one may be NULL, with the flags of fi_getinfo(3). Returns NULL, or the
+/* Resolves a host and a service (one may be NULL) with the flags of fi_getinfo(3). Returns NULL, or the
  * reason of a failure as static text. */
 const char *spin_ofi_host_find(const char *node, const char *service, uint64_t flags, struct host *host);
 

@@ -16,7 +16,7 @@ struct arrival {
     ptl_process_t source;
     uint64_t tag;
     uint64_t header; /* hdr_data */
-    uint64_t offset; /* of the put */
+    uint64_t offset; /* offset of the put */
     unsigned char *start;
     size_t length;         /* bytes at `start` */
     struct buffer *buffer; /* bounce buffer that holds them, or NULL */
@@ -31,7 +31,7 @@ struct arrival_list {
 /* Matching criteria of a receive or a search. */
 struct pattern {
     ptl_process_t source; /* PTL_NID_ANY: any source */
-    unsigned number;      /* of the source's endpoint */
+    unsigned number;      /* number of the source's endpoint */
     uint64_t tag, ignore; /* tag bits that are set in `ignore` do not count */
 };
 

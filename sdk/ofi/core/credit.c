@@ -14,8 +14,8 @@ enum { FIRST_ROOM = 6720, FURTHER_ROOM = 1200 };
 
 unsigned spin_ofi_credit_units(size_t length) { return length > UNIT ? (unsigned)((length + UNIT - 1) / UNIT) : 1; }
 
-/* Returns the units that may be under way from one endpoint to another, by their numbers in their processes. The
- * first endpoints of all processes share one half of the room, their ENDPOINTS - 1 further ones the other. */
+/* Returns the units that may be in flight from one endpoint to another, given their numbers in their processes. The
+ * first endpoints of all processes share one half of the room, and the ENDPOINTS - 1 further ones the other half. */
 static unsigned window(const struct domain *domain, unsigned from, unsigned to) {
     unsigned room = to == 0 ? FIRST_ROOM : FURTHER_ROOM;
     unsigned share = room / (from == 0 ? 2 : 2 * (ENDPOINTS - 1)) / (unsigned)domain->ranks;

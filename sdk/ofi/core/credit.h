@@ -21,7 +21,7 @@ struct endpoint;
 
 /* Units of one kind of messages. */
 struct flow {
-    unsigned under_way; /* to the peer, as far as this endpoint knows */
+    unsigned under_way; /* units in flight to the peer, as known to this endpoint */
     unsigned owed;      /* taken here and not yet returned to the peer */
     bool asked;         /* the peer for units */
 };
@@ -30,14 +30,14 @@ struct flow {
 struct peer {
     struct event_sink sink; /* failures of requests for units */
     struct flow flows[KINDS];
-    bool waits; /* for an answer to its request for units */
+    bool waits; /* set while a request for units is unanswered */
     struct name name;
-    bool gone; /* a request for units has failed, so the peer does not exist any more */
+    bool gone; /* a request for units failed, so the peer no longer exists */
 };
 
 /* Initializes the peers of an endpoint. Returns a Portals code. */
 int spin_ofi_credit_start(struct endpoint *ep);
-/* Returns the bytes of short messages that may be under way to an endpoint. */
+/* Returns the bytes of short messages that may be in flight to an endpoint. */
 size_t spin_ofi_credit_room(const struct endpoint *ep);
 /* Returns the peer with a name, or NULL for a name outside of the job. */
 struct peer *spin_ofi_credit_peer(const struct endpoint *ep, const struct name *name);
@@ -48,7 +48,7 @@ bool spin_ofi_credit_is_short(const struct endpoint *ep, const struct name *name
 /* Returns true if the window of `peer` has room for `units` more. */
 bool spin_ofi_credit_fits(const struct endpoint *ep, const struct peer *peer, enum kind kind, const struct name *name,
                           unsigned units);
-/* Asks a peer for units, unless a request is under way. */
+/* Requests units from a peer, unless a request is in flight. */
 void spin_ofi_credit_ask(struct endpoint *ep, struct peer *peer, enum kind kind, const struct name *name);
 /* Takes back the units of a message: it has found its receive, or the CPU has put it into a list. */
 void spin_ofi_credit_taken(struct endpoint *ep, enum kind kind, const ptl_event_t *event);

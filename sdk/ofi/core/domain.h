@@ -42,7 +42,7 @@ struct domain {
     uint32_t free_count;
     size_t objects; /* open objects of the domain; it closes only without any */
     int ranks;
-    struct peer *peers[ENDPOINTS]; /* of the endpoints with these numbers, or NULL */
+    struct peer *peers[ENDPOINTS]; /* peers of the endpoints with these numbers, or NULL */
     struct endpoint *asked;        /* endpoints whose messages without a receive must leave the card's list */
 };
 

@@ -22,10 +22,10 @@ enum { NO_STATE = UINT32_MAX };
 struct receive {
     struct pattern pattern;
     uint64_t header;       /* hdr_data of the message */
-    uint64_t offset;       /* of its put; holds the length of a long message */
+    uint64_t offset;       /* offset of its put; the length of a long message */
     uint32_t state;        /* index of its HPU memory, or NO_STATE */
     unsigned awaited;      /* events until the end */
-    ptl_ni_fail_t failure; /* of one of them */
+    ptl_ni_fail_t failure; /* failure of one event */
     /* Receives with FI_MULTI_RECV: each message is a child, whose `parent` is the receive that owns the memory. */
     bool multi;
     bool cancelled; /* the program has cancelled it while messages were landing in its memory */

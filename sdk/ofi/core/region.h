@@ -10,10 +10,10 @@ struct endpoint;
 
 struct region {
     struct fid_mr fid;
-    struct region *next; /* of the domain */
+    struct region *next; /* next region of the domain */
     struct domain *domain;
     ptl_handle_me_t entry;
-    ptl_iovec_t *pieces; /* of the entry, or NULL */
+    ptl_iovec_t *pieces; /* pieces of the entry, or NULL */
 };
 
 /* Place in remote memory. */

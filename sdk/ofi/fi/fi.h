@@ -40,7 +40,7 @@ void spin_ofi_domain_drop(struct domain *domain);
 
 /* Handles all events that the card has for the domain, and answers requests for credit. The lock is taken. */
 void spin_ofi_progress(struct domain *domain);
-/* Tells the simulator that a round of polls has found nothing (spin_idle). The lock is not taken. */
+/* Reports an unsuccessful round of polls to the simulator (spin_idle). Does not take the lock. */
 void spin_ofi_idle(struct domain *domain);
 #define FOREVER UINT64_MAX
 /* Returns the simulated time in ps at which a wait of `milliseconds` from now ends, or FOREVER if they are negative. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Newer versions of libfabric append to its structures, and free or copy as many bytes as they know. */
+/* Newer versions of libfabric append to its structures, and free or copy the bytes of their own version. */
 enum { GROWTH = 256 };
 enum { QUEUE_SIZE = 1024 }; /* operations; a hint to programs, because the provider has no limit */
 
@@ -75,8 +75,8 @@ static int registration(uint32_t version, const struct fi_domain_attr *hints) {
     (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |            \
      FI_SOURCE | FI_DIRECTED_RECV)
 
-/* Returns the capabilities of an endpoint for a program that asks for `asked`. It gets all directions of messages,
- * or of remote memory, unless it names some. */
+/* Returns the capabilities of an endpoint for a program that requests `asked`: all directions of messages, or of
+ * remote memory, unless it names some. */
 static uint64_t granted(uint64_t asked) {
     if (asked == 0)
         return SPIN_CAPS;
@@ -89,7 +89,7 @@ static uint64_t granted(uint64_t asked) {
 
 /* ---- Hints ------------------------------------------------------------------------------------------------------- */
 
-/* Returns true if the program asks for another name. */
+/* Returns true if the program requests another name. */
 static bool differs(const char *asked, const char *ours) { return asked && strcmp(asked, ours) != 0; }
 
 /* Returns NULL if the endpoint `ours` serves the hints, or the reason against it. */
@@ -136,7 +136,7 @@ static const char *objection(const struct fi_info *hints, const struct fi_info *
     return NULL;
 }
 
-/* Describes the endpoint for a program that asks by `hints`, or without any. */
+/* Describes the endpoint for a program with or without `hints`. */
 static void describe(struct fi_info *info, uint32_t version, const struct fi_info *hints, const struct card *card) {
     const ptl_ni_limits_t *limits = &card->limits;
     const uint64_t order = FI_ORDER_STRICT | FI_ORDER_DATA | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |

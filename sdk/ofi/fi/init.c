@@ -17,9 +17,9 @@ static struct fi_provider provider = {
     .cleanup = cleanup,
 };
 
-/* Returns the version of the library that holds `caller`. It refuses providers of an older interface than the
- * program asks for, and may refuse newer ones. The part of the interface that this provider uses has not changed
- * since 1.17. */
+/* Returns the version of the library that holds `caller`. It refuses providers of an older interface than the program
+ * requests, and may refuse newer ones. The part of the interface that this provider uses has not changed since 1.17.
+ * */
 static uint32_t library_version(void *caller) {
     Dl_info library;
     if (!dladdr(caller, &library) || !library.dli_fname)

@@ -25,7 +25,7 @@ static bool pattern_of(const struct endpoint *ep, fi_addr_t source, uint64_t tag
 
 static ssize_t perform(struct endpoint *ep, const struct recv *call) {
     if (call->flags & FI_PEEK) {
-        /* The search sees what has arrived. */
+        /* The search finds messages that have arrived. */
         if (!card_matches(ep, call->kind))
             spin_ofi_progress(ep->domain);
         return spin_ofi_peek(ep, call);
@@ -55,8 +55,8 @@ static ssize_t recv_call(struct fid_ep *fid, enum kind kind, const struct iovec 
 
 /* ---- Sends ------------------------------------------------------------------------------------------------------- */
 
-/* Returns true if there is credit for a message. Handles the card's events, which may bring credit, and then asks
- * the peer for some. A peer that is gone gives none, so its messages fail on their way. */
+/* Returns true if there is credit for a message. Handles the card's events, which may return credit, and then
+ * requests credit from the peer. A peer that has ended returns none; messages to it fail in flight. */
 static bool has_credit(struct endpoint *ep, const struct send *call) {
     const unsigned units = spin_ofi_send_units(ep, call);
     struct peer *peer = spin_ofi_credit_peer(ep, call->name);

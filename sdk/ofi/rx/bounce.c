@@ -99,7 +99,7 @@ static struct buffer *new_buffer(struct endpoint *ep, enum kind kind) {
     return buffer;
 }
 
-/* Returns the number of buffers that hold all that may be under way to an endpoint. */
+/* Returns the number of buffers that hold all messages that may be in flight to an endpoint. */
 static size_t needed(const struct endpoint *ep) {
     /* Each takes at least this many bytes, and one may be nearly full of messages that have been taken. */
     const size_t takes = BUFFER_SIZE - ep->domain->eager;

@@ -12,8 +12,8 @@
 enum { ANY_BUFFERS = 8 }; /* buffers for each kind of messages that an endpoint keeps linked at least */
 enum { BUFFER_SIZE = 1 << 20 };
 
-/* Links buffers for messages of this kind until they have room for all that may be under way. Returns a Portals
- * code. */
+/* Links buffers for messages of this kind until they have room for all messages that may be in flight. Returns a
+ * Portals code. */
 int spin_ofi_bounce_link(struct endpoint *ep, enum kind kind);
 /* Unlinks all buffers. */
 void spin_ofi_bounce_unlink(struct endpoint *ep);

@@ -258,7 +258,7 @@ static void arrived(struct endpoint *ep, enum kind kind, const struct arrival *a
     spin_ofi_unexpected_keep(ep, kind, arrival);
 }
 
-/* Posts a receive in the CPU's list, and gives it the messages that are there. */
+/* Posts a receive in the CPU's list, and gives it the messages that have arrived. */
 static void match_receive(struct operation *op) {
     struct endpoint *ep = op->ep;
     const enum kind kind = op->kind;

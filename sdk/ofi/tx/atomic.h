@@ -20,7 +20,7 @@ struct atomic {
     const void *comparand;
     size_t count; /* elements */
     fi_addr_t peer;
-    uint64_t addr, key; /* of the remote memory */
+    uint64_t addr, key; /* address and key of the remote memory */
     enum fi_datatype type;
     enum fi_op op;
     uint64_t flags;

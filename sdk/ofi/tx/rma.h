@@ -11,7 +11,7 @@ struct rma {
     const struct iovec *iov;
     size_t count;
     fi_addr_t peer;
-    uint64_t addr, key; /* of the remote memory */
+    uint64_t addr, key; /* address and key of the remote memory */
     uint64_t data;      /* FI_REMOTE_CQ_DATA */
     uint64_t flags;
     void *context;

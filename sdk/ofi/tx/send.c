@@ -60,7 +60,7 @@ static int put_long(struct operation *op, const struct destination *to, uint64_t
     if (rc != PTL_OK)
         return rc;
     header |= HEADER_IS_LONG | (uint64_t)cookie << 32;
-    /* Only a failure makes an event: nobody gets the message then. */
+    /* Only a failure, in which no receiver gets the message, posts an event. */
     rc = PtlPut(card->md_volatile, 0, 0, PTL_ACK_REQ, to->process, to->pt, to->tag,
                 LONG_OFFSET(op->length, owed, data_pt), op, header);
     if (rc != PTL_OK)

@@ -93,38 +93,38 @@ macro_rules! list {
 }
 
 list! {
-    /// Addresses in the unit. All memories but the own L1 have the same address for everybody.
+    /// Addresses in the unit. Every memory except an HPU's own L1 has the same address for all HPUs.
     map "Map" "Memory map" + 0;
-    L1 = 0x1000_0000, Number, "", "L1 of cluster 0; those of the others follow at L1_SPAN";
-    L1_SPAN = 0x40_0000, Number, "", "distance of the L1 memories of two clusters";
-    L1_END = 0x1A00_0000, Number, "", "no L1 is here or behind";
+    L1 = 0x1000_0000, Number, "", "L1 of cluster 0; that of cluster n is at n * L1_SPAN above it";
+    L1_SPAN = 0x40_0000, Number, "", "distance between the L1 memories of neighbouring clusters";
+    L1_END = 0x1A00_0000, Number, "", "end of the L1 memories";
     OUTPUT = 0x1A10_4000, Write, "", "a store of a character writes it to the console";
     OWN_L1 = 0x1B00_0000, Number, "", "L1 of the HPU's own cluster";
-    TERMINATE = 0x1B20_0000, Write, "", "a store ends the run, because something has gone wrong";
-    DRIVER = 0x1B20_5000, Number, "HWSCHED_BASE", "registers of the HPU driver, of which each HPU sees its own";
+    TERMINATE = 0x1B20_0000, Write, "", "a store ends the run after an error";
+    DRIVER = 0x1B20_5000, Number, "HWSCHED_BASE", "registers of the HPU driver; each HPU has its own set";
     HANDLER = device::DATA, Number, "", "L2 handler memory";
     PACKET = device::PACKETS, Number, "", "L2 packet buffer";
     PROGRAM = device::PROGRAM, Number, "", "program memory";
 }
 
 list! {
-    /// Registers of the HPU driver, as offsets from its address. All are words; a load may wait for what it returns.
+    /// Registers of the HPU driver, as offsets from its address. All are words; a load may wait for its value.
     driver "Driver" "HPU driver" + map::DRIVER;
-    FUNCTION = 0x00, Read, "HWSCHED_HANDLER_FUN_ADDR", "address of the handler; a load waits until there is a task";
+    FUNCTION = 0x00, Read, "HWSCHED_HANDLER_FUN_ADDR", "address of the handler; a load waits for a task";
     FUNCTION_SIZE = 0x04, Read, "HWSCHED_HANDLER_FUN_SIZE", "bytes of the handler's code";
-    TASK = 0x08, Read, "HWSCHED_TASK", "the 18 words of the task; any bytes within them can be read";
-    DOORBELL = 0x50, ReadWrite, "HWSCHED_DOORBELL", "any access says that the handler has ended";
-    ERROR = 0x54, Write, "HWSCHED_ERROR", "a store of a code says that the task has failed; the doorbell ends it";
-    ISSUE = 0x80, Read, "CMD_ISSUE", "a load issues the command of the words below and returns its number; it waits for a place";
+    TASK = 0x08, Read, "HWSCHED_TASK", "the 18 words of the task, readable at byte granularity";
+    DOORBELL = 0x50, ReadWrite, "HWSCHED_DOORBELL", "any access ends the handler";
+    ERROR = 0x54, Write, "HWSCHED_ERROR", "a store of a code marks the task as failed; the doorbell ends it";
+    ISSUE = 0x80, Read, "CMD_ISSUE", "a load issues the command in the words below and returns its number; it waits for a free slot";
     WAIT = 0x84, Write, "CMD_WAIT", "a store of a command's number returns when that command is done";
-    TEST = 0x88, ReadWrite, "CMD_TEST", "a store of a command's number, then a load, says whether it is done";
-    COMMAND = 0x8C, ReadWrite, "CMD_INFO", "kind of the command, and whether it has an event";
+    TEST = 0x88, ReadWrite, "CMD_TEST", "a load returns 1 if the command with the stored number is done";
+    COMMAND = 0x8C, ReadWrite, "CMD_INFO", "kind of the command; bit 0: it has an event";
     WORDS = 0x90, ReadWrite, "CMD_WORD0", "7 words, whose meaning depends on the kind";
-    SOURCE = 0x100, ReadWrite, "DMA_SOURCE", "where a transfer of the cluster's DMA engine begins to read";
-    DESTINATION = 0x108, ReadWrite, "DMA_DESTINATION", "where it begins to write";
-    BYTES = 0x110, ReadWrite, "DMA_BYTES", "how many bytes it has";
-    LAUNCH = 0x118, Read, "DMA_LAUNCH", "a load launches the transfer and returns its number: those of an HPU increase from 1";
-    LANDED = 0x120, Read, "DMA_DONE", "number of a transfer that is done, as all before it are";
+    SOURCE = 0x100, ReadWrite, "DMA_SOURCE", "source address of a transfer of the cluster's DMA engine";
+    DESTINATION = 0x108, ReadWrite, "DMA_DESTINATION", "destination address of the transfer";
+    BYTES = 0x110, ReadWrite, "DMA_BYTES", "bytes of the transfer";
+    LAUNCH = 0x118, Read, "DMA_LAUNCH", "a load launches the transfer and returns its number; an HPU's numbers increase from 1";
+    LANDED = 0x120, Read, "DMA_DONE", "number up to which all transfers are done";
 }
 
 list! {
@@ -139,27 +139,27 @@ list! {
 list! {
     /// Causes in the status of a failed handler, and in events.
     cause "Status" "Causes" + 0;
-    LOAD = 1, Number, "", "a load from memory that is not the handler's";
-    STORE = 2, Number, "", "a store to memory that is not the handler's";
+    LOAD = 1, Number, "", "a load from foreign memory";
+    STORE = 2, Number, "", "a store to foreign memory";
     MISALIGNED = 3, Number, "", "a misaligned atomic operation";
     FETCH = 4, Number, "", "execution left the handler's code";
     ILLEGAL = 5, Number, "", "an illegal instruction";
     BREAKPOINT = 6, Number, "", "a breakpoint";
-    COMMAND = 7, Number, "", "a command or a transfer with memory of the unit that is not the handler's";
-    HOST = 8, Number, "", "a command with memory of the host that the host refuses";
+    COMMAND = 7, Number, "", "a command or transfer with foreign memory of the unit";
+    HOST = 8, Number, "", "a command with host memory that the host refuses";
     WATCHDOG = 9, Number, "", "the watchdog killed the handler";
-    IDLE = 10, Number, "", "no packet came for the message, and it was given up";
-    REPORTED = 11, Number, "", "the handler has reported an error; the address is its code";
+    IDLE = 10, Number, "", "the message was abandoned because no packet arrived";
+    REPORTED = 11, Number, "", "the handler reported an error; the address is its code";
 }
 
 list! {
     /// Kinds of events in the unit's event queue.
     event "Event" "Events" + 0;
-    NONE = 0, Number, "", "there is no event";
-    FAILED = 1, Number, "", "a handler failed or was killed: EVENT_CAUSE, EVENT_MESSAGE, EVENT_HPU and EVENT_CONTEXT say more";
-    IDLE = 2, Number, "", "a message without packets was given up: EVENT_MESSAGE and EVENT_CONTEXT name it; EVENT_USER is 1 when its number is free";
+    NONE = 0, Number, "", "no event";
+    FAILED = 1, Number, "", "a handler failed or was killed; details are in EVENT_CAUSE, EVENT_MESSAGE, EVENT_HPU and EVENT_CONTEXT";
+    IDLE = 2, Number, "", "a message without packets was abandoned: EVENT_MESSAGE and EVENT_CONTEXT name it; EVENT_USER is 1 if its number is free";
     COMMAND = 3, Number, "", "a command with an event is done: EVENT_USER is the handler's number";
-    TERMINATED = 4, Number, "", "a program asks for the end of the run: EVENT_HPU names the cluster";
+    TERMINATED = 4, Number, "", "a program requests the end of the run; EVENT_HPU names the cluster";
 }
 
 list! {
@@ -169,7 +169,7 @@ list! {
     VERSION = 0x004, Read, "", "version of this register map: 1";
     CLUSTERS = 0x008, Read, "", "number of clusters";
     HPUS = 0x00C, Read, "", "number of HPUs of a cluster";
-    QUEUES = 0x010, Read, "", "number of message queues; messages whose numbers are equal modulo this share one";
+    QUEUES = 0x010, Read, "", "number of message queues; message m uses queue m modulo this number";
     CONTEXTS = 0x014, Read, "", "number of execution contexts";
     L1_BYTES = 0x018, Read, "", "size of the L1 of a cluster";
     L1_SCRATCHPAD = 0x01C, Read, "", "offset in L1 at which scratchpads begin, behind the runtime's data and the packet buffer";
@@ -179,50 +179,50 @@ list! {
     MAX_PACKET_BYTES = 0x02C, Read, "", "size of the longest packet";
     ENABLE = 0x040, ReadWrite, "", "bit 0: the HPUs run; while it is 0 they are in reset";
     ENTRY = 0x044, ReadWrite, "", "address at which an HPU starts";
-    AGAIN = 0x048, ReadWrite, "", "address at which it starts again after a handler that failed or was killed";
+    AGAIN = 0x048, ReadWrite, "", "address at which it restarts after a failed or killed handler";
     STATIC_ADDRESS = 0x04C, ReadWrite, "", "static data of the program, which all handlers may use: address";
     STATIC_BYTES = 0x050, ReadWrite, "", "and size";
     CODE_ADDRESS = 0x054, ReadWrite, "", "code and constants of the program, which all handlers may read: address";
     CODE_BYTES = 0x058, ReadWrite, "", "and size";
     BOOT_ADDRESS = 0x05C, ReadWrite, "", "first content of handler memory, which the program may use while it starts: address";
     BOOT_BYTES = 0x060, ReadWrite, "", "and size";
-    STATE = 0x064, Read, "", "bit 0: all HPUs wait for a task, and nothing is under way; bit 1: the latest RESET_MESSAGE named a message that there was; bit 2: its number could be used again at once";
-    RESET_MESSAGE = 0x068, Write, "", "gives up the message with this number; STATE tells the result";
-    IRQ_ENABLE = 0x06C, ReadWrite, "", "bit 0: an interrupt while the event queue is not empty; bit 1: while the console is not";
-    EVENT_KIND = 0x080, Read, "", "oldest event: its kind, 0 when there is none";
+    STATE = 0x064, Read, "", "bit 0: all HPUs wait for a task, and the unit is idle; bit 1: the latest RESET_MESSAGE named an existing message; bit 2: its number was free at once";
+    RESET_MESSAGE = 0x068, Write, "", "abandons the message with this number; STATE has the result";
+    IRQ_ENABLE = 0x06C, ReadWrite, "", "bit 0: interrupt while the event queue is not empty; bit 1: interrupt while the console is not empty";
+    EVENT_KIND = 0x080, Read, "", "kind of the oldest event; 0 if the queue is empty";
     EVENT_CAUSE = 0x084, Read, "", "cause, and in bits 9 and 8 the part of the handler: 0 header, 1 payload, 2 completion, 3 none";
     EVENT_MESSAGE = 0x088, Read, "", "message";
     EVENT_HPU = 0x08C, Read, "", "cluster << 8 | HPU";
     EVENT_CONTEXT = 0x090, Read, "", "execution context";
-    EVENT_USER = 0x094, Read, "", "number of the handler's own";
+    EVENT_USER = 0x094, Read, "", "number chosen by the handler";
     EVENT_PC = 0x098, Read, "", "address of the instruction that failed, or 0";
     EVENT_ADDRESS = 0x09C, Read, "", "address of the access that failed, low half";
     EVENT_ADDRESS_HIGH = 0x0A0, Read, "", "high half";
     EVENT_POP = 0x0A4, Write, "", "a write removes the oldest event";
-    CONSOLE = 0x0A8, Read, "", "takes the next character of the console: bit 31 is set when there was one; cluster << 16 | HPU << 8 | character";
+    CONSOLE = 0x0A8, Read, "", "a load removes the next character of the console; bit 31 is set if there was one; cluster << 16 | HPU << 8 | character";
     CONTEXT_TENANT = 0x100, ReadWrite, "", "row that the next CONTEXT_WRITE writes: tenant";
-    CONTEXT_PIN = 0x104, ReadWrite, "", "bit 31: its tasks run in one cluster only; bits 7 to 0: this one";
-    CONTEXT_DESCRIPTOR = 0x108, ReadWrite, "", "address in host memory to which the status of failures is written, low half; 0 when there is none";
+    CONTEXT_PIN = 0x104, ReadWrite, "", "bit 31: its tasks run in one cluster only; bits 7 to 0: this cluster";
+    CONTEXT_DESCRIPTOR = 0x108, ReadWrite, "", "address in host memory for the status of failures, low half; 0 for none";
     CONTEXT_DESCRIPTOR_HIGH = 0x10C, ReadWrite, "", "high half";
-    CONTEXT_IDLE = 0x110, ReadWrite, "", "cycles without a packet after which a message is given up";
-    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which a handler is killed";
-    CONTEXT_HOST = 0x118, ReadWrite, "", "host memory of the context, as its handlers see it: address, low half";
+    CONTEXT_IDLE = 0x110, ReadWrite, "", "cycles without a packet after which the unit abandons a message";
+    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which the watchdog kills a handler";
+    CONTEXT_HOST = 0x118, ReadWrite, "", "host memory of the context, as seen by its handlers: address, low half";
     CONTEXT_HOST_HIGH = 0x11C, ReadWrite, "", "high half";
     CONTEXT_HOST_BYTES = 0x120, ReadWrite, "", "size, low half";
     CONTEXT_HOST_BYTES_HIGH = 0x124, ReadWrite, "", "high half";
     CONTEXT_HANDLER_MEMORY = 0x128, ReadWrite, "", "L2 handler memory of the context: address";
     CONTEXT_HANDLER_MEMORY_BYTES = 0x12C, ReadWrite, "", "and size";
-    CONTEXT_HEADER = 0x130, ReadWrite, "", "header handler: address, 0 when there is none";
+    CONTEXT_HEADER = 0x130, ReadWrite, "", "header handler: address; 0 for none";
     CONTEXT_HEADER_BYTES = 0x134, ReadWrite, "", "and size of its code";
-    CONTEXT_PAYLOAD = 0x138, ReadWrite, "", "payload handler: address, 0 when there is none";
+    CONTEXT_PAYLOAD = 0x138, ReadWrite, "", "payload handler: address; 0 for none";
     CONTEXT_PAYLOAD_BYTES = 0x13C, ReadWrite, "", "and size of its code";
-    CONTEXT_COMPLETION = 0x140, ReadWrite, "", "completion handler: address, 0 when there is none";
+    CONTEXT_COMPLETION = 0x140, ReadWrite, "", "completion handler: address; 0 for none";
     CONTEXT_COMPLETION_BYTES = 0x144, ReadWrite, "", "and size of its code";
-    CONTEXT_WRITE = 0x148, Write, "", "writes the row to the context of this number";
+    CONTEXT_WRITE = 0x148, Write, "", "writes the row to the context with this number";
     SCRATCHPAD_ADDRESS = 0x14C, ReadWrite, "", "scratchpad that the next SCRATCHPAD_WRITE writes: address";
     SCRATCHPAD_BYTES = 0x150, ReadWrite, "", "and size";
-    SCRATCHPAD_CLUSTER = 0x154, ReadWrite, "", "the cluster in which it lies";
-    SCRATCHPAD_WRITE = 0x158, Write, "", "writes it to the context of this number";
+    SCRATCHPAD_CLUSTER = 0x154, ReadWrite, "", "cluster of the scratchpad";
+    SCRATCHPAD_WRITE = 0x158, Write, "", "writes the scratchpad to the context with this number";
     COUNTERS = 0x200, Read, "", "counters of 64 bits, low half first; a load of this word freezes all until its next load";
 }
 
@@ -230,22 +230,22 @@ list! {
     /// Counters of the unit, in their order behind `COUNTERS`.
     counter "Counter" "Counters" + 0;
     CYCLES = 0, Number, "", "cycles since reset";
-    ACCEPTED = 1, Number, "", "requests that were accepted";
-    DONE = 2, Number, "", "packets that were fed back because their last handler returned";
-    SKIPPED = 3, Number, "", "packets that were fed back without a handler";
-    FAULTED = 4, Number, "", "packets that were fed back because their last handler failed";
-    TIMED_OUT = 5, Number, "", "packets that were fed back because the watchdog killed their last handler";
-    RESET = 6, Number, "", "packets that were fed back because their message was given up";
-    COMMANDS = 7, Number, "", "commands that the command unit has taken";
-    LOST_STATUS = 8, Number, "", "errors that could not be written to the descriptor of their context, because the host refused the address";
-    LOST_EVENTS = 9, Number, "", "events for which the event queue had no room";
-    LOST_OUTPUT = 10, Number, "", "characters for which the console had no room";
-    REFUSED = 11, Number, "", "cycles in which a request had to wait";
-    BLOCKED = 12, Number, "", "cycles in which a task had to wait because no cluster had room";
-    HELD = 13, Number, "", "cycles in which the NIC did not take a feedback";
-    BUSY = 14, Number, "", "cycles of HPUs with a task, of all HPUs together";
-    CONFLICTS = 15, Number, "", "cycles for which HPUs waited for a bank of their L1";
-    MISSES = 16, Number, "", "lines that were fetched into instruction caches";
+    ACCEPTED = 1, Number, "", "accepted requests";
+    DONE = 2, Number, "", "packets with feedback after their last handler returned";
+    SKIPPED = 3, Number, "", "packets with feedback without a handler";
+    FAULTED = 4, Number, "", "packets with feedback after their last handler failed";
+    TIMED_OUT = 5, Number, "", "packets with feedback after the watchdog killed their last handler";
+    RESET = 6, Number, "", "packets with feedback because their message was abandoned";
+    COMMANDS = 7, Number, "", "commands accepted by the command unit";
+    LOST_STATUS = 8, Number, "", "errors missing in the descriptor of their context, because the host refused the address";
+    LOST_EVENTS = 9, Number, "", "events lost because the event queue was full";
+    LOST_OUTPUT = 10, Number, "", "characters lost because the console was full";
+    REFUSED = 11, Number, "", "cycles with a waiting request";
+    BLOCKED = 12, Number, "", "cycles with a task that waited because no cluster had room";
+    HELD = 13, Number, "", "cycles with a feedback that the NIC did not accept";
+    BUSY = 14, Number, "", "cycles of HPUs with a task, summed over all HPUs";
+    CONFLICTS = 15, Number, "", "cycles of HPUs waiting for a bank of their L1";
+    MISSES = 16, Number, "", "lines fetched into instruction caches";
 }
 
 /// All lists.
@@ -264,7 +264,7 @@ pub const COMMAND_WORDS: u32 = 8;
 /// Returns the SystemVerilog package of all lists.
 pub fn systemverilog() -> String {
     let mut text = String::from(
-        "// Addresses, registers and numbers that software knows (crates/base/abi/src/pspin.rs).\npackage pspin_abi_pkg;\n",
+        "// Addresses, registers and numbers that software uses (crates/base/abi/src/pspin.rs).\npackage pspin_abi_pkg;\n",
     );
     for list in &LISTS {
         text += &format!("\n  // {}\n", list.title);

@@ -29,9 +29,9 @@ pub fn check(program: &Program, handlers: &[String]) -> Result<()> {
         let is_handler = handlers.iter().any(|handler| handler == name);
         let what = match instructions(&*program.kind.isa, code, address as u32).as_slice() {
             [] if !is_handler => continue, // a label in assembly
-            [] => "has no code: what it does is undefined on every path",
-            [only] if is_handler && is_trap(only) => "has no code but a trap: what it does is undefined on every path",
-            [.., last] if !leaves(last) && !is_trap(last) => "does not end: it runs on into what is behind it",
+            [] => "has no code: its behaviour is undefined on every path",
+            [only] if is_handler && is_trap(only) => "has no code but a trap: its behaviour is undefined on every path",
+            [.., last] if !leaves(last) && !is_trap(last) => "does not end: it falls through into the next function",
             _ => continue,
         };
         let lines = disassemble::lines(&program.elf).map_err(malformed)?;

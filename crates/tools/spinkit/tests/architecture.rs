@@ -85,7 +85,7 @@ fn dependencies(all: bool) -> BTreeMap<String, Names> {
 
 #[test]
 fn crates_use_what_the_page_says() {
-    let table = rows("| crate | group | what it is for | uses |");
+    let table = rows("| crate | group | purpose | uses |");
     let crates: Names = table.iter().map(|row| row.0.clone()).collect();
     let real = dependencies(false);
     assert_eq!(crates, real.keys().cloned().collect());
@@ -143,7 +143,7 @@ fn third_party_libraries_are_those_of_the_page() {
 
 #[test]
 fn folders_exist() {
-    for name in first_cells("| folder | what it is for |") {
+    for name in first_cells("| folder | purpose |") {
         assert!(home().join(&name).is_dir(), "{name} is not a folder");
     }
     assert!(manifest("Cargo.toml")["workspace"]["members"].as_array().unwrap().contains(&"crates/*/*".into()));

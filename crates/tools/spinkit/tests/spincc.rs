@@ -469,10 +469,10 @@ fn code_that_does_not_end_is_refused() {
     };
     let messages = room.fails("-O2 undefined.c -o @/empty", 1);
     let place = format!("undefined.c:{}: ", line("__builtin_unreachable"));
-    let what = "handler 'payload' has no code but a trap: what it does is undefined on every path";
+    let what = "handler 'payload' has no code but a trap: its behaviour is undefined on every path";
     assert!(messages.contains(&place) && messages.contains(what), "{messages}");
     let messages = room.fails("-O2 -DRUNS_ON undefined.c -o @/onward", 1);
-    assert!(messages.contains("function 'onward' does not end: it runs on into what is behind it"), "{messages}");
+    assert!(messages.contains("function 'onward' does not end: it falls through into the next function"), "{messages}");
 }
 
 #[test]

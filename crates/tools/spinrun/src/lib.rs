@@ -102,7 +102,7 @@ struct Options {
     /// Let gdb connect to this port of this computer, which all its users can reach, instead of a socket that only you can; 0 is any port
     #[arg(long, value_name = "PORT", requires = "gdb")]
     gdb_port: Option<u16>,
-    /// Find data races of handlers on HPU memory and static data, and reads of HPU memory that nobody has written; the run ends with
+    /// Find data races of handlers on HPU memory and static data, and reads of HPU memory that was never written; the run ends with
     /// status 1 instead of 0 if there are any
     #[arg(long, conflicts_with = "gdb")]
     sanitize: bool,
@@ -115,13 +115,13 @@ struct Options {
     /// End with status 1 instead of 0 if a message, or a part of it, was not delivered
     #[arg(long)]
     #[arg(long_help = "End with status 1 instead of 0 if a message, or a part of it, was not delivered.\n\n\
-        The run goes on to its end. spinrun warns of such messages in any case. What a handler drops by its return code \
-        does not count; what a handler drops because it fails is --fail-on-handler-error's.")]
+        The run continues to its end. spinrun warns of such messages in any case. Drops by a handler's return code do not \
+        count; for drops by a failed handler, see --fail-on-handler-error.")]
     fail_on_drop: bool,
     /// End with status 1 instead of 0 if a handler failed
     #[arg(long)]
     fail_on_handler_error: bool,
-    /// Say what is dropped as it happens, and why, and which calls are refused for the first time
+    /// Report each drop as it happens, with its reason, and the first refusal of each call
     #[arg(short, long)]
     verbose: bool,
     /// Prefix each line of output with its rank
@@ -134,24 +134,24 @@ struct Options {
     /// Simulated time that the ranks' own code takes between library calls
     #[arg(long, value_name = "zero|measured:SCALE|record:FILE|perf:FILE", default_value = "zero", value_parser = Compute::parse)]
     #[arg(long_help = "Simulated time that the ranks' own code takes between library calls.\n\n\
-        zero: none. measured:SCALE: the CPU time that it takes on this computer, times SCALE; no two runs are alike. \
-        record:FILE: the CPU time that it takes, which is also written to FILE. perf:FILE: the times that were recorded; \
-        every run of the same program on the same machine file is the same, to the bit.")]
+        zero: none. measured:SCALE: its CPU time on this computer, times SCALE; runs differ. \
+        record:FILE: its CPU time, which is also written to FILE. perf:FILE: the recorded times; \
+        all runs of the same program on the same machine file are equal, to the bit.")]
     compute: Compute,
     /// Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated time
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     #[arg(
         long_help = "Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated \
         time.\n\n\
-        Simulated clocks begin on 2017-11-12 at 0:00 UTC in every run, unless --clock-start names another date, so that runs are the \
-        same. A program that names files by the date thus writes the same files in every run."
+        Simulated clocks begin on 2017-11-12 at 0:00 UTC in every run, unless --clock-start sets another date, so that runs are \
+        equal. A program that names files by the date therefore writes the same files in every run."
     )]
     clock: Clock,
     /// Date at which the clocks of --clock simulated begin: `now`, or seconds since 1970 [default: 2017-11-12 0:00 UTC]
     #[arg(long, value_name = "now|SECONDS", value_parser = clocks::Start::parse)]
     #[arg(
         long_help = "Date at which the clocks of --clock simulated begin: `now`, or seconds since 1970 [default: 2017-11-12 0:00 UTC].\n\n\
-        With `now`, what a program writes of the date differs from run to run."
+        With `now`, dates in a program's output differ from run to run."
     )]
     clock_start: Option<clocks::Start>,
     /// Check whether a rank busy-waits on its memory after MS milliseconds without a library call
@@ -160,12 +160,12 @@ struct Options {
         long_help = "Check whether a rank busy-waits on its memory after MS milliseconds without a library call.\n\n\
         A rank that reads its memory in a loop until a message changes it makes no call, so simulated time would stand \
         still for ever. spinrun executes a few iterations of the loop step by step (ptrace). If the loop can end only when \
-        memory is written, the rank is stopped until that memory is written. It then goes on at that simulated time plus \
-        the time of one poll. If nothing is left that could write the memory, the run ends as a deadlock. A loop that also \
-        counts its tries, or reads a clock, is stopped as long as a message may still write the memory, and runs to its \
-        limit when nothing else is left to happen. A rank that computes runs on, and takes no simulated time however long \
-        it computes. A rank that has polled before is checked sooner. Where ptrace is not permitted (containers) or in use \
-        (gdb, strace), every rank without calls is taken to compute, a warning says so, and --timeout ends a run that \
+        memory is written, the rank is stopped until that memory is written. It then continues at that simulated time plus \
+        the time of one poll. If nothing can write the memory, the run ends as a deadlock. A loop that also \
+        counts its tries, or reads a clock, is stopped while a message may write the memory, and runs to its \
+        limit when no other event is left. A rank that computes continues, and takes no simulated time. A rank that \
+        polled before is checked sooner. Where ptrace is forbidden (containers) or in use \
+        (gdb, strace), spinrun assumes that every rank without calls computes, and warns; --timeout ends a run that \
         hangs."
     )]
     busy_wait_quantum: Quantum,
@@ -175,9 +175,9 @@ struct Options {
         long_help = "CPU time that a thread uses between library calls before it no longer holds simulated time back, in milliseconds, if \
         it may wait for others.\n\n\
         Simulated time stands still while a rank computes, and a rank that waits for its memory is stopped (--busy-wait-quantum). Where \
-        spinrun cannot tell the two apart, because a thread comes back to the same places in memory but its loop is none that it \
-        knows, time goes on after MS milliseconds of the thread's CPU time. A thread that evidently computes may use 400 times as much. \
-        When time goes on so, a warning names the thread and the place in its code: another run may differ."
+        spinrun cannot distinguish the two, because a thread returns to the same places in memory in a loop of unknown \
+        form, time continues after MS milliseconds of the thread's CPU time. A thread that evidently computes may use 400 times as much. \
+        A warning then names the thread and the place in its code: another run may differ."
     )]
     patience: u64,
     /// Former name of --busy-wait-quantum
@@ -187,17 +187,17 @@ struct Options {
     #[arg(long, value_enum, default_value_t = BindTo::Auto)]
     #[arg(
         long_help = "CPUs of this computer that the simulator and the ranks use; results and times are the same.\n\n\
-        auto: they go to one CPU while handing over from one to the other is faster there, and leave it when another program \
-        needs it; ranks with several threads stay where they are. none: the choice is the kernel's."
+        auto: they share one CPU while switching between them is faster there, and leave it when another program \
+        needs it; ranks with several threads are not moved. none: the kernel chooses."
     )]
     bind_to: BindTo,
-    /// Start of the ranks: each executes the program, or all are copies of one process that has (fork)
+    /// Start of the ranks: each executes the program, or all are forked from one process that executes it
     #[arg(long, value_enum, default_value_t = Start::Auto)]
-    #[arg(long_help = "How ranks start; results and times are the same.\n\n\
-        exec: each rank executes the program. fork: one process executes the program up to where its own code begins, and copies itself \
-        for each rank, so that libraries are loaded once. auto: fork for 4 ranks and more, if the program links no libraries \
-        but Portals and those of C and C++, LD_PRELOAD and similar variables are not set, and CPU time is not measured; else exec. \
-        -v says which, and why.")]
+    #[arg(long_help = "Start of the ranks; results and times are the same.\n\n\
+        exec: each rank executes the program. fork: one process executes the program up to its own code, and forks \
+        each rank, so that libraries are loaded once. auto: fork for 4 ranks and more, if the program links only \
+        Portals and the libraries of C and C++, LD_PRELOAD and similar variables are not set, and CPU time is not measured; else exec. \
+        -v prints the choice and its reason.")]
     start: Start,
     /// Isolation of the ranks: each is a process, or a thread of the simulator's process
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
@@ -207,27 +207,26 @@ struct Options {
         damage the simulator. auto: threads, if the program uses only functions of the C library that need no process, and neither \
         --compute measures CPU time nor --clock simulated is given; else processes. -v says which, and why.")]
     isolation: Isolation,
-    /// Number of calls that a rank makes before it waits for the simulator, if it can know their answer
+    /// Largest number of calls with predictable answers that a rank makes before it waits for the simulator
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
     #[arg(
-        long_help = "Number of calls that a rank makes before it waits for the simulator, if it can know their answer: puts, gets and \
-        atomic operations, also triggered ones, increments of counters, PtlEQGet, PtlEQWait and PtlEQPoll of one queue in which an event is \
-        known to be, and spin_ct_await of a counter that is known to have reached the value.\n\n\
-        More of them (up to 128) are faster, and their simulated times are the same. But between two of them a program that looks at \
-        memory without a call sees what was there before the first, so that such programs may do something else, and a program that \
-        must not write a buffer yet, but does, may send what it has written. What ranks print between two of them comes before what \
-        others print meanwhile. A call that finds something else out, spin_time_ps among them, waits in any case. A run in which an \
-        event queue overflows, or in which there is no room for a triggered operation, may end with a message that asks for \
-        --post-ahead 0."
+        long_help = "Largest number of calls with predictable answers that a rank makes before it waits for the simulator: puts, gets and \
+        atomic operations, also triggered ones, increments of counters, PtlEQGet, PtlEQWait and PtlEQPoll of one queue with a known \
+        event, and spin_ct_await of a counter that has reached the value.\n\n\
+        A larger number (up to 128) is faster; simulated times are the same. Between two such calls, a program that reads \
+        memory without a call sees its contents before the first call, and may behave differently. A program that \
+        writes a buffer too early may send the new data. Output of a rank between two such calls precedes concurrent output of \
+        other ranks. Any other call, such as spin_time_ps, waits. If an event queue overflows, or a triggered operation finds no \
+        room, the run may end with a message that asks for --post-ahead 0."
     )]
     post_ahead: u32,
-    /// Number of polls in vain, of all ranks together, that end a run as a deadlock
+    /// Number of unsuccessful polls, of all ranks together, that end a run as a deadlock
     #[arg(long, value_name = "N", default_value_t = POLL_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(
-        long_help = "Number of polls in vain, of all ranks together, that end a run as a deadlock, when nothing is under way in the \
-        simulation and ranks do nothing else that it sees.\n\n\
-        A program that works by itself between its polls, such as an MPI's rank that uses only its own window while the others wait, \
-        may need more of them; 300,000 take about a second of real time. Each waiting thread polls 1000 times in any case."
+        long_help = "Number of unsuccessful polls, of all ranks together, that end a run as a deadlock, when the simulation has no events \
+        left and ranks only poll.\n\n\
+        A program that works by itself between its polls, such as an MPI rank that uses only its own window while the others wait, \
+        may need more polls; 300,000 take about a second of real time. Each waiting thread polls 1000 times in any case."
     )]
     poll_limit: u64,
     /// Set an environment variable for the ranks
@@ -566,7 +565,7 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 
         eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} (--fail-on-handler-error)");
     }
     if found > 0 {
-        eprintln!("spinrun: {program}: the run fails because of what the sanitizer has found: {found} (--sanitize)");
+        eprintln!("spinrun: {program}: the run fails because of reports of the sanitizer: {found} (--sanitize)");
     }
     u8::from(is_lossy || has_failed || found > 0)
 }
@@ -708,7 +707,7 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
             }
             if *polls > 0 {
                 eprintln!(
-                    "spinrun:   {polls} polls in vain were counted: a program that works by itself between its polls may need a larger \
+                    "spinrun:   {polls} unsuccessful polls: a program that works by itself between its polls may need a larger \
                      --poll-limit"
                 );
             }

@@ -174,7 +174,7 @@ static int trace(void) {
     return fini();
 }
 
-/* Puts are cut into packets, each with a header of 32 bytes, of at most 2048 bytes. */
+/* Puts are split into packets of at most 2048 bytes, including a header of 32 bytes. */
 static int puts_are_cut(void) {
     static const size_t sizes[] = {1, 2016, 2017, 3000};
     static const uint32_t expected[] = {33, 2048, 2048, 33, 2048, 1016};

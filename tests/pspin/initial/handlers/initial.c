@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Static data, and a program as careless as compilers of its time allowed. */
+/* Static data, and a program with code that only older compilers accept. */
 #include <handler.h>
 
 volatile uint32_t table[4] __attribute__((section(".l2_handler_data"))) = {1, 2, 3, 4};

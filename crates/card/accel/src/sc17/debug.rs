@@ -71,8 +71,8 @@ impl Unit {
                     loaded.program.suffix(earlier_pc),
                 ),
                 Finding::Unwritten { address, bytes, pc } => format!(
-                    "{role} handler '{name}' reads {bytes} B at {address:#010x}{} that nobody has written{}; they are 0 here, and \
-                     sPIN does not say so (App. B.2)",
+                    "{role} handler '{name}' reads {bytes} B at {address:#010x}{} that was never written{}; they are 0 here, and \
+                     sPIN does not guarantee this (App. B.2)",
                     what(address),
                     place(pc),
                 ),

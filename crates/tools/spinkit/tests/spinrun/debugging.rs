@@ -91,7 +91,7 @@ fn data_races_are_found_with_both_places() {
     let place = line("race");
     assert!(run.err.matches(place.trim_end_matches(" in ")).count() >= 2, "{place} {}", run.err);
     run.ended(1, "; nothing orders them (PtlHandlerFAdd, PtlHandlerCAS and atomic operations do)");
-    run.ended(1, "debugging: the run fails because of what the sanitizer has found: ");
+    run.ended(1, "debugging: the run fails because of reports of the sanitizer: ");
     // The sanitizer changes no time, and reports nothing for a correct program.
     let plain = spinrun("-n 2", &program("debugging"), "6000 race");
     assert_eq!(time(&run), time(&plain));
@@ -104,7 +104,7 @@ fn data_races_are_found_with_both_places() {
 #[test]
 fn memory_that_nobody_has_written_is_found() {
     let run = sanitized("unwritten");
-    let what = "rank 1: payload handler 'pay' reads 4 B at 0x1000001c, 28 B into its HPU memory (64 B) that nobody has written, ";
+    let what = "rank 1: payload handler 'pay' reads 4 B at 0x1000001c, 28 B into its HPU memory (64 B) that was never written, ";
     run.ended(1, what);
     run.ended(1, line("unwritten").trim_end_matches(" in "));
     let fails = spinrun("-n 2 --sanitize --machine pspin-400g", &program("debugging"), "6000");

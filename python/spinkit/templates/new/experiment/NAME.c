@@ -56,7 +56,7 @@ static void await_bytes(ptl_handle_ct_t counter, size_t bytes) {
         fprintf(stderr, "rank %d: a message failed\n", spin_rank()), exit(1);
 }
 
-/* Rank 1 answers with what it got, so that rank 0 must get back what it has sent. */
+/* Rank 1 sends the received data back, so that rank 0 can compare it. */
 static void measure(bool on_card, const char *mode, size_t bytes, ptl_handle_md_t memory) {
     int rank = spin_rank();
     ptl_process_t peer = {.rank = 1 - rank};

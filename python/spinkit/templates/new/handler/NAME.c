@@ -40,7 +40,7 @@ int main(void) {
     CHECK(spin_set_map(ni));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &(ptl_pt_index_t){0}));
     int rank = spin_rank(), others = spin_size() - 1;
-    if (rank == 0) { /* attaches the handlers to an entry, and waits until it has taken everybody's message */
+    if (rank == 0) { /* attaches the handlers to an entry, and waits for the messages of all other ranks */
         ptl_me_t me = {.start = &sum,
                        .length = sizeof sum,
                        .uid = PTL_UID_ANY,
@@ -50,10 +50,10 @@ int main(void) {
                        .completion_handler = store};
         ptl_ct_event_t messages;
         CHECK(PtlCTAlloc(ni, &me.ct_handle));
-        CHECK(PtlHPUAllocMem(sizeof sum, ni, &me.hpu_memory)); /* zeros at first */
+        CHECK(PtlHPUAllocMem(sizeof sum, ni, &me.hpu_memory)); /* initially zero */
         CHECK(PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &(ptl_handle_me_t){0}));
         CHECK(spin_barrier());
-        CHECK(PtlCTWait(me.ct_handle, others, &messages)); /* or until one has failed */
+        CHECK(PtlCTWait(me.ct_handle, others, &messages)); /* or until one fails */
         int32_t expected = NUMBERS * others * (others + 1) / 2;
         printf("sum %d after %.1f us\n", sum, spin_time_ps() / 1e6);
         if (messages.failure || sum != expected)

@@ -57,7 +57,7 @@ static inline int spin_cmd_issue(uint32_t info, spin_cmd_t *handle) {
     return SPIN_OK;
 }
 
-/* Waits until a command is done: its source may be overwritten, or its data is there. */
+/* Waits until a command is done: its source may be overwritten, or its data has arrived. */
 static inline int spin_cmd_wait(spin_cmd_t handle) {
     MMIO_WRITE(CMD_WAIT, handle);
     __asm__ volatile("" ::: "memory");
@@ -109,7 +109,7 @@ static inline int spin_dma_to_host(uint64_t host, uint32_t nic, uint32_t length,
     return spin_host_copy(host, nic, length, true, event, handle);
 }
 
-/* Copies `length` bytes from the host to address `nic`. They are there after spin_cmd_wait. */
+/* Copies `length` bytes from the host to address `nic`. The bytes have arrived after spin_cmd_wait. */
 static inline int spin_dma_from_host(uint64_t host, uint32_t nic, uint32_t length, bool event, spin_cmd_t *handle) {
     return spin_host_copy(host, nic, length, false, event, handle);
 }

@@ -7,7 +7,7 @@
 _start:
     or      t0, a0, a1
     bnez    t0, __rt_again
-    # HPU 0 of cluster 0 lets the program prepare itself. What it says about handlers is for drivers that ask for it.
+    # HPU 0 of cluster 0 initialises the program, which reports its handlers to drivers that request this.
     addi    sp, sp, -16
     mv      a0, sp
     addi    a1, sp, 4

@@ -29,15 +29,15 @@ pub struct Arguments {
     pub common: Common,
     #[command(flatten)]
     threshold: Eager,
-    /// Size of the largest message that the CPU hands to its card with the descriptor, so that the card does not read it from memory
+    /// Size of the largest message that the CPU injects with the descriptor, so that the card does not read it from memory
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_VOLATILE_SIZE))]
     inject: u64,
-    /// CPUs that wait poll, as those of MPIs do, and notice what comes at their next poll instead of at once
+    /// Let waiting CPUs poll, as in MPIs, and notice messages at their next poll instead of at once
     #[arg(
         long,
-        long_help = "CPUs that wait poll, as those of MPIs do, and notice what comes at their next poll instead of at once.\n\n\
-        A poll takes host.poll, and the first begins when the CPU begins to wait. What CPUs complete for rdma cards does not wait for a \
-        poll."
+        long_help = "Let waiting CPUs poll, as in MPIs, and notice messages at their next poll instead of at once.\n\n\
+        A poll takes host.poll, and the first begins when the CPU begins to wait. Operations that CPUs complete for rdma cards do not \
+        wait for a poll."
     )]
     polling: bool,
     /// Write a timeline of CPUs and cards for Perfetto
