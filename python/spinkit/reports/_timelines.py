@@ -24,7 +24,7 @@ from spinkit.common._json import parse_json
 from spinkit.common._output import write_atomically
 from spinkit.common._terminal import console, print_block, styled, table_box
 from spinkit.common._toml import Integer, Place, Table, convert, parse_toml, read_text
-from spinkit.reports import _gantt, _narrative, _report
+from spinkit.reports import _narrative, _report
 from spinkit.reports._timeline import Timeline
 from spinkit.simulate import _perfetto
 from spinkit.simulate._toolchain import Toolchain
@@ -308,6 +308,8 @@ def _round(
 
 
 def _draw(diagram: Diagram, model: str, timeline: Timeline) -> Drawn:
+    from spinkit.reports import _gantt  # imported here because matplotlib takes long to load
+
     verdicts = []
     for sentence in diagram.sentence:
         difference = sentence.difference(model)
@@ -341,6 +343,8 @@ def _results(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _page(outcome: Outcome) -> bytes:
+    from spinkit.reports import _gantt  # imported here because matplotlib takes long to load
+
     diagrams = [
         {
             "about": drawn[0].diagram,
