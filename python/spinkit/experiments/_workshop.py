@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from spinkit.common._digest import digest
 from spinkit.common._processes import Processes
+from spinkit.experiments._includes import files_below
 from spinkit.experiments._jobs import Job
 from spinkit.experiments._programs import Programs
 from spinkit.simulate import _machines
@@ -54,11 +57,31 @@ class Workshop:
     def __init__(self, settings: Settings, scratch: Path) -> None:
         tools = settings.tools
         self.settings = settings
-        self.tools_digest = tools_digest(tools.spinrun, tools.library)
         self.processes = Processes()
         self.programs = Programs(settings.home, settings.out, tools, settings.fresh, self.processes.execute)
         self._scratch = scratch
         self._machines: dict[tuple[str, tuple[str, ...]], Machine] = {}
+
+    @cached_property
+    def tools_digest(self) -> str:
+        """Digest of the simulator and the libraries that it loads into a rank; an MPI adds others."""
+        return tools_digest(self.settings.tools.spinrun, self.settings.tools.library, mpi=False)
+
+    @cached_property
+    def goal_digest(self) -> str:
+        """Digest of the simulator of schedules."""
+        return digest([self.settings.tools.goal], [])
+
+    @cached_property
+    def hardware_digest(self) -> str:
+        """Digest of the sources of the hardware."""
+        return digest(files_below(self.settings.home / "rtl"), [])
+
+    @cached_property
+    def python_digest(self) -> str:
+        """Digest of this package, which scripts may use."""
+        package = Path(__file__).resolve().parents[1]
+        return digest([file for file in files_below(package) if file.suffix == ".py"], [])
 
     def interrupt(self) -> None:
         """End all running commands."""
