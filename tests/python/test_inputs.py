@@ -14,7 +14,7 @@ from spinkit import _paths
 from spinkit.common._processes import Processes
 from spinkit.experiments import _pool, _reader
 from spinkit.experiments._handlers import Builder, Handlers
-from spinkit.experiments._includes import Includes, files_below
+from spinkit.experiments._includes import Includes, files_below, imported_from_package
 from spinkit.experiments._jobs import jobs
 from spinkit.experiments._runners import prepare
 from spinkit.experiments._workshop import Settings, Workshop
@@ -278,6 +278,29 @@ def test_a_script_depends_on_the_files_beside_it(tmp_path: Path) -> None:
     assert third != second
     library.write_text("changed again")
     assert inputs() != third
+
+
+@pytest.mark.parametrize(
+    ("script", "modules"),
+    [
+        ("import json\n", []),
+        ("def:\n", []),
+        ("from spinkit import _paths\n", ["_errors.py", "_paths.py"]),
+        ("import beside\n", ["_errors.py", "_paths.py"]),
+        ("from beside import x\n", ["_errors.py", "_paths.py"]),
+        ("def f():\n    from spinkit.common._json import parse_json\n", ["common/_json.py"]),
+        ("import spinkit\n", None),
+        ("from spinkit import run\n", None),
+    ],
+)
+def test_a_script_depends_on_the_modules_that_it_imports(
+    tmp_path: Path, script: str, modules: list[str] | None
+) -> None:
+    package = CHECKOUT / "python" / "spinkit"
+    (tmp_path / "beside.py").write_text("from spinkit import _paths\n")
+    (tmp_path / "script.py").write_text(script)
+    wanted = [package / name for name in modules] if modules is not None else sorted(package.rglob("*.py"))
+    assert imported_from_package(tmp_path / "script.py") == wanted
 
 
 def test_build_results_and_pages_are_no_inputs(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the files on which a compiled program depends, by the texts of its sources.
+"""Finds the files on which a compiled program or a script depends, by the texts of its sources.
 
 A file that may be included counts even if a condition leaves it out, and where several folders have the name, all of
 them count. So a new file that would be found before the present one changes the result, which a compiler's list of
@@ -8,6 +8,7 @@ dependencies would not notice.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -97,3 +98,54 @@ def named_by_makefiles(folder: Path) -> list[Path]:
                     found[file] = None
                     left += [file] if file.suffix == ".mk" else []
     return sorted(found)
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def imported_from_package(script: Path) -> list[Path]:
+    """Return the modules of this package that a script imports, itself or by modules beside it, in a fixed order.
+
+    The package itself imports its public names when they are used: a script that may use them depends on all modules.
+    """
+    left, read, found = [script], set(), set()
+    while left:
+        file = left.pop()
+        if file in read:
+            continue
+        read.add(file)
+        for name in _modules(file):
+            first, *rest = name.split(".")
+            if first != _PACKAGE.name:
+                left += [place for place in [file.parent / f"{first}.py"] if place.is_file()]
+                continue
+            module = _module(rest)
+            if module is None:
+                return sorted(_PACKAGE.rglob("*.py"))
+            found.add(module)
+            left.append(module)
+    return sorted(found)
+
+
+def _module(names: Sequence[str]) -> Path | None:
+    """Return the module of this package that a dotted name names, or has the named thing; `None` for the package."""
+    for count in range(len(names), 0, -1):
+        file = _PACKAGE.joinpath(*names[:count]).with_suffix(".py")
+        if file.is_file():
+            return file
+    return None
+
+
+def _modules(file: Path) -> list[str]:
+    """Return the dotted names that a Python file imports anywhere in its text."""
+    try:
+        parsed = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):  # the script will say so
+        return []
+    names = []
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names

@@ -22,6 +22,7 @@ from spinkit.common._toml import Place, is_there
 from spinkit.experiments._cache import Entry
 from spinkit.experiments._definition import Experiment, File, Program, Series
 from spinkit.experiments._handlers import Builder, Handlers
+from spinkit.experiments._includes import imported_from_package
 from spinkit.experiments._jobs import Job
 from spinkit.experiments._programs import Compiled
 from spinkit.experiments._workshop import Workshop
@@ -305,8 +306,10 @@ class ScriptRun:
         inputs = [_CODE, python_version(), self._digest(job.experiment), *arguments, _named_files(arguments)]
         if self._program is not None:
             inputs.append(self._program.digest)
-        if self._program is not None or self._imports_spinkit(job.experiment):
-            inputs += [self._workshop.tools_digest, self._workshop.python_digest]
+        # A script that uses this package may start the simulator.
+        own = imported_from_package(job.experiment.folder / self._script)
+        if self._program is not None or own:
+            inputs += [self._workshop.tools_digest, digest(own, [])]
         return inputs
 
     def execute(self, job: Job) -> Entry:
@@ -319,11 +322,6 @@ class ScriptRun:
         if status != 0 and not _reports_wrong_data(status, output):
             raise SpinkitError(f"{self._script} ended with status {status}\n{errors.strip()}".rstrip())
         return Entry(output, {})
-
-    def _imports_spinkit(self, experiment: Experiment) -> bool:
-        """Return whether the script, or one beside it, may use this package, and with it the simulator."""
-        scripts = (experiment.folder / self._script).parent.glob("*.py")
-        return any("spinkit" in script.read_text(encoding="utf-8") for script in scripts)
 
     def _digest(self, experiment: Experiment) -> str:
         """Return a digest of the script and of the files beside it that are no experiments."""

@@ -77,12 +77,6 @@ class Workshop:
         """Digest of the sources of the hardware."""
         return digest(files_below(self.settings.home / "rtl"), [])
 
-    @cached_property
-    def python_digest(self) -> str:
-        """Digest of this package, which scripts may use."""
-        package = Path(__file__).resolve().parents[1]
-        return digest([file for file in files_below(package) if file.suffix == ".py"], [])
-
     def interrupt(self) -> None:
         """End all running commands."""
         self.processes.interrupt()

@@ -25,6 +25,8 @@ _SIZE = (6.2, 4.1)
 _DPI = 100
 """Pixels of an inch, before anything is scaled."""
 
+_PNG_DPI = 200
+
 _INK = "#22272e"
 _FAINT = "#d9dee4"
 
@@ -246,8 +248,15 @@ def _inset(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
 def render(figure: Canvas) -> Picture:
     """Write a figure as PNG and SVG."""
     png, svg = io.BytesIO(), io.BytesIO()
-    figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
-    figure.set_layout_engine("none")  # everything has its place now; savefig would lay it out again
+    dpi = figure.dpi
+    figure.set_dpi(_PNG_DPI)
+    # savefig would lay the figure out by drawing it once more for each file.
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    figure.set_dpi(dpi)
     FigureCanvasSVG(figure).print_svg(svg, metadata=_SAME_SVG)  # type: ignore[no-untyped-call]
     return Picture(svg.getvalue(), png.getvalue())
 

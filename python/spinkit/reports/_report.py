@@ -6,6 +6,8 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from typing import Any
 
 from spinkit.common._prose import code_spans
@@ -178,6 +180,12 @@ def _plot_of(results: Results, figure: Figure) -> Plot:
         return Plot("bars", {**common, "names": names, "linear": figure.linear or bool(figure.below)})
     axes = {"x_label": sweep.label, "xs": values, "zoom_to": figure.zoom_to, "in_bytes": sweep.unit == "B"}
     return Plot("lines", {**common, **axes, "linear": figure.linear})
+
+
+@cache
+def drawn_by() -> str:
+    """Return the versions of the packages that decide how figures look."""
+    return ", ".join(f"{name} {metadata.version(name)}" for name in ("matplotlib", "numpy", "pillow"))
 
 
 def draw(plot: Plot) -> Picture:

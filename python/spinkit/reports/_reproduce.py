@@ -125,14 +125,14 @@ def _picture(kept: Kept, name: str, plot: Plot) -> Picture:
 
 
 _REPORTS = Path(__file__).parent
-_DRAWS, _LAYS_OUT = ("matplotlib", "numpy", "pillow"), ("jinja2", "markupsafe")
-"""Packages whose versions decide how figures and pages look."""
+_LAYS_OUT = ("jinja2", "markupsafe")
+"""Packages whose versions decide how pages look."""
 
 
 @cache
 def _plot_sources() -> str:
     """Return a digest of everything besides its data that decides how a figure looks."""
-    return digest([], [sources(_REPORTS, "_plot.py", "_curves.py"), *map(metadata.version, _DRAWS)])
+    return digest([], [sources(_REPORTS, "_plot.py", "_curves.py"), _report.drawn_by()])
 
 
 @cache
