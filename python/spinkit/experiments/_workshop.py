@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from spinkit._errors import SpinkitError
 from spinkit.common._digest import digest
 from spinkit.common._processes import Processes
+from spinkit.experiments._definition import Experiment
 from spinkit.experiments._includes import files_below
 from spinkit.experiments._jobs import Job
 from spinkit.experiments._programs import Programs
@@ -82,6 +86,13 @@ class Workshop:
         self.processes.interrupt()
         if self.settings.remote is not None:
             self.settings.remote.cancel()
+
+    def describe_all(self, experiments: Iterable[Experiment]) -> None:
+        """Describe the unchanged machines of experiments in one process, so that `describe` knows them."""
+        names = dict.fromkeys(one.place(machine) for one in experiments for machine in one.machine_files)
+        with suppress(SpinkitError):  # `describe` raises it again, for the experiment that has the machine
+            found = _machines.load_all(self.settings.machines, list(names))
+            self._machines |= {(name, ()): machine for name, machine in zip(names, found, strict=True)}
 
     def describe(self, machine: str, changes: tuple[str, ...]) -> Machine:
         """Describe a machine with changed parameters."""

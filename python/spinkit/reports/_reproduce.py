@@ -175,7 +175,7 @@ def _drawn(results: Results, out: Path) -> dict[str, Picture]:
 
 def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machine]:
     names = dict.fromkeys(experiment.place(name) for experiment in experiments for name in experiment.machine_files)
-    return [_machines.load(command, name) for name in names]
+    return _machines.load_all(command, list(names))
 
 
 def _versions(settings: Settings) -> dict[str, str]:
