@@ -25,10 +25,37 @@ They are layers, listed top-down: a package imports only from those that follow 
 - `_paths`, `_errors`: locations of files and commands; the error that users see.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from spinkit._errors import SpinkitError
-from spinkit.common._version import __version__
-from spinkit.simulate._simulation import Card, Handler, Result, run
-from spinkit.simulate._trace import Trace
-from spinkit.sweeps._frames import sweep
+
+if TYPE_CHECKING:
+    from spinkit.common._version import __version__
+    from spinkit.simulate._simulation import Card, Handler, Result, run
+    from spinkit.simulate._trace import Trace
+    from spinkit.sweeps._frames import sweep
 
 __all__ = ["Card", "Handler", "Result", "SpinkitError", "Trace", "__version__", "run", "sweep"]
+
+_PLACES = {
+    "__version__": "common._version",
+    **dict.fromkeys(("Card", "Handler", "Result", "run"), "simulate._simulation"),
+    "Trace": "simulate._trace",
+    "sweep": "sweeps._frames",
+}
+"""Modules of the public names, which are imported on first use: every command starts with this package."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -30,6 +29,8 @@ def make(kind: Kind, folder: Path) -> list[Path]:
         folder.mkdir(parents=True)
     except OSError as error:
         raise SpinkitError(f"cannot make {folder}: {error.strerror}") from None
+    from importlib import resources  # imported here because every command knows the kinds
+
     made = []
     templates = resources.files("spinkit") / "templates" / "new" / kind
     for template in sorted(templates.iterdir(), key=lambda one: one.name):

@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `spinkit` command."""
+"""The `spinkit` command.
+
+Each command imports its modules itself, so that all others start fast.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinkit import _doctor, _new, _paths
+from spinkit import _new, _paths
 from spinkit._errors import SpinkitError, choice
 from spinkit.common._output import check_writable, is_replaced, write_atomically
-from spinkit.common._prose import plain
-from spinkit.common._version import __version__
-from spinkit.experiments import _reader
-from spinkit.experiments._claims import Verdict
-from spinkit.experiments._outcome import Results
-from spinkit.experiments._workshop import Settings
-from spinkit.reports._results import to_json
-from spinkit.simulate._toolchain import toolchain
+
+if TYPE_CHECKING:
+    from spinkit.experiments._claims import Verdict
+    from spinkit.experiments._outcome import Results
+    from spinkit.experiments._workshop import Settings
 
 
 class _Group(click.Group):
@@ -44,7 +43,7 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="spinkit")
+@click.version_option(package_name="spinkit", prog_name="spinkit")
 def main() -> None:
     """Run sPIN experiments, plot them and compare them with the papers."""
     signal.signal(signal.SIGTERM, _end)
@@ -140,7 +139,9 @@ def reproduce(
     Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
     one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
-    from spinkit.reports import _reproduce, _timelines  # imported here because matplotlib takes a while to load
+    from spinkit.experiments import _reader
+    from spinkit.reports import _reproduce, _timelines
+    from spinkit.reports._results import to_json, to_table
 
     home = _paths.home()
     if everything == bool(names):
@@ -162,7 +163,7 @@ def reproduce(
             continue
         written = _reproduce.files(outcome, out)
         if json_file is not None:
-            write_atomically(json_file, to_json(outcome))
+            write_atomically(json_file, to_json(to_table(outcome)))
             written += [json_file] if json_file != _STANDARD_OUTPUT else []
         _reproduce.show(outcome)
         if sensitivity:
@@ -183,6 +184,7 @@ def reproduce(
 
 def _listed(home: Path) -> str:
     """Return the names of all experiments, with a line for each group."""
+    from spinkit.experiments import _reader
     from spinkit.reports import _timelines
 
     groups = _reader.by_group(home)
@@ -194,6 +196,7 @@ def _listed(home: Path) -> str:
 def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
     """Draw the trace diagrams; return the failures."""
     from spinkit.reports import _timelines
+    from spinkit.simulate._toolchain import toolchain
 
     try:
         outcome = _timelines.run(home, toolchain(), out)
@@ -207,6 +210,9 @@ def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
 
 
 def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retries: int = 0) -> Settings:
+    from spinkit.experiments._workshop import Settings
+    from spinkit.simulate._toolchain import toolchain
+
     machines = _paths.command("spinkit-machines")
     return Settings(_paths.home(), toolchain(), machines, out, quick, fresh, jobs, retries)
 
@@ -273,6 +279,7 @@ def sweep_experiment(
     Finished runs are cached: after an interruption or a failure the same command continues. Claims are not tested.
     docs/cluster.md describes clusters.
     """
+    from spinkit.experiments import _reader
     from spinkit.sweeps import _sweep
     from spinkit.sweeps._cluster import Credentials
     from spinkit.sweeps._grid import parse
@@ -335,6 +342,7 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
 
     Results come from spinkit reproduce. Only the parts of the page between comments are written.
     """
+    from spinkit.experiments import _reader
     from spinkit.reports import _validation
 
     if writes == checks:
@@ -358,6 +366,7 @@ def bench(out: Path) -> None:
 
     At the end, print the measured number, the aim and a comparable program for each aim.
     """
+    from spinkit.simulate._toolchain import toolchain
     from spinkit.suites import _aims, _bench
 
     folder = out / "bench"
@@ -389,6 +398,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
 
     Exits with 1 when a check fails.
     """
+    from spinkit.simulate._toolchain import toolchain
     from spinkit.suites import _conformance
 
     home = _paths.home()
@@ -400,8 +410,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), toolchain())
     _conformance.show(outcomes)
     if json_file is not None:
-        text = json.dumps(_conformance.report(outcomes), indent=1) + "\n"
-        write_atomically(json_file, text.encode())
+        write_atomically(json_file, _json_text(_conformance.report(outcomes)))
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
 
@@ -461,7 +470,7 @@ def mpi_tests(
 
     def write() -> None:
         if json_file is not None:
-            write_atomically(json_file, (json.dumps(_mpi_suites.report(suite, ended), indent=1) + "\n").encode())
+            write_atomically(json_file, _json_text(_mpi_suites.report(suite, ended)))
 
     def keep(outcomes: list[Outcome]) -> None:
         ended[:] = outcomes
@@ -480,6 +489,12 @@ def mpi_tests(
         sys.exit(1)
 
 
+def _json_text(content: object) -> bytes:
+    import json
+
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
 def _problems(results: Results, check: bool) -> list[str]:
     name = results.experiment.name
     wrong = [
@@ -488,12 +503,16 @@ def _problems(results: Results, check: bool) -> list[str]:
     ]
     if not check:
         return wrong
+    from spinkit.common._prose import plain
+
     unmet = [f"{name}: {_unmet(verdict)}" for verdict in results.unmet]
     not_shown = [f"{name}: {plain(one.shown.description)}: {_unmet(one.verdict)}" for one in results.not_shown]
     return [*wrong, *unmet, *not_shown]
 
 
 def _unmet(verdict: Verdict) -> str:
+    from spinkit.common._prose import plain
+
     what = verdict.word if verdict.worst.holds else "does not hold"
     where = ": ".join(filter(None, (verdict.model, verdict.worst.point, verdict.claim.format(verdict.worst.number))))
     return f"{what}: {plain(verdict.claim.text)} ({where})"
@@ -533,6 +552,7 @@ def profile(
 def handlers() -> None:
     """Measure the costs of the library's handlers, and print the page sdk/handlers/README.md."""
     from spinkit.reports import _handler_costs
+    from spinkit.simulate._toolchain import toolchain
 
     click.echo(_handler_costs.page(_handler_costs.measure(_paths.home(), toolchain())), nl=False)
 
@@ -555,6 +575,8 @@ def _become(command: str, arguments: tuple[str, ...]) -> None:
 @main.command()
 def doctor() -> None:
     """Check that compilers and commands are installed."""
+    from spinkit import _doctor
+
     checks = _doctor.examine()
     width = max(len(check.name) for check in checks)
     for check in checks:

@@ -39,6 +39,7 @@ def test_a_new_experiment_runs_and_its_claim_holds(here: Path) -> None:
     parameters = written["runs"][1]["report"]["parameters"]
     assert [parameters[f"accelerator.{key}"]["value"] for key in ("hpus", "contexts")] == ["8", "8"]
     assert {file.name for file in Path("out/answers").iterdir()} == {
+        ".made.json",
         "answer.png",
         "answer.svg",
         "index.html",

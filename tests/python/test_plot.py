@@ -10,33 +10,33 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from spinkit.experiments import _reader
 from spinkit.experiments._outcome import Point, Results, Run
-from spinkit.reports import _plot, _report
+from spinkit.reports import _curves, _plot, _report
 
 from .conftest import CHECKOUT
 
 
 def colors(styles: list[int]) -> list[str]:
-    return [_plot._CURVE_STYLES[style][0] for style in styles]
+    return [_curves.CURVE_STYLES[style][0] for style in styles]
 
 
 def test_cards_have_colours_of_their_own() -> None:
-    colors_of_cards = [{_plot._CURVE_STYLES[style][0] for style in styles} for styles in _plot._CARD_STYLES.values()]
-    assert sum(map(len, colors_of_cards)) == len(set.union(*colors_of_cards)) == len(_plot._CURVE_STYLES)
+    colors_of_cards = [{_curves.CURVE_STYLES[style][0] for style in styles} for styles in _curves.CARD_STYLES.values()]
+    assert sum(map(len, colors_of_cards)) == len(set.union(*colors_of_cards)) == len(_curves.CURVE_STYLES)
 
 
 def test_a_mode_has_its_colour_wherever_it_is_drawn() -> None:
-    all_three = colors(_plot.curve_styles([("rdma", 0), ("portals4", 0), ("spin", 0)]))
+    all_three = colors(_curves.curve_styles([("rdma", 0), ("portals4", 0), ("spin", 0)]))
     assert all_three == ["#D55E00", "#E69F00", "#0072B2"]
-    assert colors(_plot.curve_styles([("spin", 0)])) == all_three[2:]
-    assert colors(_plot.curve_styles([("portals4", 0), ("spin", 1), ("spin", 0)]))[2] == all_three[2]
+    assert colors(_curves.curve_styles([("spin", 0)])) == all_three[2:]
+    assert colors(_curves.curve_styles([("portals4", 0), ("spin", 1), ("spin", 0)]))[2] == all_three[2]
 
 
 def test_curves_of_a_figure_differ_and_stay_in_the_colours_of_their_card() -> None:
-    found = _plot.curve_styles([("spin", 0)] * 6 + [("rdma", 0)])
+    found = _curves.curve_styles([("spin", 0)] * 6 + [("rdma", 0)])
     assert len(set(found)) == 7
-    assert set(found[:6]) <= set(_plot._CARD_STYLES["spin"])
-    assert found[6] == _plot._CARD_STYLES["rdma"][0]
-    assert _plot.curve_styles([("portals4", 0)] * 4)[3] in _plot._CARD_STYLES["none"]
+    assert set(found[:6]) <= set(_curves.CARD_STYLES["spin"])
+    assert found[6] == _curves.CARD_STYLES["rdma"][0]
+    assert _curves.curve_styles([("portals4", 0)] * 4)[3] in _curves.CARD_STYLES["none"]
 
 
 def test_times_beside_the_measured_one_are_drawn_in_microseconds() -> None:
@@ -59,7 +59,7 @@ def test_streaming_has_one_colour_in_all_experiments() -> None:
         experiment = _reader.load(CHECKOUT, name)
         streams = [series for series in experiment.series if (series.nic, series.mode) == ("spin", "stream")]
         for series in streams:
-            seen.add(_plot._CURVE_STYLES[_report._curve_styles(experiment, [series])[0]][0])
+            seen.add(_curves.CURVE_STYLES[_report._curve_styles(experiment, [series])[0]][0])
     assert seen == {"#0072B2"}
 
 
@@ -76,8 +76,8 @@ def test_labels_that_would_touch_are_left_out() -> None:
     xs = [8, 64, 335, 345, 4096]
     axes.plot(xs, xs)
     axes.set_xscale("log")
-    assert _plot._readable(axes, xs, _plot.byte_label) == [8, 64, 335, 4096]
-    assert _plot._readable(axes, [8], _plot.byte_label) == [8]
+    assert _plot._readable(axes, xs, _curves.byte_label) == [8, 64, 335, 4096]
+    assert _plot._readable(axes, [8], _curves.byte_label) == [8]
 
 
 def verdict(numbers: list[float], worst: float) -> SimpleNamespace:
@@ -95,8 +95,8 @@ def test_the_number_that_stands_for_many_says_whether_the_others_are_above_or_be
 
 def test_savings_are_drawn_on_a_linear_axis_with_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
-    monkeypatch.setattr(_plot, "render", lambda figure: drawn.append(figure.axes[0]) or _plot.Picture(b"", b""))
-    curves = [_plot.Curve("a", [0.05, 4.0], 0), _plot.Curve("b", [1.0, 3.2], 1)]
+    monkeypatch.setattr(_plot, "render", lambda figure: drawn.append(figure.axes[0]) or _curves.Picture(b"", b""))
+    curves = [_curves.Curve("a", [0.05, 4.0], 0), _curves.Curve("b", [1.0, 3.2], 1)]
     for linear in (True, False):
         _plot.bars("title", "saved", ["x", "y"], curves, linear=linear)
     assert [axes.get_yscale() for axes in drawn] == ["linear", "log"]

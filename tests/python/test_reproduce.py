@@ -17,6 +17,7 @@ from spinkit._errors import SpinkitError
 from spinkit.cli import main
 from spinkit.common._terminal import styled
 from spinkit.experiments import _outcome, _reader
+from spinkit.reports import _report
 from spinkit.reports._report import TimeTable
 from spinkit.reports._reproduce import _time_tables
 from spinkit.simulate import _machines
@@ -90,8 +91,54 @@ def test_same_inputs_same_bytes(home: Path, program: Program) -> None:
     for folder in ("a", "b"):
         assert spinkit("reproduce", "ping-pong", "--quick", "--out", folder).exit_code == 0
     first, second = ({f.name: f.read_bytes() for f in Path(x, "ping-pong").rglob("*") if f.is_file()} for x in "ab")
-    assert len(first) == 6 + 8  # with the kept runs
+    assert len(first) == 6 + 8 + 1  # with the kept runs and the digests of the written files
     assert first == second
+
+
+def test_pictures_and_pages_are_made_again_only_when_they_changed(
+    home: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    real = _report.draw
+    monkeypatch.setattr(_report, "draw", lambda plot: drawn.append(plot.arguments["title"]) or real(plot))
+    folder = Path("out/ping-pong")
+    titles = [figure.title for figure in _reader.load(home, "ping-pong").figures]
+
+    def written() -> dict[str, tuple[int, bytes]]:
+        drawn.clear()
+        assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 0
+        return {f.name: (f.stat().st_ino, f.read_bytes()) for f in folder.iterdir() if f.is_file()}
+
+    first = written()
+    assert drawn == titles
+    assert written() == first
+    assert drawn == []
+    # A damaged or lost file is made again with the same bytes, and no other one.
+    for name in ("discrete.png", "index.html", "results.json"):
+        (folder / name).write_bytes(b"damaged")
+        again = written()
+        assert {file: content for file, (_, content) in again.items()} == {
+            f: content for f, (_, content) in first.items()
+        }
+        assert [file for file in again if again[file][0] != first[file][0] and file != ".made.json"] == [name]
+        first = again
+    (folder / "integrated.svg").unlink()
+    assert written()["integrated.svg"][1] == first["integrated.svg"][1]
+    assert drawn == [title for title in titles if "integrated" in title]
+    (folder / ".made.json").write_text("[]")
+    assert written()["index.html"][1] == first["index.html"][1]
+    assert drawn == titles
+    # Other times on one machine change its figure, the page and the results.
+    before = written()
+    program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [610_000, 15]}})
+    after = written()
+    same = {file for file in after if after[file] == before[file]}
+    assert same == {"discrete.png", "discrete.svg"}
+    # So does another title in the experiment's file.
+    file = home / "experiments" / "sc17" / "ping-pong" / "ping-pong.toml"
+    file.write_text(file.read_text().replace(f'title = "{titles[0]}"', 'title = "another one"'))
+    assert written()["index.html"][1] != after["index.html"][1]
+    assert drawn == ["another one"]
 
 
 def test_a_claim_that_does_not_hold_fails_the_check(home: Path, program: Program) -> None:

@@ -5,6 +5,7 @@
 - `_terminal`: tables, notes and prose on a terminal.
 - `_prose`: code spans in prose.
 - `_user_cache`: the cache folder of the user, with its checks.
+- `_kept`: files that are made again only when their inputs changed.
 - `_output`: atomic writing of files.
 - `_toml`: strict reading of TOML.
 - `_json`: strict reading of JSON.

@@ -19,3 +19,8 @@ def digest(files: Iterable[Path], texts: Iterable[str]) -> str:
         with file.open("rb") as stream:
             total.update(hashlib.file_digest(stream, "sha256").digest())
     return total.hexdigest()
+
+
+def digest_of(content: bytes) -> str:
+    """Return a digest of bytes."""
+    return hashlib.sha256(content).hexdigest()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -88,6 +87,8 @@ def _stream(there: os.stat_result) -> int | None:
 
 def _replace(file: Path, content: bytes, there: os.stat_result | None) -> None:
     """Give a file, or its replacement, its name when it is complete."""
+    import tempfile  # imported here because every command starts with this module
+
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".")
     temporary = Path(name)
     try:

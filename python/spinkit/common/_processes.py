@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -52,9 +54,29 @@ class Processes:
                 self._live.discard(process)
         return process.returncode, output, errors
 
+    def output(self, command: Sequence[str | Path]) -> str:
+        """Run a command that must succeed; return its output."""
+        status, output, errors = self.execute([str(word) for word in command], None)
+        if status != 0:
+            raise SpinkitError(f"{command[0]} ended with status {status}\n{errors.strip()}".rstrip())
+        return output
+
     def interrupt(self) -> None:
         """Start no more processes and send SIGINT to all, so that spinrun ends its ranks."""
         with self._lock:
             self._closed = True
             for process in self._live:
                 process.send_signal(signal.SIGINT)
+
+
+@contextmanager
+def pool(threads: int) -> Iterator[tuple[ThreadPoolExecutor, Processes]]:
+    """Open threads that run child processes; an exception in the block ends those and starts no more."""
+    processes = Processes()
+    with ThreadPoolExecutor(threads) as executor:
+        try:
+            yield executor, processes
+        except BaseException:
+            processes.interrupt()
+            executor.shutdown(cancel_futures=True)
+            raise

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from spinkit.common._terminal import progress_bar
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,37 @@ class Step:
 Progress = Callable[[Step], None]
 
 
+_ASKS_FOR_A_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Variables by which rich treats a file or pipe as a terminal."""
+
+
+def _line(step: Step) -> str:
+    if step.failure is not None:
+        return f"{step.what} failed and is run again: {step.failure}"
+    return f"{step.done}/{step.total} {step.what}{' (from the cache)' if step.cached else ''}"
+
+
+def _write_line(step: Step) -> None:
+    print(_line(step), file=sys.stderr, flush=True)
+
+
 @contextmanager
 def steps() -> Iterator[Progress]:
     """Show steps on standard error until the work is done."""
+    if not (sys.stderr.isatty() or any(os.environ.get(name) for name in _ASKS_FOR_A_TERMINAL)):
+        yield _write_line
+        return
+    from spinkit.common._terminal import progress_bar  # imported here because lines do without it
+
     with progress_bar() as bar:
         task = bar.add_task("compile", total=None)
 
         def tell(step: Step) -> None:
             if step.failure is not None:
-                bar.console.print(f"{step.what} failed and is run again: {step.failure}", markup=False, soft_wrap=True)
+                bar.console.print(_line(step), markup=False, soft_wrap=True)
                 return
             bar.update(task, description=step.what, completed=step.done, total=step.total)
             if not bar.console.is_terminal:
-                before = " (from the cache)" if step.cached else ""
-                bar.console.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
+                bar.console.print(_line(step), markup=False, soft_wrap=True)
 
         yield tell

@@ -6,13 +6,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.box import HEAVY_HEAD, Box
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from spinkit.common._prose import code_spans
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PLAIN_WIDTH = 100_000
 """Columns of output to a file or pipe: tables are as wide as their cells, and nothing is cut."""
@@ -35,6 +38,8 @@ def note(text: str) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress on standard error, if that is a terminal, until the work is done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     log = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=log, transient=True, disable=not log.is_terminal) as bar:
@@ -54,8 +59,8 @@ def print_block(console: Console, content: RenderableType) -> None:
         return
     with console.capture() as captured:
         console.print(content)
-    for line in captured.get().splitlines():
-        console.print(line.rstrip(), markup=False, soft_wrap=True)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    console.file.flush()
 
 
 def styled(text: str) -> Text:

@@ -11,6 +11,7 @@
 - `_handlers`: compilation of handlers for PsPIN's own interface.
 - `_jobs`: the runs of an experiment, with settings and arguments.
 - `_cache`: cache of finished runs.
+- `_includes`: files on which a compiled program depends.
 - `_outcome`: points, runs and results.
 - `_definition`: the tables of `experiment.toml`.
 - `_claims`: claims of papers, and their tests.

@@ -97,6 +97,7 @@ def _drive(
     experiments: Sequence[Experiment], quick: bool, workshop: Workshop, threads: ThreadPoolExecutor, progress: Progress
 ) -> Generator[Outcome, None, None]:
     prepared: dict[str, Future[Runners]] = {}
+    workshop.describe_all(experiments)
     for experiment in experiments:
         if experiment.name not in prepared:
             prepared[experiment.name] = threads.submit(prepare, experiment, workshop)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,9 @@ from spinkit.common._digest import digest
 from spinkit.common._output import write_atomically
 from spinkit.common._processes import Execute
 from spinkit.experiments._definition import Experiment
-from spinkit.simulate._toolchain import Toolchain
+from spinkit.experiments._includes import Includes, files_below
+from spinkit.simulate._tasks import tools_digest
+from spinkit.simulate._toolchain import Toolchain, compilers
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,37 @@ class Programs:
         self._locks: dict[Path, Lock] = {}
         self._made: set[Path] = set()
         self._fresh = fresh
+        self._includes = Includes()
+        self._covered = (home / "sdk" / "include", home / "sdk" / "device")
 
     @cached_property
-    def _ingredients(self) -> str:
-        """Digest of the compiler and of all files that a program may include."""
-        sdk = [file for file in (self._home / "sdk").rglob("*") if file.is_file() and "build" not in file.parts]
-        sources = [file for file in (self._home / "experiments").rglob("*.[ch]") if file.is_file()]
-        return digest([self._tools.spincc, *sorted(sdk), *sorted(sources)], [str(self._tools.library)])
+    def _common(self) -> str:
+        """Digest of everything that spincc may use for any program: compilers, common headers, the device runtime."""
+        sdk = self._home / "sdk"
+        files = files_below(*self._covered)
+        names = [str(file.relative_to(sdk)) for file in files]
+        return digest([self._tools.spincc, *files], [str(self._tools.library), *compilers(), *names])
+
+    def _inputs(self, sources: Sequence[str], mpi: bool, compiler: Path) -> str:
+        """Return a digest of the inputs of a program."""
+        sdk = self._home / "sdk"
+        files = self._includes.closure(map(Path, sources), [sdk / "include", sdk], self._covered)
+        if files is None:  # a macro names a file: any of these may be it
+            beside = [file for folder in {Path(source).parent for source in sources} for file in folder.iterdir()]
+            files = [*files_below(sdk, self._home / "experiments"), *sorted(file for file in beside if file.is_file())]
+        mpicc = _mpi_files(compiler) if mpi else []
+        start = Path(sources[0]).parent
+        return digest([*files, *mpicc], [self._common, *(os.path.relpath(file, start) for file in files)])
+
+    @cached_property
+    def _mpi(self) -> str:
+        """Digest of everything besides a program that its runs under an MPI use."""
+        sdk = self._home / "sdk"
+        # spinrun compiles the provider with spincc; its headers are among these.
+        provider = files_below(sdk / "ofi", sdk / "include", sdk / "device")
+        tools = tools_digest(self._tools.spinrun, self._tools.library)
+        names = [str(file.relative_to(sdk)) for file in provider]
+        return digest([self._tools.spincc, *provider, *_mpi_files(_paths.mpicc())], [tools, *compilers(), *names])
 
     def get(self, experiment: Experiment) -> Compiled:
         """Return the program of an experiment."""
@@ -52,7 +79,7 @@ class Programs:
         compiler = _paths.mpicc() if experiment.program.mpi else self._tools.spincc
         program = self._folder / f"{Path(sources[0]).stem}-{digest([], [str(compiler), *sources])[:12]}"
         with self._lock:
-            wanted = digest(_beside(sources), [self._ingredients])
+            wanted = self._inputs(sources, experiment.program.mpi, compiler)
             lock = self._locks.setdefault(program, Lock())
         with lock:
             note = program.with_name(f"{program.name}.key")
@@ -66,15 +93,14 @@ class Programs:
                     raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")
                 write_atomically(note, wanted.encode())
             self._made.add(program)
-        # Runs of MPI programs use the libfabric provider of the SDK, which is no part of the program.
-        return Compiled(program, digest([program], [wanted] if experiment.program.mpi else []))
+        return Compiled(program, digest([program], [self._mpi] if experiment.program.mpi else []))
 
 
-def _beside(sources: Sequence[str]) -> list[Path]:
-    """Return the C and C++ files in the folders of sources, which they may include."""
-    folders = dict.fromkeys(Path(source).parent for source in sources)
-    kinds = {".c", ".h", ".cc", ".hh", ".cpp", ".hpp"}
-    return sorted(file for folder in folders for file in folder.iterdir() if file.suffix in kinds and file.is_file())
+def _mpi_files(compiler: Path) -> list[Path]:
+    """Return the files of an MPI on which its programs and their runs depend."""
+    prefix = compiler.resolve().parent.parent
+    places = (compiler, prefix / "include" / "mpi.h", *sorted((prefix / "lib").glob("libmpi.so*")))
+    return [file for file in places if file.is_file()]
 
 
 def _is_current(note: Path, wanted: str) -> bool:

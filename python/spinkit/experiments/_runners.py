@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from platform import python_version
 from typing import Any, ClassVar, Protocol, Self
 
 from spinkit._errors import SpinkitError
@@ -21,6 +22,7 @@ from spinkit.common._toml import Place, is_there
 from spinkit.experiments._cache import Entry
 from spinkit.experiments._definition import Experiment, File, Program, Series
 from spinkit.experiments._handlers import Builder, Handlers
+from spinkit.experiments._includes import imported_from_package
 from spinkit.experiments._jobs import Job
 from spinkit.experiments._programs import Compiled
 from spinkit.experiments._workshop import Workshop
@@ -40,6 +42,10 @@ _NO_RESULTS = frozenset(
     }
 )
 """Keys of a schedule's report whose values depend on this computer, or are long."""
+
+
+_CODE = digest([Path(__file__)], [])
+"""Digest of this file, which makes the kept outcome of a run of a command's output and report."""
 
 
 class Runner(Protocol):
@@ -98,7 +104,8 @@ class ProgramRun:
 
     def inputs(self, job: Job) -> list[str]:
         """Return the simulator, the program, and the options and arguments of the run."""
-        return [self._workshop.tools_digest, self._program.digest, *self.options(job), "--", *self.arguments(job)]
+        words = [*self.options(job), "--", *self.arguments(job)]
+        return [_CODE, self._workshop.tools_digest, self._program.digest, *words, _named_files(words)]
 
     def execute(self, job: Job) -> Entry:
         """Simulate the program; dropped messages and failed handlers end the run."""
@@ -170,12 +177,12 @@ class ScheduleRun:
                 status, _, errors = workshop.processes.execute([str(goal), *made, "-o", str(files[-1])], None)
                 if status != 0:
                     raise SpinkitError(f"spinkit goal {made[0]} ended with status {status}\n{errors.strip()}".rstrip())
-        return cls(folder, digest([goal, *files], []), workshop)
+        return cls(folder, digest(files, []), workshop)
 
     def inputs(self, job: Job) -> list[str]:
         """Return the simulator, the schedules, and the options of the run."""
-        options, arguments = ProgramRun.options(job), ProgramRun.arguments(job)
-        return [self._workshop.tools_digest, self._digest, *options, "--", *arguments]
+        words = [*ProgramRun.options(job), "--", *ProgramRun.arguments(job)]
+        return [_CODE, self._workshop.goal_digest, self._digest, *words, _named_files(words)]
 
     def execute(self, job: Job) -> Entry:
         """Run the schedule of each value; the report is the line of the value."""
@@ -232,13 +239,16 @@ class PspinRun:
         """Make the builder, which compiles handlers when a job first needs them."""
         settings = workshop.settings
         out = settings.out / experiment.name
-        return cls(Builder(settings.tools.pspin, settings.home / "sdk", out, workshop.processes.execute), workshop)
+        library = settings.tools.library and settings.tools.library.with_name("libpspin.so")
+        builder = Builder(settings.tools.pspin, library, settings.home / "sdk", out, workshop.processes.execute)
+        return cls(builder, workshop)
 
     def inputs(self, job: Job) -> list[str]:
         """Return the handlers and the options of each value."""
         handlers = [self._handlers(job, value) for value in job.values]
         arguments = [word for value in job.values for word in (str(value), *self._options(job, value))]
-        return [self._builder.digest(handlers), *arguments]
+        hardware = [self._workshop.hardware_digest] if _uses_hardware(arguments) else []
+        return [_CODE, self._builder.digest(handlers), *arguments, _named_files(arguments), *hardware]
 
     def execute(self, job: Job) -> Entry:
         """Run the handlers for each value; the report is the line of the value."""
@@ -292,8 +302,15 @@ class ScriptRun:
 
     def inputs(self, job: Job) -> list[str]:
         """Return the script with the files beside it, the arguments, and the program if it has one."""
-        arguments = [self._digest(job.experiment), *self._arguments(job)]
-        return arguments if self._program is None else [*arguments, self._workshop.tools_digest, self._program.digest]
+        arguments = self._arguments(job)
+        inputs = [_CODE, python_version(), self._digest(job.experiment), *arguments, _named_files(arguments)]
+        if self._program is not None:
+            inputs.append(self._program.digest)
+        # A script that uses this package may start the simulator.
+        own = imported_from_package(job.experiment.folder / self._script)
+        if self._program is not None or own:
+            inputs += [self._workshop.tools_digest, digest(own, [])]
+        return inputs
 
     def execute(self, job: Job) -> Entry:
         """Run the script; its arguments may name the program."""
@@ -310,7 +327,9 @@ class ScriptRun:
         """Return a digest of the script and of the files beside it that are no experiments."""
         script = experiment.folder / self._script
         beside = sorted(
-            file for file in script.parent.iterdir() if file.is_file() and not experiment.is_definition(file)
+            file
+            for file in script.parent.iterdir()
+            if file.is_file() and file.suffix != ".md" and not experiment.is_definition(file)
         )
         return digest(beside, [script.name, *(file.name for file in beside)])
 
@@ -320,6 +339,18 @@ class ScriptRun:
         machine = job.experiment.place(job.machine)
         more = {"mode": job.series[0].mode, "machine": machine, "program": "{program}"}
         return [job.fill(arg, None, None, **more) for arg in job.series[0].args]
+
+
+def _named_files(words: Iterable[str]) -> str:
+    """Return a digest of the files that arguments name, such as `--rules FILE` and `rules=FILE`."""
+    places = (Path(part) for word in words for part in {word, word.rpartition("=")[2]} if "/" in part)
+    files = sorted({place for place in places if is_there(place, Path.is_file)})
+    return digest(files, [])
+
+
+def _uses_hardware(words: Sequence[str]) -> bool:
+    """Return whether arguments of `spinkit pspin run` choose the hardware of `rtl`."""
+    return any(word == "--engine=rtl" or (word == "--engine" and "rtl" in words) for word in words)
 
 
 def _named(program: Program, series: Series, name: str) -> str:

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from spinkit._errors import SpinkitError
+from spinkit.common._digest import digest
 from spinkit.common._processes import Processes
+from spinkit.experiments._definition import Experiment
+from spinkit.experiments._includes import files_below
 from spinkit.experiments._jobs import Job
 from spinkit.experiments._programs import Programs
 from spinkit.simulate import _machines
@@ -54,17 +61,38 @@ class Workshop:
     def __init__(self, settings: Settings, scratch: Path) -> None:
         tools = settings.tools
         self.settings = settings
-        self.tools_digest = tools_digest(tools.spinrun, tools.library)
         self.processes = Processes()
         self.programs = Programs(settings.home, settings.out, tools, settings.fresh, self.processes.execute)
         self._scratch = scratch
         self._machines: dict[tuple[str, tuple[str, ...]], Machine] = {}
+
+    @cached_property
+    def tools_digest(self) -> str:
+        """Digest of the simulator and the libraries that it loads into a rank; an MPI adds others."""
+        return tools_digest(self.settings.tools.spinrun, self.settings.tools.library, mpi=False)
+
+    @cached_property
+    def goal_digest(self) -> str:
+        """Digest of the simulator of schedules."""
+        return digest([self.settings.tools.goal], [])
+
+    @cached_property
+    def hardware_digest(self) -> str:
+        """Digest of the sources of the hardware."""
+        return digest(files_below(self.settings.home / "rtl"), [])
 
     def interrupt(self) -> None:
         """End all running commands."""
         self.processes.interrupt()
         if self.settings.remote is not None:
             self.settings.remote.cancel()
+
+    def describe_all(self, experiments: Iterable[Experiment]) -> None:
+        """Describe the unchanged machines of experiments in one process, so that `describe` knows them."""
+        names = dict.fromkeys(one.place(machine) for one in experiments for machine in one.machine_files)
+        with suppress(SpinkitError):  # `describe` raises it again, for the experiment that has the machine
+            found = _machines.load_all(self.settings.machines, list(names))
+            self._machines |= {(name, ()): machine for name, machine in zip(names, found, strict=True)}
 
     def describe(self, machine: str, changes: tuple[str, ...]) -> Machine:
         """Describe a machine with changed parameters."""

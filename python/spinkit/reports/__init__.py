@@ -12,4 +12,5 @@
 - `_timeline`: the slices of a measured interval.
 - `_profile_view`: profiles on the terminal.
 - `_plot`: pictures of curves and bars.
+- `_curves`: data and styles of pictures.
 """

@@ -11,20 +11,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure as Canvas
 
 from spinkit.reports import _plot
-from spinkit.reports._timeline import Timeline, packet, rank_of
+from spinkit.reports._timeline import CPU, DMA, HANDLER, PACKET, WAIT, WORK, Timeline, packet, rank_of
 from spinkit.simulate._perfetto import Slice
-
-_CPU = {"post": "#D55E00", "poll": "#E69F00", "match": "#F0E442"}
-_WORK, _PACKET, _DMA, _HANDLER, _WAIT = "#a05195", "#0072B2", "#009E73", "#CC79A7", "#f3d9e7"
-KEY: Mapping[str, str] = {
-    **{f"{name} (CPU)": color for name, color in _CPU.items()},
-    "computation and copies (CPU)": _WORK,
-    "packet leaves or arrives": _PACKET,
-    "DMA transfer": _DMA,
-    "handler": _HANDLER,
-    "handler waits": _WAIT,
-}
-"""The colours of slices."""
 
 _ROW_INCHES, _WIDTH_INCHES, _MARGIN_INCHES = 0.17, 11.0, 1.0
 _LETTER = 0.0043
@@ -80,12 +68,12 @@ def _places(axes: Axes, rows: list[tuple[int, str]]) -> dict[tuple[int, str], fl
 
 def _color(one: Slice) -> str:
     if one.row == "CPU":
-        return _CPU.get(one.name, _WORK)
+        return CPU.get(one.name, WORK)
     if one.row in ("NIC in", "NIC out"):
-        return _PACKET
+        return PACKET
     if one.row.startswith("HPU "):
-        return _WAIT if one.name.startswith("wait") else _HANDLER
-    return _DMA
+        return WAIT if one.name.startswith("wait") else HANDLER
+    return DMA
 
 
 def _extent(one: Slice, place: float) -> tuple[float, float]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
 from pathlib import Path
@@ -15,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spinkit._errors import SpinkitError
+from spinkit.common._processes import Processes, pool
 from spinkit.reports._report import render
 from spinkit.simulate._toolchain import Toolchain
 
@@ -76,14 +75,14 @@ def measure(home: Path, tools: Toolchain) -> list[Library]:
         texts.setdefault(file.parent.name, {}).update(described(file.read_text(encoding="utf-8")))
     # The parts in `common` are no handlers; cost.c has a handler for each of them.
     texts["common"] = described((folder / "cost.c").read_text(encoding="utf-8"))
-    with TemporaryDirectory(prefix="spinkit-handlers-") as scratch, ThreadPoolExecutor(cpu_count()) as threads:
+    with TemporaryDirectory(prefix="spinkit-handlers-") as scratch, pool(cpu_count() or 1) as (threads, processes):
         kinds = ",".join(kind for kind, _ in KINDS)
         cases = []
         for source in sorted(folder.glob("cost*.c")):
             program = Path(scratch) / source.stem
-            _execute([tools.spincc, "-O3", "--hpu", kinds, source, "-o", program])
-            cases += [(program, case) for case in _execute([program]).split()]
-        runs = threads.map(lambda case: _run(tools.spinrun, *case), cases)
+            processes.output([tools.spincc, "-O3", "--hpu", kinds, source, "-o", program])
+            cases += [(program, case) for case in processes.output([program]).split()]
+        runs = threads.map(lambda case: _run(processes, tools.spinrun, *case), cases)
         return _libraries(list(runs), texts)
 
 
@@ -95,14 +94,14 @@ def page(libraries: Sequence[Library]) -> str:
 _Counted = dict[str, dict[str, int]]
 
 
-def _run(spinrun: Path, program: Path, case: str) -> tuple[dict[str, Any], list[_Counted]]:
+def _run(processes: Processes, spinrun: Path, program: Path, case: str) -> tuple[dict[str, Any], list[_Counted]]:
     """Run one case; return its description, and the counts of handlers on each kind of HPU."""
     about: dict[str, Any] = {}
     counted = []
     for kind, timing in KINDS:
         report = program.with_name(f"{case}.{kind}.json")
         options = ["-n", "2", "--machine", _MACHINE, "--set", f"hpu.kind={kind}", "--set", f"hpu.timing={timing}"]
-        about = json.loads(_execute([spinrun, *options, "--json", report, program, case]))
+        about = json.loads(processes.output([spinrun, *options, "--json", report, program, case]))
         handlers = json.loads(report.read_text(encoding="utf-8"))["handlers"]
         for name, one in handlers.items():
             if one["errors"]:
@@ -132,10 +131,3 @@ def _libraries(
 
 def _cost(counted: Mapping[str, int]) -> Cost:
     return Cost(counted["min_instructions"], counted["min_cycles"])
-
-
-def _execute(command: Sequence[str | Path]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        raise SpinkitError(f"{command[0]} ended with status {done.returncode}\n{done.stderr.strip()}".rstrip())
-    return done.stdout

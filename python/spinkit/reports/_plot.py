@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -17,32 +17,15 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-# Okabe and Ito's palette is safe for every common colour blindness; markers and dashes repeat the distinction. The
-# further colours are darker and lighter ones of the same hues.
-_CURVE_STYLES = (
-    ("#D55E00", "s", (0, ())),
-    ("#E69F00", "^", (0, (6, 1.5))),
-    ("#56B4E9", "D", (0, (3, 1.5))),
-    ("#0072B2", "o", (0, ())),
-    ("#009E73", "v", (0, (1, 1))),
-    ("#CC79A7", "P", (0, (5, 1, 1, 1))),
-    ("#8C3D00", "s", (0, (6, 1.5))),
-    ("#F0A576", "s", (0, (1, 1))),
-    ("#8F6300", "^", (0, (1, 1))),
-    ("#F3CE77", "^", (0, (3, 1.5))),
-    ("#003A5D", "o", (0, (6, 1.5))),
-    ("#66C2A5", "v", (0, ())),
-    ("#7B4B73", "P", (0, (3, 1.5))),
-    ("#6E7781", "X", (0, (2, 2))),
-)
-_CARD_STYLES = {"rdma": (0, 6, 7), "portals4": (1, 8, 9), "spin": (3, 2, 4, 5, 10, 11, 12), "none": (13,)}
-"""Styles of the curves of each kind of card: the first is that of its first mode, in all figures."""
+from spinkit.reports._curves import CURVE_STYLES, Bar, Curve, Panel, Picture, byte_label
 
 _SIZE = (6.2, 4.1)
 """Size in inches: two such figures fit side by side on a laptop without scaling, so text keeps its size."""
 
 _DPI = 100
 """Pixels of an inch, before anything is scaled."""
+
+_PNG_DPI = 200
 
 _INK = "#22272e"
 _FAINT = "#d9dee4"
@@ -88,68 +71,6 @@ _STYLE: Any = {
 
 _SAME_SVG = {"Date": None, "Creator": None}
 """Neither date nor version: the same data must give the same file."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A named sequence of values, one for each x."""
-
-    label: str
-    values: Sequence[float]
-    style: int
-    """Index of the colour, marker and dashes, from 0; see `curve_styles`."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One of several plots with the same axes."""
-
-    title: str
-    curves: Sequence[Curve]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A named range of numbers."""
-
-    label: str
-    least: float
-    most: float
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawn figure."""
-
-    svg: bytes
-    png: bytes
-
-
-def curve_styles(kinds: Sequence[tuple[str, int]]) -> list[int]:
-    """Choose the styles of a figure's curves, each given by kind of card and number of the mode.
-
-    A mode of a card has the same style in all figures. A mode that is drawn again takes a free style of its card, else
-    grey, else any free style.
-    """
-    chosen: list[int] = []
-    for card, mode in kinds:
-        of_card = _CARD_STYLES[card]
-        wanted = of_card[mode % len(of_card)]
-        free = (
-            style
-            for style in (wanted, *of_card, *_CARD_STYLES["none"], *range(len(_CURVE_STYLES)))
-            if style not in chosen
-        )
-        chosen.append(next(free, wanted))
-    return chosen
-
-
-def byte_label(size: float) -> str:
-    """Write a number of bytes with binary prefixes: 262144 is `256 KiB`."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:g} {unit}"
-    return f"{size:g} B"
 
 
 @contextmanager
@@ -263,7 +184,7 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         axes = figure.add_subplot()
         width = 0.8 / len(curves)
         for place, curve in enumerate(curves):
-            color, _, _ = _CURVE_STYLES[curve.style]
+            color, _, _ = CURVE_STYLES[curve.style]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
             drawn = axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
             if len(names) * len(curves) <= _NUMBERED:
@@ -290,14 +211,14 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
         figure = Canvas(figsize=(_SIZE[0], 1.4 + 0.3 * len(bars)), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        color, _, _ = _CURVE_STYLES[3]
+        color, _, _ = CURVE_STYLES[3]
         places = range(len(bars) - 1, -1, -1)
         axes.barh(places, [bar.most - bar.least for bar in bars], 0.6, [bar.least for bar in bars], color=color)
         low, high = axes.get_xlim()
         low, high = min(low, base), max(high, base)
         least, most = max(allowed[0], low), min(allowed[1], high)
         if least < most:
-            axes.axvspan(least, most, color=_CURVE_STYLES[4][0], alpha=0.15, zorder=0)
+            axes.axvspan(least, most, color=CURVE_STYLES[4][0], alpha=0.15, zorder=0)
         axes.axvline(base, color=_INK, linewidth=1)
         axes.set(title=title, xlabel=x_label, xlim=(low, high))
         axes.set_yticks(places, [bar.label for bar in bars])
@@ -308,7 +229,7 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
 
 def _draw(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
     for curve in curves:
-        color, marker, dashes = _CURVE_STYLES[curve.style]
+        color, marker, dashes = CURVE_STYLES[curve.style]
         axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)
 
 
@@ -327,8 +248,15 @@ def _inset(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
 def render(figure: Canvas) -> Picture:
     """Write a figure as PNG and SVG."""
     png, svg = io.BytesIO(), io.BytesIO()
-    figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
-    figure.set_layout_engine("none")  # everything has its place now; savefig would lay it out again
+    dpi = figure.dpi
+    figure.set_dpi(_PNG_DPI)
+    # savefig would lay the figure out by drawing it once more for each file.
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    figure.set_dpi(dpi)
     FigureCanvasSVG(figure).print_svg(svg, metadata=_SAME_SVG)  # type: ignore[no-untyped-call]
     return Picture(svg.getvalue(), png.getvalue())
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit.common._prose import code_spans
 from spinkit.common._version import __version__
@@ -17,8 +17,7 @@ from spinkit.experiments._claims import Claim, Verdict
 from spinkit.experiments._definition import Experiment, Figure, Series, Sweep
 from spinkit.experiments._outcome import Demonstration, Results, Run
 from spinkit.experiments._sensitivity import Effect, Tried
-from spinkit.reports import _plot
-from spinkit.reports._plot import Bar, Curve, Picture
+from spinkit.reports._curves import Bar, Curve, Picture, Plot, byte_label, curve_styles
 from spinkit.simulate._machines import Machine
 
 
@@ -35,7 +34,7 @@ def label(sweep: Sweep, value: float) -> str:
     """Write a value of the sweep with its unit, or its name."""
     if sweep.names:
         return sweep.names[sweep.values.index(value)]
-    return _plot.byte_label(value) if sweep.unit == "B" else f"{value} {sweep.unit}".rstrip()
+    return byte_label(value) if sweep.unit == "B" else f"{value} {sweep.unit}".rstrip()
 
 
 _FEW_VALUES = 3
@@ -166,23 +165,35 @@ def _bounds(claim: Claim) -> str:
     return "" if claim.at_most is None else f", at most {claim.format(claim.at_most)}"
 
 
-def pictures(results: Results) -> dict[str, Picture]:
-    """Draw the experiment's figures, by name."""
-    return {figure.name: _picture(results, figure) for figure in results.experiment.figures}
+def plots(results: Results) -> dict[str, Plot]:
+    """Return the contents of the experiment's figures, by name."""
+    return {figure.name: _plot_of(results, figure) for figure in results.experiment.figures}
 
 
-def _picture(results: Results, figure: Figure) -> Picture:
+def _plot_of(results: Results, figure: Figure) -> Plot:
     experiment = results.experiment
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
-    curves = curves_of(results, figure)
     heading = "Time saved [%]" if figure.below else figure.label or measure.heading
+    common = {"title": figure.title, "y_label": heading, "curves": curves_of(results, figure)}
     if sweep.names:
         names = [label(sweep, value) for value in values]
-        return _plot.bars(figure.title, heading, names, curves, linear=figure.linear or bool(figure.below))
-    in_bytes = sweep.unit == "B"
-    return _plot.lines(
-        figure.title, sweep.label, heading, values, curves, figure.zoom_to, in_bytes=in_bytes, linear=figure.linear
-    )
+        return Plot("bars", {**common, "names": names, "linear": figure.linear or bool(figure.below)})
+    axes = {"x_label": sweep.label, "xs": values, "zoom_to": figure.zoom_to, "in_bytes": sweep.unit == "B"}
+    return Plot("lines", {**common, **axes, "linear": figure.linear})
+
+
+@cache
+def drawn_by() -> str:
+    """Return the versions of the packages that decide how figures look."""
+    return ", ".join(f"{name} {metadata.version(name)}" for name in ("matplotlib", "numpy", "pillow"))
+
+
+def draw(plot: Plot) -> Picture:
+    """Draw a figure."""
+    from spinkit.reports import _plot  # imported here because matplotlib takes long to load
+
+    functions: dict[str, Callable[..., Picture]] = {"lines": _plot.lines, "bars": _plot.bars}
+    return functions[plot.function](**plot.arguments)
 
 
 def curves_of(results: Results, figure: Figure) -> list[Curve]:
@@ -219,7 +230,7 @@ def _curve_styles(experiment: Experiment, shown: Sequence[Series]) -> Sequence[i
         if series.mode not in of_card:
             # The modes beside "store" have the same styles in experiments without it.
             of_card.insert(of_card.index("store") if "store" in of_card else len(of_card), series.mode)
-    return _plot.curve_styles([(series.nic, modes[series.nic].index(series.mode)) for series in shown])
+    return curve_styles([(series.nic, modes[series.nic].index(series.mode)) for series in shown])
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
@@ -245,6 +256,8 @@ def _a_call(counted: dict[str, int], what: str) -> str:
 
 def sensitivity(results: Results, tried: Sequence[Tried]) -> dict[str, Any]:
     """Lay out which claims turn when assumed parameters change, and draw how far each moves them."""
+    from spinkit.reports import _plot  # imported here because matplotlib takes long to load
+
     pictures = []
     for verdict in results.verdicts:
         claim, number = verdict.claim, verdict.worst.number
@@ -363,6 +376,8 @@ def count(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 def render(template: str, **content: Any) -> bytes:
     """Fill in a template, of HTML or Markdown."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # imported here because few commands write pages
+
     environment = Environment(
         loader=PackageLoader("spinkit"),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from spinkit._errors import SpinkitError
 from spinkit.common._digest import digest
+from spinkit.common._kept import Kept, sources
 from spinkit.common._output import write_atomically
 from spinkit.common._progress import steps
 from spinkit.common._terminal import PROSE, console, print_block, styled, table_box
@@ -28,8 +31,8 @@ from spinkit.experiments._pool import Outcome
 from spinkit.experiments._sensitivity import Tried
 from spinkit.experiments._workshop import Settings
 from spinkit.reports import _report
-from spinkit.reports._plot import Picture
-from spinkit.reports._results import to_json
+from spinkit.reports._curves import Picture, Plot
+from spinkit.reports._results import to_json, to_table
 from spinkit.simulate import _machines
 from spinkit.simulate._machines import Machine
 
@@ -99,22 +102,53 @@ def files(results: Results, out: Path) -> list[Path]:
 
 
 def write(results: Results, settings: Settings, tried: Sequence[Tried] | None = None) -> None:
-    """Write JSON, pictures and page."""
+    """Write JSON, pictures and page, those only that changed."""
     folder = settings.out / results.experiment.name
-    drawn = _report.pictures(results)
+    kept = Kept(folder)
+    drawn = {name: _picture(kept, name, plot) for name, plot in _report.plots(results).items()}
     machines = _machines_of([results.experiment], settings.machines)
-    write_atomically(folder / "results.json", to_json(results))
-    for name, picture in drawn.items():
-        write_atomically(folder / f"{name}.png", picture.png)
-        write_atomically(folder / f"{name}.svg", picture.svg)
-    page = _report.page(_report.section(results, drawn, tried), machines, results.quick)
-    write_atomically(folder / "index.html", page)
+    content = to_table(results)
+    # json is much faster without line breaks.
+    kept.get("results.json", digest([], [json.dumps(content)]), lambda: to_json(content))
+    section = _report.section(results, drawn, tried)
+    inputs = digest([], [_page_sources(), repr(section), repr(machines), str(results.quick)])
+    kept.get("index.html", inputs, lambda: _report.page(section, machines, results.quick))
+
+
+def _picture(kept: Kept, name: str, plot: Plot) -> Picture:
+    """Return a figure, which is drawn unless its files are those of the same data."""
+    inputs = digest([], [_plot_sources(), repr(plot)])
+    draw = cache(lambda: _report.draw(plot))  # both files are of one drawing
+    return Picture(
+        svg=kept.get(f"{name}.svg", inputs, lambda: draw().svg), png=kept.get(f"{name}.png", inputs, lambda: draw().png)
+    )
+
+
+_REPORTS = Path(__file__).parent
+_LAYS_OUT = ("jinja2", "markupsafe")
+"""Packages whose versions decide how pages look."""
+
+
+@cache
+def _plot_sources() -> str:
+    """Return a digest of everything besides its data that decides how a figure looks."""
+    return digest([], [sources(_REPORTS, "_plot.py", "_curves.py"), _report.drawn_by()])
+
+
+@cache
+def _page_sources() -> str:
+    """Return a digest of everything besides its content that decides how a page looks."""
+    package = _REPORTS.parent
+    made_by = (sources(_REPORTS, "_report.py"), sources(package / "common", "_prose.py"))
+    return digest(
+        [], [*made_by, sources(package / "templates", "*.j2"), __version__, *map(metadata.version, _LAYS_OUT)]
+    )
 
 
 def write_report(
     outcomes: Sequence[Outcome], settings: Settings, tried: Mapping[str, Sequence[Tried]], pages: Mapping[str, str]
 ) -> Path:
-    """Write the page of all experiments, which have their files, with links to further pages."""
+    """Write the page of all experiments, if it changed, with links to further pages; each experiment has its files."""
     sections = [
         _report.section(outcome, _drawn(outcome, settings.out), tried.get(experiment.name))
         if isinstance(outcome, Results)
@@ -122,9 +156,14 @@ def write_report(
         for experiment, outcome in outcomes
     ]
     machines = _machines_of([experiment for experiment, _ in outcomes], settings.machines)
-    file = settings.out / "report.html"
-    write_atomically(file, _report.report(sections, machines, _versions(settings), settings.quick, pages))
-    return file
+    versions = _versions(settings)
+    content = [repr(one) for one in (sections, machines, versions, settings.quick, pages)]
+
+    def page() -> bytes:
+        return _report.report(sections, machines, versions, settings.quick, pages)
+
+    Kept(settings.out).get("report.html", digest([], [_page_sources(), *content]), page)
+    return settings.out / "report.html"
 
 
 def _drawn(results: Results, out: Path) -> dict[str, Picture]:
@@ -136,7 +175,7 @@ def _drawn(results: Results, out: Path) -> dict[str, Picture]:
 
 def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machine]:
     names = dict.fromkeys(experiment.place(name) for experiment in experiments for name in experiment.machine_files)
-    return [_machines.load(command, name) for name in names]
+    return _machines.load_all(command, list(names))
 
 
 def _versions(settings: Settings) -> dict[str, str]:

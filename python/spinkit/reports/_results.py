@@ -121,10 +121,10 @@ def _verdict(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]
     }
 
 
-def to_json(results: Results) -> bytes:
-    """Write results: every point, every run's report (handlers, counters), every claim."""
+def to_table(results: Results) -> dict[str, Any]:
+    """Lay out results: every point, every run's report (handlers, counters), every claim."""
     shown = _demonstrations.by_claim(results)
-    content = {
+    return {
         "experiment": results.experiment.name,
         "spinkit": __version__,
         "quick": results.quick,
@@ -134,4 +134,8 @@ def to_json(results: Results) -> bytes:
             _verdict(verdict, shown.get((verdict.claim.name, verdict.model), [])) for verdict in results.verdicts
         ],
     }
+
+
+def to_json(content: dict[str, Any]) -> bytes:
+    """Write laid-out results."""
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

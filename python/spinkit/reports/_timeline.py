@@ -9,6 +9,18 @@ from itertools import pairwise
 
 from spinkit.simulate._perfetto import Slice
 
+CPU = {"post": "#D55E00", "poll": "#E69F00", "match": "#F0E442"}
+WORK, PACKET, DMA, HANDLER, WAIT = "#a05195", "#0072B2", "#009E73", "#CC79A7", "#f3d9e7"
+KEY: Mapping[str, str] = {
+    **{f"{name} (CPU)": color for name, color in CPU.items()},
+    "computation and copies (CPU)": WORK,
+    "packet leaves or arrives": PACKET,
+    "DMA transfer": DMA,
+    "handler": HANDLER,
+    "handler waits": WAIT,
+}
+"""The colours of slices."""
+
 
 def ns(time_ps: int) -> str:
     """Write a time in nanoseconds."""

@@ -20,12 +20,14 @@ from rich.table import Table as TextTable
 from rich.text import Text
 
 from spinkit._errors import SpinkitError
+from spinkit.common._digest import digest
 from spinkit.common._json import parse_json
+from spinkit.common._kept import Kept, sources
 from spinkit.common._output import write_atomically
 from spinkit.common._terminal import console, print_block, styled, table_box
 from spinkit.common._toml import Integer, Place, Table, convert, parse_toml, read_text
-from spinkit.reports import _gantt, _narrative, _report
-from spinkit.reports._timeline import Timeline
+from spinkit.reports import _narrative, _report
+from spinkit.reports._timeline import KEY, Timeline
 from spinkit.simulate import _perfetto
 from spinkit.simulate._toolchain import Toolchain
 
@@ -184,16 +186,15 @@ def run(home: Path, tools: Toolchain, out: Path) -> Outcome:
     table = load(home)
     folder = out / NAME
     folder.mkdir(parents=True, exist_ok=True)
+    kept = Kept(folder)
     with TemporaryDirectory(prefix=".run-", dir=out) as scratch:
         runner = _Runner(file(home).parent, tools, Path(scratch), table.timeout_s)
         drawn = [
-            _draw(diagram, model, runner.run(diagram, f"{model}-{table.machine}"))
+            _draw(kept, diagram, model, runner.run(diagram, f"{model}-{table.machine}"))
             for diagram in table.diagram
             for model in table.models
         ]
     outcome = Outcome(table, tuple(drawn))
-    for one in outcome.drawn:
-        write_atomically(folder / _picture(one), one.svg)
     write_atomically(folder / "results.json", (json.dumps(_results(outcome), indent=1) + "\n").encode())
     write_atomically(folder / "index.html", _page(outcome))
     return outcome
@@ -205,8 +206,8 @@ def link(home: Path, out: Path) -> dict[str, str]:
     return {page.as_posix(): load(home).title} if (out / page).is_file() else {}
 
 
-def _picture(one: Drawn) -> str:
-    return f"{one.diagram.name}-{one.model}.svg"
+def _picture(diagram: Diagram, model: str) -> str:
+    return f"{diagram.name}-{model}.svg"
 
 
 def files(outcome: Outcome, out: Path) -> list[Path]:
@@ -214,7 +215,7 @@ def files(outcome: Outcome, out: Path) -> list[Path]:
     folder = out / NAME
     return [
         folder / "index.html",
-        *(folder / _picture(one) for one in outcome.drawn),
+        *(folder / _picture(one.diagram, one.model) for one in outcome.drawn),
         folder / "results.json",
     ]
 
@@ -307,7 +308,7 @@ def _round(
     raise SpinkitError(f"{NAME}: {diagram.name}: no CPU notices anything {length} ps after a message of rank 0")
 
 
-def _draw(diagram: Diagram, model: str, timeline: Timeline) -> Drawn:
+def _draw(kept: Kept, diagram: Diagram, model: str, timeline: Timeline) -> Drawn:
     verdicts = []
     for sentence in diagram.sentence:
         difference = sentence.difference(model)
@@ -315,7 +316,15 @@ def _draw(diagram: Diagram, model: str, timeline: Timeline) -> Drawn:
         test = _narrative.TESTS[instead or sentence.test]
         holds, found = test.on(timeline)
         verdicts.append(Verdict(sentence, reason, test.says, holds, found))
-    return Drawn(diagram, model, timeline, _gantt.draw(diagram.title, timeline), tuple(verdicts))
+
+    def draw() -> bytes:
+        from spinkit.reports import _gantt  # imported here because matplotlib takes long to load
+
+        return _gantt.draw(diagram.title, timeline)
+
+    code = sources(Path(__file__).parent, "_gantt.py", "_plot.py", "_timeline.py")
+    inputs = digest([], [code, _report.drawn_by(), diagram.title, repr(timeline)])
+    return Drawn(diagram, model, timeline, kept.get(_picture(diagram, model), inputs, draw), tuple(verdicts))
 
 
 def _results(outcome: Outcome) -> list[dict[str, Any]]:
@@ -357,5 +366,5 @@ def _page(outcome: Outcome) -> bytes:
     summary = outcome.file.summary.strip().split("\n\n")
     about = {"title": outcome.file.title, "paper": outcome.file.paper, "summary": summary}
     return _report.render(
-        "timelines.html.j2", title=outcome.file.title, e=about, diagrams=diagrams, counts=counts, key=_gantt.KEY
+        "timelines.html.j2", title=outcome.file.title, e=about, diagrams=diagrams, counts=counts, key=KEY
     )

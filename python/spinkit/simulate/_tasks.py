@@ -72,9 +72,20 @@ class Shipped:
     timeout_s: float | None
 
 
-def tools_digest(spinrun: Path, library: Path | None) -> str:
-    """Return a digest of the simulator and its library, which decide the outcome of a run besides its inputs."""
-    return digest([file for file in (spinrun, library) if file], [])
+_PRELOADED = ("libsimclock.so",)
+_FOR_MPI = ("libsimpmix.so", "libpmi.so")
+"""Libraries beside `libportals.so` that spinrun loads into every rank, and into those of an MPI."""
+
+
+def tools_digest(spinrun: Path, library: Path | None, mpi: bool = True) -> str:
+    """Return a digest of the simulator and its libraries, which decide the outcome of a run besides its inputs.
+
+    Runs without MPI do not depend on the libraries for an MPI.
+    """
+    names = (*_PRELOADED, *(_FOR_MPI if mpi else ()))
+    libraries = [] if library is None else [library, *(library.with_name(name) for name in names)]
+    files = [file for file in (spinrun, *libraries) if file.is_file()]
+    return digest(files, [file.name for file in files])
 
 
 def ship(task: Task, tools: str) -> Shipped:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from spinkit import _paths
@@ -28,3 +30,16 @@ def toolchain() -> Toolchain:
     spinrun = _paths.command("spinrun")
     goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
     return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))
+
+
+_VARIABLES = ("SPIN_HOST_CC", "SPIN_HOST_CXX", "SPIN_ZIG", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+"""Variables that choose the compilers behind `spincc` and their headers."""
+
+
+def compilers() -> list[str]:
+    """Return texts that identify the compilers behind `spincc` and `spinkit pspin cc`."""
+    try:
+        zig = metadata.version("ziglang")
+    except metadata.PackageNotFoundError:
+        zig = ""
+    return [f"ziglang={zig}", *(f"{name}={os.environ.get(name, '')}" for name in _VARIABLES)]

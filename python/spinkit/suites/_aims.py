@@ -56,7 +56,7 @@ AIMS = (
 
 _NOT_MEASURED = {
     "ranks/start-barrier-end/16384": "needs 16,384 processes",
-    "ranks/all-reduce-20-times/1024": "spinkit reproduce allreduce runs it",
+    "ranks/all-reduce-20-times/1024": "spinkit reproduce allreduce-ranks runs it",
     "goal/nic/bcast-spin/1048576": "takes 6 GB of memory",
     "goal/nic/bcast-spin/1048576/memory": "takes 6 GB of memory",
     "goal/loggops/mpi-traces": "needs traces of an MPI program",

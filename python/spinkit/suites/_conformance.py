@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from spinkit._errors import SpinkitError
 from spinkit.common import _terminal
-from spinkit.common._processes import Processes
+from spinkit.common._processes import Processes, pool
 from spinkit.simulate._toolchain import Toolchain
 
 PROGRAMS = Path("tests", "portals")
@@ -112,28 +112,22 @@ def run(home: Path, chosen: Sequence[Group], nics: Sequence[str], tools: Toolcha
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         TemporaryDirectory(prefix="spinkit-conformance-") as scratch,
-        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+        pool(len(os.sched_getaffinity(0))) as (threads, processes),
         Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
-        processes = Processes()
         task = bar.add_task("compile", total=len(chosen))
 
         def gather(work: Callable[[_T], _R], items: Sequence[_T], what: Callable[[_T], str]) -> list[_R]:
             bar.reset(task, total=len(items))
-            futures = {pool.submit(work, item): item for item in items}
+            futures = {threads.submit(work, item): item for item in items}
             for future in as_completed(futures):
                 bar.update(task, advance=1, description=what(futures[future]))
                 future.result()
             return [future.result() for future in futures]
 
-        try:
-            gather(partial(_compile, home, tools, processes, Path(scratch)), chosen, lambda group: group.name)
-            every = cases(chosen, nics)
-            return gather(partial(_run, tools, processes, Path(scratch)), every, lambda case: case.what)
-        except BaseException:
-            processes.interrupt()
-            pool.shutdown(cancel_futures=True)
-            raise
+        gather(partial(_compile, home, tools, processes, Path(scratch)), chosen, lambda group: group.name)
+        every = cases(chosen, nics)
+        return gather(partial(_run, tools, processes, Path(scratch)), every, lambda case: case.what)
 
 
 def _compile(home: Path, tools: Toolchain, processes: Processes, scratch: Path, group: Group) -> None:

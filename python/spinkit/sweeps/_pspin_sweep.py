@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -17,9 +17,9 @@ from rich.table import Table
 
 from spinkit._errors import SpinkitError
 from spinkit.common._json import parse_json
-from spinkit.common._processes import Processes
+from spinkit.common._processes import Processes, pool
 from spinkit.common._terminal import console, progress_bar, table_box
-from spinkit.reports import _plot
+from spinkit.reports._curves import Curve, Panel, Picture, byte_label
 
 
 @dataclass(frozen=True)
@@ -69,26 +69,20 @@ MESSAGES = 8
 def run(sweep: Sweep, grid: Grid) -> dict[Point, Mapping[str, Any]]:
     """Run all points; return their reports in the order of the grid."""
     points = [Point(*values) for values in product(grid.clusters, grid.hpus, grid.sizes, grid.instructions)]
-    processes = Processes()
     with (
         tempfile.TemporaryDirectory() as scratch,
-        ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool,
+        pool(os.cpu_count() or 1) as (threads, processes),
         progress_bar() as bar,
     ):
         task = bar.add_task("compile", total=len(points))
-        try:
-            folder = Path(scratch)
-            built = {x: pool.submit(_compile, sweep, x, folder, processes) for x in grid.instructions}
-            program = {x: future.result() for x, future in built.items()}
-            futures = {pool.submit(_one, sweep, one, program[one.instructions], processes): one for one in points}
-            reports = {}
-            for future in as_completed(futures):
-                reports[futures[future]] = future.result()
-                bar.update(task, advance=1, description=_what(futures[future]))
-        except BaseException:
-            processes.interrupt()
-            pool.shutdown(cancel_futures=True)
-            raise
+        folder = Path(scratch)
+        built = {x: threads.submit(_compile, sweep, x, folder, processes) for x in grid.instructions}
+        program = {x: future.result() for x, future in built.items()}
+        futures = {threads.submit(_one, sweep, one, program[one.instructions], processes): one for one in points}
+        reports = {}
+        for future in as_completed(futures):
+            reports[futures[future]] = future.result()
+            bar.update(task, advance=1, description=_what(futures[future]))
     return {point: reports[point] for point in points}
 
 
@@ -148,14 +142,16 @@ def table(reports: Mapping[Point, Mapping[str, Any]]) -> Table:
     return shown
 
 
-def picture(sweep: Sweep, grid: Grid, reports: Mapping[Point, Mapping[str, Any]]) -> _plot.Picture:
+def picture(sweep: Sweep, grid: Grid, reports: Mapping[Point, Mapping[str, Any]]) -> Picture:
     """Draw throughput over the length of the handler: a panel for each unit, a curve for each size of packets."""
+    from spinkit.reports import _plot  # imported here because matplotlib takes long to load
+
     panels = [
-        _plot.Panel(
+        Panel(
             f"{clusters} x {hpus} HPUs",
             [
-                _plot.Curve(
-                    _plot.byte_label(size),
+                Curve(
+                    byte_label(size),
                     [reports[Point(clusters, hpus, size, x)]["throughput"]["in_gbit_s"] for x in grid.instructions],
                     look,
                 )
