@@ -42,7 +42,7 @@ fn with_state(settings: &[&str], handlers: [Option<Vec<u32>>; 3], state: &[u8], 
     let given: Vec<_> = names.into_iter().zip(handlers).filter_map(|(name, code)| Some((name, code?))).collect();
     rig.cards[0].share_program(program(&machine(&settings), &given)).unwrap();
     let twin_of = |name| given.iter().position(|(other, _)| *other == name).map_or(0, twin);
-    let eq = rig.cards[0].eq_alloc(NI, 32).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, 32).unwrap();
     rig.portal(0, NI, 0, 0, eq);
     let mut new: NewEntry = any_entry(TO, 1 << 16, me::EVENT_LINK_DISABLE | options);
     (new.me.header_handler, new.me.payload_handler, new.me.completion_handler) =
@@ -217,7 +217,7 @@ fn the_watchdog_may_stop_the_portal() {
         acknowledgement(rig).0
     };
     assert_eq!(again(&mut rig, 2), NiFail::PtDisabled);
-    rig.cards[0].pt_enable(NI, 0).unwrap();
+    rig.cards[0].portals_mut().pt_enable(NI, 0).unwrap();
     assert_eq!(again(&mut rig, 3), NiFail::HandlerTimeout);
 }
 
@@ -307,7 +307,10 @@ fn packets_without_a_buffer_are_lost_and_stop_the_portal() {
     assert_eq!(acknowledgement(&rig), (NiFail::PtDisabled, 2 * 4096));
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8, EventKind::PtDisabled as u8]);
     let stats = rig.cards[0].stats();
-    assert_eq!((stats.packets_dropped, stats.flow_control, stats.drops[&DropReason::NoBuffer].bytes), (1, 1, 4096));
+    assert_eq!(
+        (stats.packets_dropped, stats.flow_control, stats.drops[&DropReason::NoBuffer].bytes),
+        (1, 1, 4096)
+    );
     assert_eq!(rig.around.load(0, TO, 8), [4096u32.to_le_bytes(), 1u32.to_le_bytes()].concat());
 }
 
