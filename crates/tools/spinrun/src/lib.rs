@@ -481,15 +481,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
         report::tell_links(&links);
     }
     let cards: Vec<Stats> = world.card_stats().collect();
-    if lost_packets.as_ref().is_some_and(|lost| !lost.is_empty()) || cards.iter().any(|card| card.packets_lost > 0) {
-        let (lost, resent) =
-            cards.iter().fold((0, 0), |sums, card| (sums.0 + card.packets_lost, sums.1 + card.packets_resent));
+    if lost_packets.as_ref().is_some_and(|lost| !lost.is_empty())
+        || cards.iter().any(|card| card.counts.packets_lost > 0)
+    {
+        let (lost, resent) = cards
+            .iter()
+            .fold((0, 0), |sums, card| (sums.0 + card.counts.packets_lost, sums.1 + card.counts.packets_resent));
         eprintln!(
             "spinrun: {lost} packets were lost, as --drop or --kill-card asks; cards sent a packet again {resent} times"
         );
     }
     let flow_control = cards.iter().map(|card| card.flow_control).sum();
-    let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.drops)), flow_control);
+    let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.counts.drops)), flow_control);
     if !matches!(end, End::Deadlock { .. }) {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }

@@ -97,7 +97,7 @@ impl Nic {
 
     /// Returns the statistics of the card so far.
     pub fn stats(&self) -> Stats {
-        let mut stats = self.pipeline.stats.stats();
+        let mut stats = Stats { counts: self.pipeline.stats.clone(), ..Stats::default() };
         stats.flow_control = self.portals().flow_control;
         stats.triggered_peak = self.portals().triggered_peak;
         (stats.dma_bytes, stats.dma_busy) = (self.pipeline.dma.bytes(), self.pipeline.dma.busy());

@@ -49,7 +49,7 @@ fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u6
     assert_eq!(rig.cards[1].portals_mut().unlink(again), Ok(()), "no message uses the new entry");
     assert_eq!(rig.cards[1].portals_mut().pt_free(new, 0), Ok(()), "nor its portal table entry");
     assert_eq!(rig.count(1, counter), (0, 0));
-    let drops = rig.cards[1].stats().drops;
+    let drops = rig.cards[1].stats().counts.drops;
     assert_eq!(drops.keys().collect::<Vec<_>>(), [&DropReason::Closed]);
     assert_eq!((drops[&DropReason::Closed].messages, drops[&DropReason::Closed].first.at), (1, closed));
     assert_eq!(rig.around.warnings, Vec::<String>::new());

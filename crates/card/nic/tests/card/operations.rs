@@ -106,7 +106,7 @@ fn an_operation_to_no_node_is_undeliverable() {
     rig.run();
     let seen: Vec<_> = rig.events(0, eq).iter().map(|event| (event.kind, event.ni_fail_type)).collect();
     assert_eq!(seen, [(EventKind::Send as u8, NiFail::Undeliverable as u8)]);
-    assert_eq!((rig.around.departures.len(), rig.cards[0].stats().undeliverable), (0, 1));
+    assert_eq!((rig.around.departures.len(), rig.cards[0].stats().counts.undeliverable), (0, 1));
 }
 
 /// A triggered append links its entry once the counter reaches the threshold, and a triggered unlink removes it again.
