@@ -340,64 +340,12 @@ impl Options {
     }
 }
 
+/// Runs the program on the simulated machine. Returns the exit status.
 fn run(options: &Options) -> Result<u8, RunError> {
     refuse_source(Path::new(&options.program[0]))?;
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
-    let mut env: Vec<_> = pmi_library(&sdk);
-    env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
-    env.extend(clocks::variables(options.clock, options.clock_start));
-    if options.clock == Clock::Real && options.clock_start.is_some() {
-        eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
-    }
-    let provider = Provider::find(&sdk).map_err(RunError::Provider)?;
-    env.extend(provider.iter().flat_map(Provider::variables));
-    env.extend(options.env.iter().cloned()); // later values win, so the user's follow
-    // Do not build the provider if the user supplies one.
-    let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
-    let provider =
-        provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
-    let lib_dir = sdk.lib_dir()?;
-    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
-    let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
-        .map_err(|why| RunError::Libraries { program: options.program[0].clone().into(), why })?;
-    if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
-        return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
-    }
-    env.extend(lenient_sanitizer(&libraries, &env));
-    let preloaded = preloaded(&libraries, options.clock, &lib_dir);
-    if preloaded.is_only_for_clocks {
-        env.push((PLAIN.into(), "1".into()));
-    }
-    let program = &options.program[0];
-    let facts = Facts::of(program, &libraries, |name| variable(&env, name));
-    let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
-    let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
-    if options.verbose && options.n > 1 {
-        match &copies {
-            Ok(()) => eprintln!("spinrun: ranks are copies of one process (--start fork)"),
-            Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
-        }
-    }
-    let spec = JobSpec {
-        program: program.clone(),
-        args: options.program[1..].to_vec(),
-        ranks: options.n as usize,
-        env,
-        tag_output: options.tag_output,
-        preload: preloaded.libraries.iter().map(|library| listed.name().join(library)).collect(),
-        compute_scale_milli: options.compute.scale(),
-        serve_copies: false,
-        busy_wait_quantum: busy_wait_quantum(options).0,
-        cpu_limit: Some(Duration::from_millis(options.patience)),
-        post_ahead: options.post_ahead,
-        poll_limit: Some(options.poll_limit),
-        waits: options.failures.kills(),
-        adapts_affinity: options.bind_to == BindTo::Auto,
-        forks: copies.is_ok(),
-        speaks_no_pmi: facts.speaks_no_pmi,
-        provider,
-    };
+    let spec = job_spec(options, &sdk, &machine)?;
     if spec.must_wait() && spec.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }
@@ -420,26 +368,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let found = Rc::new(Cell::new(0));
     let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
     world.set_computation(computation);
-    if options.profile {
-        world.set_profiling();
-    }
-    if let Some(place) = &options.gdb {
-        let kind = world.machine().hpu.kind.clone();
-        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind, options.gdb_port);
-        let gdb = gdb.map_err(RunError::Gdb)?;
-        if place.rank >= options.n as usize {
-            return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
-        }
-        if !world.attach(place.rank, Box::new(gdb)) {
-            return Err(RunError::NoGdb);
-        }
-    }
-    if options.sanitize && !world.sanitize() {
-        return Err(RunError::NoSanitizer);
-    }
-    if options.print_free {
-        world.set_print_free();
-    }
+    observe_handlers(&mut world, options)?;
     let noise = options.noise.noise();
     if let Some(noise) = &noise {
         world.set_noise(noise);
@@ -452,45 +381,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
     let when = options.progress.unwrap_or_else(|| progress_by_default(options));
     let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
-    if options.clock == Clock::Simulated {
-        options.compute.tell_if_free(options.n, world.now());
-    }
-    for (message, count) in world.repeated_warnings() {
-        eprintln!("spinrun: warning: ({count} times) {message}");
-    }
-    if end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
-        let (program, n) = (options.program[0].to_string_lossy(), options.n);
-        eprintln!(
-            "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
-             programs see docs/mpi.md)"
-        );
-    }
-    let left_over = if end == End::Finished { world.computation().left_over() } else { Vec::new() };
-    for (rank, made, there) in left_over {
-        eprintln!(
-            "spinrun: warning: rank {rank} has made {made} library calls, and --compute perf has the computation before {there}: \
-             program, input or machine are not those of the recording"
-        );
-    }
-    for death in world.survivors() {
-        let (rank, at, now) = (death.rank, death.at, world.now());
-        eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
-    }
+    warn_of_run(&world, &end, options);
     let lost_packets = failures.as_ref().map(|failures| world.lost_packets(failures.losses.len()));
     if let Some(links) = world.links(report::BUSIEST) {
         report::tell_links(&links);
     }
     let cards: Vec<Stats> = world.card_stats().collect();
-    if lost_packets.as_ref().is_some_and(|lost| !lost.is_empty())
-        || cards.iter().any(|card| card.counts.packets_lost > 0)
-    {
-        let (lost, resent) = cards
-            .iter()
-            .fold((0, 0), |sums, card| (sums.0 + card.counts.packets_lost, sums.1 + card.counts.packets_resent));
-        eprintln!(
-            "spinrun: {lost} packets were lost, as --drop or --kill-card asks; cards sent a packet again {resent} times"
-        );
-    }
+    tell_lost_packets(&cards, lost_packets.as_deref());
     let flow_control = cards.iter().map(|card| card.flow_control).sum();
     let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.counts.drops)), flow_control);
     if !matches!(end, End::Deadlock { .. }) {
@@ -519,6 +416,129 @@ fn run(options: &Options) -> Result<u8, RunError> {
         world.finish_trace().map_err(RunError::write(path))?;
     }
     Ok(status)
+}
+
+/// Returns the processes to start: the program with the environment and the libraries of the simulation.
+fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, RunError> {
+    let mut env: Vec<_> = pmi_library(sdk);
+    env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
+    env.extend(clocks::variables(options.clock, options.clock_start));
+    if options.clock == Clock::Real && options.clock_start.is_some() {
+        eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
+    }
+    let provider = Provider::find(sdk).map_err(RunError::Provider)?;
+    env.extend(provider.iter().flat_map(Provider::variables));
+    env.extend(options.env.iter().cloned()); // later values win, so the user's follow
+    // Do not build the provider if the user supplies one.
+    let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
+    let provider =
+        provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
+    let lib_dir = sdk.lib_dir()?;
+    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
+    let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
+        .map_err(|why| RunError::Libraries { program: options.program[0].clone().into(), why })?;
+    if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
+        return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
+    }
+    env.extend(lenient_sanitizer(&libraries, &env));
+    let preloaded = preloaded(&libraries, options.clock, &lib_dir);
+    if preloaded.is_only_for_clocks {
+        env.push((PLAIN.into(), "1".into()));
+    }
+    let program = &options.program[0];
+    let facts = Facts::of(program, &libraries, |name| variable(&env, name));
+    let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
+    let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
+    if options.verbose && options.n > 1 {
+        match &copies {
+            Ok(()) => eprintln!("spinrun: ranks are copies of one process (--start fork)"),
+            Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
+        }
+    }
+    Ok(JobSpec {
+        program: program.clone(),
+        args: options.program[1..].to_vec(),
+        ranks: options.n as usize,
+        env,
+        tag_output: options.tag_output,
+        preload: preloaded.libraries.iter().map(|library| listed.name().join(library)).collect(),
+        compute_scale_milli: options.compute.scale(),
+        serve_copies: false,
+        busy_wait_quantum: busy_wait_quantum(options).0,
+        cpu_limit: Some(Duration::from_millis(options.patience)),
+        post_ahead: options.post_ahead,
+        poll_limit: Some(options.poll_limit),
+        waits: options.failures.kills(),
+        adapts_affinity: options.bind_to == BindTo::Auto,
+        forks: copies.is_ok(),
+        speaks_no_pmi: facts.speaks_no_pmi,
+        provider,
+    })
+}
+
+/// Sets up the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
+fn observe_handlers(world: &mut World, options: &Options) -> Result<(), RunError> {
+    if options.profile {
+        world.set_profiling();
+    }
+    if let Some(place) = &options.gdb {
+        let kind = world.machine().hpu.kind.clone();
+        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind, options.gdb_port);
+        let gdb = gdb.map_err(RunError::Gdb)?;
+        if place.rank >= options.n as usize {
+            return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
+        }
+        if !world.attach(place.rank, Box::new(gdb)) {
+            return Err(RunError::NoGdb);
+        }
+    }
+    if options.sanitize && !world.sanitize() {
+        return Err(RunError::NoSanitizer);
+    }
+    if options.print_free {
+        world.set_print_free();
+    }
+    Ok(())
+}
+
+/// Warns of free computation, repeated warnings, unused ranks, and recorded computation and failures left over.
+fn warn_of_run(world: &World, end: &End, options: &Options) {
+    if options.clock == Clock::Simulated {
+        options.compute.tell_if_free(options.n, world.now());
+    }
+    for (message, count) in world.repeated_warnings() {
+        eprintln!("spinrun: warning: ({count} times) {message}");
+    }
+    if *end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
+        let (program, n) = (options.program[0].to_string_lossy(), options.n);
+        eprintln!(
+            "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
+             programs see docs/mpi.md)"
+        );
+    }
+    let left_over = if *end == End::Finished { world.computation().left_over() } else { Vec::new() };
+    for (rank, made, there) in left_over {
+        eprintln!(
+            "spinrun: warning: rank {rank} has made {made} library calls, and --compute perf has the computation before {there}: \
+             program, input or machine are not those of the recording"
+        );
+    }
+    for death in world.survivors() {
+        let (rank, at, now) = (death.rank, death.at, world.now());
+        eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
+    }
+}
+
+/// Prints the number of lost packets, if any can be lost.
+fn tell_lost_packets(cards: &[Stats], lost_packets: Option<&[u64]>) {
+    if lost_packets.is_some_and(|lost| !lost.is_empty()) || cards.iter().any(|card| card.counts.packets_lost > 0) {
+        let (lost, resent) = cards
+            .iter()
+            .fold((0, 0), |sums, card| (sums.0 + card.counts.packets_lost, sums.1 + card.counts.packets_resent));
+        eprintln!(
+            "spinrun: {lost} packets were lost, as --drop or --kill-card asks; cards sent a packet again {resent} times"
+        );
+    }
 }
 
 /// Refuses C or C++ source as the program. A script that begins with `#!` may have any name.
