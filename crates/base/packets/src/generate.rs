@@ -2,6 +2,7 @@
 //! Generates packets for experiments: messages of UDP packets with given sizes, rate and number of flows.
 
 use etherparse::PacketBuilder;
+use sim::random;
 use thiserror::Error;
 
 use crate::frame::Link;
@@ -147,9 +148,9 @@ impl Iterator for Generator {
 
 fn packet_bytes(load: &Load, message: u64, packet: u64, size: u32) -> Vec<u8> {
     let mut payload = vec![0; (size - header_bytes(load.link)) as usize];
-    let mut random = load.seed ^ (message << 32 | packet).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut state = load.seed ^ (message << 32 | packet).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for chunk in payload.chunks_mut(8) {
-        let bytes = split_mix(&mut random).to_le_bytes();
+        let bytes = random::next(&mut state).to_le_bytes();
         chunk.copy_from_slice(&bytes[..chunk.len()]);
     }
     payload[..4].copy_from_slice(&(message as u32).to_be_bytes());
@@ -171,13 +172,4 @@ fn packet_bytes(load: &Load, message: u64, packet: u64, size: u32) -> Vec<u8> {
     };
     built.expect("a vector takes everything, and the size is within the limits of IPv4 and UDP");
     bytes
-}
-
-/// Returns the next number of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut value = *state;
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }

@@ -18,6 +18,7 @@
 //! * `timing`: HPU memory has fixed latency and no caches, so a block that starts in a given pipeline state always
 //!   takes the same cycles and leaves the same state; each such transition is simulated once and looked up afterwards.
 //!   `predictor` holds the state of the branch predictor of an out-of-order card.
+//! * [`testing`]: encoders of RISC-V instructions, for tests and fuzzers
 //!
 //! Determinism: the outcome depends on the program, the arguments, the bytes and, for `ooo-a15`, on the branches that
 //! the card has run before, because its branch predictor learns.
@@ -36,6 +37,7 @@ mod program;
 mod state;
 mod stepper;
 mod stop;
+pub mod testing;
 mod thread;
 mod timing;
 mod watch;

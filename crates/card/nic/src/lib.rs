@@ -45,5 +45,5 @@ pub use portals::slab::owner_of_any as interface_of;
 pub use portals::{Action, FetchAction, InternalError, Likeness, Portals, RmaOp, Target, TriggeredOp};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
-pub use stats::{HandlerStats, Stats};
+pub use stats::{Counts, HandlerStats, Stats};
 pub use timeline::{LinkSlice, Timeline};

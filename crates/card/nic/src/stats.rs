@@ -11,39 +11,16 @@ use crate::drops::DropsByReason;
 /// Statistics of one card.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Sent messages, acknowledgements included.
-    pub messages_sent: u64,
-    /// Sent packets.
-    pub packets_sent: u64,
-    /// Sent payload bytes.
-    pub bytes_sent: u64,
-    /// Messages whose header packet arrived.
-    pub messages_received: u64,
-    /// Arrived packets.
-    pub packets_received: u64,
-    /// Arrived payload bytes.
-    pub bytes_received: u64,
+    /// Counters of messages and packets.
+    pub counts: Counts,
     /// Bytes moved between card and host memory.
     pub dma_bytes: u64,
-    /// Messages to nonexistent nodes, and messages abandoned without an acknowledgement.
-    pub undeliverable: u64,
-    /// Packets of this card that the network lost.
-    pub packets_lost: u64,
-    /// Retransmitted packets.
-    pub packets_resent: u64,
     /// Stops of portal table entries by flow control.
     pub flow_control: u64,
-    /// Packets dropped because no HPU context and no packet buffer was free, or because they arrived before their
-    /// header packet and the card could hold no more of these.
-    pub packets_dropped: u64,
-    /// Packets held because they arrived before their header packet, or behind a lost one.
-    pub packets_held: u64,
     /// Peak number of packet bytes in the packet buffer.
     pub packet_buffer_peak: u64,
     /// Peak number of waiting triggered operations.
     pub triggered_peak: u64,
-    /// Undelivered data by reason, counted at the sender for nonexistent nodes and otherwise at the target.
-    pub drops: DropsByReason,
     /// Time for which the incoming port was occupied.
     pub rx_busy: Time,
     /// Time for which the DMA engine was occupied.
@@ -56,58 +33,35 @@ pub struct Stats {
     pub profile: Profile,
 }
 
-/// Counters of a running card, those of each message first. [`Stats`] adds the others.
+/// Counters of a running card, those of each message first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)] // see `Nic`
-pub(crate) struct Counts {
+pub struct Counts {
+    /// Sent messages, acknowledgements included.
     pub messages_sent: u64,
+    /// Sent packets.
     pub packets_sent: u64,
+    /// Sent payload bytes.
     pub bytes_sent: u64,
+    /// Messages whose header packet arrived.
     pub messages_received: u64,
+    /// Arrived packets.
     pub packets_received: u64,
+    /// Arrived payload bytes.
     pub bytes_received: u64,
+    /// Messages to nonexistent nodes, and messages abandoned without an acknowledgement.
     pub undeliverable: u64,
+    /// Packets of this card that the network lost.
     pub packets_lost: u64,
+    /// Retransmitted packets.
     pub packets_resent: u64,
+    /// Packets dropped because no HPU context and no packet buffer was free, or because they arrived before their
+    /// header packet and the card could hold no more of these.
     pub packets_dropped: u64,
+    /// Packets held because they arrived before their header packet, or behind a lost one.
     pub packets_held: u64,
+    /// Undelivered data by reason, counted at the sender for nonexistent nodes and otherwise at the target.
     pub drops: DropsByReason,
-}
-
-impl Counts {
-    /// Returns card statistics with these counters; the fields counted elsewhere are zero.
-    pub fn stats(&self) -> Stats {
-        // Destructured, so that an unreported counter fails to compile.
-        let Counts {
-            messages_sent,
-            packets_sent,
-            bytes_sent,
-            messages_received,
-            packets_received,
-            bytes_received,
-            undeliverable,
-            packets_lost,
-            packets_resent,
-            packets_dropped,
-            packets_held,
-            drops,
-        } = self.clone();
-        Stats {
-            messages_sent,
-            packets_sent,
-            bytes_sent,
-            messages_received,
-            packets_received,
-            bytes_received,
-            undeliverable,
-            packets_lost,
-            packets_resent,
-            packets_dropped,
-            packets_held,
-            drops,
-            ..Stats::default()
-        }
-    }
 }
 
 /// Statistics of one handler.

@@ -12,6 +12,7 @@ use pspin_unit::memory::{Allocation, Arena, Place, Ring};
 use pspin_unit::{Cycle, Unit};
 use rustc_hash::FxHashMap;
 use sim::{Clock, Time};
+use slab::Slab;
 
 /// Packet arriving from the network, with the verdict of the match-action table.
 #[derive(Clone, Debug)]
@@ -117,6 +118,15 @@ struct Holder {
     has_ended: bool,
 }
 
+/// Progress of a message.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// Number of its packets in L2.
+    inside: u32,
+    /// Set once its last packet is or was in L2.
+    has_last: bool,
+}
+
 /// Inbound engine.
 pub struct Inbound {
     config: Rc<Config>,
@@ -133,12 +143,13 @@ pub struct Inbound {
     /// Message that holds each queue of the unit.
     holders: Vec<Option<Holder>>,
     /// Packets in L2, by the NIC number passed to the unit.
-    stored: Vec<Option<Stored>>,
-    free: Vec<usize>,
-    /// Packets in L2 of each message, and whether its last one is or was among them.
-    messages: FxHashMap<u32, (u32, bool)>,
-    /// Bytes of packets in L2: current and peak.
-    in_use: (u32, u32),
+    stored: Slab<Stored>,
+    /// Messages with packets in L2, and messages whose last packet has not arrived, by number.
+    messages: FxHashMap<u32, Progress>,
+    /// Bytes of packets in L2.
+    bytes_in_use: u32,
+    /// Peak of `bytes_in_use`.
+    peak_bytes: u32,
     counts: Counts,
 }
 
@@ -153,10 +164,10 @@ impl Inbound {
             has_waited: false,
             requests: VecDeque::new(),
             holders: vec![None; config.mpq.queues as usize],
-            stored: Vec::new(),
-            free: Vec::new(),
+            stored: Slab::new(),
             messages: FxHashMap::default(),
-            in_use: (0, 0),
+            bytes_in_use: 0,
+            peak_bytes: 0,
             counts: Counts::default(),
             config,
         }
@@ -174,12 +185,12 @@ impl Inbound {
 
     /// Number of packets in L2.
     pub fn inside(&self) -> usize {
-        self.stored.len() - self.free.len()
+        self.stored.len()
     }
 
     /// Peak bytes of L2 in use.
     pub fn peak_bytes(&self) -> u32 {
-        self.in_use.1
+        self.peak_bytes
     }
 
     /// Queues a packet behind those pushed before; the next one begins at least `gap` after the beginning of this one.
@@ -239,19 +250,15 @@ impl Inbound {
             };
         };
         let packet = self.take(now);
-        self.in_use.0 += piece.bytes;
-        self.in_use.1 = self.in_use.1.max(self.in_use.0);
+        self.bytes_in_use += piece.bytes;
+        self.peak_bytes = self.peak_bytes.max(self.bytes_in_use);
         let address = Arena::start(Place::Packet) + piece.start;
         let ready = unit.write_packet(now, address, &packet.bytes).expect("the ring is as large as the packet buffer");
         let written = Cycle(ready.0 - u64::from(self.config.inbound.write_cycles));
         let stored = Stored { piece, arrived: now, written, submitted: Cycle::NEVER, bytes: size, user: packet.user };
-        let place = self.free.pop().unwrap_or(self.stored.len());
-        if place == self.stored.len() {
-            self.stored.push(None);
-        }
-        self.stored[place] = Some(stored);
+        let place = self.stored.insert(stored);
         let message = self.messages.entry(packet.message).or_default();
-        message.0 += 1;
+        message.inside += 1;
         let her = Her {
             message: packet.message,
             flow: packet.message,
@@ -328,11 +335,11 @@ impl Inbound {
         let (message, eom) = (her.message, her.eom);
         match unit.submit(her) {
             Ok(()) => {
-                if let Some(stored) = &mut self.stored[place] {
+                if let Some(stored) = self.stored.get_mut(place) {
                     stored.submitted = now;
                 }
                 if let Some(known) = self.messages.get_mut(&message) {
-                    known.1 |= eom;
+                    known.has_last |= eom;
                 }
                 let queue = self.queue(message);
                 // After its last packet, the number belongs to another message.
@@ -366,14 +373,13 @@ impl Inbound {
 
     /// Frees the slot of a packet.
     fn release(&mut self, place: usize, message: u32, ends: bool) -> Option<Stored> {
-        let stored = self.stored.get_mut(place)?.take()?;
-        self.free.push(place);
-        self.in_use.0 -= stored.piece.bytes;
+        let stored = self.stored.try_remove(place)?;
+        self.bytes_in_use -= stored.piece.bytes;
         self.ring.free(stored.piece);
         if let Some(known) = self.messages.get_mut(&message) {
-            known.0 -= 1;
-            known.1 |= ends;
-            if *known == (0, true) {
+            known.inside -= 1;
+            known.has_last |= ends;
+            if known.inside == 0 && known.has_last {
                 self.messages.remove(&message);
             }
         }
@@ -382,7 +388,7 @@ impl Inbound {
 
     /// Frees a packet that the unit finished.
     pub fn feedback(&mut self, feedback: &Feedback) -> Option<Done> {
-        if let (true, Some(Some(stored))) = (feedback.last, self.stored.get(feedback.user as usize)) {
+        if let (true, Some(stored)) = (feedback.last, self.stored.get(feedback.user as usize)) {
             self.leave(feedback.message, stored.submitted);
         }
         let Stored { arrived, written, submitted, bytes, user, .. } =
@@ -395,8 +401,8 @@ impl Inbound {
     pub fn forget(&mut self, message: u32) {
         self.leave(message, Cycle::NEVER);
         if let Some(known) = self.messages.get_mut(&message) {
-            known.1 = true;
-            if known.0 == 0 {
+            known.has_last = true;
+            if known.inside == 0 {
                 self.messages.remove(&message);
             }
         }

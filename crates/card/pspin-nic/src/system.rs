@@ -42,8 +42,18 @@ struct Surroundings<H> {
     events: Vec<(Cycle, DriverEvent)>,
     /// Set when a program requests the end of the run.
     terminated: Option<RunError>,
-    /// Traffic counts: packets sent, and handlers' writes to and reads from host memory.
-    flows: [Flow; 3],
+    traffic: Traffic,
+}
+
+/// Traffic counts of the unit.
+#[derive(Clone, Copy, Default)]
+struct Traffic {
+    /// Packets sent to the network.
+    sent: Flow,
+    /// Handlers' writes to host memory.
+    written: Flow,
+    /// Handlers' reads from host memory.
+    read: Flow,
 }
 
 impl<H: Host> Outside for Surroundings<H> {
@@ -67,20 +77,20 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]) {
-        self.flows[0].pass(at.0, packet.len() as u64);
+        self.traffic.sent.pass(at.0, packet.len() as u64);
         self.sent.push(Sent { at, hpu, send, bytes: packet.to_vec() });
     }
 
     fn host_write(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
         // The unit itself reports failures to the host.
         if by.is_some() {
-            self.flows[1].pass(at.0, data.len() as u64);
+            self.traffic.written.pass(at.0, data.len() as u64);
         }
         self.host.card_writes(at, by, address, data)
     }
 
     fn host_read(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
-        self.flows[2].pass(at.0, data.len() as u64);
+        self.traffic.read.pass(at.0, data.len() as u64);
         self.host.card_reads(at, by, address, data)
     }
 }
@@ -119,8 +129,10 @@ pub struct System<U, H = HostMemory> {
     unit: U,
     inbound: Inbound,
     outside: Surroundings<H>,
-    /// Latencies from the first byte of a packet to its feedback, and from its request to its feedback.
-    latencies: [Latencies; 2],
+    /// Latencies from the first byte of a packet to its feedback.
+    packet_latencies: Latencies,
+    /// Latencies from the request of a packet to its feedback.
+    request_latencies: Latencies,
     /// Arrival cycle of the first packet, and cycle of the last feedback.
     first: Option<Cycle>,
     last: Cycle,
@@ -150,7 +162,6 @@ impl<O: Observer, H: Host> System<Pspin<Hpus, O>, H> {
 impl<U: Unit, H: Host> System<U, H> {
     /// Creates a card with this unit, booting HPUs, and this host.
     pub fn around(unit: U, config: Rc<Config>, clock: Clock, host: H) -> System<U, H> {
-        let latencies = [Latencies::default(), Latencies::default()];
         let outside = Surroundings {
             host,
             moves: None,
@@ -158,13 +169,14 @@ impl<U: Unit, H: Host> System<U, H> {
             sent: Vec::new(),
             events: Vec::new(),
             terminated: None,
-            flows: Default::default(),
+            traffic: Traffic::default(),
         };
         System {
             inbound: Inbound::new(config, clock),
             unit,
             outside,
-            latencies,
+            packet_latencies: Latencies::default(),
+            request_latencies: Latencies::default(),
             first: None,
             last: Cycle::ZERO,
             done: DonePackets::default(),
@@ -239,12 +251,12 @@ impl<U: Unit, H: Host> System<U, H> {
 
     /// Returns packet latencies from the first byte to the feedback.
     pub fn packet_latencies(&self) -> &Latencies {
-        &self.latencies[0]
+        &self.packet_latencies
     }
 
     /// Returns packet latencies from the request to the feedback.
     pub fn request_latencies(&self) -> &Latencies {
-        &self.latencies[1]
+        &self.request_latencies
     }
 
     /// Simulates the cycles before `until`, but at most to the end of the first cycle with an output; calls `done` for
@@ -278,8 +290,8 @@ impl<U: Unit, H: Host> System<U, H> {
                 if feedback.outcome == TaskOutcome::Done {
                     self.done.add(packet.written.0, at.0, packet.bytes.into());
                 }
-                self.latencies[0].add(at - packet.arrived);
-                self.latencies[1].add(at - packet.submitted);
+                self.packet_latencies.add(at - packet.arrived);
+                self.request_latencies.add(at - packet.submitted);
                 done(at, packet);
             }
         }
@@ -328,7 +340,7 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
             waited: inbound.waited,
             marked: inbound.marked,
         };
-        let [sent, written, read] = self.outside.flows;
+        let Traffic { sent, written, read } = self.outside.traffic;
         let end = [sent, written, read].iter().map(Flow::last).fold(self.last.0, u64::max);
         let all = self.first.map_or(0, |first| end - first.0);
         let rates = |packets: Passed, [sent, written, read]: [Passed; 3]| Throughput {
@@ -343,7 +355,7 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
         let throughput = rates(self.done.steady(), flows.map(|flow| flow.steady()));
         let cores = self.unit.core_counters();
         let instructions = self.unit.instructions() - self.boot_instructions;
-        let [latency_ns, request_ns] = [&self.latencies[0], &self.latencies[1]].map(|times| times.summary(ns));
+        let (latency_ns, request_ns) = (self.packet_latencies.summary(ns), self.request_latencies.summary(ns));
         let l2_peak_bytes = self.inbound.peak_bytes();
         let idle_resets = self.idle_resets;
         let watch = self.unit.observer();

@@ -96,7 +96,10 @@ impl Scripts {
         for number in 0..self.threads.len() {
             let thread = &mut self.threads[number];
             let Some(&Wait(reaches)) = thread.steps.front() else { continue };
-            if thread.rank == rank && thread.waits && cluster.card(rank).ct_value(self.ct).unwrap().success >= reaches {
+            if thread.rank == rank
+                && thread.waits
+                && cluster.card(rank).portals_mut().ct_value(self.ct).unwrap().success >= reaches
+            {
                 thread.waits = false;
                 thread.steps.pop_front();
                 let delay = cluster.charge(rank, cluster.costs().notice());
@@ -123,7 +126,7 @@ impl Scripts {
         let start = cluster.now() + delay;
         cluster.act(rank, &mut self.memory, |card: &mut Nic, ports| {
             let md = card.md_bind(ni, md, ports).unwrap();
-            let transfer = card.put(md, 0, 8, AckReq::Ct as u64, target).unwrap();
+            let transfer = card.portals_mut().put(md, 0, 8, AckReq::Ct as u64, target).unwrap();
             card.start(transfer, start, ports);
         });
         delay
@@ -265,10 +268,11 @@ fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
     let map: Rc<[Process]> = (0..2).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
     for rank in 0..2 {
         let card = cluster.card(rank);
-        let (ni, _) = card.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None).unwrap();
-        card.set_map(ni, map.clone()).unwrap();
-        card.pt_alloc(ni, 0, ptl::EQ_NONE, 0).unwrap();
-        let ct = card.ct_alloc(ni).unwrap();
+        let (ni, _) =
+            card.portals_mut().ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None).unwrap();
+        card.portals_mut().set_map(ni, map.clone()).unwrap();
+        card.portals_mut().pt_alloc(ni, 0, ptl::EQ_NONE, 0).unwrap();
+        let ct = card.portals_mut().ct_alloc(ni).unwrap();
         let options = me::OP_PUT | me::EVENT_CT_COMM;
         let le = ptl::Le { start: 8, length: 8, ct_handle: ct, uid: ptl::ID_ANY, options, pad: 0 };
         let me = ptl::Me { le, match_id: Process { nid: ptl::ID_ANY, pid: 0 }, ..ptl::Me::default() };

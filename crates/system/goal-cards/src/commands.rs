@@ -156,10 +156,10 @@ impl Scripts<'_> {
         let md = bound.map_err(|code| self.refused(cluster, op, "PtlMDBind", code))?;
         let card = cluster.card(rank as usize);
         let (call, transfer) = match put {
-            Some(ack) => ("PtlPut", card.put(md, 0, bytes, ack as u64, target)),
-            None => ("PtlGet", card.get(md, 0, bytes, target)),
+            Some(ack) => ("PtlPut", card.portals_mut().put(md, 0, bytes, ack as u64, target)),
+            None => ("PtlGet", card.portals_mut().get(md, 0, bytes, target)),
         };
-        let released = card.md_release(md);
+        let released = card.portals_mut().md_release(md);
         debug_assert!(released.is_ok());
         transfer.map_err(|code| self.refused(cluster, op, call, code))
     }
@@ -177,7 +177,7 @@ impl Scripts<'_> {
         if let Some((_, handle)) = counters.get(place).filter(|(other, _)| *other == number) {
             return Ok(*handle);
         }
-        let handle = cluster.card(rank as usize).ct_alloc(self.ni);
+        let handle = cluster.card(rank as usize).portals_mut().ct_alloc(self.ni);
         let handle = handle.map_err(|code| self.refused(cluster, op, "PtlCTAlloc", code))?;
         self.ranks[rank as usize].counters.insert(place, (number, handle));
         Ok(handle)
@@ -188,7 +188,7 @@ impl Scripts<'_> {
         let counters = &self.ranks[rank as usize].counters;
         let Ok(place) = counters.binary_search_by_key(&number, |(other, _)| *other) else { return CtEvent::default() };
         let handle = counters[place].1;
-        cluster.card(rank as usize).ct_value(handle).unwrap_or_default()
+        cluster.card(rank as usize).portals_mut().ct_value(handle).unwrap_or_default()
     }
 
     /// Resumes the tests that wait for a changed counter.

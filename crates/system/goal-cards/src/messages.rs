@@ -33,9 +33,9 @@ impl Scripts<'_> {
         let ni = self.ni;
         for rank in 0..self.schedule.ranks() {
             let card = cluster.card(rank as usize);
-            let queue = card.eq_alloc(ni, EVENTS).expect("the first queue of a card");
+            let queue = card.portals_mut().eq_alloc(ni, EVENTS).expect("the first queue of a card");
             for portal in [MESSAGES, DATA] {
-                card.pt_alloc(ni, 0, queue, portal).expect("the portal table is empty there");
+                card.portals_mut().pt_alloc(ni, 0, queue, portal).expect("the portal table is empty there");
             }
             self.ranks[rank as usize].queue = Some(queue);
             for half in 0..2 {
@@ -156,7 +156,7 @@ impl Scripts<'_> {
     pub(crate) fn take_events(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
         let Some(queue) = self.ranks[rank as usize].queue else { return Ok(()) }; // the schedule has no send or receive
         let take = |cluster: &mut Cluster| {
-            let taken = cluster.card(rank as usize).eq_take(queue);
+            let taken = cluster.card(rank as usize).portals_mut().eq_take(queue);
             taken.map_err(|code| RunError::Internal(format!("the event queue of rank {rank} is gone ({code:?})")))
         };
         while let Some((event, _)) = take(cluster)? {

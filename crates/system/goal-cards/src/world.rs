@@ -128,10 +128,10 @@ fn open_interfaces(cluster: &mut Cluster, program: Option<&Rc<CardProgram>>) -> 
     let mut ni = ptl::INVALID_HANDLE;
     for node in 0..nodes {
         let card = cluster.card(node as usize);
-        let ready = card.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
+        let ready = card.portals_mut().ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
         ni = ready.expect("a fresh card has an interface to give").0;
-        card.set_map(ni, map.clone()).expect("every rank is in the map");
-        card.pt_alloc(ni, 0, ptl::EQ_NONE, PORTAL).expect("a fresh portal table is empty");
+        card.portals_mut().set_map(ni, map.clone()).expect("every rank is in the map");
+        card.portals_mut().pt_alloc(ni, 0, ptl::EQ_NONE, PORTAL).expect("a fresh portal table is empty");
         if let Some(program) = program {
             card.share_program(program.clone()).expect("the program was prepared for these cards");
         }
@@ -230,7 +230,8 @@ impl Scripts<'_> {
     /// Returns the number of messages that matched no entry.
     fn dropped(&self, cluster: &mut Cluster) -> u64 {
         let register = ptl::StatusRegister::DropCount as u64;
-        let counts = (0..cluster.ranks()).filter_map(|rank| cluster.card(rank).ni_status(self.ni, register).ok());
+        let counts =
+            (0..cluster.ranks()).filter_map(|rank| cluster.card(rank).portals_mut().ni_status(self.ni, register).ok());
         counts.map(|count| count as u64).sum()
     }
 
@@ -248,7 +249,7 @@ impl Scripts<'_> {
             details.messages += messages;
             details.packets += packets;
             details.bytes += bytes;
-            details.untriggered += card.triggered_left() as u64;
+            details.untriggered += card.portals().triggered_left() as u64;
             for (name, handler) in card.handler_stats() {
                 match details.handlers.get_mut(name) {
                     Some(sum) => sum.merge(handler),

@@ -207,7 +207,7 @@ impl Processes {
             Op::PtlNIInit => {
                 let a = calls::PtlNIInit::read(args);
                 let desired = a.desired.map(|desired| self.job.structure(call.caller, desired));
-                let (ni, limits) = card.ni_init(a.iface, a.options, a.pid, desired)?;
+                let (ni, limits) = card.portals_mut().ni_init(a.iface, a.options, a.pid, desired)?;
                 done(Reply::output(a.ni_handle, ni).with(&limits))
             }
             Op::PtlNIFini => {
@@ -219,7 +219,7 @@ impl Processes {
             // Costs a poll, because programs wait for a register to change.
             Op::PtlNIStatus => {
                 let a = calls::PtlNIStatus::read(args);
-                let value = card.ni_status(a.ni_handle, a.status_register.into())?;
+                let value = card.portals_mut().ni_status(a.ni_handle, a.status_register.into())?;
                 after(cluster.charge(rank, [cluster.costs().poll()]), Reply::output(a.status, value))
             }
             Op::PtlNIHandle => {
@@ -228,32 +228,34 @@ impl Processes {
             }
             Op::PtlGetUid => {
                 let a = calls::PtlGetUid::read(args);
-                done(Reply::output(a.uid, card.uid(a.ni_handle)?))
+                done(Reply::output(a.uid, card.portals_mut().uid(a.ni_handle)?))
             }
             Op::PtlGetId => {
                 let a = calls::PtlGetId::read(args);
-                done(Reply::output(a.id, card.id(a.ni_handle)?))
+                done(Reply::output(a.id, card.portals_mut().id(a.ni_handle)?))
             }
             Op::PtlGetPhysId => {
                 let a = calls::PtlGetPhysId::read(args);
-                done(Reply::output(a.id, card.physical_id(a.ni_handle)?))
+                done(Reply::output(a.id, card.portals_mut().physical_id(a.ni_handle)?))
             }
             Op::PtlSetMap => {
                 let a = calls::PtlSetMap::read(args);
                 let count = usize::try_from(a.map_size).ok().filter(|count| *count <= self.ranks.len() * 64);
                 let count = count.ok_or(ReturnCode::ArgInvalid)?;
                 let map = self.read_array::<Process>(rank, a.mapping, count)?;
-                unit(cluster.card(rank).set_map(a.ni_handle, map.into()))
+                unit(cluster.card(rank).portals_mut().set_map(a.ni_handle, map.into()))
             }
             Op::PtlGetMap => {
                 let a = calls::PtlGetMap::read(args);
-                let map = card.map(a.ni_handle)?;
+                let map = card.portals_mut().map(a.ni_handle)?;
                 let count = usize::try_from(a.map_size).unwrap_or(usize::MAX).min(map.len());
                 let bytes = bytemuck::cast_slice(&map[..count]);
                 self.job.write(rank, a.mapping, bytes).map_err(|_| ReturnCode::ArgInvalid)?;
                 done(Reply::output(a.actual_map_size, map.len() as u64))
             }
-            Op::PtlStartBundle | Op::PtlEndBundle => unit(card.bundle(calls::PtlStartBundle::read(args).ni_handle)),
+            Op::PtlStartBundle | Op::PtlEndBundle => {
+                unit(card.portals_mut().bundle(calls::PtlStartBundle::read(args).ni_handle))
+            }
             other => unreachable!("{} is no call about interfaces", other.c_name()),
         }
     }
@@ -265,15 +267,18 @@ impl Processes {
         match call.op {
             Op::PtlPTAlloc => {
                 let a = calls::PtlPTAlloc::read(args);
-                done(Reply::output(a.pt_index, card.pt_alloc(a.ni_handle, a.options, a.eq_handle, a.pt_index_req)?))
+                done(Reply::output(
+                    a.pt_index,
+                    card.portals_mut().pt_alloc(a.ni_handle, a.options, a.eq_handle, a.pt_index_req)?,
+                ))
             }
             Op::PtlPTFree => {
                 let a = calls::PtlPTFree::read(args);
-                unit(card.pt_free(a.ni_handle, a.pt_index))
+                unit(card.portals_mut().pt_free(a.ni_handle, a.pt_index))
             }
             Op::PtlPTEnable => {
                 let a = calls::PtlPTEnable::read(args);
-                unit(card.pt_enable(a.ni_handle, a.pt_index))
+                unit(card.portals_mut().pt_enable(a.ni_handle, a.pt_index))
             }
             Op::PtlMDBind => {
                 let a = calls::PtlMDBind::read(args);
@@ -281,30 +286,32 @@ impl Processes {
                 let handle = self.act(cluster, rank, |card, ports| card.md_bind(a.ni_handle, md, ports))?;
                 done(Reply::output(a.md_handle, handle))
             }
-            Op::PtlMDRelease => unit(card.md_release(calls::PtlMDRelease::read(args).md_handle)),
-            Op::PtlLEUnlink => unit(card.unlink(calls::PtlLEUnlink::read(args).le_handle)),
-            Op::PtlMEUnlink => unit(card.unlink(calls::PtlMEUnlink::read(args).me_handle)),
+            Op::PtlMDRelease => unit(card.portals_mut().md_release(calls::PtlMDRelease::read(args).md_handle)),
+            Op::PtlLEUnlink => unit(card.portals_mut().unlink(calls::PtlLEUnlink::read(args).le_handle)),
+            Op::PtlMEUnlink => unit(card.portals_mut().unlink(calls::PtlMEUnlink::read(args).me_handle)),
             Op::PtlEQAlloc => {
                 let a = calls::PtlEQAlloc::read(args);
-                done(Reply::output(a.eq_handle, card.eq_alloc(a.ni_handle, a.count)?))
+                done(Reply::output(a.eq_handle, card.portals_mut().eq_alloc(a.ni_handle, a.count)?))
             }
             Op::PtlEQFree => {
                 let a = calls::PtlEQFree::read(args);
-                self.act(cluster, rank, |card, _| card.eq_free(a.eq_handle))?;
+                self.act(cluster, rank, |card, _| card.portals_mut().eq_free(a.eq_handle))?;
                 self.release(cluster, rank); // threads that wait for the freed queue
                 done(Reply::new(ReturnCode::Ok))
             }
             Op::PtlCTAlloc => {
                 let a = calls::PtlCTAlloc::read(args);
-                done(Reply::output(a.ct_handle, card.ct_alloc(a.ni_handle)?))
+                done(Reply::output(a.ct_handle, card.portals_mut().ct_alloc(a.ni_handle)?))
             }
             Op::PtlCTFree => {
                 let a = calls::PtlCTFree::read(args);
-                self.act(cluster, rank, |card, _| card.ct_free(a.ct_handle))?;
+                self.act(cluster, rank, |card, _| card.portals_mut().ct_free(a.ct_handle))?;
                 self.release(cluster, rank); // threads that wait for the freed counter
                 done(Reply::new(ReturnCode::Ok))
             }
-            Op::PtlCTCancelTriggered => unit(card.ct_cancel(calls::PtlCTCancelTriggered::read(args).ct_handle)),
+            Op::PtlCTCancelTriggered => {
+                unit(card.portals_mut().ct_cancel(calls::PtlCTCancelTriggered::read(args).ct_handle))
+            }
             Op::PtlCTSet => {
                 let a = calls::PtlCTSet::read(args);
                 let value = self.job.structure(call.caller, a.new_ct);

@@ -18,8 +18,8 @@ impl Processes {
     pub fn disable(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlPTDisable::read(&call.args));
         let (ni, pt_index) = (a.ni_handle, a.pt_index);
-        cluster.card(rank).pt_disable(ni, pt_index)?;
-        if cluster.card(rank).pt_idle(ni, pt_index) {
+        cluster.card(rank).portals_mut().pt_disable(ni, pt_index)?;
+        if cluster.card(rank).portals_mut().pt_idle(ni, pt_index) {
             return done(Reply::new(ReturnCode::Ok));
         }
         Ok(Action::Wait(Wait::Portal { ni, pt_index }, None))
@@ -29,7 +29,7 @@ impl Processes {
     pub fn get_event(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlEQGet::read(&call.args));
         self.ranks[rank].watched.queue = Some(a.eq_handle);
-        let event = cluster.card(rank).eq_take(a.eq_handle)?;
+        let event = cluster.card(rank).portals_mut().eq_take(a.eq_handle)?;
         let cost = cluster.charge(rank, [cluster.costs().poll()]);
         after(cost, event.map_or_else(|| Reply::new(ReturnCode::EqEmpty), event_reply))
     }
@@ -37,7 +37,7 @@ impl Processes {
     /// Returns the value of a counter.
     pub fn get_counter(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlCTGet::read(&call.args));
-        let value = cluster.card(rank).ct_value(a.ct_handle)?;
+        let value = cluster.card(rank).portals_mut().ct_value(a.ct_handle)?;
         after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok).with(&value))
     }
 
@@ -56,7 +56,7 @@ impl Processes {
             }
             _ => (vec![calls::PtlEQWait::read(&call.args).eq_handle], None),
         };
-        same_interface(cluster.card(rank), &queues, |card, eq| card.eq_interface(eq))?;
+        same_interface(cluster.card(rank), &queues, |card, eq| card.portals_mut().eq_interface(eq))?;
         if let [queue] = queues[..] {
             self.ranks[rank].watched.queue = Some(queue);
         }
@@ -92,7 +92,7 @@ impl Processes {
             }
         };
         let counters: Vec<Handle> = tests.iter().map(|(ct, _)| *ct).collect();
-        same_interface(cluster.card(rank), &counters, |card, ct| card.ct_interface(ct))?;
+        same_interface(cluster.card(rank), &counters, |card, ct| card.portals_mut().ct_interface(ct))?;
         if call.op == Op::PtlCTWait {
             self.ranks[rank].watched.note_counter(counters[0]);
         }
@@ -119,7 +119,7 @@ impl Processes {
         }
         let (mut events, mut lost) = (Vec::new(), false);
         while !lost && events.len() < a.max as usize {
-            let Some((event, gap)) = cluster.card(rank).eq_take(a.eq)? else { break };
+            let Some((event, gap)) = cluster.card(rank).portals_mut().eq_take(a.eq)? else { break };
             events.push(event);
             lost = gap;
         }

@@ -45,10 +45,10 @@ impl Processes {
         let lookahead = self.lookahead(cluster, caller.rank as usize).unwrap_or_default();
         let card = cluster.card(caller.rank as usize);
         let counters = counters.map(|ct| {
-            let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.ct_value(ct).ok()?.success)));
+            let known = ct.and_then(|ct| Some(KnownCounter::new(ct, card.portals_mut().ct_value(ct).ok()?.success)));
             known.unwrap_or(KnownCounter::NONE)
         });
-        let events = queue.and_then(|eq| Some((eq, card.eq_known(eq).ok()?)));
+        let events = queue.and_then(|eq| Some((eq, card.portals_mut().eq_known(eq).ok()?)));
         match events {
             Some(events) => self.job.tell(caller, events, counters, lookahead),
             None => self.job.tell(caller, (INVALID_HANDLE, std::iter::empty()), counters, lookahead),

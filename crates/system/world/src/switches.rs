@@ -35,14 +35,14 @@ impl Processes {
             _ if which as usize >= count => {
                 Err(format!("there is no switch {} with handlers; the last of {count} is {}", which as i32, count - 1))
             }
-            _ => Ok(cluster.card(rank).likeness(like)?),
+            _ => Ok(cluster.card(rank).portals_mut().likeness(like)?),
         };
         let ni = like.and_then(|like| {
             let unknown = "the map of the interface lacks this switch: spin_set_map makes one that has it".to_owned();
             if let (false, Some(program)) = (cluster.card(node).has_program(), cluster.card(rank).program()) {
                 cluster.card(node).share_program(program).map_err(|error| error.to_string())?;
             }
-            cluster.card(node).open_like(&like).map_err(|_| unknown)
+            cluster.card(node).portals_mut().open_like(&like).map_err(|_| unknown)
         });
         ni.map(|ni| (node, ni)).map_err(|why| {
             self.warn(cluster, rank, &format!("{name}: {why}"));
@@ -77,7 +77,7 @@ impl Processes {
         let names = names.each_ref().map(|name| name.as_deref());
         let (memory, none) = (me.hpu_memory, Region::range(0, 0));
         let handlers = cluster.card(node).handlers_by_name(names, memory, &state, none, me.user_hdr_size)?;
-        match cluster.card(node).pt_alloc(ni, 0, EQ_NONE, a.pt_index) {
+        match cluster.card(node).portals_mut().pt_alloc(ni, 0, EQ_NONE, a.pt_index) {
             Ok(_) | Err(ReturnCode::PtInUse) => {}
             Err(code) => return Err(code),
         }

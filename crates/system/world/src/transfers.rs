@@ -32,26 +32,33 @@ impl Processes {
             Op::PtlPut | Op::PtlTriggeredPut => {
                 let a = calls::PtlPut::read(args);
                 let target = target!(a, a.hdr_data);
-                let put = cluster.card(rank).put(a.md_handle, a.local_offset, a.length, a.ack_req.into(), target);
+                let put = cluster.card(rank).portals_mut().put(
+                    a.md_handle,
+                    a.local_offset,
+                    a.length,
+                    a.ack_req.into(),
+                    target,
+                );
                 (put?, calls::PtlPut::WORDS)
             }
             Op::PtlGet | Op::PtlTriggeredGet => {
                 let a = calls::PtlGet::read(args);
-                let get = cluster.card(rank).get(a.md_handle, a.local_offset, a.length, target!(a, 0));
+                let get = cluster.card(rank).portals_mut().get(a.md_handle, a.local_offset, a.length, target!(a, 0));
                 (get?, calls::PtlGet::WORDS)
             }
             Op::PtlAtomic | Op::PtlTriggeredAtomic => {
                 let a = calls::PtlAtomic::read(args);
                 let (target, spec) = (target!(a, a.hdr_data), spec(a.operation, a.datatype)?);
                 let ack = a.ack_req.into();
-                let atomic = cluster.card(rank).atomic(a.md_handle, a.local_offset, a.length, ack, target, spec);
+                let atomic =
+                    cluster.card(rank).portals_mut().atomic(a.md_handle, a.local_offset, a.length, ack, target, spec);
                 (atomic?, calls::PtlAtomic::WORDS)
             }
             Op::PtlFetchAtomic | Op::PtlTriggeredFetchAtomic => {
                 let a = calls::PtlFetchAtomic::read(args);
                 let (get, put) = ((a.get_md_handle, a.local_get_offset), (a.put_md_handle, a.local_put_offset));
                 let (target, spec) = (target!(a, a.hdr_data), spec(a.operation, a.datatype)?);
-                let fetch = cluster.card(rank).fetch_atomic(get, put, a.length, target, spec, None);
+                let fetch = cluster.card(rank).portals_mut().fetch_atomic(get, put, a.length, target, spec, None);
                 (fetch?, calls::PtlFetchAtomic::WORDS)
             }
             _ => {
@@ -59,7 +66,8 @@ impl Processes {
                 let (get, put) = ((a.get_md_handle, a.local_get_offset), (a.put_md_handle, a.local_put_offset));
                 let (target, spec) = (target!(a, a.hdr_data), spec(a.operation, a.datatype)?);
                 let operand = self.operand(rank, a.operand, spec)?;
-                let swap = cluster.card(rank).fetch_atomic(get, put, a.length, target, spec, Some(operand));
+                let swap =
+                    cluster.card(rank).portals_mut().fetch_atomic(get, put, a.length, target, spec, Some(operand));
                 (swap?, calls::PtlSwap::WORDS)
             }
         };
@@ -99,7 +107,7 @@ impl Processes {
     /// Unlinks an entry when a counter reaches a threshold (an extension of the reference implementation).
     pub fn triggered_unlink(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlMEUnlink::read(&call.args));
-        let interface = cluster.card(rank).entry_interface(a.me_handle)?;
+        let interface = cluster.card(rank).portals_mut().entry_interface(a.me_handle)?;
         let trigger = Trigger::read(&call.args, calls::PtlMEUnlink::WORDS);
         self.trigger(cluster, rank, interface, trigger, TriggeredOp::Unlink(a.me_handle))
     }
@@ -120,7 +128,7 @@ impl Processes {
         let (rank, a) = (call.caller.rank as usize, calls::PtlCTInc::read(&call.args));
         let amount = self.job.structure(call.caller, a.increment);
         let trigger = Trigger::read(&call.args, calls::PtlCTInc::WORDS);
-        let interface = cluster.card(rank).ct_interface(a.ct_handle)?;
+        let interface = cluster.card(rank).portals_mut().ct_interface(a.ct_handle)?;
         let op = match call.op {
             Op::PtlTriggeredCTSet => TriggeredOp::CtSet(a.ct_handle, amount),
             _ => {

@@ -87,7 +87,10 @@ impl Wait {
         match self {
             Wait::Counters { call, tests, .. } => {
                 let counters = list(&mut tests.iter().map(|(ct, test)| {
-                    let now = card.ct_value(*ct).map_or(String::new(), |now| format!(", which is {}", now.success));
+                    let now = card
+                        .portals_mut()
+                        .ct_value(*ct)
+                        .map_or(String::new(), |now| format!(", which is {}", now.success));
                     let silence = card.silence(*ct).map_or(String::new(), |why| format!(" ({why})"));
                     format!("counter {ct:#x} to reach {test}{now}{silence}")
                 }));
@@ -111,7 +114,9 @@ impl Wait {
         match self {
             Wait::Counters { tests, .. } => counter_reply(card, tests),
             Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
-            Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok)),
+            Wait::Portal { ni, pt_index } => {
+                card.portals_mut().pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok))
+            }
             Wait::Barrier(_) | Wait::Idle { .. } | Wait::Search { .. } | Wait::Completion(_) => None,
         }
     }
@@ -159,7 +164,7 @@ impl Waits {
 /// Returns the reply to a wait for counters if one reached its threshold. A failure ends every wait (Portals 4.3
 /// §3.14.4).
 pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)]) -> Option<Reply> {
-    tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
+    tests.iter().enumerate().find_map(|(which, (ct, test))| match card.portals_mut().ct_value(*ct) {
         Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
         Err(_) => Some(Reply::new(ReturnCode::Interrupted)),
     })
@@ -174,7 +179,7 @@ fn has_reached(value: CtEvent, test: u64) -> bool {
 pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
     let first = *next_queue % queues.len();
     let order = (first..queues.len()).chain(0..first);
-    order.into_iter().find_map(|which| match card.eq_take(queues[which]) {
+    order.into_iter().find_map(|which| match card.portals_mut().eq_take(queues[which]) {
         Ok(event) => event.map(|event| {
             *next_queue = which + 1;
             let mut reply = event_reply(event);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use abi::device::map;
 use accel::testing::code::{RET, executable};
 use hpu::isa::{Class, instruction_set};
+use hpu::testing::{branch, i, r, s};
 use hpu::{Engine, Lines, Memory, Pause, Program, Sharing, Stall, Stepper, Stop, Thread, Watched, Watcher, Window};
 use machine::TimingKind;
 
@@ -285,31 +286,11 @@ fn translate([kind, a, b, c]: [u8; 4], code: &mut Vec<u8>) {
     let (rd, rs1, rs2) = (register(a), register(b), register(c));
     let (fd, fs1, fs2) = (u32::from(a & 7), u32::from(b & 7), u32::from(c & 7));
     let [a, b, c] = [a, b, c].map(u32::from);
-    let r = |opcode: u32, f3: u32, f7: u32, rd: u32, rs1: u32, rs2: u32| {
-        f7 << 25 | rs2 << 20 | rs1 << 15 | f3 << 12 | rd << 7 | opcode
-    };
-    let i = |opcode: u32, f3: u32, rd: u32, rs1: u32, imm: u32| {
-        (imm & 0xfff) << 20 | rs1 << 15 | f3 << 12 | rd << 7 | opcode
-    };
-    let s = |opcode: u32, f3: u32, rs1: u32, rs2: u32, imm: u32| {
-        (imm >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | f3 << 12 | (imm & 31) << 7 | opcode
-    };
-    let branch = |f3: u32, rs1: u32, rs2: u32, offset: i32| {
-        let o = offset as u32;
-        (o >> 12 & 1) << 31
-            | (o >> 5 & 63) << 25
-            | rs2 << 20
-            | rs1 << 15
-            | f3 << 12
-            | (o >> 1 & 15) << 8
-            | (o >> 11 & 1) << 7
-            | 0x63
-    };
     // A few words are accessed often; accesses may cross a word boundary; half of them are on the stack.
-    let (base, offset) = if b & 8 == 0 { (BASE, c >> 3 & 31) } else { (STACK, (c >> 3 & 31).wrapping_sub(64)) };
+    let (base, offset) = if b & 8 == 0 { (BASE, (c >> 3 & 31) as i32) } else { (STACK, (c >> 3 & 31) as i32 - 64) };
     let aligned = offset & !7;
     let word = match kind % 32 {
-        0..4 => i(0x13, [0, 2, 3, 4, 6, 7, 0, 0][(c & 7) as usize], rd, rs1, b << 1),
+        0..4 => i(0x13, [0, 2, 3, 4, 6, 7, 0, 0][(c & 7) as usize], rd, rs1, (b << 1) as i32),
         4..6 => r(0x33, c >> 3 & 7, 0, rd, rs1, rs2),
         6 => r(0x33, 0, 1, rd, rs1, rs2),
         7 => r(0x33, 1 + (c >> 3) % 3, 1, rd, rs1, rs2),
@@ -334,7 +315,7 @@ fn translate([kind, a, b, c]: [u8; 4], code: &mut Vec<u8>) {
         20 => (4 + 4 * (b & 15)) << 20 | [0, 5][(c & 1) as usize] << 7 | 0x6f,
         21 => {
             code.extend((28_u32 << 7 | 0x17).to_le_bytes());
-            i(0x67, 0, [0, 1, 5][(c % 3) as usize], 28, 8 + 4 * (b & 7))
+            i(0x67, 0, [0, 1, 5][(c % 3) as usize], 28, 8 + 4 * (b & 7) as i32)
         }
         22 => (0xc00 | if c & 1 == 0 { 0 } else { 2 }) << 20 | 2 << 12 | rd << 7 | 0x73,
         23 => 0x73,
@@ -361,9 +342,9 @@ fn translate([kind, a, b, c]: [u8; 4], code: &mut Vec<u8>) {
         // A loop that polls a word until it changes, for at most some hundred rounds.
         30 => {
             let words = [
-                i(0x13, 0, 28, 0, 8 + b),
+                i(0x13, 0, 28, 0, 8 + b as i32),
                 i(0x03, 2, rd, BASE, offset & 28),
-                i(0x13, 0, 28, 28, 0xfff),
+                i(0x13, 0, 28, 28, -1),
                 branch(0, 28, 0, 8),
                 branch(0, rd, 0, -12),
             ];

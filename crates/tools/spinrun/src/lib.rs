@@ -352,17 +352,93 @@ impl Options {
     }
 }
 
+/// Runs the program on the simulated machine. Returns the exit status.
 fn run(options: &Options) -> Result<u8, RunError> {
     refuse_source(Path::new(&options.program[0]))?;
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
-    let mut env: Vec<_> = pmi_library(&sdk);
+    let spec = job_spec(options, &sdk, &machine)?;
+    if spec.must_wait() && spec.post_ahead > 0 {
+        eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
+    }
+    let mut job = Job::new(spec)?;
+    let computation = options.compute.computation(options.n as usize)?;
+    // Open files before the run: results would be lost if they could not be written.
+    let recording = match &options.compute {
+        Compute::Record(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
+        _ => None,
+    };
+    let report = match &options.json {
+        Some(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
+        None => None,
+    };
+    let trace = match &options.trace {
+        Some(path) => Trace::to_file(path).map_err(RunError::write(path))?,
+        None => Trace::off(),
+    };
+    job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
+    let found = Rc::new(Cell::new(0));
+    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
+    world.set_computation(computation);
+    observe_handlers(&mut world, options)?;
+    let noise = options.noise.noise();
+    if let Some(noise) = &noise {
+        world.set_noise(noise);
+    }
+    let failures = options.failures.failures();
+    if let Some(failures) = &failures {
+        world.set_failures(failures)?;
+    }
+    let reached = world.progress();
+    let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
+    let when = options.progress.unwrap_or_else(|| progress_by_default(options));
+    let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
+    warn_of_run(&world, &end, options);
+    let lost_packets = failures.as_ref().map(|failures| world.lost_packets(failures.losses.len()));
+    if let Some(links) = world.links(report::BUSIEST) {
+        report::tell_links(&links);
+    }
+    let cards: Vec<Stats> = world.card_stats().collect();
+    tell_lost_packets(&cards, lost_packets.as_deref());
+    let flow_control = cards.iter().map(|card| card.flow_control).sum();
+    let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.counts.drops)), flow_control);
+    if !matches!(end, End::Deadlock { .. }) {
+        lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
+    }
+    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals().sentences()).collect();
+    let status = tell(&end, &doubts, options);
+    if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
+        && let Some(refusal) = world.refusals().last(*rank)
+    {
+        eprintln!("spinrun:   rank {rank}'s last refused call: {refusal}");
+    }
+    let status = match status {
+        0 => judge(options, &lost, &cards, found.get()),
+        status => status,
+    };
+    if let Some((path, output)) = report {
+        let text =
+            report::json(&world, &end, noise.as_ref(), failures.as_ref().zip(lost_packets.as_deref()), options.profile);
+        output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
+    }
+    if let (Some((path, output)), Some(times)) = (recording, world.computation().recorded()) {
+        compute::write(output, path, times).map_err(RunError::write(path))?;
+    }
+    if let Some(path) = &options.trace {
+        world.finish_trace().map_err(RunError::write(path))?;
+    }
+    Ok(status)
+}
+
+/// Returns the processes to start: the program with the environment and the libraries of the simulation.
+fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, RunError> {
+    let mut env: Vec<_> = pmi_library(sdk);
     env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
     env.extend(clocks::variables(options.clock, options.clock_start));
     if options.clock == Clock::Real && options.clock_start.is_some() {
         eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
     }
-    let provider = Provider::find(&sdk).map_err(RunError::Provider)?;
+    let provider = Provider::find(sdk).map_err(RunError::Provider)?;
     env.extend(provider.iter().flat_map(Provider::variables));
     env.extend(options.env.iter().cloned()); // later values win, so the user's follow
     // Do not build the provider if the user supplies one.
@@ -400,7 +476,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
             Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
         }
     }
-    let spec = JobSpec {
+    Ok(JobSpec {
         program: program.clone(),
         args: options.program[1..].to_vec(),
         ranks: options.n as usize,
@@ -419,29 +495,11 @@ fn run(options: &Options) -> Result<u8, RunError> {
         embedded: threads.ok(),
         speaks_no_pmi: facts.speaks_no_pmi,
         provider,
-    };
-    if spec.must_wait() && spec.post_ahead > 0 {
-        eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
-    }
-    let mut job = Job::new(spec)?;
-    let computation = options.compute.computation(options.n as usize)?;
-    // Open files before the run: results would be lost if they could not be written.
-    let recording = match &options.compute {
-        Compute::Record(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
-        _ => None,
-    };
-    let report = match &options.json {
-        Some(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
-        None => None,
-    };
-    let trace = match &options.trace {
-        Some(path) => Trace::to_file(path).map_err(RunError::write(path))?,
-        None => Trace::off(),
-    };
-    job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
-    let found = Rc::new(Cell::new(0));
-    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
-    world.set_computation(computation);
+    })
+}
+
+/// Sets up the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
+fn observe_handlers(world: &mut World, options: &Options) -> Result<(), RunError> {
     if options.profile {
         world.set_profiling();
     }
@@ -462,32 +520,25 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if options.print_free {
         world.set_print_free();
     }
-    let noise = options.noise.noise();
-    if let Some(noise) = &noise {
-        world.set_noise(noise);
-    }
-    let failures = options.failures.failures();
-    if let Some(failures) = &failures {
-        world.set_failures(failures)?;
-    }
-    let reached = world.progress();
-    let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
-    let when = options.progress.unwrap_or_else(|| progress_by_default(options));
-    let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
+    Ok(())
+}
+
+/// Warns of free computation, repeated warnings, unused ranks, and recorded computation and failures left over.
+fn warn_of_run(world: &World, end: &End, options: &Options) {
     if options.clock == Clock::Simulated {
         options.compute.tell_if_free(options.n, world.now());
     }
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
     }
-    if end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
+    if *end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
         let (program, n) = (options.program[0].to_string_lossy(), options.n);
         eprintln!(
             "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
              programs see docs/mpi.md)"
         );
     }
-    let left_over = if end == End::Finished { world.computation().left_over() } else { Vec::new() };
+    let left_over = if *end == End::Finished { world.computation().left_over() } else { Vec::new() };
     for (rank, made, there) in left_over {
         eprintln!(
             "spinrun: warning: rank {rank} has made {made} library calls, and --compute perf has the computation before {there}: \
@@ -498,46 +549,18 @@ fn run(options: &Options) -> Result<u8, RunError> {
         let (rank, at, now) = (death.rank, death.at, world.now());
         eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
     }
-    let lost_packets = failures.as_ref().map(|failures| world.lost_packets(failures.losses.len()));
-    if let Some(links) = world.links(report::BUSIEST) {
-        report::tell_links(&links);
-    }
-    let cards: Vec<Stats> = world.card_stats().collect();
-    if lost_packets.as_ref().is_some_and(|lost| !lost.is_empty()) || cards.iter().any(|card| card.packets_lost > 0) {
-        let (lost, resent) =
-            cards.iter().fold((0, 0), |sums, card| (sums.0 + card.packets_lost, sums.1 + card.packets_resent));
+}
+
+/// Prints the number of lost packets, if any can be lost.
+fn tell_lost_packets(cards: &[Stats], lost_packets: Option<&[u64]>) {
+    if lost_packets.is_some_and(|lost| !lost.is_empty()) || cards.iter().any(|card| card.counts.packets_lost > 0) {
+        let (lost, resent) = cards
+            .iter()
+            .fold((0, 0), |sums, card| (sums.0 + card.counts.packets_lost, sums.1 + card.counts.packets_resent));
         eprintln!(
             "spinrun: {lost} packets were lost, as --drop or --kill-card asks; cards sent a packet again {resent} times"
         );
     }
-    let flow_control = cards.iter().map(|card| card.flow_control).sum();
-    let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.drops)), flow_control);
-    if !matches!(end, End::Deadlock { .. }) {
-        lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
-    }
-    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals().sentences()).collect();
-    let status = tell(&end, &doubts, options);
-    if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
-        && let Some(refusal) = world.refusals().last(*rank)
-    {
-        eprintln!("spinrun:   rank {rank}'s last refused call: {refusal}");
-    }
-    let status = match status {
-        0 => judge(options, &lost, &cards, found.get()),
-        status => status,
-    };
-    if let Some((path, output)) = report {
-        let text =
-            report::json(&world, &end, noise.as_ref(), failures.as_ref().zip(lost_packets.as_deref()), options.profile);
-        output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
-    }
-    if let (Some((path, output)), Some(times)) = (recording, world.computation().recorded()) {
-        compute::write(output, path, times).map_err(RunError::write(path))?;
-    }
-    if let Some(path) = &options.trace {
-        world.finish_trace().map_err(RunError::write(path))?;
-    }
-    Ok(status)
 }
 
 /// Refuses C or C++ source as the program. A script that begins with `#!` may have any name.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Start of a program's ranks: each executes the program, or all are copies of one process that has (`world::job`).
+//! Start of a program's ranks: each executes the program, or all are copies of one process that has (`ranks::Job`).
 //!
 //! Copies are equivalent to processes that execute the program if the constructors of its libraries do the same in
 //! every rank, so the libraries must be known ones. The program's own code starts after the copy.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use abi::device::map;
 use hpu::Program;
+use hpu::testing::branch;
+pub use hpu::testing::{A0, A1, ECALL, NOP, RET, add, addi, i as immediate, lw, sw};
 use machine::Machine;
 
 use crate::map::load_map;
@@ -21,36 +23,10 @@ pub const T1: u32 = 6;
 pub const S0: u32 = 8;
 /// A callee-saved register.
 pub const S1: u32 = 9;
-/// First argument, and result.
-pub const A0: u32 = 10;
-/// Second argument.
-pub const A1: u32 = 11;
 /// Number of a command.
 pub const A7: u32 = 17;
 /// A callee-saved register.
 pub const S2: u32 = 18;
-
-/// Issues a command: its number is in `a7`, its argument in `a0`.
-pub const ECALL: u32 = 0x0000_0073;
-/// Ends the handler; its return code is in `a0`.
-pub const RET: u32 = 0x0000_8067;
-/// No operation, for one cycle.
-pub const NOP: u32 = 0x0000_0013;
-
-/// Encodes an instruction with a 12-bit immediate.
-pub fn immediate(opcode: u32, function: u32, rd: u32, rs1: u32, value: i32) -> u32 {
-    (value as u32) << 20 | rs1 << 15 | function << 12 | rd << 7 | opcode
-}
-
-/// `rd = rs1 + value`, with -2048 ≤ `value` < 2048.
-pub fn addi(rd: u32, rs1: u32, value: i32) -> u32 {
-    immediate(0x13, 0, rd, rs1, value)
-}
-
-/// `rd = rs1 + rs2`
-pub fn add(rd: u32, rs1: u32, rs2: u32) -> u32 {
-    rs2 << 20 | rs1 << 15 | rd << 7 | 0x33
-}
 
 /// `rd = value`, whose lower 12 bits must be 0.
 pub fn lui(rd: u32, value: u32) -> u32 {
@@ -58,32 +34,14 @@ pub fn lui(rd: u32, value: u32) -> u32 {
     value | rd << 7 | 0x37
 }
 
-/// Loads the word at `rs1 + offset`.
-pub fn lw(rd: u32, rs1: u32, offset: i32) -> u32 {
-    immediate(0x03, 2, rd, rs1, offset)
-}
-
-/// Stores the word in `rs2` at `rs1 + offset`.
-pub fn sw(rs2: u32, rs1: u32, offset: i32) -> u32 {
-    let offset = offset as u32;
-    (offset >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | 2 << 12 | (offset & 31) << 7 | 0x23
-}
-
-fn branch(function: u32, rs1: u32, instructions: i32) -> u32 {
-    let offset = (instructions * 4) as u32;
-    let (high, low) =
-        ((offset >> 12 & 1) << 31 | (offset >> 5 & 63) << 25, (offset >> 1 & 15) << 8 | (offset >> 11 & 1) << 7);
-    high | rs1 << 15 | function << 12 | low | 0x63
-}
-
 /// Branches by `instructions` instructions if the register is 0.
 pub fn beqz(rs1: u32, instructions: i32) -> u32 {
-    branch(0, rs1, instructions)
+    branch(0, rs1, ZERO, instructions * 4)
 }
 
 /// Branches by `instructions` instructions if the register is not 0.
 pub fn bnez(rs1: u32, instructions: i32) -> u32 {
-    branch(1, rs1, instructions)
+    branch(1, rs1, ZERO, instructions * 4)
 }
 
 /// Jumps to itself forever.

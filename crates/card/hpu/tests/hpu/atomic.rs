@@ -4,8 +4,8 @@
 use abi::device::map;
 use hpu::{Fault, Stop};
 
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 fn amo(f5: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
     r(0x2f, 2, f5 << 2, rd, rs1, rs2)

@@ -164,7 +164,7 @@ impl Card {
 
 /// Returns the result of a handler with these words, followed by a return.
 pub fn result(words: &[u32], args: [u32; 3]) -> u32 {
-    match Card::new(&[words, &[crate::asm::RET]].concat()).run(args).0 {
+    match Card::new(&[words, &[hpu::testing::RET]].concat()).run(args).0 {
         Stop::Return(value) => value,
         stop => panic!("{stop:?}"),
     }

@@ -5,8 +5,8 @@ use abi::device::map;
 use hpu::{Fault, Stop};
 use machine::TimingKind;
 
-use crate::asm::*;
 use crate::card::{Card, STACK_TOP, result};
+use hpu::testing::*;
 
 #[test]
 fn branches() {

@@ -8,8 +8,8 @@ use hpu::{ElfError, Engine, Memory, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 use proptest::prelude::*;
 
-use crate::asm::*;
 use crate::card::{STACK_TOP, load};
+use hpu::testing::*;
 
 /// Compiled by `zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c -O2 -g -nostdlib`; see `mix.c`.
 pub const MIX: &[u8] = include_bytes!("mix.elf");

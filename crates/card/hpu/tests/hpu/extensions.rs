@@ -5,9 +5,9 @@ use abi::device::map;
 use hpu::{Fault, Stop};
 use machine::TimingKind;
 
-use crate::asm::*;
 use crate::card::{Card, load};
 use crate::elf::{MIX, image, image_for};
+use hpu::testing::*;
 
 /// Offset of `e_flags` in an ELF header.
 const FLAGS: usize = 36;

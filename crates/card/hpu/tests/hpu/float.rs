@@ -3,8 +3,8 @@
 
 use hpu::Stop;
 
-use crate::asm::*;
 use crate::card::{Card, result};
+use hpu::testing::*;
 
 const SNAN32: u32 = 0x7f80_0001;
 const QNAN32: u32 = 0x7fc0_0000;

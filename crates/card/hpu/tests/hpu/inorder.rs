@@ -5,8 +5,8 @@ use abi::device::map;
 use hpu::Stop;
 use machine::TimingKind;
 
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 const RETURN: u64 = 2;
 const FENCE: u32 = 0x0000_000f;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! RV32I computation, loads and stores, and M.
 
-use crate::asm::*;
 use crate::card::{Card, result};
+use hpu::testing::*;
 
 const MIN: u32 = 0x8000_0000;
 const MAX: u32 = 0x7fff_ffff;

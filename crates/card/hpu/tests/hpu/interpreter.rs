@@ -6,8 +6,8 @@ use abi::device::map;
 use hpu::isa::Class;
 use hpu::{Accessed, Fault, Interpreter, Retired, Stop, Thread, Window};
 
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 /// Returns the arena position of an access, if a window contains it.
 fn place(windows: &[Window], address: u32, bytes: u32, write: bool) -> Option<usize> {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the HPU through its public interface: programs as words, run on real bytes.
 
-mod asm;
 mod atomic;
 mod card;
 mod control;

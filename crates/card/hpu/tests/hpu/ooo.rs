@@ -6,8 +6,8 @@ use abi::device::map;
 use hpu::Stop;
 use machine::TimingKind;
 
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 fn card(words: &[u32], scratchpad: u32) -> Card {
     Card::timed(&[words, &[RET]].concat(), TimingKind::OooA15, scratchpad)

@@ -6,8 +6,8 @@ use abi::device::map;
 use hpu::{Memory, Stop, Thread, Watcher};
 use machine::TimingKind;
 
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 /// Cycles by which a handler runs ahead, as on a card.
 const QUANTUM: u64 = 512;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use abi::device::map;
 use hpu::{Fault, Stop, Thread};
 
-use crate::asm::*;
 use crate::card::{Card, STACK_TOP};
+use hpu::testing::*;
 
 /// Returns the counts of the handler that starts at word `entry`, by word.
 fn words(card: &Card, entry: u32) -> BTreeMap<u32, u64> {

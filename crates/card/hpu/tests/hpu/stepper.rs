@@ -8,9 +8,9 @@ use hpu::isa::Class;
 use hpu::{Access, Fault, Lines, Memory, Pause, Program, Sharing, Stall, Stepper, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
-use crate::asm::*;
 use crate::card::{Card, STACK_TOP, load};
 use crate::elf::MIX;
+use hpu::testing::*;
 
 /// Line sizes: smaller than an instruction may need, as in a machine, and larger than the program.
 const LINES: [u32; 3] = [4, 32, 4096];

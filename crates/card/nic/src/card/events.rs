@@ -83,7 +83,7 @@ impl Nic {
             Some(Completion::Arrived(arrived)) => self.finish_delivery(arrived.0, ports),
             Some(Completion::Operation(token, response)) => self.finish_operation(token, response, ports),
             Some(Completion::Triggered(interface, op)) => {
-                self.fire(interface, op);
+                self.pipeline.portals.fire(interface, op);
                 self.pipeline.apply(ports)
             }
             None => Ok(()),

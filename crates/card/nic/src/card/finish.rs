@@ -80,7 +80,9 @@ impl Nic {
                     let (outcome, list) = (delivery.outcome(), delivery.taken.list);
                     self.pipeline.respond(&rx.header, &request, outcome, list, rx.fail, ports);
                 }
-                if self.pipeline.host_completes() && self.is_visible(rx.header.interface, &delivery.taken) {
+                if self.pipeline.host_completes()
+                    && self.pipeline.portals.is_visible(rx.header.interface, &delivery.taken)
+                {
                     let arrived = Box::new(ArrivedMessage(*rx));
                     self.pipeline.leave_to_cpu(Completion::Arrived(arrived), ports);
                     return Ok(());
@@ -154,7 +156,7 @@ impl Nic {
 
     /// Adds a message to the send queue.
     pub(super) fn send(&mut self, message: Rc<Sending>, ports: &mut impl Ports) -> Result {
-        if message.header.target >= self.nodes {
+        if message.header.target >= self.pipeline.portals.nodes {
             return self.undeliverable(&message.header, message.sent, ports);
         }
         self.pipeline.send(message, ports);

@@ -177,7 +177,7 @@ impl Nic {
             }
             Body::Request(Request { fail, .. }) if fail != NiFail::Ok => rx.fail = fail,
             Body::Request(request) => {
-                let taken = self.match_request(header.id, header.interface, &request);
+                let taken = self.pipeline.portals.match_request(header.id, header.interface, &request);
                 self.pipeline.apply(ports)?;
                 match taken {
                     Ok(taken) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The network card of one node.
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 use std::rc::Rc;
 
 use abi::portals::NiLimits;
@@ -69,7 +69,7 @@ impl Nic {
 
     /// Returns the host memory that messages may write: that of every entry and memory descriptor.
     pub fn exposed(&self) -> impl Iterator<Item = &Region> {
-        self.interfaces.iter().flatten().flat_map(|interface| {
+        self.portals().interfaces.iter().flatten().flat_map(|interface| {
             let entries = interface.entries.iter().map(|(_, entry)| &entry.region);
             entries.chain(interface.mds.iter().map(|(_, md)| &md.region))
         })
@@ -97,9 +97,9 @@ impl Nic {
 
     /// Returns the statistics of the card so far.
     pub fn stats(&self) -> Stats {
-        let mut stats = self.pipeline.stats.stats();
-        stats.flow_control = self.flow_control;
-        stats.triggered_peak = self.triggered_peak;
+        let mut stats = Stats { counts: self.pipeline.stats.clone(), ..Stats::default() };
+        stats.flow_control = self.portals().flow_control;
+        stats.triggered_peak = self.portals().triggered_peak;
         (stats.dma_bytes, stats.dma_busy) = (self.pipeline.dma.bytes(), self.pipeline.dma.busy());
         stats.rx_busy = self.rx.busy();
         for (name, handler) in self.spin.stats() {
@@ -124,6 +124,16 @@ impl Nic {
         self.spin.stats()
     }
 
+    /// Returns the Portals objects of the card.
+    pub fn portals(&self) -> &Portals {
+        &self.pipeline.portals
+    }
+
+    /// Returns the Portals objects of the card, for calls that change only these.
+    pub fn portals_mut(&mut self) -> &mut Portals {
+        &mut self.pipeline.portals
+    }
+
     /// Returns the next work item of the CPU (rdma cards), without removing it.
     pub fn next_completion(&self) -> Option<&Completion> {
         self.pipeline.completions.front()
@@ -140,21 +150,6 @@ impl Nic {
     pub(crate) fn apply(&mut self, ports: &mut impl Ports) {
         let applied = self.pipeline.apply(ports);
         self.check(applied, ports);
-    }
-}
-
-/// Library calls that concern only Portals objects.
-impl Deref for Nic {
-    type Target = Portals;
-
-    fn deref(&self) -> &Portals {
-        &self.pipeline.portals
-    }
-}
-
-impl DerefMut for Nic {
-    fn deref_mut(&mut self) -> &mut Portals {
-        &mut self.pipeline.portals
     }
 }
 

@@ -32,9 +32,9 @@ impl<S: Surroundings> Bench<S> {
     pub fn open(&mut self, node: usize) -> Handle {
         let map: Rc<[Process]> = (0..self.cards.len() as u32).map(|nid| Process { nid, pid: DEFAULT_PID }).collect();
         let card = &mut self.cards[node];
-        let opened = card.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
+        let opened = card.pipeline.portals.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
         let (ni, _) = opened.expect("an interface");
-        card.set_map(ni, map).expect("a map with this process");
+        card.pipeline.portals.set_map(ni, map).expect("a map with this process");
         ni
     }
 
@@ -43,7 +43,11 @@ impl<S: Surroundings> Bench<S> {
     /// # Panics
     /// Panics if the card refuses.
     pub fn portal(&mut self, node: usize, ni: Handle, index: u32, options: u32, eq: Handle) {
-        assert_eq!(self.cards[node].pt_alloc(ni, options, eq, index), Ok(index), "a portal table entry");
+        assert_eq!(
+            self.cards[node].pipeline.portals.pt_alloc(ni, options, eq, index),
+            Ok(index),
+            "a portal table entry"
+        );
     }
 
     /// Appends an entry with the handlers of its description.
@@ -78,7 +82,7 @@ impl<S: Surroundings> Bench<S> {
     /// # Panics
     /// Panics if the card refuses.
     pub fn put(&mut self, node: usize, md: Handle, length: u64, ack: AckReq, target: Target) {
-        let transfer = self.cards[node].put(md, 0, length, ack as u64, target).expect("a put");
+        let transfer = self.cards[node].pipeline.portals.put(md, 0, length, ack as u64, target).expect("a put");
         self.start(node, transfer);
     }
 
@@ -87,7 +91,7 @@ impl<S: Surroundings> Bench<S> {
     /// # Panics
     /// Panics if the card refuses.
     pub fn get(&mut self, node: usize, md: Handle, length: u64, target: Target) {
-        let transfer = self.cards[node].get(md, 0, length, target).expect("a get");
+        let transfer = self.cards[node].pipeline.portals.get(md, 0, length, target).expect("a get");
         self.start(node, transfer);
     }
 
@@ -101,7 +105,7 @@ impl<S: Surroundings> Bench<S> {
     /// # Panics
     /// Panics if the queue does not exist, or if events were lost.
     pub fn events(&mut self, node: usize, eq: Handle) -> Vec<Event> {
-        let take = || self.cards[node].eq_take(eq).expect("an event queue");
+        let take = || self.cards[node].pipeline.portals.eq_take(eq).expect("an event queue");
         let keep = |(event, lost): (Event, bool)| {
             assert!(!lost, "events have been lost before {event:?}");
             event
@@ -114,7 +118,7 @@ impl<S: Surroundings> Bench<S> {
     /// # Panics
     /// Panics if the card refuses.
     pub fn counter(&mut self, node: usize, ni: Handle) -> Handle {
-        self.cards[node].ct_alloc(ni).expect("a counter")
+        self.cards[node].pipeline.portals.ct_alloc(ni).expect("a counter")
     }
 
     /// Returns successes and failures of a counter.
@@ -122,7 +126,7 @@ impl<S: Surroundings> Bench<S> {
     /// # Panics
     /// Panics if the counter does not exist.
     pub fn count(&mut self, node: usize, ct: Handle) -> (u64, u64) {
-        let CtEvent { success, failure } = self.cards[node].ct_value(ct).expect("a counter");
+        let CtEvent { success, failure } = self.cards[node].pipeline.portals.ct_value(ct).expect("a counter");
         (success, failure)
     }
 }

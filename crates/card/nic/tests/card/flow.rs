@@ -14,7 +14,7 @@ const TO: u64 = 0x10_0000;
 /// Returns a card with a flow-controlled portal table entry 0, whose queue holds `events` events.
 fn controlled(events: u64) -> (Rig, Handle) {
     let mut rig = cards(1, &[], Recorder::default());
-    let eq = rig.cards[0].eq_alloc(NI, events).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, events).unwrap();
     rig.portal(0, NI, 0, pt::FLOWCTRL, eq);
     (rig, eq)
 }
@@ -53,7 +53,7 @@ fn a_message_that_matches_nothing_stops_the_portal_until_the_program_enables_it(
     assert_eq!(events.len(), 1, "the second message finds the entry disabled already");
     assert_eq!((events[0].kind, events[0].ni_fail_type), (EventKind::PtDisabled as u8, NiFail::PtDisabled as u8));
     rig.append(0, NI, List::Priority, entry(0));
-    rig.cards[0].pt_enable(NI, 0).unwrap();
+    rig.cards[0].portals_mut().pt_enable(NI, 0).unwrap();
     arrive(&mut rig, 3, 8);
     rig.run();
     assert_eq!(outcomes(&rig), [(1, NiFail::PtDisabled), (2, NiFail::PtDisabled), (3, NiFail::Ok)]);
@@ -63,14 +63,14 @@ fn a_message_that_matches_nothing_stops_the_portal_until_the_program_enables_it(
 #[test]
 fn without_flow_control_a_full_queue_loses_the_oldest_event() {
     let mut rig = cards(1, &[], Recorder::default());
-    let eq = rig.cards[0].eq_alloc(NI, 1).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, 1).unwrap();
     rig.portal(0, NI, 0, 0, eq);
     rig.append(0, NI, List::Priority, entry(0));
     for id in [1, 2] {
         arrive(&mut rig, id, u64::from(id));
         rig.run();
     }
-    let (event, lost) = rig.cards[0].eq_take(eq).unwrap().unwrap();
+    let (event, lost) = rig.cards[0].portals_mut().eq_take(eq).unwrap().unwrap();
     assert_eq!((event.mlength, lost), (2, true));
 }
 
@@ -79,21 +79,24 @@ fn without_flow_control_a_full_queue_loses_the_oldest_event() {
 #[test]
 fn events_are_known_while_their_loss_is_far() {
     let mut rig = cards(1, &[], Recorder::default());
-    let eq = rig.cards[0].eq_alloc(NI, 4).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, 4).unwrap();
     rig.portal(0, NI, 0, 0, eq);
     rig.append(0, NI, List::Priority, entry(0));
-    let known = |rig: &mut Rig| -> Vec<u64> { rig.cards[0].eq_known(eq).unwrap().map(|event| event.mlength).collect() };
+    let known = |rig: &mut Rig| -> Vec<u64> {
+        rig.cards[0].portals_mut().eq_known(eq).unwrap().map(|event| event.mlength).collect()
+    };
     assert_eq!(known(&mut rig), []);
     for (id, there) in [(1, vec![1]), (2, vec![1, 2]), (3, vec![]), (4, vec![]), (5, vec![])] {
         arrive(&mut rig, id, u64::from(id));
         rig.run();
         assert_eq!(known(&mut rig), there, "{id}");
     }
-    let taken: Vec<_> =
-        (0..2).map(|_| rig.cards[0].eq_take(eq).unwrap().map(|(event, lost)| (event.mlength, lost))).collect();
+    let taken: Vec<_> = (0..2)
+        .map(|_| rig.cards[0].portals_mut().eq_take(eq).unwrap().map(|(event, lost)| (event.mlength, lost)))
+        .collect();
     assert_eq!(taken, [Some((2, true)), Some((3, false))]);
     assert_eq!(known(&mut rig), [4, 5]);
-    assert!(rig.cards[0].eq_known(ptl::INVALID_HANDLE).is_err());
+    assert!(rig.cards[0].portals_mut().eq_known(ptl::INVALID_HANDLE).is_err());
 }
 
 /// Room for events is promised at the match: the second message is refused before the first posts an event, and the
@@ -107,7 +110,7 @@ fn a_full_event_queue_stops_the_portal_and_no_event_is_lost() {
     rig.run();
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8, EventKind::PtDisabled as u8]);
     assert_eq!(outcomes(&rig), [(2, NiFail::PtDisabled), (1, NiFail::Ok)]);
-    assert_eq!(rig.cards[0].ni_status(NI, ptl::StatusRegister::DropCount as u64), Ok(1));
+    assert_eq!(rig.cards[0].portals_mut().ni_status(NI, ptl::StatusRegister::DropCount as u64), Ok(1));
 }
 
 /// The overflow list accepts no more headers than the interface's limit.
@@ -117,10 +120,11 @@ fn unexpected_headers_are_limited() {
     rig.act(0, |card, ports| card.ni_fini(NI, ports)).unwrap();
     let desired = NiLimits { max_unexpected_headers: 1, ..NiLimits::default() };
     let options = ni::MATCHING | ni::LOGICAL;
-    let (ni, limits) = rig.cards[0].ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, Some(desired)).unwrap();
+    let (ni, limits) =
+        rig.cards[0].portals_mut().ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, Some(desired)).unwrap();
     assert_eq!(limits.max_unexpected_headers, 1);
-    rig.cards[0].set_map(ni, [Process { nid: 0, pid: nic::api::DEFAULT_PID }].into()).unwrap();
-    let eq = rig.cards[0].eq_alloc(ni, 8).unwrap();
+    rig.cards[0].portals_mut().set_map(ni, [Process { nid: 0, pid: nic::api::DEFAULT_PID }].into()).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(ni, 8).unwrap();
     for (index, options) in [(0, pt::FLOWCTRL), (1, 0)] {
         rig.portal(0, ni, index, options, eq);
         rig.append(0, ni, List::Overflow, NewEntry { pt_index: index, ..entry(0) });
@@ -142,13 +146,13 @@ fn disabling_waits_for_messages_under_way() {
     rig.append(0, NI, List::Priority, entry(0));
     arrive(&mut rig, 1, 8192);
     rig.run_until(Time::from_ns(150));
-    rig.cards[0].pt_disable(NI, 0).unwrap();
-    assert!(!rig.cards[0].pt_idle(NI, 0));
+    rig.cards[0].portals_mut().pt_disable(NI, 0).unwrap();
+    assert!(!rig.cards[0].portals_mut().pt_idle(NI, 0));
     // 163.84 ns, 2 ns to look up the packet, 4096 · 6.7 ps = 27.4432 ns and 50 ns to the host.
     let end = Time::from_ps(163_840 + 2_000 + 27_444 + 50_000);
     rig.run_until(end - Time::from_ps(1));
-    assert!(!rig.cards[0].pt_idle(NI, 0));
+    assert!(!rig.cards[0].portals_mut().pt_idle(NI, 0));
     rig.run_until(end);
-    assert!(rig.cards[0].pt_idle(NI, 0));
+    assert!(rig.cards[0].portals_mut().pt_idle(NI, 0));
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8], "the program has asked for it: no event of flow control");
 }

@@ -42,7 +42,7 @@ fn with_state(settings: &[&str], handlers: [Option<Vec<u32>>; 3], state: &[u8], 
     let given: Vec<_> = names.into_iter().zip(handlers).filter_map(|(name, code)| Some((name, code?))).collect();
     rig.cards[0].share_program(program(&machine(&settings), &given)).unwrap();
     let twin_of = |name| given.iter().position(|(other, _)| *other == name).map_or(0, twin);
-    let eq = rig.cards[0].eq_alloc(NI, 32).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, 32).unwrap();
     rig.portal(0, NI, 0, 0, eq);
     let mut new: NewEntry = any_entry(TO, 1 << 16, me::EVENT_LINK_DISABLE | options);
     (new.me.header_handler, new.me.payload_handler, new.me.completion_handler) =
@@ -217,7 +217,7 @@ fn the_watchdog_may_stop_the_portal() {
         acknowledgement(rig).0
     };
     assert_eq!(again(&mut rig, 2), NiFail::PtDisabled);
-    rig.cards[0].pt_enable(NI, 0).unwrap();
+    rig.cards[0].portals_mut().pt_enable(NI, 0).unwrap();
     assert_eq!(again(&mut rig, 3), NiFail::HandlerTimeout);
 }
 
@@ -233,7 +233,7 @@ fn a_handler_that_touches_memory_that_is_not_its_own_fails() {
         assert_eq!((event.ni_fail_type, event.start), (NiFail::Segv as u8, u64::from(address) + 8), "{what}");
         assert!(warning.starts_with("node 0: payload handler 'payload' failed: "), "{what}: {warning}");
         assert_eq!(acknowledgement(&rig), (NiFail::Segv, 0), "{what}");
-        assert_eq!(rig.cards[0].stats().drops[&DropReason::HandlerFailed].bytes, 8, "{what}");
+        assert_eq!(rig.cards[0].stats().counts.drops[&DropReason::HandlerFailed].bytes, 8, "{what}");
     }
 }
 
@@ -284,7 +284,7 @@ fn a_pending_message_does_not_use_its_entry_up() {
         packets(&header(id, put(8)), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));
         rig.run();
     }
-    assert_eq!((kinds(&mut rig, eq), rig.cards[0].stats().drops.len()), (vec![], 0));
+    assert_eq!((kinds(&mut rig, eq), rig.cards[0].stats().counts.drops.len()), (vec![], 0));
     assert_eq!(rig.around.written(0), 16);
 }
 
@@ -307,7 +307,10 @@ fn packets_without_a_buffer_are_lost_and_stop_the_portal() {
     assert_eq!(acknowledgement(&rig), (NiFail::PtDisabled, 2 * 4096));
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8, EventKind::PtDisabled as u8]);
     let stats = rig.cards[0].stats();
-    assert_eq!((stats.packets_dropped, stats.flow_control, stats.drops[&DropReason::NoBuffer].bytes), (1, 1, 4096));
+    assert_eq!(
+        (stats.counts.packets_dropped, stats.flow_control, stats.counts.drops[&DropReason::NoBuffer].bytes),
+        (1, 1, 4096)
+    );
     assert_eq!(rig.around.load(0, TO, 8), [4096u32.to_le_bytes(), 1u32.to_le_bytes()].concat());
 }
 
@@ -395,7 +398,7 @@ fn an_interface_closed_while_handlers_run() {
     let expected: Vec<_> = (0..4).map(|hpu| (hpu as u32, FOUND[hpu], closed)).collect();
     assert_eq!(stays(&rig, "payload"), expected, "the fifth and the sixth packet never have an HPU");
     assert_eq!(acknowledgement(&rig).0, NiFail::Dropped);
-    assert_eq!(rig.cards[0].stats().drops[&DropReason::Closed].messages, 1);
+    assert_eq!(rig.cards[0].stats().counts.drops[&DropReason::Closed].messages, 1);
 }
 
 /// Packets that precede their header wait on the card, and no handler processes them before the header handler has run.

@@ -42,14 +42,14 @@ fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u6
     let counter = rig.counter(1, new);
     let again = append(&mut rig, 1, new, TO, BYTES, me::EVENT_CT_COMM, counter);
     assert_ne!((counter, again), (far, entry));
-    assert_eq!(rig.cards[1].ct_value(far), Err(ReturnCode::ArgInvalid));
-    assert_eq!(rig.cards[1].unlink(entry), Err(ReturnCode::ArgInvalid));
+    assert_eq!(rig.cards[1].portals_mut().ct_value(far), Err(ReturnCode::ArgInvalid));
+    assert_eq!(rig.cards[1].portals_mut().unlink(entry), Err(ReturnCode::ArgInvalid));
     rig.run();
     (0..2).for_each(|node| complete(&mut rig, node));
-    assert_eq!(rig.cards[1].unlink(again), Ok(()), "no message uses the new entry");
-    assert_eq!(rig.cards[1].pt_free(new, 0), Ok(()), "nor its portal table entry");
+    assert_eq!(rig.cards[1].portals_mut().unlink(again), Ok(()), "no message uses the new entry");
+    assert_eq!(rig.cards[1].portals_mut().pt_free(new, 0), Ok(()), "nor its portal table entry");
     assert_eq!(rig.count(1, counter), (0, 0));
-    let drops = rig.cards[1].stats().drops;
+    let drops = rig.cards[1].stats().counts.drops;
     assert_eq!(drops.keys().collect::<Vec<_>>(), [&DropReason::Closed]);
     assert_eq!((drops[&DropReason::Closed].messages, drops[&DropReason::Closed].first.at), (1, closed));
     assert_eq!(rig.around.warnings, Vec::<String>::new());
@@ -96,8 +96,8 @@ fn an_atomic_under_way_is_answered_once() {
                 let spec = AtomicSpec { op: AtomicOp::Sum, datatype: Datatype::Uint64 };
                 rig.act(0, |card, ports| {
                     let transfer = match fetch {
-                        false => card.atomic(md, 0, 8, AckReq::Ct as u64, target(1, 0), spec),
-                        true => card.fetch_atomic((md, 8), (md, 0), 8, target(1, 0), spec, None),
+                        false => card.portals_mut().atomic(md, 0, 8, AckReq::Ct as u64, target(1, 0), spec),
+                        true => card.portals_mut().fetch_atomic((md, 8), (md, 0), 8, target(1, 0), spec, None),
                     };
                     card.start(transfer.unwrap(), Time::ZERO, ports);
                 });
@@ -151,7 +151,7 @@ fn triggered_operations_end_with_their_interface() {
         let (md, old) = (bind(&mut rig, 0, FROM, 8, abi::portals::CT_NONE), NI);
         for threshold in [1, 2] {
             rig.act(0, |card, ports| {
-                let transfer = card.put(md, 0, 8, AckReq::None as u64, target(1, 0)).unwrap();
+                let transfer = card.portals_mut().put(md, 0, 8, AckReq::None as u64, target(1, 0)).unwrap();
                 card.trigger(0, trigger, threshold, nic::TriggeredOp::Transfer(transfer), ports).unwrap();
             });
         }
@@ -165,6 +165,6 @@ fn triggered_operations_end_with_their_interface() {
         (0..2).for_each(|node| complete(&mut rig, node));
         // A card has sent the first message before that; an rdma card has left it to the CPU.
         assert_eq!(rig.count(1, far), (u64::from(!nic.ends_with("rdma")), 0), "{nic}");
-        assert_eq!(rig.cards[0].triggered_left(), 0, "{nic}");
+        assert_eq!(rig.cards[0].portals().triggered_left(), 0, "{nic}");
     }
 }

@@ -16,7 +16,7 @@ const THIRD: u64 = 0x30_0000;
 /// Creates one card without peers, and the queue of its portal table entry 0.
 fn alone(options: u32) -> (Rig, Handle) {
     let mut rig = cards(1, &[], Recorder::default());
-    let eq = rig.cards[0].eq_alloc(NI, 32).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, 32).unwrap();
     rig.portal(0, NI, 0, options, eq);
     (rig, eq)
 }
@@ -104,7 +104,7 @@ fn bits_and_initiators_that_an_entry_ignores_do_not_matter() {
     let told = deliver(&mut rig, eq, &[from(1, 0x70), from(2, 0x70), from(2, 0x7f), from(1, 0x80), from(1, 0x81)]);
     let takers: Vec<u64> = told.iter().map(|(_, user_ptr, _)| *user_ptr).collect();
     assert_eq!(takers, [SECOND, FIRST, SECOND, THIRD], "the last message matches nothing");
-    assert_eq!(rig.cards[0].ni_status(NI, ptl::StatusRegister::DropCount as u64), Ok(1));
+    assert_eq!(rig.cards[0].portals_mut().ni_status(NI, ptl::StatusRegister::DropCount as u64), Ok(1));
 }
 
 /// Portals 4.3 §3.12: the entry is unlinked when less than `min_free` bytes are left.
@@ -188,7 +188,7 @@ fn refusals_reach_the_initiator_and_the_status_registers() {
         let answer = answers(&rig)[0];
         assert_eq!((answer.op, answer.fail, answer.mlength, answer.length), (5, wanted, 0, 0));
         for other in [DropCount, OperationViolations, PermissionViolations] {
-            let count = rig.cards[0].ni_status(NI, other as u64);
+            let count = rig.cards[0].portals_mut().ni_status(NI, other as u64);
             assert_eq!(count, Ok(i32::from(other == register)), "{wanted:?} {other:?}");
         }
         assert_eq!(rig.around.written(0), 0, "{wanted:?}");
@@ -199,8 +199,10 @@ fn refusals_reach_the_initiator_and_the_status_registers() {
 #[test]
 fn nobody_there() {
     let mut rig = cards(1, &[], Recorder::default());
-    let (physical, _) =
-        rig.cards[0].ni_init(ptl::IFACE_DEFAULT, ni::NO_MATCHING | ni::PHYSICAL, ptl::ID_ANY, None).unwrap();
+    let (physical, _) = rig.cards[0]
+        .portals_mut()
+        .ni_init(ptl::IFACE_DEFAULT, ni::NO_MATCHING | ni::PHYSICAL, ptl::ID_ANY, None)
+        .unwrap();
     rig.portal(0, physical, 0, 0, ptl::EQ_NONE);
     let to = |interface, pid| {
         let request = acknowledged(Request { target: Process { nid: 0, pid }, ..put(8) });
@@ -236,7 +238,7 @@ fn a_deposit_takes_its_time() {
 #[test]
 fn a_header_is_taken_before_the_cpu_has_seen_its_message() {
     let mut rig = cards(1, &["nic.kind=rdma"], Recorder::default());
-    let eq = rig.cards[0].eq_alloc(NI, 8).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(NI, 8).unwrap();
     rig.portal(0, NI, 0, 0, eq);
     rig.append(0, NI, List::Overflow, entry(THIRD, 0, 0));
     packets(&header(1, put(8)), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));

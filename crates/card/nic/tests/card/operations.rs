@@ -22,7 +22,7 @@ fn counters_start_what_waits_for_them_in_the_order_of_thresholds() {
     append(&mut rig, 1, NI, TO, 64, 0, ptl::CT_NONE);
     let md = bind(&mut rig, 0, FROM, 64, ptl::CT_NONE);
     let transfer = |rig: &mut crate::rig::Rig, length| {
-        TriggeredOp::Transfer(rig.cards[0].put(md, 0, length, AckReq::None as u64, target(1, 0)).unwrap())
+        TriggeredOp::Transfer(rig.cards[0].portals_mut().put(md, 0, length, AckReq::None as u64, target(1, 0)).unwrap())
     };
     let (at_one, at_two) = (transfer(&mut rig, 1), transfer(&mut rig, 2));
     rig.act(0, |card, ports| {
@@ -32,12 +32,12 @@ fn counters_start_what_waits_for_them_in_the_order_of_thresholds() {
         card.ct_inc(first, ONE, ports).unwrap();
     });
     rig.run();
-    assert_eq!((rig.around.departures.len(), rig.cards[0].triggered_left()), (0, 3));
+    assert_eq!((rig.around.departures.len(), rig.cards[0].portals().triggered_left()), (0, 3));
     rig.act(0, |card, ports| card.ct_inc(first, ONE, ports)).unwrap();
     rig.run();
     let lengths: Vec<usize> = rig.around.departures.iter().map(|left| left.packet.data.len()).collect();
     assert_eq!(lengths, [1, 2]);
-    assert_eq!((rig.count(0, second), rig.cards[0].triggered_left()), ((1, 1), 0));
+    assert_eq!((rig.count(0, second), rig.cards[0].portals().triggered_left()), ((1, 1), 0));
     assert_eq!((rig.cards[0].stats().triggered_peak, rig.cards[1].stats().triggered_peak), (3, 0));
 }
 
@@ -70,7 +70,7 @@ fn the_dma_engine_does_one_thing_at_a_time() {
 fn every_failure_of_an_answer_reaches_the_program() {
     for fail in NiFail::ALL.iter().map(|(fail, _)| *fail) {
         let mut rig = cards(2, &[], Recorder::default());
-        let (eq, ct) = (rig.cards[0].eq_alloc(NI, 8).unwrap(), rig.counter(0, NI));
+        let (eq, ct) = (rig.cards[0].portals_mut().eq_alloc(NI, 8).unwrap(), rig.counter(0, NI));
         let options = ptl::md::EVENT_CT_ACK | ptl::md::EVENT_SEND_DISABLE;
         let md = Md { start: FROM, length: 64, options, eq_handle: eq, ct_handle: ct, pad: 0 };
         let md = rig.bind(0, NI, md);
@@ -96,8 +96,8 @@ fn every_failure_of_an_answer_reaches_the_program() {
 fn an_operation_to_no_node_is_undeliverable() {
     let mut rig = cards(2, &[], Recorder::connected(Time::from_ns(100)));
     let options = ni::NO_MATCHING | ni::PHYSICAL;
-    let (physical, _) = rig.cards[0].ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, None).unwrap();
-    let eq = rig.cards[0].eq_alloc(physical, 8).unwrap();
+    let (physical, _) = rig.cards[0].portals_mut().ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, None).unwrap();
+    let eq = rig.cards[0].portals_mut().eq_alloc(physical, 8).unwrap();
     let md = Md { start: FROM, length: 64, options: 0, eq_handle: eq, ct_handle: ptl::CT_NONE, pad: 0 };
     let md = rig.bind(0, physical, md);
     let mut nowhere = target(9, 0);
@@ -106,23 +106,23 @@ fn an_operation_to_no_node_is_undeliverable() {
     rig.run();
     let seen: Vec<_> = rig.events(0, eq).iter().map(|event| (event.kind, event.ni_fail_type)).collect();
     assert_eq!(seen, [(EventKind::Send as u8, NiFail::Undeliverable as u8)]);
-    assert_eq!((rig.around.departures.len(), rig.cards[0].stats().undeliverable), (0, 1));
+    assert_eq!((rig.around.departures.len(), rig.cards[0].stats().counts.undeliverable), (0, 1));
 }
 
 /// A triggered append links its entry once the counter reaches the threshold, and a triggered unlink removes it again.
 #[test]
 fn entries_come_and_go_with_counters() {
     let mut rig = cards(1, &[], Recorder::default());
-    let (eq, ct) = (rig.cards[0].eq_alloc(NI, 8).unwrap(), rig.counter(0, NI));
+    let (eq, ct) = (rig.cards[0].portals_mut().eq_alloc(NI, 8).unwrap(), rig.counter(0, NI));
     rig.portal(0, NI, 0, 0, eq);
     let new = any_entry(TO, 64, me::USE_ONCE);
     let entry =
         rig.act(0, |card, ports| card.append_triggered(NI, new, List::Priority as u64, None, (ct, 1), ports)).unwrap();
     rig.act(0, |card, ports| card.trigger(0, ct, 2, TriggeredOp::Unlink(entry), ports)).unwrap();
-    assert_eq!(rig.cards[0].unlink(entry), Err(ptl::ReturnCode::ArgInvalid), "it is in no list yet");
+    assert_eq!(rig.cards[0].portals_mut().unlink(entry), Err(ptl::ReturnCode::ArgInvalid), "it is in no list yet");
     rig.act(0, |card, ports| card.ct_inc(ct, ONE, ports)).unwrap();
     assert_eq!(rig.events(0, eq).iter().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Link as u8]);
     rig.act(0, |card, ports| card.ct_inc(ct, ONE, ports)).unwrap();
-    assert!(rig.cards[0].entry_interface(entry).is_err(), "it is gone");
+    assert!(rig.cards[0].portals_mut().entry_interface(entry).is_err(), "it is gone");
     assert_eq!(rig.events(0, eq).len(), 0, "nobody is told");
 }

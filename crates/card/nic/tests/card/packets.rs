@@ -83,7 +83,7 @@ fn packets_overtake_each_other_behind_the_header() {
     arrive(&mut rig, [0, 4, 2, 1, 3].map(|number| packets[number].clone()));
     assert_eq!(rig.around.load(0, TO, 300), data(0, 300));
     assert_eq!(acknowledgements(&rig), [(0, NiFail::Ok)]);
-    assert_eq!(rig.cards[0].stats().packets_held, 0);
+    assert_eq!(rig.cards[0].stats().counts.packets_held, 0);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn packets_that_precede_their_header_wait_for_it() {
     rig.arrive(Time::ZERO, packets[2].clone());
     rig.arrive(Time::ZERO, packets[1].clone());
     rig.run();
-    assert_eq!((rig.around.writes.len(), rig.cards[0].stats().packets_held), (0, 2));
+    assert_eq!((rig.around.writes.len(), rig.cards[0].stats().counts.packets_held), (0, 2));
     // Much later the header arrives; it is matched after 31.28 ns, and the others are looked up 2 ns later.
     rig.arrive(Time::from_ns(1000), packets[0].clone());
     rig.run();
@@ -112,7 +112,11 @@ fn a_packet_just_before_its_header_waits_for_the_match() {
     arrive(&mut rig, packets);
     // The header is through the port behind the other packet at 2.56 ns.
     assert_eq!(written(&rig), [(32_560 + 429 + 50_000, 0), (34_560 + 429 + 50_000, 64)]);
-    assert_eq!(rig.cards[0].stats().packets_held, 0, "the header was there before the packet had been looked up");
+    assert_eq!(
+        rig.cards[0].stats().counts.packets_held,
+        0,
+        "the header was there before the packet had been looked up"
+    );
 }
 
 /// Two packet buffers: of five packets that precede their headers, three find no room.
@@ -123,15 +127,15 @@ fn packets_that_find_no_room_fail_their_message() {
     arrive(&mut rig, [&two[1], &one[1], &two[2], &one[2], &two[3]].map(Packet::clone));
     arrive(&mut rig, [one[0].clone()]);
     assert_eq!(acknowledgements(&rig), [(0, NiFail::PtDisabled)]);
-    assert_eq!(rig.cards[0].pt_enable(NI, 0), Ok(()));
+    assert_eq!(rig.cards[0].portals_mut().pt_enable(NI, 0), Ok(()));
     // The first message has released its buffer.
     arrive(&mut rig, [two[0].clone()]);
     assert_eq!(acknowledgements(&rig), [(0, NiFail::PtDisabled), (1, NiFail::PtDisabled)]);
     let stats = rig.cards[0].stats();
-    assert_eq!((stats.packets_held, stats.packets_dropped, stats.flow_control), (2, 3, 2));
-    let drops = &stats.drops[&DropReason::NoBuffer];
+    assert_eq!((stats.counts.packets_held, stats.counts.packets_dropped, stats.flow_control), (2, 3, 2));
+    let drops = &stats.counts.drops[&DropReason::NoBuffer];
     assert_eq!((drops.messages, drops.packets, drops.bytes), (2, 3, 192));
-    rig.cards[0].pt_enable(NI, 0).unwrap();
+    rig.cards[0].portals_mut().pt_enable(NI, 0).unwrap();
     let third = message(2, 192);
     arrive(&mut rig, third.into_iter().rev());
     assert_eq!(rig.around.load(0, TO + 0x2_0000, 192), data(0, 192), "all places are free again");

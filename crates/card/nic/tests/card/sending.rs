@@ -101,10 +101,10 @@ fn memory_does_not_begin_again_at_its_end() {
     assert_eq!(rig.count(0, near), (4, 0), "what does not fit is cut off");
     let at: Vec<(u64, u64)> = rig.around.writes.iter().map(|write| (write.start, write.bytes)).collect();
     assert_eq!(at, [(u64::MAX - 7, 8), (TO, 16)]);
-    let beyond = rig.cards[0].put(md, u64::MAX - FROM, 16, AckReq::None as u64, target(1, 0));
+    let beyond = rig.cards[0].portals_mut().put(md, u64::MAX - FROM, 16, AckReq::None as u64, target(1, 0));
     assert!(beyond.is_err());
     let all = bind(&mut rig, 0, 0, u64::MAX, CT_NONE);
-    assert!(rig.cards[0].put(all, FROM, 16, AckReq::None as u64, target(1, 0)).is_ok());
+    assert!(rig.cards[0].portals_mut().put(all, FROM, 16, AckReq::None as u64, target(1, 0)).is_ok());
 }
 
 /// Blocked packets wait in the card, and their data in host memory: each leaves with the data at its admission, and

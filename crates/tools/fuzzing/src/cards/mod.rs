@@ -65,11 +65,15 @@ pub fn ping(machine: &Rc<Machine>) {
     let process = Process { nid: 1, pid: 0 };
     let target = Target { process, pt_index: 0, match_bits: 0, remote_offset: 0, user_ptr: 0, hdr_data: 0 };
     world.act(0, |card, ports| {
-        let transfer = card.put(md, 0, length, AckReq::Ct as u64, target).expect("a put");
+        let transfer = card.portals_mut().put(md, 0, length, AckReq::Ct as u64, target).expect("a put");
         card.start(transfer, Time::ZERO, ports);
     });
     assert!(world.run(EVENTS), "a message without end");
-    assert_eq!(world.bench.cards[0].ct_value(ct), Ok(CtEvent { success: 1, failure: 0 }), "the acknowledgement");
+    assert_eq!(
+        world.bench.cards[0].portals_mut().ct_value(ct),
+        Ok(CtEvent { success: 1, failure: 0 }),
+        "the acknowledgement"
+    );
     world.check_counts();
 }
 
@@ -150,20 +154,24 @@ impl Program {
         let nodes = world.bench.cards.len() as u32;
         let map: Rc<[Process]> = (0..nodes).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
         let card = &mut world.bench.cards[node];
-        let _ = card.set_map(ni, map);
-        for (kind, handle) in [(EQ, card.eq_alloc(ni, 8)), (CT, card.ct_alloc(ni)), (CT, card.ct_alloc(ni))] {
+        let _ = card.portals_mut().set_map(ni, map);
+        for (kind, handle) in [
+            (EQ, card.portals_mut().eq_alloc(ni, 8)),
+            (CT, card.portals_mut().ct_alloc(ni)),
+            (CT, card.portals_mut().ct_alloc(ni)),
+        ] {
             self.keep(node, kind, handle);
         }
         let eq = self.handles[node][EQ].last().copied().unwrap_or(ptl::EQ_NONE);
         for options in [0, pt::FLOWCTRL] {
-            let _ = card.pt_alloc(ni, options, eq, ptl::PT_ANY);
+            let _ = card.portals_mut().pt_alloc(ni, options, eq, ptl::PT_ANY);
         }
         let memory = card.hpu_alloc(STATE as u64, ni);
         self.keep(node, HPU, memory);
     }
 
     fn init(&mut self, world: &mut World, node: usize, options: u32, desired: Option<NiLimits>) {
-        let made = world.bench.cards[node].ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, desired);
+        let made = world.bench.cards[node].portals_mut().ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, desired);
         self.keep(node, NI, made.map(|(ni, _)| ni));
     }
 
@@ -233,18 +241,18 @@ impl Program {
             3 => {
                 let (options, eq) = (u.arbitrary::<u32>()? & 63, self.any(u, node, EQ)?);
                 let wanted = if u.arbitrary()? { ptl::PT_ANY } else { u.arbitrary::<u16>()?.into() };
-                let _ = world.bench.cards[node].pt_alloc(ni, options, eq, wanted);
+                let _ = world.bench.cards[node].portals_mut().pt_alloc(ni, options, eq, wanted);
             }
-            4 => drop(world.bench.cards[node].pt_free(ni, index)),
-            5 => drop(world.bench.cards[node].pt_disable(ni, index)),
-            6 => drop(world.bench.cards[node].pt_enable(ni, index)),
+            4 => drop(world.bench.cards[node].portals_mut().pt_free(ni, index)),
+            5 => drop(world.bench.cards[node].portals_mut().pt_disable(ni, index)),
+            6 => drop(world.bench.cards[node].portals_mut().pt_enable(ni, index)),
             7 | 8 => {
                 let (start, length, iovec) = range(world, node, u)?;
                 let options = (u.arbitrary::<u32>()? & md::MASK & !md::IOVEC) | if iovec { md::IOVEC } else { 0 };
                 let (eq_handle, ct_handle) = (self.any(u, node, EQ)?, self.any(u, node, CT)?);
                 self.bind(world, node, ni, Md { start, length, options, eq_handle, ct_handle, pad: 0 });
             }
-            9 => drop(world.bench.cards[node].md_release(self.any(u, node, MD)?)),
+            9 => drop(world.bench.cards[node].portals_mut().md_release(self.any(u, node, MD)?)),
             10..=13 => {
                 let me = self.entry(world, node, index, u)?;
                 let list = u64::from(u.arbitrary::<u8>()? % 4 == 3);
@@ -254,7 +262,7 @@ impl Program {
                 };
                 self.append(world, node, ni, me, list, when);
             }
-            14 => drop(world.bench.cards[node].unlink(self.any(u, node, ENTRY)?)),
+            14 => drop(world.bench.cards[node].portals_mut().unlink(self.any(u, node, ENTRY)?)),
             15 => {
                 let me = self.entry(world, node, index, u)?;
                 let new = NewEntry { me: Me { pad: 0, ..me }, matching: true, pt_index: index, user_ptr: 1 };
@@ -262,19 +270,23 @@ impl Program {
                 let _ = world.act(node, |card, ports| card.search(ni, new, op, ports));
             }
             16 => {
-                let made = world.bench.cards[node].eq_alloc(ni, u.arbitrary::<u8>()?.into());
+                let made = world.bench.cards[node].portals_mut().eq_alloc(ni, u.arbitrary::<u8>()?.into());
                 self.keep(node, EQ, made);
             }
-            17 => drop(world.bench.cards[node].eq_free(self.any(u, node, EQ)?)),
-            18 => drop(world.bench.cards[node].eq_take(self.any(u, node, EQ)?)),
+            17 => drop(world.bench.cards[node].portals_mut().eq_free(self.any(u, node, EQ)?)),
+            18 => drop(world.bench.cards[node].portals_mut().eq_take(self.any(u, node, EQ)?)),
             19 => {
-                let made = world.bench.cards[node].ct_alloc(ni);
+                let made = world.bench.cards[node].portals_mut().ct_alloc(ni);
                 self.keep(node, CT, made);
             }
             20 => {
                 let ct = self.any(u, node, CT)?;
                 let free = u.arbitrary::<bool>()?;
-                let _ = if free { world.bench.cards[node].ct_free(ct) } else { world.bench.cards[node].ct_cancel(ct) };
+                let _ = if free {
+                    world.bench.cards[node].portals_mut().ct_free(ct)
+                } else {
+                    world.bench.cards[node].portals_mut().ct_cancel(ct)
+                };
             }
             21 => {
                 let (ct, value) = (self.any(u, node, CT)?, count(u)?);
@@ -329,7 +341,7 @@ impl Program {
 
     fn fini(&mut self, world: &mut World, node: usize, ni: Handle) {
         let closed = world.act(node, |card, ports| card.ni_fini(ni, ports));
-        if closed.is_ok() && world.bench.cards[node].ni_status(ni, 0).is_err() {
+        if closed.is_ok() && world.bench.cards[node].portals_mut().ni_status(ni, 0).is_err() {
             let of_interface = |handle: &&Handle| **handle >> 26 & 3 == ni >> 26 & 3;
             for handles in &mut self.handles[node][..NI] {
                 self.closed[node].extend(handles.iter().filter(of_interface));
@@ -344,10 +356,10 @@ impl Program {
         let interface = match &op {
             TriggeredOp::Transfer(transfer) => Ok(transfer.interface),
             TriggeredOp::CtInc(other, amount) => {
-                nic::api::check_increment(*amount).and_then(|()| card.ct_interface(*other))
+                nic::api::check_increment(*amount).and_then(|()| card.portals_mut().ct_interface(*other))
             }
-            TriggeredOp::CtSet(other, _) => card.ct_interface(*other),
-            TriggeredOp::Append(entry, _) | TriggeredOp::Unlink(entry) => card.entry_interface(*entry),
+            TriggeredOp::CtSet(other, _) => card.portals_mut().ct_interface(*other),
+            TriggeredOp::Append(entry, _) | TriggeredOp::Unlink(entry) => card.portals_mut().entry_interface(*entry),
         };
         if let Ok(interface) = interface {
             let _ = world.act(node, |card, ports| card.trigger(interface, ct, threshold, op, ports));
@@ -418,13 +430,13 @@ impl Program {
         let spec = if kind > 4 { spec(u)? } else { AtomicSpec { op: AtomicOp::Sum, datatype: Datatype::Int8 } };
         let card = &mut world.bench.cards[node];
         let made = match kind {
-            0..=2 => card.put(md, offset, length, ack, target),
-            3 | 4 => card.get(md, offset, length, target),
-            5 => card.atomic(md, offset, length, ack, target, spec),
+            0..=2 => card.portals_mut().put(md, offset, length, ack, target),
+            3 | 4 => card.portals_mut().get(md, offset, length, target),
+            5 => card.portals_mut().atomic(md, offset, length, ack, target, spec),
             kind => {
                 let operand = (kind == 7).then_some([3; nic::MAX_OPERAND]);
                 let put = (self.any(u, node, MD)?, size(u)?);
-                card.fetch_atomic((md, offset), put, length, target, spec, operand)
+                card.portals_mut().fetch_atomic((md, offset), put, length, target, spec, operand)
             }
         };
         Ok(made.ok())
@@ -437,14 +449,14 @@ impl Program {
             let interfaces = self.handles[node][NI].clone();
             for &ni in &interfaces {
                 let card = &mut world.bench.cards[node];
-                let idle = (0..512).all(|index| card.pt_idle(ni, index));
+                let idle = (0..512).all(|index| card.portals_mut().pt_idle(ni, index));
                 assert!(idle, "a message is under way to card {node}, and nothing is left to do");
             }
             for ni in interfaces {
                 self.fini(world, node, ni);
             }
             let card = &mut world.bench.cards[node];
-            assert_eq!(card.triggered_left(), 0, "triggered operations of closed interfaces");
+            assert_eq!(card.portals().triggered_left(), 0, "triggered operations of closed interfaces");
             assert_eq!(card.exposed().count(), 0, "memory of closed interfaces");
         }
         assert!(world.run(EVENTS), "cards without interfaces do not come to rest");
@@ -462,8 +474,8 @@ impl Program {
 /// Checks that a handle of a closed interface stays invalid while new ones are open: generations of handles continue.
 fn check_dead(card: &mut Nic, handle: Handle) {
     let valid = match handle >> 28 {
-        5 => card.eq_take(handle).is_ok(),
-        6 => card.ct_value(handle).is_ok(),
+        5 => card.portals_mut().eq_take(handle).is_ok(),
+        6 => card.portals_mut().ct_value(handle).is_ok(),
         _ => card.ni_handle(handle).is_ok(),
     };
     assert!(!valid, "handle {handle:#x} of a closed interface is valid");

@@ -135,10 +135,14 @@ impl World {
         let stats: Vec<_> = self.bench.cards.iter().map(Nic::stats).collect();
         let sums = |count: fn(&nic::Stats) -> u64| stats.iter().map(count).sum::<u64>();
         let ([messages, packets, bytes], transmitted) = (self.injected, self.bench.around.transmitted);
-        assert_eq!(sums(|stats| stats.packets_sent), transmitted, "packets sent");
-        assert_eq!(sums(|stats| stats.packets_received), transmitted + packets, "packets received");
-        assert_eq!(sums(|stats| stats.bytes_sent) + bytes, sums(|stats| stats.bytes_received), "bytes");
-        assert_eq!(sums(|stats| stats.messages_sent) + messages, sums(|stats| stats.messages_received), "messages");
+        assert_eq!(sums(|stats| stats.counts.packets_sent), transmitted, "packets sent");
+        assert_eq!(sums(|stats| stats.counts.packets_received), transmitted + packets, "packets received");
+        assert_eq!(sums(|stats| stats.counts.bytes_sent) + bytes, sums(|stats| stats.counts.bytes_received), "bytes");
+        assert_eq!(
+            sums(|stats| stats.counts.messages_sent) + messages,
+            sums(|stats| stats.counts.messages_received),
+            "messages"
+        );
     }
 
     /// Returns the digest of all effects.

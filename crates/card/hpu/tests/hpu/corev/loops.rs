@@ -6,8 +6,8 @@ use hpu::{Fault, Stop};
 use machine::TimingKind;
 
 use super::{KIND, card};
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 /// Encodes a hardware-loop instruction; `function`: 0 starti, 1 start, 2 endi, 3 end, 4 counti, 5 count, 6 setupi, 7
 /// setup.

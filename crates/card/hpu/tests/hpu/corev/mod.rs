@@ -13,8 +13,8 @@ use machine::TimingKind;
 
 use self::reference::{Text, result};
 use self::words::ASSEMBLED;
-use crate::asm::*;
 use crate::card::Card;
+use hpu::testing::*;
 
 pub const KIND: &str = "rv32imac-corev";
 /// Registers of [`ASSEMBLED`]: destination, first and second source.
