@@ -108,7 +108,7 @@ impl Job {
     /// Removes threads from the free-running ones that ended or block in the kernel without a time-out.
     pub(super) fn drop_blocked(&mut self, rank: usize) {
         let Rank { free_running, caller_pid: pid, .. } = &mut self.ranks[rank];
-        free_running.retain(|&tid, state| match Activity::of(*pid, tid) {
+        free_running.retain(|&tid, state| match self.thread_files.activity(*pid, tid) {
             Activity::Ended => false,
             Activity::Waits(times) if timed_sleep(*pid, tid).is_none() => state.blocked.replace(times) != Some(times),
             _ => {
