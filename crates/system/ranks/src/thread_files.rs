@@ -16,11 +16,14 @@ const LENGTH: usize = 1024;
 const MAX_FILES: usize = 1024;
 
 /// Open files of threads, and the threads of processes.
+#[derive(Default)]
 pub(super) struct ThreadFiles {
     /// Maximum number of open files; 0 if none may stay open.
     capacity: usize,
     files: RefCell<HashMap<(u32, u32, &'static str), File>>,
     tasks: RefCell<HashMap<u32, Tasks>>,
+    /// Run times of threads that were found blocked in a futex call.
+    waits_since: RefCell<HashMap<(u32, u32), String>>,
 }
 
 /// Threads of a process.
@@ -33,7 +36,7 @@ struct Tasks {
 impl ThreadFiles {
     /// Creates a set of files that uses at most `descriptors`.
     pub(super) fn new(descriptors: usize) -> ThreadFiles {
-        ThreadFiles { capacity: descriptors.min(MAX_FILES), files: RefCell::default(), tasks: RefCell::default() }
+        ThreadFiles { capacity: descriptors.min(MAX_FILES), ..ThreadFiles::default() }
     }
 
     /// Passes the content of a file of a thread to `parse`; `None` if the thread has ended.
@@ -63,6 +66,7 @@ impl ThreadFiles {
     pub(super) fn forget(&self, pid: u32) {
         self.files.borrow_mut().retain(|(process, ..), _| *process != pid);
         self.tasks.borrow_mut().remove(&pid);
+        self.waits_since.borrow_mut().retain(|(process, _), _| *process != pid);
     }
 
     /// Returns the number of threads of a process, or `None` if it has ended.
@@ -143,6 +147,26 @@ impl ThreadFiles {
             b'R' | b'D' => Some(false),
             _ => None,
         }
+    }
+
+    /// Remembers how often a thread has run, if it is blocked in a futex call. Returns [`ThreadFiles::waits_for_futex`].
+    pub(super) fn note_futex_wait(&self, pid: u32, tid: u32) -> Option<bool> {
+        let slices = self.schedstat(pid, tid);
+        let waits = self.waits_for_futex(pid, tid);
+        let slices = slices.filter(|_| waits == Some(true));
+        let mut waits_since = self.waits_since.borrow_mut();
+        match slices {
+            Some(slices) => waits_since.insert((pid, tid), slices),
+            None => waits_since.remove(&(pid, tid)),
+        };
+        waits
+    }
+
+    /// Returns true if a thread sleeps, and has not run since [`ThreadFiles::note_futex_wait`].
+    pub(super) fn still_waits(&self, pid: u32, tid: u32) -> bool {
+        let waits_since = self.waits_since.borrow();
+        let Some(before) = waits_since.get(&(pid, tid)) else { return false };
+        self.sleeps(pid, tid) && self.read(pid, tid, "schedstat", |now| (now == before).then_some(())).is_some()
     }
 
     /// Reads the activity of a thread of process `pid`. A thread that waits has a count which differs whenever it has

@@ -35,6 +35,17 @@ enum Look {
     Unclear,
 }
 
+impl Look {
+    /// Returns the finding about one thread ([`ThreadFiles::waits_for_futex`]).
+    fn of(waits: Option<bool>) -> Look {
+        match waits {
+            Some(true) => Look::AllWait,
+            Some(false) => Look::OneRuns,
+            None => Look::Unclear,
+        }
+    }
+}
+
 /// Finds out if each thread of `process`, and of all processes that wait in calls, waits for the reply to a call, or in
 /// a futex call outside of the library, like the idle threads of a library. [`Look::AllWait`] is equivalent to a
 /// [`census`] of them, but far cheaper.
@@ -53,10 +64,10 @@ fn look_at_all(files: &ThreadFiles, shared: &SharedMemory, rank: usize, process:
     let pids: BTreeSet<u32> = callers.iter().map(|(pid, ..)| *pid).chain((process != 0).then_some(process)).collect();
     for pid in pids {
         let of_process = || callers.iter().filter(|(caller, ..)| *caller == pid);
-        if of_process().all(|&(.., is_asleep)| is_asleep) && files.thread_count(pid) == Some(of_process().count()) {
+        let Some(mut tids) = files.tasks(pid) else { return Look::Unclear };
+        if of_process().all(|&(.., is_asleep)| is_asleep) && tids.len() == of_process().count() {
             continue;
         }
-        let Some(mut tids) = files.tasks(pid) else { return Look::Unclear };
         let before = tids.len();
         tids.retain(|&tid| !of_process().any(|&(_, caller, _)| caller == tid || tid == pid && caller == 0));
         // The threads of an exiting process disappear one by one.
@@ -66,21 +77,21 @@ fn look_at_all(files: &ThreadFiles, shared: &SharedMemory, rank: usize, process:
         }
         others.extend(tids.into_iter().map(|tid| (pid, tid)));
     }
-    let mut before = Vec::new();
+    if let [(pid, tid)] = others[..] {
+        return Look::of(files.waits_for_futex(pid, tid));
+    }
+    // A thread that has not run since it was last found blocked has woken no other one.
+    if others.iter().all(|&(pid, tid)| files.still_waits(pid, tid)) {
+        return Look::AllWait;
+    }
     for &(pid, tid) in &others {
-        let slices = if others.len() > 1 { files.schedstat(pid, tid) } else { None };
-        match files.waits_for_futex(pid, tid) {
-            Some(true) => before.push(slices),
-            Some(false) => return Look::OneRuns,
-            None => return Look::Unclear,
+        match Look::of(files.note_futex_wait(pid, tid)) {
+            Look::AllWait => {}
+            other => return other,
         }
     }
-    if others.len() > 1 {
-        for (&(pid, tid), before) in others.iter().zip(before) {
-            if !files.sleeps(pid, tid) || before.is_none() || files.schedstat(pid, tid) != before {
-                return Look::OneRuns;
-            }
-        }
+    if !others.iter().all(|&(pid, tid)| files.still_waits(pid, tid)) {
+        return Look::OneRuns;
     }
     Look::AllWait
 }
