@@ -44,9 +44,15 @@ impl Job {
         for (number, rank) in self.ranks.iter().enumerate() {
             let Process::Alive(pid) = rank.process else { continue };
             let Rank { stopped, free_running, caller_pid, .. } = rank;
-            let is_simple =
-                stopped.is_empty() && free_running.is_empty() && *caller_pid == pid && self.thread_files.thread_count(pid) == Some(1);
-            if !is_simple || !falls_asleep(&self.thread_files, pid) || catches_signals(pid) || process_tree::of(pid).len() != 1 {
+            let is_simple = stopped.is_empty()
+                && free_running.is_empty()
+                && *caller_pid == pid
+                && self.thread_files.thread_count(pid) == Some(1);
+            if !is_simple
+                || !falls_asleep(&self.thread_files, pid)
+                || catches_signals(pid)
+                || process_tree::of(pid).len() != 1
+            {
                 return None;
             }
             hasher.write_usize(number);

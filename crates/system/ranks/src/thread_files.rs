@@ -18,7 +18,7 @@ const MAX_FILES: usize = 1024;
 /// Open files of threads, and the threads of processes.
 #[derive(Default)]
 pub(super) struct ThreadFiles {
-    /// Maximum number of open files; 0 if none may stay open.
+    /// Maximum number of files that stay open.
     capacity: usize,
     files: RefCell<HashMap<(u32, u32, &'static str), File>>,
     tasks: RefCell<HashMap<u32, Tasks>>,
@@ -49,9 +49,10 @@ impl ThreadFiles {
             files.remove(&(pid, tid, name));
             let file = File::open(format!("/proc/{pid}/task/{tid}/{name}")).ok()?;
             let length = file.read_at(&mut bytes, 0).ok()?;
-            if files.len() + self.tasks.borrow().len() >= self.capacity {
+            let mut tasks = self.tasks.borrow_mut();
+            if files.len() + tasks.len() >= self.capacity {
                 files.clear();
-                self.tasks.borrow_mut().clear();
+                tasks.clear();
             }
             if self.capacity > 0 {
                 files.insert((pid, tid, name), file);
@@ -91,7 +92,7 @@ impl ThreadFiles {
         }
         let mut tasks = Tasks { folder: File::open(format!("/proc/{pid}/task")).ok()?, tids: Vec::new() };
         let result = look(&mut tasks);
-        if self.capacity > 0 {
+        if self.files.borrow().len() + all.len() < self.capacity {
             all.insert(pid, tasks);
         }
         Some(result)
@@ -177,7 +178,9 @@ impl ThreadFiles {
             None | Some(b'Z' | b'X') => Activity::Ended,
             Some(b'S') if self.writes_output(pid, tid) => Activity::Runs,
             Some(_) => match self.schedstat(pid, tid) {
-                Some(slices) => Activity::Waits(slices.split_whitespace().nth(2).and_then(|n| n.parse().ok()).unwrap_or_default()),
+                Some(slices) => {
+                    Activity::Waits(slices.split_whitespace().nth(2).and_then(|n| n.parse().ok()).unwrap_or_default())
+                }
                 None => Activity::of(pid, tid),
             },
         }
@@ -196,5 +199,93 @@ impl Tasks {
     fn count(&self) -> Option<usize> {
         let links = self.folder.metadata().ok()?.nlink();
         usize::try_from(links.saturating_sub(2)).ok().filter(|count| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread::{self, JoinHandle};
+    use std::time::{Duration, Instant};
+
+    /// Files of this process are counted by one test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn until(is_so: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !is_so() {
+            assert!(since.elapsed() < Duration::from_secs(60), "never happened");
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    fn own_tid() -> u32 {
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    }
+
+    /// Starts a thread that sleeps in a futex call until it is unparked for the second time.
+    fn sleeper(ends: &'static AtomicBool) -> (u32, JoinHandle<()>) {
+        let (send, receive) = mpsc::channel();
+        let run = move || {
+            send.send(own_tid()).unwrap();
+            while !ends.load(Ordering::SeqCst) {
+                thread::park();
+            }
+        };
+        let handle = thread::spawn(run);
+        (receive.recv().unwrap(), handle)
+    }
+
+    /// Returns the number of read calls that this thread has made.
+    fn reads() -> u64 {
+        let io = fs::read_to_string("/proc/thread-self/io").unwrap();
+        io.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_has_run_no_longer_still_waits() {
+        static ENDS: AtomicBool = AtomicBool::new(false);
+        let _alone = ALONE.lock().unwrap();
+        let pid = std::process::id();
+        for capacity in [0, 1, 100] {
+            ENDS.store(false, Ordering::SeqCst);
+            let files = ThreadFiles::new(capacity);
+            let (tid, handle) = sleeper(&ENDS);
+            assert!(!files.still_waits(pid, tid), "never found waiting");
+            until(|| files.note_futex_wait(pid, tid) == Some(true) && files.still_waits(pid, tid));
+            assert_eq!(files.waits_for_futex(pid, own_tid()), Some(false), "this thread runs");
+            assert!(files.tasks(pid).unwrap().contains(&tid));
+            handle.thread().unpark();
+            until(|| !files.still_waits(pid, tid));
+            until(|| files.waits_for_futex(pid, tid) == Some(true));
+            assert!(!files.still_waits(pid, tid), "it has run in between");
+            ENDS.store(true, Ordering::SeqCst);
+            handle.thread().unpark();
+            handle.join().unwrap();
+            until(|| files.waits_for_futex(pid, tid).is_none() && !files.tasks(pid).unwrap().contains(&tid));
+            assert!(matches!(files.activity(pid, tid), Activity::Ended));
+            assert!(files.files.borrow().len() + files.tasks.borrow().len() <= capacity);
+        }
+    }
+
+    #[test]
+    fn a_waiting_thread_is_observed_by_two_reads() {
+        static ENDS: AtomicBool = AtomicBool::new(false);
+        let _alone = ALONE.lock().unwrap();
+        let (pid, files) = (std::process::id(), ThreadFiles::new(100));
+        let (tid, handle) = sleeper(&ENDS);
+        until(|| files.note_futex_wait(pid, tid) == Some(true) && files.still_waits(pid, tid));
+        let none = reads();
+        let of_count = reads() - none;
+        let before = reads();
+        assert!((0..1000).all(|_| files.still_waits(pid, tid)));
+        assert_eq!(reads() - before, 2000 + of_count);
+        ENDS.store(true, Ordering::SeqCst);
+        handle.thread().unpark();
+        handle.join().unwrap();
     }
 }
