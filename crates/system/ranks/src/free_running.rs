@@ -113,7 +113,7 @@ impl Job {
             return;
         }
         let Rank { free_running, caller_pid: pid, .. } = &mut self.ranks[rank];
-        free_running.retain(|&tid, state| match Activity::of(*pid, tid) {
+        free_running.retain(|&tid, state| match self.thread_files.activity(*pid, tid) {
             Activity::Ended => false,
             Activity::Waits(times) if timed_sleep(*pid, tid).is_none() => state.blocked.replace(times) != Some(times),
             _ => {

@@ -7,9 +7,9 @@
 //! leave a trace in memory. Only a program that reads the time-stamp counter or makes system calls directly may depend
 //! on state outside.
 
-use super::process::{thread_count, waits_for_futex};
 use super::rank_state::{Job, Process, Rank};
 use super::stopped_thread::StoppedThread;
+use super::thread_files::ThreadFiles;
 use super::{process_tree, ptrace};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -52,9 +52,15 @@ impl Job {
             }
             let Process::Alive(pid) = rank.process else { continue };
             let Rank { stopped, free_running, caller_pid, .. } = rank;
-            let is_simple =
-                stopped.is_empty() && free_running.is_empty() && *caller_pid == pid && thread_count(pid) == Some(1);
-            if !is_simple || !falls_asleep(pid) || catches_signals(pid) || process_tree::of(pid).len() != 1 {
+            let is_simple = stopped.is_empty()
+                && free_running.is_empty()
+                && *caller_pid == pid
+                && self.thread_files.thread_count(pid) == Some(1);
+            if !is_simple
+                || !falls_asleep(&self.thread_files, pid)
+                || catches_signals(pid)
+                || process_tree::of(pid).len() != 1
+            {
                 return None;
             }
             hasher.write_usize(number);
@@ -65,12 +71,12 @@ impl Job {
 }
 
 /// Returns true if the single thread of a process sleeps now or shortly: it first spins on its reply.
-fn falls_asleep(pid: u32) -> bool {
+fn falls_asleep(files: &ThreadFiles, pid: u32) -> bool {
     (0..TRIES).any(|number| {
         if number > 0 {
             std::thread::sleep(RETRY_INTERVAL);
         }
-        waits_for_futex(pid, pid)
+        files.waits_for_futex(pid, pid) == Some(true)
     })
 }
 

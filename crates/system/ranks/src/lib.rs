@@ -15,7 +15,7 @@
 //!
 //! * `rank_state`: state of a job and of its ranks
 //! * `pauses`, `idle_ranks`: run a rank to its next pause; resume ranks that poll or sleep
-//! * `threads`: ranks with several threads
+//! * `threads`, `thread_files`: ranks with several threads, and the kernel's view of them
 //! * `busy_wait`, `polling_threads`, `free_running`, `free_run_state`, `symbols`: detect and stop polling threads;
 //!   threads that no longer hold back simulated time, with the source location of their loops
 //! * `step_trace`, `loop_analysis`, `recurrence`, `polling_loop`: recognize a polling loop in the executed instructions
@@ -89,6 +89,7 @@ mod stopped_thread;
 #[path = "stopped_thread_stub.rs"]
 mod stopped_thread;
 mod symbols;
+mod thread_files;
 mod threads;
 mod write_batch;
 
@@ -121,6 +122,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
+use thread_files::ThreadFiles;
 use write_batch::Batch;
 
 /// Time granted to the ranks to exit by themselves when the job is killed.
@@ -138,13 +140,14 @@ impl Job {
         if !(1..=MAX_RANKS).contains(&spec.ranks) {
             return Err(JobError::Ranks(spec.ranks));
         }
-        limits::check(&spec)?;
+        let spare_descriptors = limits::check(&spec)?;
         let shared = SharedMemory::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
         let mut job = Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
             output: spec.tag_output.then(|| Output::new(spec.ranks)),
             pmi: Pmi::new(spec.ranks),
+            thread_files: ThreadFiles::new(spare_descriptors / 2),
             server: None,
             embedded: None,
             deadline: None,

@@ -12,33 +12,33 @@ use std::path::{Path, PathBuf};
 const OTHERS: u64 = 64;
 
 /// Raises the limit of open descriptors as far as permitted, and checks that it and the limits of processes suffice for
-/// the job.
+/// the job. Returns the number of descriptors that the job does not need.
 ///
 /// # Errors
 /// [`JobError::Limit`].
-pub fn check(spec: &JobSpec) -> Result<(), JobError> {
+pub fn check(spec: &JobSpec) -> Result<usize, JobError> {
     let limit = getrlimit(Resource::Nofile);
     // Most jobs work with the unchanged limit, too.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    descriptors(spec, getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))?;
-    if spec.embedded.is_some() {
-        return Ok(());
-    }
-    let ranks = spec.ranks as u64;
+    let spare = descriptors(spec, getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))?;
+    // Ranks in this process need no others.
+    let ranks = if spec.embedded.is_some() { 0 } else { spec.ranks as u64 };
     for (limit, name, remedy) in limits_of_processes() {
         if ranks > limit {
             let needs = format!("{ranks} ranks are {ranks} processes");
             return Err(JobError::Limit { needs, name, limit, remedy });
         }
     }
-    Ok(())
+    Ok(usize::try_from(spare).unwrap_or(usize::MAX))
 }
 
-fn descriptors(spec: &JobSpec, limit: u64) -> Result<(), JobError> {
-    let of_rank = u64::from(!spec.speaks_no_pmi) + if spec.tag_output { 2 } else { 0 };
+/// Returns the number of descriptors that a job leaves of `limit`.
+fn descriptors(spec: &JobSpec, limit: u64) -> Result<u64, JobError> {
+    let of_process = u64::from(!spec.speaks_no_pmi) + if spec.tag_output { 2 } else { 0 };
+    let of_rank = if spec.embedded.is_some() { 0 } else { of_process };
     let needed = spec.ranks as u64 * of_rank + parked_descriptors::first() as u64 + OTHERS;
     if of_rank == 0 || needed <= limit {
-        return Ok(());
+        return Ok(limit.saturating_sub(needed));
     }
     let what = match (spec.speaks_no_pmi, spec.tag_output) {
         (false, false) => "one each for PMI",

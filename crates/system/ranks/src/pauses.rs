@@ -279,6 +279,7 @@ impl Job {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         self.forget_killed_threads(rank);
         let status = process::reap(pid)?;
+        self.thread_files.forget(pid);
         let status = self.pmi.disconnect(rank).map_or(status, abort_status);
         self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
         if let Some(output) = &mut self.output {

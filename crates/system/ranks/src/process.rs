@@ -119,25 +119,11 @@ pub fn cpu_time_of_all(pid: u32) -> Option<Duration> {
     (result == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Returns true if a thread is blocked in a futex call. Reads the thread state first: shortly after a wake-up, the
-/// kernel may still report the system call, but no longer the sleeping state.
-pub fn waits_for_futex(pid: u32, tid: u32) -> bool {
-    sleeps(pid, tid) && matches!(system_call(pid, tid), Some((libc::SYS_futex, _)))
-}
-
 /// Returns the address of the futex for which a thread waits.
 pub fn futex_of(pid: u32, tid: u32) -> Option<u64> {
     let (number, first) = system_call(pid, tid)?;
     let address = first.strip_prefix("0x")?;
     (number == libc::SYS_futex).then(|| u64::from_str_radix(address, 16).ok()).flatten()
-}
-
-/// Returns true if a thread sleeps and was not woken (`/proc/PID/stat`; the parenthesized name before the state may
-/// contain any byte).
-fn sleeps(pid: u32, tid: u32) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    let name_end = stat.iter().rposition(|&byte| byte == b')');
-    name_end.is_some_and(|end| stat[end..].starts_with(b") S "))
 }
 
 /// Returns the number and first argument of the system call in which a thread is blocked.

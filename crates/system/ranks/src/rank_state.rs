@@ -14,6 +14,7 @@ use super::prediction::Prediction;
 use super::process_tree;
 use super::shared_memory::{Payload, SharedMemory};
 use super::stopped_thread::StoppedThread;
+use super::thread_files::ThreadFiles;
 use super::write_batch::Batch;
 use abi::calls::Op;
 use embedded::Host;
@@ -33,6 +34,7 @@ pub struct Job {
     pub(super) deadline: Option<Instant>,
     pub(super) output: Option<Output>,
     pub(super) pmi: Pmi,
+    pub(super) thread_files: ThreadFiles,
     /// Fork server; present until all ranks are started, if they are forked from it.
     pub(super) server: Option<ForkServer>,
     /// Ranks in this process, if they are not processes.

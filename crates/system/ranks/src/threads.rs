@@ -5,9 +5,10 @@
 //! each of them waits: in the library, stopped in a polling loop, or blocked in the kernel.
 
 use super::free_run_state::FreeRunState;
-use super::process::{Activity, schedstat, tasks, thread_count, timed_sleep, waits_for_futex};
+use super::process::{Activity, tasks, timed_sleep};
 use super::rank_state::{Job, Rank};
 use super::shared_memory::SharedMemory;
+use super::thread_files::ThreadFiles;
 use abi::mailbox::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,49 +25,81 @@ fn callers(shared: &SharedMemory, rank: usize) -> Vec<(u32, u32, bool)> {
     calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect()
 }
 
-/// Returns true if each thread of `process`, and of all processes that wait in calls, waits for the reply to a call, or
-/// in a futex call outside of the library, like the idle threads of a library. Equivalent to a [`census`] of them, but
-/// far cheaper.
+/// Finding about the threads of a rank.
+enum Look {
+    /// Each of them waits.
+    AllWait,
+    /// One of them runs.
+    OneRuns,
+    /// Some wait for something else, or start or end.
+    Unclear,
+}
+
+impl Look {
+    /// Returns the finding about one thread ([`ThreadFiles::waits_for_futex`]).
+    fn of(waits: Option<bool>) -> Look {
+        match waits {
+            Some(true) => Look::AllWait,
+            Some(false) => Look::OneRuns,
+            None => Look::Unclear,
+        }
+    }
+}
+
+/// Finds out if each thread of `process`, and of all processes that wait in calls, waits for the reply to a call, or in
+/// a futex call outside of the library, like the idle threads of a library. [`Look::AllWait`] is equivalent to a
+/// [`census`] of them, but far cheaper.
 ///
 /// Only a reply, a signal or the end of its process lets a thread leave a call, so the callers need not be observed at
 /// the same time. A single other thread that sleeps then has no thread to wake it. Several might wake each other, so
 /// they are observed twice, and none may run in between.
-fn all_wait(shared: &SharedMemory, rank: usize, process: u32) -> bool {
+fn look_at_all(files: &ThreadFiles, shared: &SharedMemory, rank: usize, process: u32) -> Look {
     let callers = callers(shared, rank);
-    let sleeps = |pid, tid| waits_for_futex(pid, if tid == 0 { pid } else { tid });
     // A caller that went to sleep and is awake runs a signal handler.
+    let sleeps = |pid, tid| files.waits_for_futex(pid, if tid == 0 { pid } else { tid }) == Some(true);
     if callers.iter().any(|&(pid, tid, is_asleep)| is_asleep && !sleeps(pid, tid)) {
-        return false;
+        return Look::OneRuns;
     }
     let mut others = Vec::new();
     let pids: BTreeSet<u32> = callers.iter().map(|(pid, ..)| *pid).chain((process != 0).then_some(process)).collect();
     for pid in pids {
         let of_process = || callers.iter().filter(|(caller, ..)| *caller == pid);
-        if of_process().all(|&(.., is_asleep)| is_asleep) && thread_count(pid) == Some(of_process().count()) {
+        let Some(mut tids) = files.tasks(pid) else { return Look::Unclear };
+        if of_process().all(|&(.., is_asleep)| is_asleep) && tids.len() == of_process().count() {
             continue;
         }
-        let Some(mut tids) = tasks(pid) else { return false };
         let before = tids.len();
         tids.retain(|&tid| !of_process().any(|&(_, caller, _)| caller == tid || tid == pid && caller == 0));
         // The threads of an exiting process disappear one by one.
         if before - tids.len() != of_process().count() {
-            return false;
+            files.forget(pid);
+            return Look::Unclear;
         }
         others.extend(tids.into_iter().map(|tid| (pid, tid)));
     }
-    let look = || -> Option<Vec<String>> {
-        others.iter().map(|&(pid, tid)| waits_for_futex(pid, tid).then(|| schedstat(pid, tid)).flatten()).collect()
-    };
-    match others[..] {
-        [] => true,
-        [(pid, tid)] => waits_for_futex(pid, tid),
-        _ => look().is_some_and(|before| look() == Some(before)),
+    if let [(pid, tid)] = others[..] {
+        return Look::of(files.waits_for_futex(pid, tid));
     }
+    // A thread that has not run since it was last found blocked has woken no other one.
+    if others.iter().all(|&(pid, tid)| files.still_waits(pid, tid)) {
+        return Look::AllWait;
+    }
+    for &(pid, tid) in &others {
+        match Look::of(files.note_futex_wait(pid, tid)) {
+            Look::AllWait => {}
+            other => return other,
+        }
+    }
+    if !others.iter().all(|&(pid, tid)| files.still_waits(pid, tid)) {
+        return Look::OneRuns;
+    }
+    Look::AllWait
 }
 
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
 /// thread runs that neither spins on its reply nor is `free_running`, or while a process exits.
 fn census(
+    files: &ThreadFiles,
     shared: &SharedMemory,
     rank: usize,
     process: u32,
@@ -75,7 +108,7 @@ fn census(
     let callers = callers(shared, rank);
     let mut blocked = Census::new();
     for pid in callers.iter().map(|&(pid, ..)| pid).chain((process != 0).then_some(process)) {
-        let tids = tasks(pid)?;
+        let tids = files.tasks(pid)?;
         // The threads of an exiting process disappear one by one.
         if callers.iter().any(|&(process, tid, _)| process == pid && tid != 0 && !tids.contains(&tid)) {
             return None;
@@ -86,7 +119,7 @@ fn census(
             let is_thread = |thread| thread == tid || tid == pid && thread == 0;
             let sleeps =
                 callers.iter().find(|&&(process, thread, _)| process == pid && is_thread(thread)).map(|&(.., s)| s);
-            match (Activity::of(pid, tid), sleeps) {
+            match (files.activity(pid, tid), sleeps) {
                 (Activity::Runs, Some(false)) => (alive, busy) = (true, true),
                 (Activity::Runs | Activity::Waits(_), None) if free_running.contains_key(&tid) => alive = true,
                 // A caller that went to sleep runs a signal handler, which may end the process.
@@ -121,8 +154,12 @@ impl Job {
         if self.embedded.is_some() {
             return !stopped.is_empty() || !free_running.is_empty() || self.has_callers(rank);
         }
-        if stopped.is_empty() && free_running.is_empty() && all_wait(&self.shared, rank, *caller_pid) {
-            return true;
+        if stopped.is_empty() && free_running.is_empty() {
+            match look_at_all(&self.thread_files, &self.shared, rank, *caller_pid) {
+                Look::AllWait => return true,
+                Look::OneRuns => return false,
+                Look::Unclear => {}
+            }
         }
         let before = self.census(rank);
         // No thread ran between the two lists, so all of them waited at the same time.
@@ -135,7 +172,7 @@ impl Job {
             return Some(Census::new());
         }
         let Rank { caller_pid, free_running, .. } = &self.ranks[rank];
-        census(&self.shared, rank, *caller_pid, free_running)
+        census(&self.thread_files, &self.shared, rank, *caller_pid, free_running)
     }
 
     /// Returns true if a thread runs freely, or sleeps in real time outside of the library in a system call with a
