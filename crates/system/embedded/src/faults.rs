@@ -6,8 +6,8 @@
 //! on its stack until it continues.
 
 use crate::context::continuation;
-use crate::host::Stop;
 use crate::rank::{self, zeroed};
+use crate::types::Stop;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;

@@ -7,47 +7,14 @@ use crate::program::{PAGE, Program};
 use crate::rank::{Rank, Start};
 use crate::streams::{self, File, Input};
 use crate::suspended::Suspended;
+use crate::types::{Job, Stop, Style};
 use portals::session::Session;
 use std::ffi::{CString, c_int};
 use std::hash::Hasher;
 use std::io;
 use std::ops::Range;
-use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::rc::Rc;
-
-/// Reason why a rank is suspended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// It waits for the answer to its call.
-    Waits,
-    /// It was interrupted while it computed.
-    Computes,
-    /// It ended, with this status of waitpid(2).
-    Ended(c_int),
-}
-
-/// Form in which ranks are loaded and connected.
-#[derive(Clone, Debug)]
-pub struct Style {
-    /// True if the simulator forwards the output ([`Host::take_output`]).
-    pub forwards: bool,
-    /// Arguments of the program, beginning with its name.
-    pub arguments: Vec<CString>,
-    /// Environment variables that are the same for all ranks.
-    pub variables: Vec<CString>,
-}
-
-/// The job's shared memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Job {
-    /// Number of ranks.
-    pub ranks: usize,
-    /// Start of the memory.
-    pub memory: *mut u8,
-    /// Descriptor of its file.
-    pub file: RawFd,
-}
 
 /// The ranks of a job.
 pub struct Host {

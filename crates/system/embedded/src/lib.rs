@@ -16,18 +16,37 @@
 //! * [`faults`]: signals of ranks: crashes, and the clock that interrupts a computing rank
 //! * [`streams`]: streams and random numbers of a rank
 //! * [`context`]: switches between stacks
-#![cfg(target_arch = "x86_64")]
+//! * [`types`]: types of the interface; `stub` replaces the rest on other processors
 
+#[cfg(target_arch = "x86_64")]
 mod c_library;
+#[cfg(target_arch = "x86_64")]
 mod context;
+#[cfg(target_arch = "x86_64")]
 mod faults;
+#[cfg(target_arch = "x86_64")]
 mod host;
+#[cfg(target_arch = "x86_64")]
 mod program;
+#[cfg(target_arch = "x86_64")]
 mod rank;
+#[cfg(target_arch = "x86_64")]
 mod streams;
+#[cfg(target_arch = "x86_64")]
 mod suspended;
+#[cfg(target_arch = "x86_64")]
 mod symbols;
 
-pub use host::{Host, Job, Stop, Style};
-pub use program::{Program, Unfit};
+#[cfg(not(target_arch = "x86_64"))]
+mod stub;
+mod types;
+
+#[cfg(target_arch = "x86_64")]
+pub use host::Host;
+#[cfg(target_arch = "x86_64")]
+pub use program::Program;
+#[cfg(not(target_arch = "x86_64"))]
+pub use stub::{Host, Program, Suspended};
+#[cfg(target_arch = "x86_64")]
 pub use suspended::Suspended;
+pub use types::{Job, Stop, Style, Unfit};

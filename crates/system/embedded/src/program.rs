@@ -2,6 +2,7 @@
 //! The file of a program: its segments, relocations and imports (System V ABI, chapters 4 and 5).
 
 use crate::symbols::{self, Symbol};
+use crate::types::Unfit;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, Sym};
 use object::{Endianness, pod};
@@ -10,33 +11,12 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// Size of a page.
 pub const PAGE: u64 = 4096;
 
 type Header = FileHeader64<Endianness>;
 const ENDIAN: Endianness = Endianness::Little;
-
-/// Reason why a program cannot be embedded.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Unfit {
-    /// The file is no position-independent program for this machine.
-    #[error("it is no position-independent program for x86-64")]
-    Format,
-    /// The program has thread-local variables.
-    #[error("it has thread-local variables")]
-    ThreadLocal,
-    /// The program is linked to another library.
-    #[error("it links {0}")]
-    Library(String),
-    /// The program uses a function that is not among the known ones.
-    #[error("it uses {0}, which may need a process")]
-    Function(String),
-    /// The program has a relocation of an unknown kind.
-    #[error("it has a relocation of kind {0}")]
-    Relocation(u32),
-}
 
 /// Libraries whose functions [`symbols`] knows.
 const LIBRARIES: [&str; 5] = ["libportals.so.4", "libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"];

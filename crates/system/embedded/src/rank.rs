@@ -3,10 +3,10 @@
 
 use crate::context::{self, Context};
 use crate::faults;
-use crate::host::Stop;
 use crate::program::{Function, PAGE, Program, Value};
 use crate::streams::{self, File};
 use crate::symbols::Symbol;
+use crate::types::Stop;
 use dlmalloc::Dlmalloc;
 use portals::state::{Embedded, Services};
 use std::cell::Cell;

@@ -3,8 +3,8 @@
 
 use crate::context;
 use crate::faults;
-use crate::host::Stop;
 use crate::rank::Rank;
+use crate::types::Stop;
 use libc::user_regs_struct as Registers;
 use std::ptr::addr_of;
 

@@ -2,11 +2,17 @@
 //! Replacement of `stopped_thread.rs` on processors other than x86-64, where threads cannot be inspected.
 
 use super::polling_loop::{NotPolling, PollingLoop};
+use embedded::Suspended;
 
 /// A stopped thread. No value of this type exists.
 pub enum StoppedThread {}
 
 impl StoppedThread {
+    /// Never called, as no rank is embedded.
+    pub fn embedded(rank: Suspended) -> StoppedThread {
+        rank.never()
+    }
+
     /// Returns the thread's id.
     pub fn tid(&self) -> u32 {
         match *self {}
