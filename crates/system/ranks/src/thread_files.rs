@@ -112,7 +112,7 @@ impl ThreadFiles {
     /// Returns the state letter of a thread (`/proc/PID/stat`); `None` if it has ended.
     fn state(&self, pid: u32, tid: u32) -> Option<u8> {
         // The parenthesized name before the state may contain any byte.
-        let state = |text: &str| text[text.rfind(')')?..].as_bytes().get(2).copied();
+        let state = |text: &str| text.as_bytes()[text.rfind(')')?..].get(2).copied();
         let state = self.read(pid, tid, "stat", state);
         if state.is_none() {
             self.forget_tasks(pid);
