@@ -103,7 +103,7 @@ const BELOW: [(&str, &[&str]); 5] = [
     ("base", &[]),
     ("guest", &["base"]),
     ("card", &["base"]),
-    ("system", &["base", "card"]),
+    ("system", &["base", "guest", "card"]),
     ("tools", &["base", "guest", "card", "system"]),
 ];
 
