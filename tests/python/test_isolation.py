@@ -107,7 +107,8 @@ int main(int argc, char **argv) {
 def build(folder: Path, text: str, *options: str) -> Path:
     source, program = folder / "program.c", folder / "program"
     source.write_text(text)
-    subprocess.run([_paths.command("spincc"), "-O1", "-w", "-o", program, source, *options], check=True, timeout=LIMIT_S)
+    command = [_paths.command("spincc"), "-O1", "-w", "-o", program, source, *options]
+    subprocess.run(command, check=True, timeout=LIMIT_S)
     return program
 
 
