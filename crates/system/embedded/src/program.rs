@@ -146,6 +146,7 @@ impl Parts {
             }
         }
         let mut relocations = Vec::new();
+        let mut starts_through_library = false;
         let tables = [(elf::DT_RELA, elf::DT_RELASZ), (elf::DT_JMPREL, elf::DT_PLTRELSZ)];
         for (start, size) in tables.map(|(start, size)| (tag(start), tag(size))) {
             let (Some(start), Some(size)) = (start, size) else { continue };
@@ -156,18 +157,25 @@ impl Parts {
                 // Index 0 is a symbol without a name.
                 let symbol = symbols.symbols().get(row.r_sym(ENDIAN, false) as usize)?;
                 let name = symbol.name(ENDIAN, symbols.strings()).ok()?;
+                starts_through_library |= name == b"__libc_start_main";
+                let address = row.r_offset(ENDIAN);
+                if !segments.iter().any(|segment| segment.is_writable && segment.holds(address, 8)) {
+                    return None;
+                }
                 match value(row, symbol, name) {
-                    Ok(value) => relocations.push((row.r_offset(ENDIAN), value)),
+                    Ok(value) => relocations.push((address, value)),
                     Err(reason) => return Some(Err(reason)),
                 }
             }
         }
-        if tag(elf::DT_RELR).is_some() || tag(elf::DT_PREINIT_ARRAY).is_some() {
+        if !starts_through_library || tag(elf::DT_RELR).is_some() || tag(elf::DT_PREINIT_ARRAY).is_some() {
             return Some(Err(Unfit::Format));
         }
         let array = |start: elf::DynamicTag, size: elf::DynamicTag| -> Vec<Function> {
-            let count = tag(size).unwrap_or(0) / 8;
-            tag(start).map_or_else(Vec::new, |start| (0..count).map(|k| Function::Pointer(start + 8 * k)).collect())
+            let (Some(start), Some(size)) = (tag(start), tag(size)) else { return Vec::new() };
+            let is_held = segments.iter().any(|segment| segment.holds(start, size));
+            let count = if is_held { size / 8 } else { 0 };
+            (0..count).map(|k| Function::Pointer(start + 8 * k)).collect()
         };
         let init = tag(elf::DT_INIT).map(Function::At);
         let init = init.into_iter().chain(array(elf::DT_INIT_ARRAY, elf::DT_INIT_ARRAYSZ)).collect();
@@ -178,6 +186,12 @@ impl Parts {
 }
 
 impl Segment {
+    /// Returns true if `length` bytes from an address belong to the segment.
+    fn holds(&self, address: u64, length: u64) -> bool {
+        let end = address.checked_add(length);
+        self.range.start <= address && end.is_some_and(|end| end <= self.range.end)
+    }
+
     fn of(header: &elf::ProgramHeader64<Endianness>) -> Option<Segment> {
         let (start, offset) = (header.p_vaddr(ENDIAN), header.p_offset(ENDIAN));
         let flags = header.p_flags(ENDIAN);
@@ -216,5 +230,42 @@ fn value(row: &elf::Rela64<Endianness>, symbol: &elf::Sym64<Endianness>, name: &
             Ok(Value::Outside(outside()?, addend))
         }
         other => Err(Unfit::Relocation(other.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(name: &str, bytes: &[u8]) -> Unfit {
+        let path = std::env::temp_dir().join(format!("spinkit-embedded-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        let reason = Program::open(path.as_os_str());
+        std::fs::remove_file(&path).unwrap();
+        reason.unwrap_err()
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert_eq!(Program::open(OsStr::new("/nowhere")).unwrap_err(), Unfit::Format);
+        assert_eq!(reason("empty", b""), Unfit::Format);
+        assert_eq!(reason("text", b"#!/bin/sh\n"), Unfit::Format);
+        // This test is a Rust program, which has thread-local variables.
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(reason("own", &own), Unfit::ThreadLocal);
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        // The shell itself is refused, as it uses `fork`.
+        let shell = std::fs::read("/bin/sh").unwrap();
+        for length in (0..shell.len().min(8192)).step_by(61) {
+            reason("short", &shell[..length]);
+        }
+        for at in 0..1024 {
+            let mut bytes = shell.clone();
+            bytes[at] ^= 0xff;
+            assert!(Parts::read(&bytes).is_none_or(|parts| parts.is_err()), "{at}");
+        }
     }
 }

@@ -140,10 +140,13 @@ impl Rank {
     /// The system's error when it provides no memory.
     pub fn new(program: &Rc<Program>, start: Start<'_>) -> io::Result<Box<Rank>> {
         let Start { area, stack_size, is_compact, .. } = start;
-        map_image(program, area.start, is_compact)?;
-        let image_end = area.start + program.size();
         let stack = area.end - stack_size;
         let heap_end = if is_compact { stack } else { stack - PAGE };
+        let image_end = area.start.saturating_add(program.size());
+        if image_end > heap_end {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        map_image(program, area.start, is_compact)?;
         map(image_end..heap_end)?;
         map(stack..area.end)?;
         let services = Services { wait, end: end_with, write_error };

@@ -156,10 +156,13 @@ impl Job {
         }
     }
 
-    /// Returns true if a stopped thread of a rank may hold a lock for which another one waits in the kernel.
+    /// Returns true if a stopped thread of a rank may hold a lock for which another one waits in the kernel, or spins.
     pub fn may_hold_lock(&self, rank: usize) -> bool {
+        let stopped = &self.ranks[rank].stopped;
+        let writes = |poller: &PollingThread| poller.polls.reads.values().any(|polled| polled.is_own);
         let awaited = self.awaited_futexes(rank);
-        self.ranks[rank].stopped.iter().any(|poller| writes_any(&poller.polls, &awaited))
+        stopped.len() > 1 && stopped.iter().any(writes)
+            || stopped.iter().any(|poller| writes_any(&poller.polls, &awaited))
     }
 
     /// Returns the futex addresses for which threads of a rank wait in the kernel.

@@ -48,6 +48,7 @@ use command::noise;
 use command::progress::{self, Task, When};
 use command::sdk::{Sdk, SdkError};
 use compute::Compute;
+use embedded::Program;
 use environment::variable;
 use isolation::{Isolation, Needs};
 use provider::Provider;
@@ -447,27 +448,26 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, 
         provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
     let lib_dir = sdk.lib_dir()?;
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
-    let libraries = links::of(&options.program[0], &env, (listed.name() != lib_dir).then(|| listed.name()))
-        .map_err(|why| RunError::Libraries { program: options.program[0].clone().into(), why })?;
+    let program = &options.program[0];
+    let threads = threads(options, &env)?;
+    // The libraries of a program whose ranks are threads are known, and the system's loader takes a while to list them.
+    let libraries = match threads {
+        Ok(_) => Vec::new(),
+        Err(_) => links::of(program, &env, (listed.name() != lib_dir).then(|| listed.name()))
+            .map_err(|why| RunError::Libraries { program: program.into(), why })?,
+    };
     if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
-        return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
+        return Err(RunError::Mpi { program: program.into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
-    let preloaded = preloaded(&libraries, options.clock, &lib_dir);
+    let mut preloaded = preloaded(&libraries, options.clock, &lib_dir);
+    if threads.is_ok() {
+        preloaded = Preloaded { libraries: &[], is_only_for_clocks: false };
+    }
     if preloaded.is_only_for_clocks {
         env.push((PLAIN.into(), "1".into()));
     }
-    let program = &options.program[0];
     let facts = Facts::of(program, &libraries, |name| variable(&env, name));
-    let needs = Needs { measures: options.compute.scale() != 0, simulates_clocks: options.clock == Clock::Simulated };
-    let threads = options.isolation.decide(program, &facts, needs);
-    let threads = threads.map_err(|objection| RunError::Isolation { program: program.into(), objection })?;
-    if options.verbose {
-        match &threads {
-            Ok(_) => eprintln!("spinrun: ranks are threads of the simulator (--isolation thread)"),
-            Err(why) => eprintln!("spinrun: ranks are processes (--isolation process): {why}"),
-        }
-    }
     let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
     let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
     if options.verbose && options.n > 1 && threads.is_err() {
@@ -496,6 +496,22 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, 
         speaks_no_pmi: facts.speaks_no_pmi,
         provider,
     })
+}
+
+/// Returns the program if its ranks are threads of this process, or else the reason why they are processes.
+fn threads(options: &Options, env: &[(OsString, OsString)]) -> Result<Result<Rc<Program>, String>, RunError> {
+    let program = &options.program[0];
+    let facts = Facts::of(program, &[], |name| variable(env, name));
+    let needs = Needs { measures: options.compute.scale() != 0, simulates_clocks: options.clock == Clock::Simulated };
+    let threads = options.isolation.decide(program, &facts, needs);
+    let threads = threads.map_err(|objection| RunError::Isolation { program: program.into(), objection })?;
+    if options.verbose {
+        match &threads {
+            Ok(_) => eprintln!("spinrun: ranks are threads of the simulator (--isolation thread)"),
+            Err(why) => eprintln!("spinrun: ranks are processes (--isolation process): {why}"),
+        }
+    }
+    Ok(threads)
 }
 
 /// Sets up the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
