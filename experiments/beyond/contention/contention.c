@@ -24,8 +24,8 @@ enum { TAG = 1 << 24 };                  /* match bits; those of packets are lar
 enum { RANKS = 64, HALF = RANKS / 2 };
 enum { MAX_BYTES = 1 << 18 };                        /* largest measured message */
 enum { MAX_LOAD = RANKS * (MAX_BYTES + (1 << 16)) }; /* most other traffic to one rank */
-enum { HEAD_START_NS = 10000 }; /* time of other traffic before the measured messages */
-enum { WARM_UP = 2 };           /* broadcasts after which the branch predictors of the HPUs have settled */
+enum { HEAD_START_NS = 10000 };                      /* time of other traffic before the measured messages */
+enum { WARM_UP = 2 }; /* broadcasts after which the branch predictors of the HPUs have settled */
 
 enum mode {
     INCAST,
