@@ -337,7 +337,7 @@ def new(kind: _new.Kind, folder: Path) -> None:
     help="Folder with the results of spinkit reproduce.",
 )
 def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) -> None:
-    """Write results of experiments to docs/validation.md, or compare the two; all experiments if none is named.
+    """Write the results of experiments (by default all) to docs/validation.md, or compare the two.
 
     Results come from spinkit reproduce. Only the parts of the page between comments are written.
     """
