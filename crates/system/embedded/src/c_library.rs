@@ -2,7 +2,7 @@
 //! Replacements for functions of the C library whose state is that of a process.
 
 use crate::rank::{self, Rank};
-use crate::streams::{self, File};
+use crate::streams::File;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -70,7 +70,7 @@ extern "C" fn exit(status: c_int) -> ! {
         let function: extern "C" fn() = unsafe { std::mem::transmute(address) };
         function();
     }
-    streams::flush(current());
+    current().streams.flush();
     exit_now(status)
 }
 
@@ -97,12 +97,12 @@ unsafe extern "C" fn assert_fail(
     let function = if function.is_null() { String::new() } else { format!("{}: ", text(function)) };
     let program = current().program.path.file_name().unwrap_or_default().display().to_string();
     let message = format!("{program}: {}:{line}: {function}Assertion `{}' failed.\n", text(file), text(assertion));
-    streams::write(current(), 2, message.as_bytes());
+    current().streams.write(2, message.as_bytes());
     abort()
 }
 
 extern "C" fn stack_check_fail() -> ! {
-    streams::write(current(), 2, b"*** stack smashing detected ***: terminated\n");
+    current().streams.write(2, b"*** stack smashing detected ***: terminated\n");
     abort()
 }
 
@@ -155,7 +155,7 @@ unsafe fn check(memory: *const u8, function: &str) {
     if !is_aligned || unsafe { memory.sub(8).cast::<usize>().read() } & IN_USE == 0 {
         let message =
             format!("{function}(): {}\n", if is_aligned { "double free or corruption" } else { "invalid pointer" });
-        streams::write(current(), 2, message.as_bytes());
+        current().streams.write(2, message.as_bytes());
         abort();
     }
 }
@@ -265,7 +265,7 @@ unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut Fil
     // SAFETY: the caller guarantees it.
     let stream = unsafe { libc::fopen(path, mode) };
     if !stream.is_null() {
-        current().opened.push(stream);
+        current().streams.opened.push(stream);
     }
     stream
 }
@@ -274,8 +274,8 @@ unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut Fil
 /// The stream must be open.
 unsafe extern "C" fn fclose(stream: *mut File) -> c_int {
     let rank = current();
-    rank.opened.retain(|other| *other != stream);
-    if rank.streams.contains(&stream) {
+    rank.streams.opened.retain(|other| *other != stream);
+    if rank.streams.standard.contains(&stream) {
         // The rank's end closes it.
         // SAFETY: an open stream.
         return unsafe { libc::fflush(stream) };
@@ -288,7 +288,7 @@ unsafe extern "C" fn fclose(stream: *mut File) -> c_int {
 /// The stream must be open, or NULL.
 unsafe extern "C" fn fflush(stream: *mut File) -> c_int {
     if stream.is_null() {
-        streams::flush(current());
+        current().streams.flush();
         return 0;
     }
     // SAFETY: the caller guarantees it.

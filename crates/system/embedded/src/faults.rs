@@ -6,8 +6,8 @@
 //! on its stack until it continues.
 
 use crate::context::continuation;
-use crate::rank::{self, zeroed};
-use crate::types::Stop;
+use crate::rank;
+use crate::types::{Stop, zeroed};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -28,9 +28,7 @@ const STEP_FLAG: i64 = 0x100;
 static PREVIOUS: OnceLock<[libc::sigaction; CRASHES.len()]> = OnceLock::new();
 
 thread_local! {
-    /// Number of times that a rank of this thread was continued.
-    static RUNS: Cell<u64> = const { Cell::new(0) };
-    /// Value of [`RUNS`] at the latest tick.
+    /// Value of [`rank::runs`] at the latest tick.
     static RUNS_AT_TICK: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -39,11 +37,6 @@ type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 /// Returns the signal of the clock.
 fn clock_signal() -> c_int {
     libc::SIGRTMIN() + 7
-}
-
-/// Counts that a rank is continued.
-pub fn note_run() {
-    RUNS.set(RUNS.get() + 1);
 }
 
 /// Installs the handlers, once for the process.
@@ -87,7 +80,7 @@ extern "C" fn crashed(signal: c_int, _: *mut libc::siginfo_t, registers: *mut c_
 
 extern "C" fn ticked(_: c_int, _: *mut libc::siginfo_t, registers: *mut c_void) {
     let rank = rank::current();
-    if rank.is_null() || RUNS_AT_TICK.replace(RUNS.get()) != RUNS.get() {
+    if rank.is_null() || RUNS_AT_TICK.replace(rank::runs()) != rank::runs() {
         return;
     }
     // SAFETY: the rank runs; within its own code it holds no lock of a library.

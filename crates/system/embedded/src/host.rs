@@ -102,7 +102,7 @@ impl Host {
             forwards: self.style.forwards,
         };
         let state = Rank::new(&self.program, start)?;
-        self.outputs.extend(&state.streams[1..]);
+        self.outputs.extend(&state.streams.standard[1..]);
         self.ranks[rank] = Box::into_raw(state);
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Host {
 
     /// Returns the output that a rank has written since the last call, if the simulator forwards it.
     pub fn take_output(&mut self, rank: usize) -> [Vec<u8>; 2] {
-        self.state_mut(rank).map_or_else(Default::default, |state| std::mem::take(&mut state.output))
+        self.state_mut(rank).map_or_else(Default::default, |state| std::mem::take(&mut state.streams.output))
     }
 
     /// Ends a rank at once, and discards its memory and its unwritten output.
@@ -156,7 +156,7 @@ impl Host {
     /// Writes the buffered output of a rank.
     pub fn flush(&mut self, rank: usize) {
         if let Some(state) = self.state_mut(rank) {
-            streams::flush(state);
+            state.streams.flush();
         }
     }
 
@@ -194,7 +194,7 @@ impl Host {
         }
         // SAFETY: from `Box::into_raw` in `start`.
         let mut state = unsafe { Box::from_raw(state) };
-        streams::discard(&mut state);
+        state.streams.discard();
         let range = self.range(rank);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
         // SAFETY: the rank's addresses, which nothing uses any more.

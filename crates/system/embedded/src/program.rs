@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of a program: its segments, relocations and imports (System V ABI, chapters 4 and 5).
 
-use crate::symbols::{self, Symbol};
-use crate::types::Unfit;
+use crate::types::{Symbol, Unfit};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, Sym};
 use object::{Endianness, pod};
@@ -18,7 +17,10 @@ pub const PAGE: u64 = 4096;
 type Header = FileHeader64<Endianness>;
 const ENDIAN: Endianness = Endianness::Little;
 
-/// Libraries whose functions [`symbols`] knows.
+/// Function that returns a symbol by its name, and whether it is weak; `None` if a rank may not use it.
+pub type Find = fn(&[u8], bool) -> Option<Symbol>;
+
+/// Libraries whose functions `symbols` knows.
 const LIBRARIES: [&str; 5] = ["libportals.so.4", "libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"];
 
 /// A loadable segment.
@@ -80,15 +82,15 @@ pub enum Function {
 }
 
 impl Program {
-    /// Reads a program.
+    /// Reads a program. `find` returns a symbol by its name, and whether it is weak.
     ///
     /// # Errors
     /// [`Unfit`] with the reason why it cannot be embedded.
-    pub fn open(path: &OsStr) -> Result<Program, Unfit> {
+    pub fn read(path: &OsStr, find: Find) -> Result<Program, Unfit> {
         let mut file = File::open(path).map_err(|_| Unfit::Format)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|_| Unfit::Format)?;
-        let parts = Parts::read(&bytes).ok_or(Unfit::Format)??;
+        let parts = Parts::read(&bytes, find).ok_or(Unfit::Format)??;
         let Parts { segments, relocations, entry, init, fini } = parts;
         let is_input =
             |value: &Value| matches!(value, Value::Variable(Symbol::Stream(0)) | Value::Outside(Symbol::Stream(0), _));
@@ -113,7 +115,7 @@ struct Parts {
 
 impl Parts {
     /// Reads the parts of a file; `None` if it is damaged or no program for this machine.
-    fn read(bytes: &[u8]) -> Option<Result<Parts, Unfit>> {
+    fn read(bytes: &[u8], find: Find) -> Option<Result<Parts, Unfit>> {
         let header = Header::parse(bytes).ok()?;
         if header.e_type(ENDIAN) != elf::ET_DYN
             || header.e_machine(ENDIAN) != elf::EM_X86_64
@@ -162,7 +164,7 @@ impl Parts {
                 if !segments.iter().any(|segment| segment.is_writable && segment.holds(address, 8)) {
                     return None;
                 }
-                match value(row, symbol, name) {
+                match value(row, symbol, name, find) {
                     Ok(value) => relocations.push((address, value)),
                     Err(reason) => return Some(Err(reason)),
                 }
@@ -212,10 +214,15 @@ fn file_offset(segments: &[Segment], address: u64) -> Option<u64> {
 }
 
 /// Returns the value that a relocation stores.
-fn value(row: &elf::Rela64<Endianness>, symbol: &elf::Sym64<Endianness>, name: &[u8]) -> Result<Value, Unfit> {
+fn value(
+    row: &elf::Rela64<Endianness>,
+    symbol: &elf::Sym64<Endianness>,
+    name: &[u8],
+    find: Find,
+) -> Result<Value, Unfit> {
     let addend = row.r_addend(ENDIAN) as u64;
     let outside = || {
-        let found = symbols::find(name, symbol.st_bind() == elf::STB_WEAK);
+        let found = find(name, symbol.st_bind() == elf::STB_WEAK);
         found.ok_or_else(|| Unfit::Function(String::from_utf8_lossy(name).into_owned()))
     };
     match row.r_type(ENDIAN, false) {
@@ -237,17 +244,22 @@ fn value(row: &elf::Rela64<Endianness>, symbol: &elf::Sym64<Endianness>, name: &
 mod tests {
     use super::*;
 
+    /// Knows each function except `fork`.
+    fn known(name: &[u8], _: bool) -> Option<Symbol> {
+        (name != b"fork" && name != b"vfork").then_some(Symbol::Function(1))
+    }
+
     fn reason(name: &str, bytes: &[u8]) -> Unfit {
         let path = std::env::temp_dir().join(format!("spinkit-embedded-{}-{name}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
-        let reason = Program::open(path.as_os_str());
+        let reason = Program::read(path.as_os_str(), known);
         std::fs::remove_file(&path).unwrap();
         reason.unwrap_err()
     }
 
     #[test]
     fn other_files_are_refused() {
-        assert_eq!(Program::open(OsStr::new("/nowhere")).unwrap_err(), Unfit::Format);
+        assert_eq!(Program::read(OsStr::new("/nowhere"), known).unwrap_err(), Unfit::Format);
         assert_eq!(reason("empty", b""), Unfit::Format);
         assert_eq!(reason("text", b"#!/bin/sh\n"), Unfit::Format);
         // This test is a Rust program, which has thread-local variables.
@@ -257,7 +269,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_refused() {
-        // The shell itself is refused, as it uses `fork`.
+        // The shell itself is refused, as it uses `vfork`.
         let shell = std::fs::read("/bin/sh").unwrap();
         for length in (0..shell.len().min(8192)).step_by(61) {
             reason("short", &shell[..length]);
@@ -265,7 +277,7 @@ mod tests {
         for at in 0..1024 {
             let mut bytes = shell.clone();
             bytes[at] ^= 0xff;
-            assert!(Parts::read(&bytes).is_none_or(|parts| parts.is_err()), "{at}");
+            assert!(Parts::read(&bytes, known).is_none_or(|parts| parts.is_err()), "{at}");
         }
     }
 }

@@ -2,18 +2,15 @@
 //! Memory areas and state of a rank.
 
 use crate::context::{self, Context};
-use crate::faults;
 use crate::program::{Function, PAGE, Program, Value};
-use crate::streams::{self, File};
-use crate::symbols::Symbol;
-use crate::types::Stop;
+use crate::streams::{Input, Random, Streams};
+use crate::types::{Stop, Symbol};
 use dlmalloc::Dlmalloc;
 use portals::state::{Embedded, Services};
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::Hasher;
 use std::io;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
@@ -22,6 +19,8 @@ use std::rc::Rc;
 thread_local! {
     /// The rank that runs on this thread; null while the simulator runs.
     static CURRENT: Cell<*mut Rank> = const { Cell::new(null_mut()) };
+    /// Number of times that a rank of this thread was continued.
+    static RUNS: Cell<u64> = const { Cell::new(0) };
     /// The simulator, while a rank runs.
     static SIMULATOR: Cell<Context> = const { Cell::new(Context(0)) };
 }
@@ -29,6 +28,11 @@ thread_local! {
 /// Returns the rank that runs on this thread; null while the simulator runs. Async-signal-safe.
 pub fn current() -> *mut Rank {
     CURRENT.get()
+}
+
+/// Returns the number of times that a rank of this thread was continued. Async-signal-safe.
+pub fn runs() -> u64 {
+    RUNS.get()
 }
 
 /// A rank in this process.
@@ -43,14 +47,8 @@ pub struct Rank {
     pub area: Range<u64>,
     /// Allocator of the heap.
     pub heap: Dlmalloc<Arena>,
-    /// Standard streams.
-    pub streams: [*mut File; 3],
-    /// Other open streams.
-    pub opened: Vec<*mut File>,
-    /// Output that the simulator forwards, if it tags lines: of standard output, and of standard error.
-    pub output: [Vec<u8>; 2],
-    /// True if the simulator forwards the output.
-    pub forwards: bool,
+    /// Open streams.
+    pub streams: Streams,
     /// Functions registered for the end, with their arguments.
     pub at_exit: Vec<(extern "C" fn(*mut c_void), usize)>,
     /// Value of `errno` while the rank is suspended.
@@ -60,7 +58,7 @@ pub struct Rank {
     /// Variable `environ`.
     pub environ: *mut *mut c_char,
     /// State of `rand` and `random`.
-    pub random: streams::Random,
+    pub random: Random,
     /// Rest of the string of `strtok`.
     pub token: *mut c_char,
     /// Reason of the latest suspension.
@@ -128,7 +126,7 @@ pub struct Start<'a> {
     /// Session of the library.
     pub session: portals::session::Session,
     /// Standard input.
-    pub input: streams::Input,
+    pub input: Input,
     /// True if the simulator forwards the output.
     pub forwards: bool,
 }
@@ -156,21 +154,18 @@ impl Rank {
             program: program.clone(),
             area: area.clone(),
             heap: Dlmalloc::new_with_allocator(Arena { free: Cell::new(image_end..heap_end) }),
-            streams: [null_mut(); 3],
-            opened: Vec::new(),
-            output: [Vec::new(), Vec::new()],
-            forwards: start.forwards,
+            streams: Streams::new(start.forwards, end_by_pipe),
             at_exit: Vec::new(),
             errno: 0,
             environment: Vec::new(),
             environ: null_mut(),
-            random: streams::Random::new(),
+            random: Random::new(),
             token: null_mut(),
             stop: Stop::Waits,
             interrupted: null_mut(),
             is_stepping: false,
         });
-        rank.streams = streams::standard(&raw mut *rank, start.input)?;
+        rank.streams.open(start.input)?;
         rank.fill_stack(start.arguments, start.common, start.variables);
         rank.relocate();
         Ok(rank)
@@ -226,7 +221,7 @@ impl Rank {
     fn address(&self, symbol: Symbol) -> u64 {
         match symbol {
             Symbol::Function(address) => address,
-            Symbol::Stream(number) => &raw const self.streams[usize::from(number)] as u64,
+            Symbol::Stream(number) => &raw const self.streams.standard[usize::from(number)] as u64,
             Symbol::Environment => &raw const self.environ as u64,
         }
     }
@@ -235,7 +230,7 @@ impl Rank {
     fn content(&self, symbol: Symbol) -> u64 {
         match symbol {
             Symbol::Function(address) => address,
-            Symbol::Stream(number) => self.streams[usize::from(number)] as u64,
+            Symbol::Stream(number) => self.streams.standard[usize::from(number)] as u64,
             Symbol::Environment => self.environ as u64,
         }
     }
@@ -291,10 +286,10 @@ impl Rank {
             if matches!((*rank).stop, Stop::Ended(_)) {
                 return (*rank).stop;
             }
-            faults::note_run();
+            RUNS.set(RUNS.get() + 1);
             let errno = libc::__errno_location();
             Embedded::select(&raw const (*rank).library);
-            streams::select(&(*rank).streams);
+            (*rank).streams.select();
             let own_errno = errno.replace((*rank).errno);
             CURRENT.set(rank);
             context::switch(SIMULATOR.with(Cell::as_ptr), (*rank).context);
@@ -337,14 +332,22 @@ fn wait() {
 fn end_with(status: i32) -> ! {
     // SAFETY: as above.
     unsafe {
-        streams::flush(&mut *current());
+        (*current()).streams.flush();
         end((status & 0xff) << 8)
+    }
+}
+
+/// Ends the current rank, if any, as a process that writes to a closed pipe.
+fn end_by_pipe() {
+    if !current().is_null() {
+        // SAFETY: a rank runs.
+        unsafe { end(libc::SIGPIPE) };
     }
 }
 
 fn write_error(bytes: &[u8]) {
     // SAFETY: as above.
-    unsafe { streams::write(&mut *current(), 2, bytes) };
+    unsafe { (*current()).streams.write(2, bytes) };
 }
 
 /// Maps zeroed memory over reserved addresses.
@@ -383,10 +386,4 @@ fn map_image(program: &Program, base: u64, is_compact: bool) -> io::Result<()> {
         mmap(range, libc::PROT_READ | execute, libc::MAP_PRIVATE | libc::MAP_FIXED, file, offset)?;
     }
     Ok(())
-}
-
-/// Buffer for the state of the C library's random numbers, zeroed.
-pub fn zeroed<T>() -> T {
-    // SAFETY: used for plain C structures, for which all bits zero are valid.
-    unsafe { MaybeUninit::zeroed().assume_init() }
 }

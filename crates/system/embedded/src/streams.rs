@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Streams of the C library for ranks, and other library state that each rank has separately.
 
-use crate::rank::{self, Rank};
+use crate::types::zeroed;
 use std::ffi::{c_char, c_int, c_void};
 use std::hash::Hasher;
 use std::io;
@@ -40,64 +40,111 @@ pub enum Input {
     Inherited,
 }
 
-/// Opens the standard streams of a rank: line-buffered output, and unbuffered errors.
-///
-/// # Errors
-/// The system's error.
-pub fn standard(rank: *mut Rank, input: Input) -> io::Result<[*mut File; 3]> {
-    // SAFETY: valid strings; nothing writes to the streams once the rank is dropped.
-    unsafe {
-        let input = match input {
-            Input::Empty => libc::fopen(c"/dev/null".as_ptr(), c"r".as_ptr()),
-            Input::None | Input::Inherited => stdin,
-        };
-        let output = fopencookie(rank.cast(), c"w".as_ptr(), Callbacks { write: Some(write_output), ..NONE });
-        let errors = fopencookie(rank.cast(), c"w".as_ptr(), Callbacks { write: Some(write_errors), ..NONE });
-        if input.is_null() || output.is_null() || errors.is_null() {
-            return Err(io::Error::last_os_error());
+/// Streams of a rank.
+pub struct Streams {
+    /// Standard input, output and error.
+    pub standard: [*mut File; 3],
+    /// Other open streams.
+    pub opened: Vec<*mut File>,
+    /// Output that the simulator forwards: of standard output, and of standard error.
+    pub output: [Vec<u8>; 2],
+    forwards: bool,
+    broken: fn(),
+}
+
+impl Streams {
+    /// Creates the streams of a rank, none of which is open. `forwards` is true if the simulator forwards the output;
+    /// `broken` is called when a rank writes to a closed pipe.
+    pub fn new(forwards: bool, broken: fn()) -> Streams {
+        Streams { standard: [null_mut(); 3], opened: Vec::new(), output: Default::default(), forwards, broken }
+    }
+
+    /// Opens the standard streams: line-buffered output, and unbuffered errors. The structure must not move afterwards.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn open(&mut self, input: Input) -> io::Result<()> {
+        let cookie = (&raw mut *self).cast();
+        // SAFETY: valid strings; nothing writes to the streams once the rank is dropped.
+        unsafe {
+            let input = match input {
+                Input::Empty => libc::fopen(c"/dev/null".as_ptr(), c"r".as_ptr()),
+                Input::None | Input::Inherited => stdin,
+            };
+            let output = fopencookie(cookie, c"w".as_ptr(), Callbacks { write: Some(write_output), ..NONE });
+            let errors = fopencookie(cookie, c"w".as_ptr(), Callbacks { write: Some(write_errors), ..NONE });
+            if input.is_null() || output.is_null() || errors.is_null() {
+                return Err(io::Error::last_os_error());
+            }
+            // As libportals.so does in a process.
+            libc::setvbuf(output, null_mut(), libc::_IOLBF, 0);
+            libc::setvbuf(errors, null_mut(), libc::_IONBF, 0);
+            self.standard = [input, output, errors];
         }
-        // As libportals.so does in a process.
-        libc::setvbuf(output, null_mut(), libc::_IOLBF, 0);
-        libc::setvbuf(errors, null_mut(), libc::_IONBF, 0);
-        Ok([input, output, errors])
+        Ok(())
+    }
+
+    /// Makes these streams the standard ones of the C library: its functions without a stream use its variables.
+    ///
+    /// # Safety
+    /// The streams must be open.
+    pub unsafe fn select(&self) {
+        // SAFETY: only this thread uses the C library's streams.
+        unsafe { (stdout, stderr) = (self.standard[1], self.standard[2]) };
+    }
+
+    /// Writes all buffered output.
+    pub fn flush(&mut self) {
+        let [_, output, errors] = self.standard;
+        for stream in [output, errors].into_iter().chain(self.opened.iter().copied()) {
+            // SAFETY: open streams.
+            unsafe { libc::fflush(stream) };
+        }
+    }
+
+    /// Discards the output that is still buffered, and closes all streams but those of the output ([`close`]).
+    pub fn discard(&mut self) {
+        let [input, output, errors] = self.standard;
+        // SAFETY: open streams that the rank does not use any more.
+        unsafe {
+            for stream in [output, errors] {
+                __fpurge(stream);
+            }
+            let input = Some(input).filter(|input| *input != stdin);
+            for stream in input.into_iter().chain(std::mem::take(&mut self.opened)) {
+                __fpurge(stream);
+                libc::fclose(stream);
+            }
+        }
+    }
+
+    /// Writes to the standard output (1) or error (2). Returns the number of bytes, or 0 after an error.
+    pub fn write(&mut self, number: c_int, bytes: &[u8]) -> isize {
+        if self.forwards {
+            self.output[number as usize - 1].extend_from_slice(bytes);
+            return bytes.len() as isize;
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            let rest = &bytes[done..];
+            // SAFETY: a valid buffer.
+            match unsafe { libc::write(number, rest.as_ptr().cast(), rest.len()) } {
+                -1 => match io::Error::last_os_error().raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    Some(libc::EPIPE) => {
+                        (self.broken)();
+                        return 0;
+                    }
+                    _ => return 0,
+                },
+                written => done += written as usize,
+            }
+        }
+        done as isize
     }
 }
 
 const NONE: Callbacks = Callbacks { read: None, write: None, seek: None, close: None };
-
-/// Makes these streams the standard ones of the C library: its functions without a stream use its variables.
-///
-/// # Safety
-/// The streams must be open.
-pub unsafe fn select(streams: &[*mut File; 3]) {
-    // SAFETY: only this thread uses the C library's streams.
-    unsafe { (stdout, stderr) = (streams[1], streams[2]) };
-}
-
-/// Writes all buffered output of a rank.
-pub fn flush(rank: &mut Rank) {
-    let [_, output, errors] = rank.streams;
-    for stream in [output, errors].into_iter().chain(rank.opened.iter().copied()) {
-        // SAFETY: the rank's open streams.
-        unsafe { libc::fflush(stream) };
-    }
-}
-
-/// Discards the output that a rank has not written, and closes its streams except those of its output ([`close`]).
-pub fn discard(rank: &mut Rank) {
-    let [input, output, errors] = rank.streams;
-    // SAFETY: open streams that the rank does not use any more.
-    unsafe {
-        for stream in [output, errors] {
-            __fpurge(stream);
-        }
-        let input = Some(input).filter(|input| *input != stdin);
-        for stream in input.into_iter().chain(std::mem::take(&mut rank.opened)) {
-            __fpurge(stream);
-            libc::fclose(stream);
-        }
-    }
-}
 
 /// Closes output streams. The C library searches its list of streams from the latest one, so those of many ranks must
 /// be closed in the reverse order of their creation.
@@ -111,38 +158,14 @@ pub unsafe fn close(streams: impl Iterator<Item = *mut File>) {
     }
 }
 
-unsafe extern "C" fn write_output(rank: *mut c_void, bytes: *const c_char, length: usize) -> isize {
-    // SAFETY: the C library passes the cookie of `standard`, and its buffer.
-    unsafe { write(&mut *rank.cast(), 1, std::slice::from_raw_parts(bytes.cast(), length)) }
+unsafe extern "C" fn write_output(streams: *mut c_void, bytes: *const c_char, length: usize) -> isize {
+    // SAFETY: the C library passes the cookie of `open`, and its buffer.
+    unsafe { (*streams.cast::<Streams>()).write(1, std::slice::from_raw_parts(bytes.cast(), length)) }
 }
 
-unsafe extern "C" fn write_errors(rank: *mut c_void, bytes: *const c_char, length: usize) -> isize {
+unsafe extern "C" fn write_errors(streams: *mut c_void, bytes: *const c_char, length: usize) -> isize {
     // SAFETY: as above.
-    unsafe { write(&mut *rank.cast(), 2, std::slice::from_raw_parts(bytes.cast(), length)) }
-}
-
-/// Writes to the standard output (1) or error (2) of a rank. Returns the number of bytes, or 0 after an error. A rank
-/// that writes to a closed pipe ends as a process does.
-pub fn write(rank: &mut Rank, number: c_int, bytes: &[u8]) -> isize {
-    if rank.forwards {
-        rank.output[number as usize - 1].extend_from_slice(bytes);
-        return bytes.len() as isize;
-    }
-    let mut done = 0;
-    while done < bytes.len() {
-        let rest = &bytes[done..];
-        // SAFETY: a valid buffer.
-        match unsafe { libc::write(number, rest.as_ptr().cast(), rest.len()) } {
-            -1 => match io::Error::last_os_error().raw_os_error() {
-                Some(libc::EINTR) => {}
-                // SAFETY: the rank runs.
-                Some(libc::EPIPE) if !rank::current().is_null() => unsafe { rank::end(libc::SIGPIPE) },
-                _ => return 0,
-            },
-            written => done += written as usize,
-        }
-    }
-    done as isize
+    unsafe { (*streams.cast::<Streams>()).write(2, std::slice::from_raw_parts(bytes.cast(), length)) }
 }
 
 /// `struct random_data` of glibc.
@@ -174,7 +197,7 @@ impl Random {
 
     fn state(&mut self) -> *mut RandomData {
         let state = self.state.get_or_insert_with(|| {
-            let mut state: Box<(RandomData, [u8; 128])> = Box::new(rank::zeroed());
+            let mut state: Box<(RandomData, [u8; 128])> = Box::new(zeroed());
             // SAFETY: zeroed data and a buffer that stays with it.
             unsafe { initstate_r(1, state.1.as_mut_ptr().cast(), state.1.len(), &raw mut state.0) };
             state

@@ -4,7 +4,7 @@
 use crate::context;
 use crate::faults;
 use crate::rank::Rank;
-use crate::types::Stop;
+use crate::types::{Stop, zeroed};
 use libc::user_regs_struct as Registers;
 use std::ptr::addr_of;
 
@@ -41,7 +41,7 @@ impl Suspended {
         let saved = unsafe { (*self.rank).interrupted.as_ref()? };
         let get = |number: libc::c_int| saved.uc_mcontext.gregs[number as usize] as u64;
         // SAFETY: a plain structure of numbers.
-        let mut registers: Registers = crate::rank::zeroed();
+        let mut registers: Registers = zeroed();
         registers.r15 = get(libc::REG_R15);
         registers.r14 = get(libc::REG_R14);
         registers.r13 = get(libc::REG_R13);

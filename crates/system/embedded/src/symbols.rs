@@ -2,18 +2,9 @@
 //! Functions and variables outside of a program that an embedded rank may use.
 
 use crate::c_library;
-use std::ffi::{CString, c_void};
-
-/// A symbol outside of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Symbol {
-    /// Address of a function, or 0 for a weak one that does not exist.
-    Function(u64),
-    /// Standard stream 0, 1 or 2 of the rank.
-    Stream(u8),
-    /// Environment of the rank.
-    Environment,
-}
+use crate::program::Program;
+use crate::types::{Symbol, Unfit};
+use std::ffi::{CString, OsStr, c_void};
 
 /// Functions of the C library without state, except `errno` and the streams that they receive.
 #[rustfmt::skip]
@@ -52,8 +43,18 @@ const STATELESS: &[&str] = &[
 /// Weak symbols of the compiler's start files that do not exist in ordinary programs.
 const ABSENT: [&str; 3] = ["__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"];
 
+impl Program {
+    /// Reads a program.
+    ///
+    /// # Errors
+    /// [`Unfit`] with the reason why it cannot be embedded.
+    pub fn open(path: &OsStr) -> Result<Program, Unfit> {
+        Program::read(path, find)
+    }
+}
+
 /// Returns a symbol by its name; `None` if an embedded rank may not use it.
-pub fn find(name: &[u8], is_weak: bool) -> Option<Symbol> {
+fn find(name: &[u8], is_weak: bool) -> Option<Symbol> {
     let name = std::str::from_utf8(name).ok()?;
     match name {
         "stdin" => return Some(Symbol::Stream(0)),

@@ -60,3 +60,22 @@ pub struct Job {
     /// Descriptor of its file.
     pub file: RawFd,
 }
+
+/// A symbol outside of the program.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// Address of a function, or 0 for a weak one that does not exist.
+    Function(u64),
+    /// Standard stream 0, 1 or 2 of the rank.
+    Stream(u8),
+    /// Environment of the rank.
+    Environment,
+}
+
+/// Returns a zeroed C structure.
+#[cfg(target_arch = "x86_64")]
+pub fn zeroed<T>() -> T {
+    // SAFETY: used for plain C structures, for which all bits zero are valid.
+    unsafe { std::mem::MaybeUninit::zeroed().assume_init() }
+}

@@ -23,6 +23,8 @@ pub struct Needs {
     pub measures: bool,
     /// True if the clocks of ranks show simulated time.
     pub simulates_clocks: bool,
+    /// True if the user chooses how processes start.
+    pub starts_processes: bool,
 }
 
 impl Isolation {
@@ -38,6 +40,7 @@ impl Isolation {
             Facts { objection: Some(objection), .. } => Some(objection.clone()),
             _ if needs.measures => Some("--compute measures the CPU time of processes".into()),
             _ if needs.simulates_clocks => Some("--clock simulated replaces the clocks of processes".into()),
+            _ if needs.starts_processes => Some("--start is an option of processes".into()),
             _ => None,
         };
         let found = match objection {

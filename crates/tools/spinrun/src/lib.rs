@@ -206,7 +206,7 @@ struct Options {
         process: each rank is a process of its own. thread: each rank is a thread of the simulator's process, with separate globals, heap, \
         stack and output, so that a call needs no switch between processes. A crash of a rank ends only the rank, but a wild store may \
         damage the simulator. auto: threads, if the program uses only functions of the C library that need no process, and neither \
-        --compute measures CPU time nor --clock simulated is given; else processes. -v says which, and why.")]
+        --compute measures CPU time nor --clock simulated or --start is given; else processes. -v says which, and why.")]
     isolation: Isolation,
     /// Largest number of calls with predictable answers that a rank makes before it waits for the simulator
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=POSTS as i64))]
@@ -502,7 +502,11 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, 
 fn threads(options: &Options, env: &[(OsString, OsString)]) -> Result<Result<Rc<Program>, String>, RunError> {
     let program = &options.program[0];
     let facts = Facts::of(program, &[], |name| variable(env, name));
-    let needs = Needs { measures: options.compute.scale() != 0, simulates_clocks: options.clock == Clock::Simulated };
+    let needs = Needs {
+        measures: options.compute.scale() != 0,
+        simulates_clocks: options.clock == Clock::Simulated,
+        starts_processes: options.start != Start::Auto,
+    };
     let threads = options.isolation.decide(program, &facts, needs);
     let threads = threads.map_err(|objection| RunError::Isolation { program: program.into(), objection })?;
     if options.verbose {

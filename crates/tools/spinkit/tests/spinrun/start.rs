@@ -29,18 +29,31 @@ fn few_files_are_enough_for_many_ranks() {
     for words in ["spinrun: error: 64 ranks need ", " open files (one each for PMI)", "(ulimit -n) is 40: raise it"] {
         assert!(few.err.contains(words), "{words:?} is not in {}", few.err);
     }
-    limited(40, "-n 64 --tag-output", &plain("alltoall"), "8").ended(1, "open files (two each for tagged output)");
+    limited(40, "-n 64 --tag-output --isolation process", &plain("alltoall"), "8")
+        .ended(1, "open files (two each for tagged output)");
 }
 
 #[test]
 fn the_user_is_told_how_ranks_start() {
-    let told = |options: &str| spinrun(&format!("-v -n 4 {options}"), &plain("alltoall"), "8").err;
+    let told = |options: &str| spinrun(&format!("-v -n 4 --isolation process {options}"), &plain("alltoall"), "8").err;
     assert!(told("").contains("spinrun: ranks are copies of one process (--start fork)\n"));
     assert!(told("--start exec").contains("alltoall (--start exec): as --start exec asks\n"));
     assert!(told("--compute measured:1").contains("(--start exec): --compute measures CPU time from its beginning\n"));
     assert!(told("-x LD_DEBUG=unused").contains("(--start exec): LD_DEBUG is set\n"));
-    let few = spinrun("-v -n 3", &plain("alltoall"), "8").err;
+    let few = spinrun("-v -n 3 --isolation process", &plain("alltoall"), "8").err;
     assert!(few.contains("(--start exec): there are fewer than 4\n"), "{few}");
+}
+
+/// Ranks in spinrun's process need no descriptors; a chosen start needs processes.
+#[test]
+fn ranks_are_threads_unless_the_user_starts_processes() {
+    limited(40, "-n 64 --tag-output", &plain("alltoall"), "8").ok();
+    let told = |options: &str| spinrun(&format!("-v -n 4 {options}"), &plain("alltoall"), "8").err;
+    assert!(told("").contains("spinrun: ranks are threads of the simulator (--isolation thread)\n"));
+    let why = "spinrun: ranks are processes (--isolation process): --start is an option of processes\n";
+    assert!(told("--start fork").contains(why));
+    let refused = spinrun("-n 4 --start exec --isolation thread", &plain("alltoall"), "8");
+    refused.ended(2, "cannot be threads: --start is an option of processes; use --isolation auto");
 }
 
 #[test]
