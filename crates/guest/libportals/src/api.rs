@@ -7,7 +7,7 @@ use crate::call::{self, Call};
 use crate::known;
 use crate::posting;
 use crate::session::{self, Session};
-use crate::state::{Embedded, process};
+use crate::state::{self, Embedded, Image, process};
 use abi::calls::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -118,7 +118,7 @@ fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
 #[cold]
 fn not_initialised(op: Op) -> c_int {
     process().reported_no_init.call_once(|| {
-        session::say(format_args!("{} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name()));
+        state::say(format_args!("{} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name()));
     });
     refuse(op, ReturnCode::NoInit, "")
 }
@@ -391,7 +391,7 @@ pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
 pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_start: *const c_void) {
     // SAFETY: an image starts with its preamble.
     let preamble = unsafe { image.cast::<abi::device::image::Preamble>().read_unaligned() };
-    attachment::register(attachment::Image {
+    attachment::register(Image {
         address: image as u64,
         length: preamble.length,
         handlers_start: handlers_start as u64,

@@ -4,30 +4,12 @@
 use crate::call::{self, Call};
 use crate::posting;
 use crate::session;
-use crate::state::process;
+use crate::state::{Attachment, Image, process};
 use abi::calls::Op;
 use abi::mailbox;
 use abi::portals::{CtEvent, ReturnCode};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
-
-/// An image of device programs in this process; see `spin_register_image`.
-#[derive(Clone, Copy)]
-pub struct Image {
-    /// Address of the first byte.
-    pub address: u64,
-    /// Length in bytes.
-    pub length: u64,
-    /// Base address of `Handler::host_offset`.
-    pub handlers_start: u64,
-}
-
-/// Simulator's state of this process.
-pub struct Attachment {
-    /// True if the process is attached.
-    attached: bool,
-    images: Vec<Image>,
-}
 
 /// Returns true between `PtlInit` and the last `PtlFini`.
 pub fn initialised() -> bool {
@@ -74,11 +56,6 @@ pub fn register(image: Image) {
 }
 
 impl Attachment {
-    /// Creates the state of a process that is not attached.
-    pub const fn new() -> Attachment {
-        Attachment { attached: false, images: Vec::new() }
-    }
-
     fn attach(&mut self) -> ReturnCode {
         if self.attached && !session::forked() {
             return ReturnCode::Ok;

@@ -5,8 +5,8 @@ use crate::known;
 use crate::output;
 use crate::posting::{self, Copied};
 use crate::quiet::{self, Passing};
-use crate::session::{self, Session, say};
-use crate::state::{Embedded, process, thread};
+use crate::session::{self, Session};
+use crate::state::{Embedded, Place, process, say, thread};
 use abi::calls::{Op, Polled};
 use abi::mailbox::{
     ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, NOTHING, POST_ARGS, POSTS, Post, SLOTS, Slot, digest, env, state,
@@ -39,12 +39,6 @@ thread_local! {
 /// Value of [`Post::out`] until the call completes.
 const NO_RESULT: u64 = u64::MAX;
 
-/// Result destination of a posted call, as an address so that threads can share it.
-pub struct Place {
-    post: usize,
-    to: usize,
-}
-
 /// Releases the thread's slot when the thread ends.
 struct Lease;
 
@@ -54,9 +48,10 @@ impl Drop for Lease {
     }
 }
 
-/// Completes the posted calls of this thread and releases its slot.
+/// Completes the posted calls of this thread and releases its slot, at the end of the thread. It posts no more calls.
 pub fn leave() {
     flush();
+    thread(|thread| thread.is_ending.set(true));
     let slot = thread(|thread| thread.slot.take());
     if let (Some(k), Some(session), false) = (slot, Session::get(), session::forked()) {
         // SAFETY: the slot is mapped and owned by this thread.

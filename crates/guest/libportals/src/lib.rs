@@ -11,12 +11,14 @@
 //! * [`clock`]: connection to `libsimclock.so`
 //! * [`call`]: one call through a thread's slot
 //! * [`posting`]: calls whose result is predictable, so that the thread need not wait
+//! * [`accepted`]: calls that the simulator accepted
 //! * [`known`]: events and counters received with the last answer
 //! * [`quiet`]: sleeps and empty polls until the next event
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
 //! * [`state`]: state of a thread, a process, and a rank in the simulator's process
 
+mod accepted;
 pub mod api;
 mod argument;
 mod attachment;
@@ -28,3 +30,5 @@ mod posting;
 mod quiet;
 pub mod session;
 pub mod state;
+
+pub use call::leave;

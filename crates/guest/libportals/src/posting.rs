@@ -10,66 +10,13 @@
 //! A thread that defers its calls also posts calls without a result, and appends of entries like those accepted before.
 //! It guarantees room for them.
 
+use crate::accepted::{Extent, Known, Way};
 use crate::state::process;
 use abi::calls::{Op, PtlAtomic, PtlCTInc, PtlGet, PtlMEAppend, PtlPut, Trigger};
 use abi::mailbox::PAYLOAD;
 use abi::portals::{CtEvent, Handle, ME_HANDLER_IOVEC, Md, Me, md, me};
-use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::{MutexGuard, PoisonError};
-
-/// Properties in which a posted call must equal an accepted one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
-    op: u32,
-    /// Memory descriptor, or the modified counter.
-    object: Handle,
-    /// Triggering counter.
-    trigger: Option<Handle>,
-    /// Acknowledgement request, atomic operation and datatype; for a counter, 1 for each of success and failure that
-    /// changes. 0 if the call has none.
-    rest: [u64; 3],
-    pid: u32,
-}
-
-/// Properties that must not exceed those of an accepted call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Extent {
-    length: u64,
-    end: u64,
-    nid: u32,
-    pt_index: u32,
-}
-
-impl Extent {
-    fn is_within(self, other: Extent) -> bool {
-        self.length <= other.length && self.end <= other.end && self.nid <= other.nid && self.pt_index <= other.pt_index
-    }
-
-    fn cover(&mut self, other: Extent) {
-        self.length = self.length.max(other.length);
-        self.end = self.end.max(other.end);
-        self.nid = self.nid.max(other.nid);
-        self.pt_index = self.pt_index.max(other.pt_index);
-    }
-}
-
-/// Accepted calls of a process.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// Bound memory descriptors, by handle.
-    bound: BTreeMap<Handle, Md>,
-    accepted: BTreeMap<Way, Extent>,
-    /// Appended entries, as returned by [`entry`].
-    appended: BTreeSet<[u64; 5]>,
-}
-
-impl Known {
-    /// Creates the state before the first accepted call.
-    pub const fn new() -> Known {
-        Known { bound: BTreeMap::new(), accepted: BTreeMap::new(), appended: BTreeSet::new() }
-    }
-}
 
 fn known() -> MutexGuard<'static, Known> {
     process().accepted.lock().unwrap_or_else(PoisonError::into_inner)

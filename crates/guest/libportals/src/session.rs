@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connection of the process to the simulator: the job's shared memory, and the right of this process to use it.
 
-use crate::state::{Embedded, process};
 use abi::mailbox::{self, Header, Post, SLOTS, Slot, env};
 use memmap2::{MmapMut, MmapOptions};
 use rustix::fs::{Access, access};
@@ -9,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getppid, parent_process_death_signal};
 use std::ffi::CString;
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::mem::{ManuallyDrop, offset_of};
 use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::OnceLock;
@@ -53,17 +52,11 @@ impl Session {
         Session { rank, ranks, header: memory, slots, file, file_path: CString::default(), is_bound: true }
     }
 
-    /// Returns the session of this process; the first call opens it. If `spinrun` did not start this process, the first
-    /// call prints the reason and every call returns `None`.
-    pub fn get() -> Option<&'static Session> {
-        let open = || {
-            let session = Session::open().inspect_err(|why| say(format_args!("{why}"))).ok();
-            session.inspect(|_| WHEN_OPEN.get().into_iter().for_each(|run| run()))
-        };
-        process().session.get_or_init(open).as_ref()
-    }
-
-    fn open() -> Result<Session, String> {
+    /// Opens the session of this process.
+    ///
+    /// # Errors
+    /// The reason why `spinrun` did not start this process, or cannot be reached.
+    pub fn open() -> Result<Session, String> {
         let [rank, ranks, pid, fd] = [env::RANK, env::SIZE, env::SIM_PID, env::SIM_FD].map(number);
         let (Some(rank), Some(ranks), Some(pid), Some(fd)) = (rank, ranks, pid, fd) else {
             return Err(format!("not started by spinrun ({} and others are not set)", env::RANK));
@@ -171,12 +164,4 @@ fn mark_process() -> io::Result<()> {
 /// Returns true in a forked child of a rank. Its memory looks like the rank's, but it must not call the library.
 pub fn forked() -> bool {
     MARK.get().is_some_and(|page| page[0] == 0)
-}
-
-/// Writes a line to standard error if it is open. `eprintln!` panics if the reader is gone.
-pub fn say(line: std::fmt::Arguments) {
-    match Embedded::selected() {
-        Some(rank) => (rank.services.write_error)(format!("libportals: {line}\n").as_bytes()),
-        None => _ = writeln!(io::stderr(), "libportals: {line}"),
-    }
 }

@@ -4,12 +4,11 @@
 //! A process of a rank has one of each kind. A rank that is embedded in the simulator's process ([`Embedded`]) brings
 //! its own, and the simulator selects it before the rank runs.
 
-use crate::attachment::Attachment;
-use crate::call::{self, Place};
-use crate::posting;
-use crate::session::Session;
+use crate::accepted::Known;
+use crate::session::{Session, WHEN_OPEN};
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
+use std::io::{self, Write};
 use std::ptr::null;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, Once, OnceLock};
@@ -59,6 +58,41 @@ impl ThreadState {
     }
 }
 
+/// An image of device programs in this process; see `spin_register_image`.
+#[derive(Clone, Copy)]
+pub struct Image {
+    /// Address of the first byte.
+    pub address: u64,
+    /// Length in bytes.
+    pub length: u64,
+    /// Base address of `Handler::host_offset`.
+    pub handlers_start: u64,
+}
+
+/// Attachment of the process to the simulator.
+#[derive(Default)]
+pub struct Attachment {
+    /// True if the process is attached.
+    pub attached: bool,
+    /// Registered images.
+    pub images: Vec<Image>,
+}
+
+impl Attachment {
+    /// Creates the state of a process that is not attached.
+    pub const fn new() -> Attachment {
+        Attachment { attached: false, images: Vec::new() }
+    }
+}
+
+/// Result destination of a posted call, as an address so that threads can share it.
+pub struct Place {
+    /// Address of the post.
+    pub post: usize,
+    /// Address of the destination.
+    pub to: usize,
+}
+
 /// State of a process.
 pub struct ProcessState {
     /// Connection to the simulator, once opened.
@@ -69,7 +103,7 @@ pub struct ProcessState {
     /// Length of `places`.
     pub pending: AtomicU32,
     /// Accepted calls.
-    pub accepted: Mutex<posting::Known>,
+    pub accepted: Mutex<Known>,
     /// Attachment to the simulator.
     pub attachment: Mutex<Attachment>,
     /// Number of `PtlInit` calls without a matching `PtlFini`.
@@ -86,7 +120,7 @@ impl ProcessState {
             session: OnceLock::new(),
             places: Mutex::new(Vec::new()),
             pending: AtomicU32::new(0),
-            accepted: Mutex::new(posting::Known::new()),
+            accepted: Mutex::new(Known::new()),
             attachment: Mutex::new(Attachment::new()),
             inits: AtomicU32::new(0),
             is_shared: AtomicBool::new(false),
@@ -149,12 +183,6 @@ impl Embedded {
         SELECTED.set(rank);
     }
 
-    /// Completes the posted calls of the selected rank and releases its slot, as at the end of a process.
-    pub fn leave() {
-        call::leave();
-        thread(|thread| thread.is_ending.set(true));
-    }
-
     /// Returns the selected rank; `None` in the process of a rank.
     pub fn selected() -> Option<&'static Embedded> {
         // SAFETY: `select` guarantees it.
@@ -179,5 +207,25 @@ pub fn thread<R>(function: impl FnOnce(&ThreadState) -> R) -> R {
     match Embedded::selected() {
         Some(rank) => function(&rank.thread),
         None => THREAD.with(function),
+    }
+}
+
+impl Session {
+    /// Returns the session of this process; the first call opens it. If `spinrun` did not start this process, the first
+    /// call prints the reason and every call returns `None`.
+    pub fn get() -> Option<&'static Session> {
+        let open = || {
+            let session = Session::open().inspect_err(|why| say(format_args!("{why}"))).ok();
+            session.inspect(|_| WHEN_OPEN.get().into_iter().for_each(|run| run()))
+        };
+        process().session.get_or_init(open).as_ref()
+    }
+}
+
+/// Writes a line to standard error if it is open. `eprintln!` panics if the reader is gone.
+pub fn say(line: std::fmt::Arguments) {
+    match Embedded::selected() {
+        Some(rank) => (rank.services.write_error)(format!("libportals: {line}\n").as_bytes()),
+        None => _ = writeln!(io::stderr(), "libportals: {line}"),
     }
 }

@@ -61,7 +61,7 @@ extern "C" fn start_main(main: Main, count: c_int, arguments: *mut *mut c_char) 
 }
 
 extern "C" fn exit(status: c_int) -> ! {
-    portals::state::Embedded::leave();
+    portals::leave();
     while let Some((function, argument)) = current().at_exit.pop() {
         function(argument as *mut c_void);
     }

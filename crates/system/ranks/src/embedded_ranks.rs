@@ -71,24 +71,6 @@ impl Job {
         }
     }
 
-    /// Runs a rank that does not hold back simulated time until the clock interrupts it. Returns its pause if it makes a
-    /// call or ends.
-    pub(super) fn run_freely(&mut self, rank: usize) -> Option<Pause> {
-        let stop = self.embedded.as_mut()?.run(rank);
-        self.drain(rank);
-        match stop {
-            Stop::Waits => {
-                self.ranks[rank].free_running.clear();
-                Some(self.next_pause(rank))
-            }
-            Stop::Computes => {
-                self.inspect_free_running(rank);
-                None
-            }
-            Stop::Ended(status) => Some(Pause::Exited { rank, status: self.end_embedded(rank, status) }),
-        }
-    }
-
     /// Ends a rank with a status of waitpid(2).
     pub(super) fn end_embedded(&mut self, rank: usize, status: i32) -> ExitStatus {
         self.drain(rank);

@@ -10,6 +10,7 @@ use super::{process, process_tree, signals, threads};
 use abi::calls::Op;
 use abi::mailbox::ARGS;
 use abi::portals::ReturnCode;
+use embedded::Stop;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -107,6 +108,24 @@ impl Job {
         match self.asleep.iter().find(|&&rank| self.first_request(rank).is_some()) {
             Some(&rank) => Some((rank, self.wait(rank))),
             None => self.recheck_threads(),
+        }
+    }
+
+    /// Runs a rank that does not hold back simulated time until the clock interrupts it. Returns its pause if it makes a
+    /// call or ends.
+    fn run_freely(&mut self, rank: usize) -> Option<Pause> {
+        let stop = self.embedded.as_mut()?.run(rank);
+        self.drain(rank);
+        match stop {
+            Stop::Waits => {
+                self.ranks[rank].free_running.clear();
+                Some(self.next_pause(rank))
+            }
+            Stop::Computes => {
+                self.inspect_free_running(rank);
+                None
+            }
+            Stop::Ended(status) => Some(Pause::Exited { rank, status: self.end_embedded(rank, status) }),
         }
     }
 
