@@ -358,7 +358,10 @@ fn run(options: &Options) -> Result<u8, RunError> {
     refuse_source(Path::new(&options.program[0]))?;
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
-    let spec = job_spec(options, &sdk, &machine)?;
+    let lib_dir = sdk.lib_dir()?;
+    // Ranks load libraries by this name of the folder as long as the job runs.
+    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
+    let spec = job_spec(options, &sdk, &machine, listed.name())?;
     if spec.must_wait() && spec.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }
@@ -432,7 +435,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
 }
 
 /// Returns the processes to start: the program with the environment and the libraries of the simulation.
-fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, RunError> {
+/// `listed` is a name of the folder with libraries that a list may contain.
+fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine, listed: &Path) -> Result<JobSpec, RunError> {
     let mut env: Vec<_> = pmi_library(sdk);
     env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
     env.extend(clocks::variables(options.clock, options.clock_start));
@@ -447,13 +451,12 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, 
     let provider =
         provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
     let lib_dir = sdk.lib_dir()?;
-    let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
     let program = &options.program[0];
     let threads = threads(options, &env)?;
     // The libraries of a program whose ranks are threads are known, and the system's loader takes a while to list them.
     let libraries = match threads {
         Ok(_) => Vec::new(),
-        Err(_) => links::of(program, &env, (listed.name() != lib_dir).then(|| listed.name()))
+        Err(_) => links::of(program, &env, (listed != lib_dir).then_some(listed))
             .map_err(|why| RunError::Libraries { program: program.into(), why })?,
     };
     if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
@@ -482,7 +485,7 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine) -> Result<JobSpec, 
         ranks: options.n as usize,
         env,
         tag_output: options.tag_output,
-        preload: preloaded.libraries.iter().map(|library| listed.name().join(library)).collect(),
+        preload: preloaded.libraries.iter().map(|library| listed.join(library)).collect(),
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
