@@ -43,7 +43,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     _new.make("experiment", Path("answers"))
     file = Path("answers/experiment.toml")
-    text = file.read_text().partition("# What you expect")[0].replace("[8, 512, 4096, 65536]", "[8, 4096]")
+    text = file.read_text().partition("# Expected results")[0].replace("[8, 512, 4096, 65536]", "[8, 4096]")
     host, card = text.index('[[series]]\nname = "host"'), text.index('[[series]]\nname = "card"')
     file.write_text(text[:host] + text[card:])
     own = Path("answers/my-card.toml")

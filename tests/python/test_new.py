@@ -52,7 +52,7 @@ def test_an_experiment_without_claims_has_results_and_a_page(here: Path) -> None
     assert spinkit("new", "experiment", "answers").exit_code == 0
     file = Path("answers/experiment.toml")
     text = file.read_text()
-    file.write_text(text[: text.index("# What you expect")])
+    file.write_text(text[: text.index("# Expected results")])
     result = spinkit("reproduce", "answers", "--quick", "--check", "--out", "results")
     assert result.exit_code == 0, result.output
     assert "Paper and here" not in result.output
