@@ -281,7 +281,7 @@ fn a_thread_is_not_followed_into_a_barrier() {
             ptl_size_t never = 1;
             unsigned which;
             PtlCTAlloc(*(ptl_handle_ni_t *)interface, &ct);
-            for (int i = 0; i < 300; i++) PtlCTPoll(&ct, &never, 1, 1, &event, &which);
+            for (int i = 0; i < 60; i++) PtlCTPoll(&ct, &never, 1, 1, &event, &which);
             return NULL;
         }
         int main(void) {
@@ -291,7 +291,7 @@ fn a_thread_is_not_followed_into_a_barrier() {
             PtlInit();
             PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &ni);
             pthread_create(&thread, NULL, poll, &ni);
-            for (int i = 0; i < 300; i++) {
+            for (int i = 0; i < 60; i++) {
                 static const char ask[] = "cmd=barrier_in\n";
                 char answer[256];
                 if (write(pmi_fd, ask, sizeof ask - 1) != sizeof ask - 1) return 5;
