@@ -11,6 +11,8 @@ BIN := $(CURDIR)/$(VENV)/bin
 CARGO_FLAGS := --release --locked --workspace
 # All tests except documentation tests, which do not exist (crates/tools/spinkit/tests/doc_comments.rs).
 TESTS := --lib --bins --tests --no-fail-fast
+# A suite that hangs ends after 20 minutes, and its output names the test that was running.
+LIMITED := --config "target.'cfg(unix)'.runner = ['timeout', '--foreground', '--kill-after=10', '1200']"
 # Commands of the virtual environment come first, for tests that call spincc or zig.
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -86,7 +88,7 @@ CHECKED := sim machine packets hpu accel pspin-unit net nic pspin-nic goal goal-
 # their fixtures, and may use the same folders, so one process runs them all.
 test: build $(VENV)/.mpi ## run all tests
 	@mkdir -p out/test; status=0; \
-	cargo test $(CARGO_FLAGS) --exclude spinkit-benches $(CHECKED:%=--exclude spinkit-%) $(TESTS) 2>&1 | tee out/test/cargo.log || status=1; \
+	cargo test $(LIMITED) $(CARGO_FLAGS) --exclude spinkit-benches $(CHECKED:%=--exclude spinkit-%) $(TESTS) 2>&1 | tee out/test/cargo.log || status=1; \
 	$(MAKE) --no-print-directory test-checked 2>&1 | tee out/test/checked.log || status=1; \
 	$(BIN)/pytest -n 2 --dist loadfile 2>&1 | tee out/test/pytest.log || status=1; \
 	awk '/^test result:/ { passed += $$4; failed += $$6 } \
@@ -97,7 +99,7 @@ test: build $(VENV)/.mpi ## run all tests
 	exit $$status
 
 test-checked: ## run the tests within a process, with checks of overflows and assertions
-	cargo test --profile checked --locked $(TESTS) $(CHECKED:%=-p spinkit-%)
+	cargo test $(LIMITED) --profile checked --locked $(TESTS) $(CHECKED:%=-p spinkit-%)
 
 rtl: build ## build and test the hardware: its core, lint, units, lockstep, proofs (needs c++)
 	@$(MAKE) --no-print-directory -C rtl all
