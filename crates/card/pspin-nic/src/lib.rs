@@ -6,10 +6,12 @@
 //! * [`host`]: host memory behind an IOMMU
 //! * [`driver`]: the driver, which allocates the memories of execution contexts and isolates tenants
 //! * [`system`]: the unit with all of these, in one loop
+//! * [`energy`]: energy of a run by activity and the paper's power
 //! * [`program`]: programs, and their loading into the unit
 //! * [`watch`]: the measuring observer; [`timeline`]: the timeline that it draws; [`report`]: results of a run
 
 pub mod driver;
+pub mod energy;
 pub mod host;
 pub mod inbound;
 pub mod network;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Results of a run: the numbers that commands print and that experiments read as JSON.
 
+use crate::energy::Energy;
 use hpu::Program;
 use pspin_unit::her::{Failure, TaskOutcome};
 use serde::{Deserialize, Serialize};
@@ -227,6 +228,9 @@ pub struct Report {
     pub icache_misses: u64,
     /// Commands of handlers.
     pub commands: Commands,
+    /// Modelled energy of the unit over the run.
+    #[serde(default)]
+    pub energy: Energy,
     /// Handlers that failed.
     pub faults: u64,
     /// Handlers that the watchdog killed.

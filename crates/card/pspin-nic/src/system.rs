@@ -383,6 +383,7 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
             remote_accesses: cores.remote,
             icache_misses: cores.misses,
             commands,
+            energy: watch.activity(instructions, &cores).energy(all as f64 * ns, packets.arrived),
             faults: watch.failed(),
             watchdog: watch.killed(),
             idle_resets,

@@ -4,9 +4,11 @@
 use machine::Pspin as Config;
 use pspin_unit::Cycle;
 use pspin_unit::command::Command;
+use pspin_unit::core::CoreCounters;
 use pspin_unit::her::{HpuId, Role, TaskOutcome};
 use pspin_unit::observe::{Noted, Observer};
 
+use crate::energy::Activity;
 use crate::report::{Commands, Handlers, HpuUse, Stages, Tally};
 use crate::timeline::Timeline;
 
@@ -48,6 +50,8 @@ pub struct Watch {
     failed: u64,
     killed: u64,
     commands: Commands,
+    activity: Activity,
+    icache_line: u32,
     timeline: Option<Timeline>,
 }
 
@@ -69,6 +73,8 @@ impl Watch {
             failed: 0,
             killed: 0,
             commands: Commands::default(),
+            activity: Activity::default(),
+            icache_line: config.icache.line,
             timeline,
         }
     }
@@ -98,6 +104,13 @@ impl Watch {
     /// Returns the commands issued by HPUs.
     pub fn commands(&self) -> Commands {
         self.commands
+    }
+
+    /// Returns the activity of the unit, whose HPUs executed `instructions` and have these counters.
+    pub fn activity(&self, instructions: u64, cores: &CoreCounters) -> Activity {
+        let mut activity = Activity { busy_cycles: self.cycles(), instructions, ..self.activity };
+        activity.hpus(cores, self.icache_line);
+        activity
     }
 
     /// Returns the cycles of all handlers together.
@@ -183,8 +196,12 @@ impl Watch {
 impl Observer for Watch {
     fn note(&mut self, at: Cycle, what: Noted<'_>) {
         match what {
-            Noted::HerAccepted(her) => *self.packet(her.user) = (at, Cycle::NEVER),
+            Noted::HerAccepted(her) => {
+                self.activity.packet(her.packet.size, her.transfer);
+                *self.packet(her.user) = (at, Cycle::NEVER);
+            }
             Noted::TaskSent { cluster, place, task } => {
+                self.activity.tasks += 1;
                 let packet = task.her.user;
                 *self.place(cluster, place) = Placed { packet, sent: at, copied: at, assigned: at };
             }
@@ -210,14 +227,19 @@ impl Observer for Watch {
                     self.stages[5].add(at - ended);
                 }
             }
-            Noted::Command { command, .. } => match command {
-                Command::Send { .. } => self.commands.send += 1,
-                Command::ToHost { .. } => self.commands.to_host += 1,
-                Command::FromHost { .. } => self.commands.from_host += 1,
-                Command::HostDirect { .. } | Command::HostDirectRead { .. } => self.commands.host_direct += 1,
-                // Only cards inside a cluster issue these.
-                Command::Card { .. } => (),
-            },
+            Noted::Command { command, .. } => {
+                if let Some(data) = command.data() {
+                    self.activity.command(data);
+                }
+                match command {
+                    Command::Send { .. } => self.commands.send += 1,
+                    Command::ToHost { .. } => self.commands.to_host += 1,
+                    Command::FromHost { .. } => self.commands.from_host += 1,
+                    Command::HostDirect { .. } | Command::HostDirectRead { .. } => self.commands.host_direct += 1,
+                    // Only cards inside a cluster issue these.
+                    Command::Card { .. } => (),
+                }
+            }
             _ => {}
         }
         if let Some(timeline) = &mut self.timeline {

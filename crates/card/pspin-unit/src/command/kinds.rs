@@ -100,6 +100,15 @@ pub enum Through {
 }
 
 impl Command {
+    /// Returns the data that the command reads or writes in L1 or L2.
+    pub fn data(&self) -> Option<Range> {
+        match self {
+            Command::Send { data, .. } | Command::ToHost { data, .. } | Command::FromHost { data, .. } => Some(*data),
+            Command::Card { data, .. } => *data,
+            Command::HostDirect { .. } | Command::HostDirectRead { .. } => None,
+        }
+    }
+
     /// Returns the tag of the completion event, if requested.
     pub fn event(&self) -> Option<u32> {
         match self {

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use pspin_nic::energy::Energy;
 use pspin_nic::report::{HpuUse, Report, Spread, Summary, Throughput};
 
 use super::unit::Unit;
@@ -57,6 +58,10 @@ pub fn text(report: &Report, unit: &Unit) -> String {
     );
     line(&mut out, "memory", &memory);
     commands(&mut out, report);
+    let Energy { nj_per_packet, mean_w, .. } = report.energy;
+    let energy =
+        format!("{nj_per_packet:.1} nJ a packet, {mean_w:.2} W (upper bound for the paper's 22 nm, Table III)");
+    line(&mut out, "energy", &energy);
     line(&mut out, "time", &format!("{} cycles", number(report.cycles)));
     out
 }
