@@ -29,10 +29,10 @@ pub mod testing;
 mod timeline;
 
 pub use accel::{
-    CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, Printed, Profile, Registers, Resident,
-    SourcePlace, load_map,
+    CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, Observation, Printed, Profile, Registers,
+    Resident, SourcePlace, load_map,
 };
-pub use accelerator::{NotOnCards, check_card, counts_instructions, is_unused_on_cards};
+pub use accelerator::{CardModel, NotOnCards, Unobservable, counts_instructions, is_unused_on_cards};
 pub use api::{Examination, NewEntry, Object, Reason};
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::Nic;

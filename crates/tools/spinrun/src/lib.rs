@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use abi::mailbox::POSTS;
 use clap::{CommandFactory, Parser, ValueEnum};
 use machine::{Machine, MachineError, NicKind};
-use nic::{Stats, merge_drops};
+use nic::{CardModel, Observation, Stats, Unobservable, merge_drops};
 use output::Output;
 use ranks::mpi::ProviderBuilder;
 use ranks::{CPU_LIMIT, Job, JobError, JobSpec, POLL_LIMIT, leftovers};
@@ -282,20 +282,22 @@ enum RunError {
     Gdb(io::Error),
     #[error("--gdb: there is no rank {rank}; the last is {last}")]
     GdbRank { rank: usize, last: u32 },
-    #[error(
-        "--gdb: cards with accelerator.kind = \"pspin\" cannot be debugged; use a machine with accelerator.kind = \"sc17\", such \
-         as --machine sc17-int"
-    )]
-    NoGdb,
-    #[error(
-        "--sanitize: handlers on cards with accelerator.kind = \"pspin\" cannot be watched; use a machine with accelerator.kind = \
-         \"sc17\", such as --machine sc17-int"
-    )]
-    NoSanitizer,
+    #[error("{option}: {error}; use a machine with accelerator.kind = \"sc17\", such as --machine sc17-int")]
+    Observation { option: &'static str, error: Unobservable },
     #[error("cannot open {}: {error}", path.display())]
     Folder { path: PathBuf, error: io::Error },
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
+}
+
+impl From<Unobservable> for RunError {
+    fn from(error: Unobservable) -> RunError {
+        let option = match error {
+            Unobservable::Sanitizer => "--sanitize",
+            Unobservable::Debugger => "--gdb",
+        };
+        RunError::Observation { option, error }
+    }
 }
 
 impl RunError {
@@ -311,8 +313,7 @@ impl RunError {
             | RunError::Failure(_)
             | RunError::Card(_)
             | RunError::GdbRank { .. }
-            | RunError::NoGdb
-            | RunError::NoSanitizer
+            | RunError::Observation { .. }
             | RunError::Start { .. }
             | RunError::Isolation { .. }
             | RunError::Source(..)
@@ -357,11 +358,11 @@ impl Options {
 fn run(options: &Options) -> Result<u8, RunError> {
     refuse_source(Path::new(&options.program[0]))?;
     let sdk = Sdk::find()?;
-    let machine = load_machine(options, &sdk)?;
+    let model = load_machine(options, &sdk)?;
     let lib_dir = sdk.lib_dir()?;
     // Ranks load libraries by this name of the folder as long as the job runs.
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
-    let spec = job_spec(options, &sdk, &machine, listed.name())?;
+    let spec = job_spec(options, &sdk, &model, listed.name())?;
     if spec.must_wait() && spec.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }
@@ -382,9 +383,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
     };
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let found = Rc::new(Cell::new(0));
-    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
+    let model = observe_handlers(model, options)?;
+    let mut world = World::new(model, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
     world.set_computation(computation);
-    observe_handlers(&mut world, options)?;
     let noise = options.noise.noise();
     if let Some(noise) = &noise {
         world.set_noise(noise);
@@ -521,29 +522,22 @@ fn threads(options: &Options, env: &[(OsString, OsString)]) -> Result<Result<Rc<
     Ok(threads)
 }
 
-/// Sets up the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
-fn observe_handlers(world: &mut World, options: &Options) -> Result<(), RunError> {
-    if options.profile {
-        world.set_profiling();
-    }
-    if let Some(place) = &options.gdb {
-        let kind = world.machine().hpu.kind.clone();
-        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind, options.gdb_port);
-        let gdb = gdb.map_err(RunError::Gdb)?;
-        if place.rank >= options.n as usize {
-            return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
+/// Adds the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
+fn observe_handlers(model: CardModel, options: &Options) -> Result<CardModel, RunError> {
+    let observation =
+        Observation { sanitize: options.sanitize, free_prints: options.print_free, profile: options.profile };
+    let model = match &options.gdb {
+        Some(place) => {
+            let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &model.hpu.kind, options.gdb_port);
+            let gdb = gdb.map_err(RunError::Gdb)?;
+            match u32::try_from(place.rank) {
+                Ok(rank) if rank < options.n => model.debugged(rank, Box::new(gdb))?,
+                _ => return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 }),
+            }
         }
-        if !world.attach(place.rank, Box::new(gdb)) {
-            return Err(RunError::NoGdb);
-        }
-    }
-    if options.sanitize && !world.sanitize() {
-        return Err(RunError::NoSanitizer);
-    }
-    if options.print_free {
-        world.set_print_free();
-    }
-    Ok(())
+        None => model,
+    };
+    Ok(model.observed(observation)?)
 }
 
 /// Warns of free computation, repeated warnings, unused ranks, and recorded computation and failures left over.
@@ -688,14 +682,14 @@ fn busy_wait_quantum(options: &Options) -> Quantum {
     options.spin_quantum.unwrap_or(options.busy_wait_quantum)
 }
 
-fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
+fn load_machine(options: &Options, sdk: &Sdk) -> Result<CardModel, RunError> {
     let mut overrides = options.set.clone();
     overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
     let machine = Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)?;
     for notice in machine.notices.iter().chain(&machine.unused) {
         eprintln!("spinrun: note: {notice}");
     }
-    nic::check_card(&machine)?;
+    let machine = CardModel::new(machine)?;
     let keys = options.set.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim());
     for key in keys.filter(|key| nic::is_unused_on_cards(&machine, key)) {
         eprintln!(
