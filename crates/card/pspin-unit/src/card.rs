@@ -7,19 +7,19 @@
 //! dispatcher, scheduler, DMA and HPU with full timing, and the card tells the queue when the message ends.
 //!
 //! * `place`: HPU memory of programs; `queues`: message queues of messages; `tasks`: tasks in the unit
-//! * `hpus`, `run`, `calls`: HPUs, execution of P4sPIN handlers, and their commands; `own`: memory of a handler
+//! * `hpus`, `handler_execution`, `calls`: HPUs, execution of P4sPIN handlers, and their commands; `own`: memory of a handler
 //! * `interface`: the unit as an [`Accelerator`](accel::Accelerator)
 //!
 //! The unit simulates ahead of the run, but never beyond the run's next event or its own next output to the card. So no
 //! input can arrive for a cycle that is already simulated.
 
 mod calls;
+mod handler_execution;
 mod hpus;
 mod interface;
 mod own;
 mod place;
 mod queues;
-mod run;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -28,16 +28,16 @@ use std::rc::Rc;
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 
+use self::handler_execution::pad;
 use self::hpus::Hpus;
 pub use self::place::{Layout, most_memory, stack_bytes};
 use self::place::{Places, cluster_of};
 use self::queues::Queues;
-use self::run::pad;
 use crate::command::{Command, Issued, Send};
 use crate::cycle::Cycle;
 use crate::her::{Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range};
 use crate::memory::{Arena, Place};
-use crate::unit::{By, HostFault, Outside, Pspin};
+use crate::pspin::{By, HostFault, Outside, Pspin};
 use accel::convention::P4spin;
 use accel::memory::Buffers;
 use accel::{Env, Event, HandlerSlice, InternalError, Printed};

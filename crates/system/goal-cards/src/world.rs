@@ -16,7 +16,7 @@ use crate::check;
 use crate::commands::PORTAL;
 use crate::error::{CardError, RunError};
 use crate::memory::SparseMemory;
-use crate::state::{Cluster, CpuDone, Rank, Scripts};
+use crate::rank_state::{Cluster, CpuDone, Rank, Scripts};
 
 /// Results of a run; `ends` are the times at which each rank's last CPU became free.
 pub type Outcome = goal::Outcome<Details>;

@@ -43,7 +43,7 @@ use command::card::Card;
 use command::drops;
 use command::failures;
 use command::listable::Listable;
-use command::messages;
+use command::card_messages;
 use command::noise;
 use command::progress::{self, Task, When};
 use command::sdk::{Sdk, SdkError};
@@ -384,7 +384,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let found = Rc::new(Cell::new(0));
     let model = observe_handlers(model, options)?;
-    let mut world = World::new(model, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
+    let mut world = World::new(model, job, trace, card_messages::listener("spinrun", options.verbose, found.clone()))?;
     world.set_computation(computation);
     let noise = options.noise.noise();
     if let Some(noise) = &noise {

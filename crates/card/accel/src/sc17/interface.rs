@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sim::Time;
 use sim::memory::push_back_frugally;
 
-use super::unit::{Unit, is_shared};
+use super::paper_unit::{Unit, is_shared};
 use crate::accelerator::{Accelerator, Env, Event, InternalError};
 use crate::command::{CommandId, Reply};
 use crate::memory::{AllocationError, HpuMemory};

@@ -19,7 +19,7 @@ use sim::trace::Trace;
 use super::super::error::GoalError;
 use super::common::{Common, Eager, Network};
 use super::report::Report;
-use command::messages;
+use command::card_messages;
 use command::noise;
 use command::units::json_ns;
 
@@ -70,7 +70,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
             program,
             eager,
             trace,
-            messages::listener("spinkit goal", false, Rc::default()),
+            card_messages::listener("spinkit goal", false, Rc::default()),
         )?;
         world.set_inject(arguments.inject);
         if arguments.polling {

@@ -19,9 +19,9 @@ use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
-use crate::messages::{Listener, Messages};
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
+use crate::user_messages::{Listener, Messages};
 
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that ranks schedule for themselves.
 pub struct Cluster<E> {
