@@ -40,10 +40,10 @@ use world::{End, World};
 
 use clocks::Clock;
 use command::card::Card;
+use command::card_messages;
 use command::drops;
 use command::failures;
 use command::listable::Listable;
-use command::card_messages;
 use command::noise;
 use command::progress::{self, Task, When};
 use command::sdk::{Sdk, SdkError};
@@ -203,7 +203,7 @@ struct Options {
     /// Isolation of the ranks: each is a process, or a thread of the simulator's process
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
     #[arg(long_help = "Isolation of ranks; results and times are the same.\n\n\
-        process: each rank is a process of its own. thread: each rank is a thread of the simulator's process, with separate globals, heap, \
+        process: each rank is a separate process. thread: each rank is a thread of the simulator's process, with separate globals, heap, \
         stack and output, so that a call needs no switch between processes. A crash of a rank ends only the rank, but a wild store may \
         damage the simulator. auto: threads, if the program uses only functions of the C library that need no process, and neither \
         --compute measures CPU time nor --clock simulated or --start is given; else processes. -v says which, and why.")]
@@ -362,7 +362,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let lib_dir = sdk.lib_dir()?;
     // Ranks load libraries by this name of the folder as long as the job runs.
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
-    let spec = job_spec(options, &sdk, &model, listed.name())?;
+    let spec = job_spec(options, &sdk, &model, &lib_dir, listed.name())?;
     if spec.must_wait() && spec.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }
@@ -436,22 +436,27 @@ fn run(options: &Options) -> Result<u8, RunError> {
 }
 
 /// Returns the processes to start: the program with the environment and the libraries of the simulation.
-/// `listed` is a name of the folder with libraries that a list may contain.
-fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine, listed: &Path) -> Result<JobSpec, RunError> {
-    let mut env: Vec<_> = pmi_library(sdk);
+/// `lib_dir` is the folder with libraries, and `listed` a name of it that a list may contain.
+fn job_spec(
+    options: &Options,
+    sdk: &Sdk,
+    machine: &Machine,
+    lib_dir: &Path,
+    listed: &Path,
+) -> Result<JobSpec, RunError> {
+    let mut env: Vec<_> = pmi_library(lib_dir);
     env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
     env.extend(clocks::variables(options.clock, options.clock_start));
     if options.clock == Clock::Real && options.clock_start.is_some() {
         eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
     }
-    let provider = Provider::find(sdk).map_err(RunError::Provider)?;
+    let provider = Provider::find(sdk, lib_dir).map_err(RunError::Provider)?;
     env.extend(provider.iter().flat_map(Provider::variables));
     env.extend(options.env.iter().cloned()); // later values win, so the user's follow
     // Do not build the provider if the user supplies one.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
     let provider =
         provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
-    let lib_dir = sdk.lib_dir()?;
     let program = &options.program[0];
     let threads = threads(options, &env)?;
     // The libraries of a program whose ranks are threads are known, and the system's loader takes a while to list them.
@@ -464,7 +469,7 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine, listed: &Path) -> R
         return Err(RunError::Mpi { program: program.into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
-    let mut preloaded = preloaded(&libraries, options.clock, &lib_dir);
+    let mut preloaded = preloaded(&libraries, options.clock, lib_dir);
     if threads.is_ok() {
         preloaded = Preloaded { libraries: &[], is_only_for_clocks: false };
     }
@@ -612,8 +617,8 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 
 
 /// Returns the variables that point programs which load a PMI library at run time to `libpmi.so`, as Open MPI 4 does
 /// for Flux. The job id separates files of concurrent jobs.
-fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
-    let library = sdk.lib_dir().map(|folder| folder.join("libpmi.so")).ok().filter(|library| library.is_file());
+fn pmi_library(lib_dir: &Path) -> Vec<(OsString, OsString)> {
+    let library = Some(lib_dir.join("libpmi.so")).filter(|library| library.is_file());
     let job = || std::process::id().to_string().into();
     library.map_or(Vec::new(), |library| {
         vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), job())]
