@@ -228,9 +228,9 @@ mod tests {
     fn units_that_do_not_fit_a_card_have_no_model() {
         let error = model("pspin-400g", &["accelerator.clusters=16"]).err();
         assert_eq!(error, Some(NotOnCards::Hpus { machine: "pspin-400g".into(), hpus: 128 }));
-        let error = model("pspin-400g", &["accelerator.stack_bytes=131072"]).err();
+        let error = model("pspin-400g", &["accelerator.cluster.packet_buffer_bytes=983040"]).err();
         let machine = "pspin-400g".into();
-        assert_eq!(error, Some(NotOnCards::Stacks { machine, hpus: 8, stack: 131_072 }));
+        assert_eq!(error, Some(NotOnCards::Stacks { machine, hpus: 8, stack: 8192 }));
     }
 
     #[test]
