@@ -17,7 +17,7 @@ They are layers, listed top-down: a package imports only from those that follow 
 - `_new`, `_doctor`: templates of new folders; checks of the installation.
 - `goal`: GOAL schedules.
 - `suites`: conformance tests, MPI test suites, benchmarks.
-- `sweeps`: experiments over grids of parameters, here or on a cluster.
+- `sweeps`: experiments over grids of parameters, here or on a Dask cluster.
 - `reports`: pages, figures, tables and result files.
 - `experiments`: experiments as data, their claims, and the pool that runs them.
 - `simulate`: single simulations, their machines, profiles and timelines.

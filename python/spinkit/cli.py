@@ -281,7 +281,7 @@ def sweep_experiment(
     """
     from spinkit.experiments import _reader
     from spinkit.sweeps import _sweep
-    from spinkit.sweeps._cluster import Credentials
+    from spinkit.sweeps._dask import Credentials
     from spinkit.sweeps._grid import parse
 
     try:

@@ -4,8 +4,8 @@
 
 #define GROUPS(with)                                                                                                   \
     with(info) with(messages) with(tagged) with(matching) with(multi) with(rma) with(atomic) with(completions)         \
-        with(names) with(threads) with(room) with(memory) with(flood) with(burst) with(entries) with(ended_rank)       \
-            with(stopped_card)
+        with(names) with(threads) with(room) with(memory) with(overflow) with(flood) with(burst) with(entries)         \
+            with(ended_rank) with(stopped_card)
 
 #define DECLARE(name) void name##_group(void);
 GROUPS(DECLARE)

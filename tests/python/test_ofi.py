@@ -35,6 +35,7 @@ GROUPS = {
     "threads": 2,
     "room": 2,
     "memory": 1,
+    "overflow": 1,
     "flood": 4,
     "burst": 3,
 }

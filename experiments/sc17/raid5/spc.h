@@ -28,14 +28,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <handlers/common/random.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "../../common/random.h"
 
 enum { SPC_BLOCK = 512, SPC_TRACES = 5 };
 

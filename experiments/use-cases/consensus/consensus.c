@@ -22,7 +22,7 @@
  *                               reported to its host while its card led, and the snapshots that it made or received.
  *   --pauses US                 with --until: sometimes the host of a replica, not its card, stops for at most this time */
 #include "../../common/common.h"
-#include "../../common/random.h"
+#include <handlers/common/random.h>
 #include <handlers/consensus/consensus.h>
 #include <inttypes.h>
 

@@ -5,10 +5,9 @@
 #ifndef EXPERIMENTS_KRONECKER_H
 #define EXPERIMENTS_KRONECKER_H
 
+#include <handlers/common/random.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include "../../common/random.h"
 
 enum { KRONECKER_FACTOR = 16, KRONECKER_WEIGHTS = 255 };
 

@@ -4,7 +4,7 @@
 #define KVSTORE_YCSB_H
 
 #include "../../common/common.h"
-#include "../../common/random.h"
+#include <handlers/common/random.h>
 #include <handlers/kvstore/table.h>
 
 enum ycsb_kind { YCSB_READ, YCSB_UPDATE, YCSB_INSERT, YCSB_DELETE, YCSB_SCAN, YCSB_MODIFY, YCSB_KINDS };

@@ -20,8 +20,8 @@
  * The time is that of the run divided by the number of committed transactions; cpu_ps is the CPU time of all hosts for each. At the
  * end the first client reads the histories of all clients and the records of all hosts, and checks them (history.h). */
 #include "../../common/common.h"
-#include "../../common/random.h"
 #include "history.h"
+#include <handlers/common/random.h>
 #include <handlers/common/reply.h>
 #include <handlers/transactions/transactions.h>
 #include <pthread.h>

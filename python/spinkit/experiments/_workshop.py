@@ -25,7 +25,7 @@ from spinkit.simulate._toolchain import Toolchain
 
 
 class Remote(Protocol):
-    """A cluster that runs commands."""
+    """A Dask cluster that runs commands."""
 
     def perform(self, task: Task) -> Done:
         """Run one command and wait for its end; callable from several threads."""
@@ -52,7 +52,7 @@ class Settings:
     retries: int = 0
     """Number of times that a failed run is repeated."""
     remote: Remote | None = None
-    """Cluster that runs the commands; by default this computer runs them."""
+    """Dask cluster that runs the commands; by default this computer runs them."""
 
 
 class Workshop:
@@ -107,7 +107,7 @@ class Workshop:
     def perform(
         self, job: Job, command: str, arguments: tuple[str | Path, ...], timeout_s: float | None, part: str = ""
     ) -> Done:
-        """Execute a command of a job, here or on the cluster; `part` distinguishes the commands of one job."""
+        """Execute a command of a job, here or on the Dask cluster; `part` distinguishes the commands of one job."""
         task = Task(command, arguments, self.machine_files(job), timeout_s)
         if self.settings.remote is not None:
             return self.settings.remote.perform(task)

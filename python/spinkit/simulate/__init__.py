@@ -7,6 +7,6 @@
 - `_profile`: profiles of handlers by `spinrun --profile`.
 - `_mpi_trace`: traces of MPI programs, the command `spinkit trace`.
 - `_machines`: machines with all parameters.
-- `_tasks`: commands of runs, executed here or sent to a worker of a cluster.
+- `_tasks`: commands of runs, executed here or sent to a worker of a Dask cluster.
 - `_toolchain`: the commands that compile and simulate.
 """

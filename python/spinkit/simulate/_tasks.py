@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks: commands of experiments, executed here or by a worker of a cluster, which may share no files with us."""
+"""Tasks: commands of experiments, executed here or by a worker of a Dask cluster, which may share no files with us."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 - `_frames`: `spinkit.sweep`, a sweep as a data frame.
 - `_sweep`: the command `spinkit sweep`.
-- `_cluster`: Dask clusters that run the tasks of a sweep.
+- `_dask`: Dask clusters that run the tasks of a sweep.
 - `_grid`: points of a grid, as options name them.
 - `_pspin_sweep`: the command `spinkit pspin sweep`.
 """

@@ -23,12 +23,12 @@ from spinkit.experiments._outcome import Run
 from spinkit.experiments._workshop import Settings
 from spinkit.simulate import _machines
 from spinkit.simulate._tasks import tools_digest
-from spinkit.sweeps import _cluster
-from spinkit.sweeps._cluster import Credentials
+from spinkit.sweeps import _dask
+from spinkit.sweeps._dask import Credentials
 from spinkit.sweeps._grid import Axis, Point, points
 
 _LEAST_AT_ONCE = 64
-"""Runs that are given to a cluster at the same time, at least."""
+"""Runs that are given to a Dask cluster at the same time, at least."""
 
 Row = dict[str, Any]
 """One measured point: machine, series, parameters, and all numbers."""
@@ -86,7 +86,7 @@ def run_anywhere(
     options: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
 ) -> Outcome:
-    """Run an experiment at all points, on a cluster if a scheduler is named."""
+    """Run an experiment at all points, on a Dask cluster if a scheduler is named."""
     if scheduler is None:
         if options:
             raise SpinkitError("--cluster-option has no meaning without --scheduler")
@@ -95,7 +95,7 @@ def run_anywhere(
         return run(experiment, axes, settings, columns)
     tools = tools_digest(settings.tools.spinrun, settings.tools.library)
     jobs = settings.jobs or len(os.sched_getaffinity(0))
-    with _cluster.connect(scheduler, jobs, options or {}, tools, credentials) as remote:
+    with _dask.connect(scheduler, jobs, options or {}, tools, credentials) as remote:
         # More runs than present workers: others may join, and none should wait for its next run.
         threads = max(2 * jobs, 2 * remote.workers, _LEAST_AT_ONCE)
         return run(experiment, axes, replace(settings, jobs=threads, remote=remote), columns)

@@ -144,7 +144,7 @@ async def random_commands(dut) -> None:
 
 @cocotb.test()
 async def one_at_a_time(dut) -> None:
-    """Without load, each kind takes the cycles of crates/card/pspin-unit/src/command/unit.rs."""
+    """Without load, each kind takes the cycles of crates/card/pspin-unit/src/command/command_unit.rs."""
     bench = await start(dut)
     path, wait = int(dut.PathCycles.value), int(dut.CopyStart.value)
     world = World(bench, Pace(1, 1, 1, 1, 1), is_exact=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler of a cluster against the rules of crates/card/pspin-unit/src/cluster/scheduler.rs, in every cycle.
+"""The scheduler of a cluster against the rules of crates/card/pspin-unit/src/hpu_cluster/scheduler.rs, in every cycle.
 
 The test plays DMA engine and drivers: packets land in any order, HPUs run for any time and keep an ended task for any
 time.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HPU driver against the rules of crates/card/pspin-unit/src/{core/published.rs, cluster/driver.rs}, in every
+"""The HPU driver against the rules of crates/card/pspin-unit/src/{core/published.rs, hpu_cluster/driver.rs}, in every
 cycle.
 
 The test plays core, protection, recovery, scheduler, command unit and DMA engine: the core makes any access to a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the return path of tasks, as in send_feedback of crates/card/pspin-unit/src/unit.rs."""
+"""Rules of the return path of tasks, as in send_feedback of crates/card/pspin-unit/src/pspin.rs."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of queue engine, dispatcher and return path together, in the order of crates/card/pspin-unit/src/unit.rs."""
+"""Rules of queue engine, dispatcher and return path together, in the order of crates/card/pspin-unit/src/pspin.rs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event.h"
 
-#include <stdlib.h>
-
 void spin_ofi_event_unexpected(const ptl_event_t *event) {
     spin_ofi_complain("an event of type %d that was not expected; please report it", event->type);
 }
@@ -36,32 +34,43 @@ void spin_ofi_pump_handle(const struct pump *pump, const ptl_event_t *event) {
         handle_without_sink(event);
 }
 
-static void check_queue(int rc) {
+bool spin_ofi_pump_check(struct pump *pump, int rc) {
     if (rc == PTL_OK)
-        return;
-    spin_ofi_complain(
-        rc == PTL_EQ_DROPPED
-            ? "the card's event queue has overflowed: the program must read its completion queues more often"
-            : "the card does not work any more");
-    abort();
+        return true;
+    const bool has_lost = rc == PTL_EQ_DROPPED;
+    if (!pump->failure) {
+        pump->failure = has_lost ? FI_EOVERRUN : EIO;
+        spin_ofi_complain(has_lost ? "the card's event queue has overflowed, so calls return FI_EOVERRUN: the program "
+                                     "must read its completion queues more often"
+                                   : "the card does not work any more, so calls return EIO");
+    }
+    return has_lost;
 }
 
-void spin_ofi_pump_one(const struct pump *pump) {
+void spin_ofi_pump_one(struct pump *pump) {
     ptl_event_t event;
-    check_queue(PtlEQWait(pump->eq, &event));
-    spin_ofi_pump_handle(pump, &event);
+    if (spin_ofi_pump_check(pump, PtlEQWait(pump->eq, &event)))
+        spin_ofi_pump_handle(pump, &event);
 }
 
-void spin_ofi_pump_all(const struct pump *pump) {
+void spin_ofi_pump_all(struct pump *pump) {
     enum { BATCH = 64 };
     ptl_event_t events[BATCH];
     unsigned count;
+    int rc;
     do {
-        int rc = spin_eq_take(pump->eq, events, BATCH, &count);
+        rc = spin_eq_take(pump->eq, events, BATCH, &count);
         if (rc == PTL_EQ_EMPTY)
             break;
-        check_queue(rc);
-        for (unsigned i = 0; i < count; i++)
+        if (rc != PTL_OK && rc != PTL_EQ_DROPPED) {
+            spin_ofi_pump_check(pump, rc);
+            break;
+        }
+        for (unsigned i = 0; i < count; i++) {
+            /* Events were lost before the last one. */
+            if (i + 1 == count)
+                spin_ofi_pump_check(pump, rc);
             spin_ofi_pump_handle(pump, &events[i]);
-    } while (count == BATCH);
+        }
+    } while (count == BATCH || rc == PTL_EQ_DROPPED);
 }

@@ -23,14 +23,18 @@ struct event_sink {
 struct pump {
     ptl_handle_eq_t eq;
     struct event_sink *numbered[RECEIVE_STATES]; /* sinks of the numbers from 1, or NULL */
+    int failure; /* 0, or the positive error number with which the card's event queue has failed; it stays */
 };
 
 /* Handles one event. */
 void spin_ofi_pump_handle(const struct pump *pump, const ptl_event_t *event);
-/* Handles all events that the card has now. Ends the process if the event queue has lost events (PTL_EQ_DROPPED). */
-void spin_ofi_pump_all(const struct pump *pump);
-/* Waits for one event and handles it. Ends the process if the event queue has lost events. */
-void spin_ofi_pump_one(const struct pump *pump);
+/* Takes the Portals code of a call that returns an event. Returns true if the call has stored one. Lost events
+ * (PTL_EQ_DROPPED) let the pump fail with FI_EOVERRUN, and other errors with EIO. */
+bool spin_ofi_pump_check(struct pump *pump, int rc);
+/* Handles all events that the card has now. */
+void spin_ofi_pump_all(struct pump *pump);
+/* Waits for one event and handles it. */
+void spin_ofi_pump_one(struct pump *pump);
 /* Reports an event that its sink does not handle. */
 void spin_ofi_event_unexpected(const ptl_event_t *event);
 

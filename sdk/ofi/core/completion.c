@@ -23,7 +23,7 @@ static bool grow(struct completion_queue *cq) {
 
 void spin_ofi_cq_push(struct completion_queue *cq, const struct completion *completion) {
     /* After a loss the program must not read later completions as if none were missing. */
-    if (cq->failure)
+    if (cq->failure || cq->domain->card.pump.failure)
         return;
     if (cq->count == cq->room && !grow(cq)) {
         spin_ofi_complain("no memory for the completions that the program has not read");

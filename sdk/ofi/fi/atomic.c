@@ -8,7 +8,9 @@ static ssize_t perform(struct fid_ep *fid, const struct atomic *call) {
     if (!ep->enabled)
         return -FI_EOPBADSTATE;
     pthread_mutex_lock(&ep->domain->lock);
-    ssize_t rc = spin_ofi_atomic(ep, call);
+    ssize_t rc = spin_ofi_lost(ep->domain);
+    if (rc == 0)
+        rc = spin_ofi_atomic(ep, call);
     pthread_mutex_unlock(&ep->domain->lock);
     return rc;
 }

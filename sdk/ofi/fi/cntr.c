@@ -70,6 +70,8 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout) {
             return 0;
         if (counter->errors != errors)
             return -FI_EAVAIL;
+        if (spin_ofi_lost(counter->domain))
+            return (int)spin_ofi_lost(counter->domain);
         if (over)
             return -ETIMEDOUT;
         over = !spin_ofi_await(counter->domain, end);

@@ -7,6 +7,8 @@
 
 /* Moves up to `count` completions without an error to the caller. Returns their number or a negative error number. */
 static ssize_t cq_take(struct completion_queue *cq, char *buf, size_t count, fi_addr_t *source) {
+    if (cq->count == 0 && !cq->failure)
+        spin_ofi_cq_fail(cq, cq->domain->card.pump.failure);
     if (cq->count == 0)
         return cq->failure ? -cq->failure : -EAGAIN;
     size_t taken = 0;

@@ -49,6 +49,10 @@ uint64_t spin_ofi_wait_end(int milliseconds);
  * Returns false once `end` has passed. The lock is not taken. */
 bool spin_ofi_await(struct domain *domain, uint64_t end);
 
+/* Returns 0, or the negative error number of a domain whose card has lost events or does not work any more. Calls that
+ * can return an error begin with it. */
+static inline ssize_t spin_ofi_lost(const struct domain *domain) { return -domain->card.pump.failure; }
+
 static inline struct endpoint *endpoint_of(struct fid_ep *fid) { return CONTAINER(fid, struct endpoint, fid); }
 
 /* Returns true if the success of a call with these flags is put into the transmit queue (fi_endpoint(3),

@@ -47,7 +47,9 @@ static ssize_t recv_call(struct fid_ep *fid, enum kind kind, const struct iovec 
                         .report = !ep->rx_selective || flags & FI_COMPLETION};
     pthread_mutex_lock(&domain->lock);
     const int before = spin_ofi_defer_begin(&domain->card);
-    ssize_t rc = pattern_of(ep, source, tag, ignore, &call.pattern) ? perform(ep, &call) : -EINVAL;
+    ssize_t rc = spin_ofi_lost(domain);
+    if (rc == 0)
+        rc = pattern_of(ep, source, tag, ignore, &call.pattern) ? perform(ep, &call) : -EINVAL;
     spin_ofi_defer_end(before);
     pthread_mutex_unlock(&domain->lock);
     return rc;
@@ -96,10 +98,12 @@ static ssize_t send_call(struct fid_ep *fid, enum kind kind, const struct iovec 
     int rc = PTL_ARG_INVALID;
     call.name = spin_ofi_av_name(ep->av, dest);
     if (call.name)
-        rc = has_credit(ep, &call) ? spin_ofi_send(ep, &call) : PTL_NO_SPACE;
+        rc = !spin_ofi_lost(domain) && has_credit(ep, &call) ? spin_ofi_send(ep, &call) : PTL_NO_SPACE;
+    /* A domain that has lost events gets no credit. */
+    const ssize_t lost = spin_ofi_lost(domain);
     spin_ofi_defer_end(before);
     pthread_mutex_unlock(&domain->lock);
-    return spin_ofi_result(rc);
+    return rc == PTL_NO_SPACE && lost ? lost : spin_ofi_result(rc);
 }
 
 static uint64_t tx_flags(const struct fid_ep *fid) { return CONTAINER(fid, struct endpoint, fid)->tx_flags; }

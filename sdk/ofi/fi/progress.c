@@ -9,8 +9,12 @@ static void drain(struct endpoint *ep) {
         if (spin_ofi_drain_next(ep) != PTL_OK)
             return;
         /* The message may still be landing. */
-        while (!ep->drain.answered)
+        while (!ep->drain.answered) {
+            /* The answer may be among lost events. */
+            if (ep->domain->card.pump.failure)
+                return;
             spin_ofi_pump_one(&ep->domain->card.pump);
+        }
     } while (ep->drain.more);
 }
 
@@ -62,10 +66,12 @@ bool spin_ofi_await(struct domain *domain, uint64_t end) {
     if (now >= end)
         return false;
     const ptl_time_t rest = (ptl_time_t)((end - now + PS_PER_MS - 1) / PS_PER_MS);
-    if (PtlEQPoll(&domain->card.pump.eq, 1, rest, &event, &which) != PTL_OK)
+    const int rc = PtlEQPoll(&domain->card.pump.eq, 1, rest, &event, &which);
+    if (rc == PTL_EQ_EMPTY)
         return false;
     pthread_mutex_lock(&domain->lock);
-    spin_ofi_pump_handle(&domain->card.pump, &event);
+    if (spin_ofi_pump_check(&domain->card.pump, rc))
+        spin_ofi_pump_handle(&domain->card.pump, &event);
     spin_ofi_progress(domain);
     pthread_mutex_unlock(&domain->lock);
     return true;

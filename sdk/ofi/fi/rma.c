@@ -19,7 +19,9 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
                              .context = context,
                              .report = report};
     pthread_mutex_lock(&ep->domain->lock);
-    ssize_t rc = spin_ofi_rma(ep, &call);
+    ssize_t rc = spin_ofi_lost(ep->domain);
+    if (rc == 0)
+        rc = spin_ofi_rma(ep, &call);
     pthread_mutex_unlock(&ep->domain->lock);
     return rc;
 }

@@ -61,7 +61,7 @@ pub trait Kind {
 #[derive(Debug)]
 pub struct Data<T>(PhantomData<T>);
 
-/// Field of an output pointer; `T` is the type of its result.
+/// Field of an output pointer to a scalar; `T` is the type of its result.
 #[derive(Debug)]
 pub struct Output<T>(PhantomData<T>);
 
@@ -78,6 +78,17 @@ impl<T> Clone for Output<T> {
     }
 }
 impl<T> Copy for Output<T> {}
+
+/// Field of an output pointer to a structure; `T` is the type of its result.
+#[derive(Debug)]
+pub struct StructureOutput<T>(PhantomData<T>);
+
+impl<T> Clone for StructureOutput<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for StructureOutput<T> {}
 
 /// An address in the rank's memory.
 pub struct Address;
@@ -125,8 +136,8 @@ kinds! {
     [T: fmt::Debug] In<T> => Data<T>, 0, |_words| Data(PhantomData);
     [T: fmt::Debug] OptionalIn<T> => Option<Data<T>>, 1, |words| (first(words) != 0).then_some(Data(PhantomData));
     [T: fmt::Debug] Out<T> => Output<T>, 0, |_words| Output(PhantomData);
-    [T: fmt::Debug] OutData<T> => Output<T>, 0, |_words| Output(PhantomData);
-    [T: fmt::Debug] OptionalOut<T> => Output<T>, 0, |_words| Output(PhantomData);
+    [T: fmt::Debug] OutData<T> => StructureOutput<T>, 0, |_words| StructureOutput(PhantomData);
+    [T: fmt::Debug] OptionalOut<T> => StructureOutput<T>, 0, |_words| StructureOutput(PhantomData);
 }
 
 /// Decodes an argument at a word, and advances past it.

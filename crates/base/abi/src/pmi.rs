@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! PMI-1 connection of a rank to the simulator.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recognises the format of a file by its first bytes, so that errors about a wrong input file can name it.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 /// Maximum number of bytes that [`name`] reads.
 pub const LENGTH: usize = 512;
 

@@ -12,6 +12,10 @@ use crate::pspin::Pspin;
 use crate::transport::Transport;
 use crate::value::Parameter;
 
+/// Bytes of a request's header in the argument block.
+#[expect(clippy::cast_possible_truncation, reason = "a few words")]
+const HEADER_BYTES: u32 = size_of::<HeaderArgs>() as u32;
+
 /// Maximum of a single latency, so that sums of latencies stay far below the maximum simulated time.
 const LONGEST: Time = Time::from_ns(1_000_000_000);
 /// 1 kB/s.
@@ -272,7 +276,7 @@ impl Sc17 {
             );
         }
         // The user header follows the header in the argument block.
-        let room = map::ARGS_BYTES - size_of::<HeaderArgs>() as u32;
+        let room = map::ARGS_BYTES - HEADER_BYTES;
         at_most("accelerator.max_user_hdr_bytes", self.max_user_hdr, room)?;
         self.check_packet_buffer(mtu)
     }
@@ -403,7 +407,7 @@ impl Pspin {
             let what = format!("must be at most accelerator.l2_handler.bytes ({memory}), is {state}");
             return problem("accelerator.max_initial_state_bytes", what);
         }
-        let room = map::ARGS_BYTES - size_of::<HeaderArgs>() as u32;
+        let room = map::ARGS_BYTES - HEADER_BYTES;
         at_most("accelerator.max_user_hdr_bytes", self.units.max_user_hdr, room)?;
         self.check_l1()
     }

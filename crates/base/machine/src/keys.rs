@@ -11,7 +11,7 @@ use crate::nic::Nic;
 use crate::old;
 use crate::problem::Problem;
 use crate::pspin::{
-    Cluster, ClusterDma, Commands, Dispatch, HostPort, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
+    ClusterDma, Commands, Dispatch, HostPort, HpuCluster, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
     OffCluster, Outbound, Pe, ProgramMemory, Pspin, Units,
 };
 use crate::transport::{Flow, Transport};
@@ -142,7 +142,7 @@ section!("accelerator.dispatch" Dispatch {
     policy = "policy",
 });
 
-section!("accelerator.cluster" Cluster {
+section!("accelerator.cluster" HpuCluster {
     tasks = "tasks",
     packet_buffer = "packet_buffer_bytes",
     runtime = "runtime_bytes",
@@ -274,7 +274,7 @@ tables!(Pspin {
     units: Units,
     mpq: Mpq,
     dispatch: Dispatch,
-    cluster: Cluster,
+    cluster: HpuCluster,
     l1: L1,
     l2_packet: L2Packet,
     l2_handler: L2Handler,

@@ -10,6 +10,8 @@
 //! The comment beside a value names its source. A value without a source is an [`Assumption`] instead: a table
 //! `[assumed."host.poll_ns"]` has its plausible range and the reason.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 mod accelerator;
 mod assumed;
 mod check;

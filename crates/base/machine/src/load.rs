@@ -75,9 +75,9 @@ const LIKE: f64 = 0.85;
 
 /// Returns the known name most similar to a wrong one, if it is similar enough.
 fn most_like(wrong: &str, known: &[String]) -> Option<String> {
-    let likeness = known.iter().map(|known| (strsim::jaro_winkler(wrong, known), known));
-    let (likeness, most_like) = likeness.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    (likeness >= LIKE).then(|| most_like.clone())
+    let similarity = known.iter().map(|known| (strsim::jaro_winkler(wrong, known), known));
+    let (similarity, most_like) = similarity.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    (similarity >= LIKE).then(|| most_like.clone())
 }
 
 fn list(meant: Option<&str>, known: &[String]) -> String {

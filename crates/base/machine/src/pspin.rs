@@ -17,7 +17,7 @@ pub struct Pspin {
     /// `[accelerator.dispatch]`
     pub dispatch: Dispatch,
     /// `[accelerator.cluster]`
-    pub cluster: Cluster,
+    pub cluster: HpuCluster,
     /// `[accelerator.l1]`
     pub l1: L1,
     /// `[accelerator.l2_packet]`
@@ -128,7 +128,7 @@ pub enum DispatchPolicy {
 
 /// `[accelerator.cluster]`: a processing cluster, its scheduler and its HPU drivers (§III-B2).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cluster {
+pub struct HpuCluster {
     /// `tasks`: maximum number of tasks in a cluster, waiting or running.
     pub tasks: u32,
     /// `packet_buffer_bytes`: the part of L1 that holds packets.

@@ -54,7 +54,8 @@ pub fn checksums(frame: &Frame<'_>) -> Vec<Checksum> {
         Some(TransportSlice::Tcp(tcp)) => (tcp.slice(), 6, 16),
         _ => return found,
     };
-    let length = (bytes.len() as u32).to_be_bytes();
+    let Ok(length) = u32::try_from(bytes.len()) else { return found };
+    let length = length.to_be_bytes();
     let mut sum = pseudo.add_2bytes([0, protocol]);
     sum = sum.add_4bytes(length).add_slice(&bytes[..at]).add_slice(&bytes[at + 2..]);
     let is_udp = protocol == 17;

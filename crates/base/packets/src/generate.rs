@@ -137,6 +137,7 @@ impl Iterator for Generator {
         if packet == 0 && self.next > 0 {
             self.at_fs += u128::from(load.pace.message_gap_ps) * 1_000;
         }
+        #[expect(clippy::cast_possible_truncation, reason = "the index is below the number of sizes")]
         let size = load.sizes[(packet % load.sizes.len() as u64) as usize];
         let bytes = packet_bytes(load, message, packet, size);
         let at_ps = u64::try_from(self.at_fs / 1_000).unwrap_or(u64::MAX);
@@ -146,6 +147,7 @@ impl Iterator for Generator {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "a load has a u32 of messages and of packets, and a u16 of flows")]
 fn packet_bytes(load: &Load, message: u64, packet: u64, size: u32) -> Vec<u8> {
     let mut payload = vec![0; (size - header_bytes(load.link)) as usize];
     let mut state = load.seed ^ (message << 32 | packet).wrapping_mul(0x9e37_79b9_7f4a_7c15);

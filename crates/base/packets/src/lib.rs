@@ -7,6 +7,8 @@
 //! * [`rules`]: match-action rules; [`matcher`]: the table that sorts packets into messages, header packet first
 //! * [`generate`]: packets of given sizes at a given rate
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 pub mod capture;
 pub mod checksum;
 pub mod field;

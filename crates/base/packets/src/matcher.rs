@@ -179,7 +179,8 @@ impl<T> Open<T> {
         self.bytes += frame.payload().len() as u64;
         if is_header {
             self.has_header = true;
-            self.length = end.bytes.and_then(|field| field.of(frame)).map(|bytes| bytes.min(u64::MAX.into()) as u64);
+            let length = end.bytes.and_then(|field| field.of(frame));
+            self.length = length.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
         }
         self.has_ended |= !end.matches.is_empty() && end.matches.iter().all(|one| one.holds(frame))
             || end.packets.is_some_and(|packets| self.packets >= packets.into())

@@ -215,7 +215,10 @@ fn transfer(value: Option<Value>) -> Result<Transfer, String> {
         None => Ok(Transfer::All),
         Some(Value::String(text)) if text == "all" => Ok(Transfer::All),
         Some(Value::String(text)) if text == "headers" => Ok(Transfer::Headers),
-        Some(Value::Integer(bytes)) if u32::try_from(bytes).is_ok() => Ok(Transfer::Bytes(bytes as u32)),
-        Some(other) => Err(format!("transfer is {other}; it may be \"all\", \"headers\" or a number of bytes")),
+        Some(other) => {
+            let bytes = if let Value::Integer(bytes) = other { u32::try_from(bytes).ok() } else { None };
+            let wrong = || format!("transfer is {other}; it may be \"all\", \"headers\" or a number of bytes");
+            bytes.map(Transfer::Bytes).ok_or_else(wrong)
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use sim::Time;
 
 use crate::command::{CommandId, Issued, Reply};
-use crate::debug::Debugger;
 use crate::memory::{AllocationError, HpuMemory, OutsideMemory};
 use crate::outcome::Finished;
 use crate::profile::Profile;
@@ -200,15 +199,8 @@ pub trait Accelerator {
     /// Returns an error if the accelerator is in an impossible state.
     fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError>;
 
-    /// Makes printing free of simulated time.
-    fn set_print_free(&mut self);
-    /// Enables the data-race sanitizer. Returns false if this accelerator does not support it.
-    fn sanitize(&mut self) -> bool;
-    /// Attaches a debugger. Returns false if this accelerator does not support debugging.
-    fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool;
-    /// Starts counting the executions of each instruction.
-    fn set_profiling(&mut self);
-    /// Returns the number of executions of each instruction.
+    /// Returns the number of executions of each instruction; empty unless [`Observation`](crate::Observation) asks for
+    /// them.
     fn profile(&self) -> Profile;
     /// Returns the total time for which the HPUs were occupied.
     fn busy(&self) -> Time;

@@ -7,7 +7,8 @@
 //!
 //! * `accelerator`: both traits
 //! * `task`, `command`, `outcome`: the values that the two sides exchange
-//! * `debug`: the interface of debuggers; `sanitize`: detects data races of handlers
+//! * `observation`: options of a run that observe handlers; `debug`: the interface of debuggers; `sanitize`: detects
+//!   data races of handlers
 //! * [`fault`]: error messages of failed handlers; [`handles`]: DMA handles
 //! * `program`, `profile`: device programs, and the source lines of their instructions
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
@@ -23,6 +24,7 @@ pub mod fault;
 pub mod handles;
 mod map;
 pub mod memory;
+mod observation;
 mod outcome;
 mod profile;
 mod program;
@@ -40,6 +42,7 @@ pub use command::{
 pub use debug::{Debugger, Halt, Halted, Registers, Resident};
 pub use map::load_map;
 pub use memory::{AllocationError, HpuMemory};
+pub use observation::Observation;
 pub use outcome::{Failure, Finished, HandlerError, Outcome, Usage, Verdict};
 pub use profile::{Profile, SourcePlace};
 pub use program::{CardProgram, DeviceProgram, Handler, ImageError};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use machine::TimingKind;
 
+use crate::architectural_state::further_words;
 use crate::blocks::{Blocks, Cut};
 use crate::memory::{Memory, View, Watcher};
 use crate::op::{Class, Flow, Op};
 use crate::predictor::Predictor;
 use crate::profile::Profile;
 use crate::program::Program;
-use crate::state::further_words;
 use crate::stop::{Fault, Stop};
 use crate::thread::Thread;
 use crate::timing::{Exit, Memo, SYSTEM};
@@ -99,7 +99,7 @@ impl Engine {
         }
         // A debugger stop does not affect the thread.
         if !std::mem::take(&mut thread.broken) {
-            thread.state.attention.resume();
+            thread.state.wait_detector.resume();
         }
         let mut view = View::new(memory);
         view.watcher = watcher;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Class, Decoded, Flow, Op};
 use crate::program::Program;
-use crate::state::State;
 use crate::stop::Fault;
 use crate::thread::Thread;
 use crate::watch::Watched;

@@ -6,7 +6,7 @@
 //!
 //! * `program`, `map`: the ELF with its segments, symbols and line table, and the addresses for segments
 //! * [`isa`]: the interface of an instruction set ([`isa::Isa`]), and RISC-V
-//! * `op`: micro-operations, the only form of instructions in the other modules; `state`: the registers and counters of
+//! * `op`: micro-operations, the only form of instructions in the other modules; `architectural_state`: the registers and counters of
 //!   a thread
 //! * `fences`, `watch`: find the accesses that must execute at their exact time, in the order of all HPUs: those next
 //!   to fences, and those to words on which a handler waits
@@ -23,6 +23,7 @@
 //! Determinism: the outcome depends on the program, the arguments, the bytes and, for `ooo-a15`, on the branches that
 //! the card has run before, because its branch predictor learns.
 
+mod architectural_state;
 mod blocks;
 mod engine;
 mod fences;
@@ -34,7 +35,6 @@ mod op;
 mod predictor;
 mod profile;
 mod program;
-mod state;
 mod stepper;
 mod stop;
 pub mod testing;

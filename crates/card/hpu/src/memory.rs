@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::watch::{Attention, Watched};
+use crate::watch::{WaitDetector, Watched};
 use crate::window::{Sharing, Window};
 
 /// Memory that one handler invocation may access. Any other access, or one across the end of a window, is a fault.
@@ -19,7 +19,7 @@ pub struct Memory<'a> {
 /// A [`Memory`] in use: a cache of the last read and the last written window.
 ///
 /// The cached part of a shared window contains no watched word, so accesses to watched words take the slow path and all
-/// others cost nothing extra. While the handler may be waiting ([`Attention`]), shared windows are not cached.
+/// others cost nothing extra. While the handler may be waiting ([`WaitDetector`]), shared windows are not cached.
 pub struct View<'a> {
     read: Span<'a>,
     written: Span<'a>,
@@ -135,28 +135,28 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(crate) fn load_by_search<const N: usize>(
         &mut self,
-        attention: &mut Attention,
+        wait_detector: &mut WaitDetector,
         address: u32,
     ) -> Option<[u8; N]> {
-        read(self.find::<false>(attention, address, N)?)
+        read(self.find::<false>(wait_detector, address, N)?)
     }
 
     /// Writes `bytes` at `address`, outside the cached parts, if the handler may write there.
     #[inline(always)]
     pub(crate) fn store_by_search<const N: usize>(
         &mut self,
-        attention: &mut Attention,
+        wait_detector: &mut WaitDetector,
         address: u32,
         bytes: [u8; N],
     ) -> Option<()> {
-        write(self.find::<true>(attention, address, N)?, bytes)
+        write(self.find::<true>(wait_detector, address, N)?, bytes)
     }
 
     /// Searches the windows for an access outside the cached parts. Returns its position in the arena.
     #[cold]
     fn find<const WRITE: bool>(
         &mut self,
-        attention: &mut Attention,
+        wait_detector: &mut WaitDetector,
         address: u32,
         len: usize,
     ) -> Option<&'a [Cell<u8>]> {
@@ -167,17 +167,17 @@ impl<'a> View<'a> {
         let known = match window.sharing {
             Sharing::Private => true,
             Sharing::Input => {
-                attention.distract();
+                wait_detector.distract();
                 true
             }
             Sharing::Shared => {
-                if !self.granted && observe(attention, address, len as u32, WRITE) {
-                    return self.find_waiting(attention, window, address, len);
+                if !self.granted && observe(wait_detector, address, len as u32, WRITE) {
+                    return self.find_waiting(wait_detector, window, address, len);
                 }
                 if self.granted || self.watcher.is_some() || !self.watched.is_empty() {
-                    return self.find_watched(attention, window, address, len, WRITE);
+                    return self.find_watched(wait_detector, window, address, len, WRITE);
                 }
-                WRITE || !attention.is_on()
+                WRITE || !wait_detector.is_on()
             }
         };
         let whole = Span::of(window, self.arena)?;
@@ -192,13 +192,13 @@ impl<'a> View<'a> {
     #[inline(never)]
     fn find_waiting(
         &mut self,
-        attention: &mut Attention,
+        wait_detector: &mut WaitDetector,
         window: &Window,
         address: u32,
         len: usize,
     ) -> Option<&'a [Cell<u8>]> {
-        attention.watch(self.watched);
-        self.find_watched(attention, window, address, len, false)
+        wait_detector.watch(self.watched);
+        self.find_watched(wait_detector, window, address, len, false)
     }
 
     /// Finds the position of an access to shared memory with watched words or an observer; the access may have to wait
@@ -207,7 +207,7 @@ impl<'a> View<'a> {
     #[inline(never)]
     fn find_watched(
         &mut self,
-        attention: &mut Attention,
+        wait_detector: &mut WaitDetector,
         window: &Window,
         address: u32,
         len: usize,
@@ -220,7 +220,7 @@ impl<'a> View<'a> {
         let wants_accesses = self.watcher.as_ref().is_some_and(|watcher| watcher.wants_accesses());
         if wants_accesses && let Some(watcher) = &mut self.watcher {
             watcher.accesses(address, len as u32, write, self.orders);
-        } else if !self.granted && (write || !attention.is_on()) {
+        } else if !self.granted && (write || !wait_detector.is_on()) {
             self.keep(Span::of(&self.watched.free_part(window, address), self.arena)?, write);
         }
         Span::of(window, self.arena)?.bytes(address, len)
@@ -254,9 +254,9 @@ fn write<const N: usize>(place: &[Cell<u8>], bytes: [u8; N]) -> Option<()> {
 
 /// Records an access to shared memory. Returns true if the handler waits.
 #[inline(always)]
-fn observe(attention: &mut Attention, address: u32, len: u32, write: bool) -> bool {
+fn observe(wait_detector: &mut WaitDetector, address: u32, len: u32, write: bool) -> bool {
     if write {
-        attention.distract();
+        wait_detector.distract();
     }
-    attention.is_on() && attention.load(address, len)
+    wait_detector.is_on() && wait_detector.load(address, len)
 }

@@ -3,8 +3,8 @@
 
 use std::ops::BitOr;
 
+use crate::architectural_state::State;
 use crate::memory::View;
-use crate::state::State;
 
 /// Continuation after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads: invocations of handlers.
 
+use crate::architectural_state::State;
 use crate::isa::Convention;
 use crate::program::Program;
-use crate::state::State;
 use crate::timing::Position;
 use crate::ways::Ways;
 
@@ -104,7 +104,7 @@ impl Thread {
 
     /// Records that the card executed a command, so that the handler is not considered to wait in a loop.
     pub fn note_work(&mut self) {
-        self.state.attention.rest();
+        self.state.wait_detector.rest();
     }
 
     /// Returns the address of the next instruction, or of the failed one.

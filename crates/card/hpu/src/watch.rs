@@ -68,7 +68,7 @@ impl Watched {
 
 /// Words that a handler read from shared memory since its last other activity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attention {
+pub(crate) struct WaitDetector {
     /// Words; the first `known` are valid.
     words: [u32; WORDS],
     /// Number of reads of each word.
@@ -80,9 +80,10 @@ pub(crate) struct Attention {
     rests: bool,
 }
 
-impl Attention {
+impl WaitDetector {
     /// Initial state, for a handler that just started.
-    pub const NEW: Attention = Attention { words: [0; WORDS], reads: [0; WORDS], known: 0, off: false, rests: false };
+    pub const NEW: WaitDetector =
+        WaitDetector { words: [0; WORDS], reads: [0; WORDS], known: 0, off: false, rests: false };
 
     /// Starts observing a handler that did not wait, unless the card just executed a command for it.
     #[inline]
@@ -110,7 +111,7 @@ impl Attention {
     }
 
     /// Records a load. Returns true if the handler waits; the words of its loop then [become
-    /// watched](Attention::watch).
+    /// watched](WaitDetector::watch).
     #[inline(always)]
     pub fn load(&mut self, address: u32, len: u32) -> bool {
         let last = address.wrapping_add(len - 1) & !(WORD - 1);
@@ -145,7 +146,7 @@ impl Attention {
         // Observation may begin anywhere in the loop, so the counts of its words may differ by one or two.
         let read = self.words.iter().zip(self.reads).take(self.known.into());
         read.filter(|(_, reads)| *reads > READS / 2).for_each(|(word, _)| watched.insert(*word));
-        *self = Attention::NEW;
+        *self = WaitDetector::NEW;
     }
 }
 
@@ -179,23 +180,23 @@ mod tests {
 
     #[test]
     fn words_that_are_read_again_and_again_are_watched() {
-        let (mut attention, mut watched) = (Attention::NEW, Watched::default());
-        assert!(!attention.load(0x200, 4));
+        let (mut wait_detector, mut watched) = (WaitDetector::NEW, Watched::default());
+        assert!(!wait_detector.load(0x200, 4));
         for round in 0..8 {
             assert!(watched.words.is_empty(), "{round}");
             // One byte, and the eight bytes after its word.
             for (address, len) in [(0x102, 1), (0x104, 8)] {
-                if attention.load(address, len) {
+                if wait_detector.load(address, len) {
                     assert_eq!(round, 7);
-                    attention.watch(&mut watched);
+                    wait_detector.watch(&mut watched);
                 }
             }
         }
         assert_eq!(watched.words, [0x100, 0x104, 0x108]);
         // A loop over a table is not a waiting loop.
         for word in 0..5 {
-            assert!(!attention.load(0x300 + 4 * word, 4));
+            assert!(!wait_detector.load(0x300 + 4 * word, 4));
         }
-        assert!(!attention.is_on());
+        assert!(!wait_detector.is_on());
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memo of a thread's repeated paths between two accesses.
 
+use crate::architectural_state::State;
 use crate::op::Class;
-use crate::state::State;
 use crate::timing::{Position, Wait};
 
 /// Inputs of a path besides registers and program.

@@ -29,10 +29,10 @@ pub mod testing;
 mod timeline;
 
 pub use accel::{
-    CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, Printed, Profile, Registers, Resident,
-    SourcePlace, load_map,
+    CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, Observation, Printed, Profile, Registers,
+    Resident, SourcePlace, load_map,
 };
-pub use accelerator::{NotOnCards, check_card, counts_instructions, is_unused_on_cards};
+pub use accelerator::{CardModel, NotOnCards, Unobservable, counts_instructions, is_unused_on_cards};
 pub use api::{Examination, NewEntry, Object, Reason};
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::Nic;
@@ -42,7 +42,7 @@ pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use pipeline::Completion;
 pub use portals::slab::owner_of_any as interface_of;
-pub use portals::{Action, FetchAction, InternalError, Likeness, Portals, RmaOp, Target, TriggeredOp};
+pub use portals::{Action, FetchAction, InterfaceProperties, InternalError, Portals, RmaOp, Target, TriggeredOp};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{Counts, HandlerStats, Stats};

@@ -31,12 +31,12 @@ pub struct Sent {
 }
 
 /// Returns true if a beat may pass a port in a cycle.
-type Moves = Box<dyn Fn(Cycle, Port) -> bool>;
+type Readiness = Box<dyn Fn(Cycle, Port) -> bool>;
 
 /// Outputs of the unit that the caller has not taken yet.
 struct Surroundings<H> {
     host: H,
-    moves: Option<Moves>,
+    is_ready: Option<Readiness>,
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
@@ -58,7 +58,7 @@ struct Traffic {
 
 impl<H: Host> Outside for Surroundings<H> {
     fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool {
-        if !self.moves(at, Port::Feedback) {
+        if !self.is_ready(at, Port::Feedback) {
             return false;
         }
         self.feedback.push((at, *feedback));
@@ -72,8 +72,8 @@ impl<H: Host> Outside for Surroundings<H> {
         self.events.push((at, event));
     }
 
-    fn moves(&self, at: Cycle, port: Port) -> bool {
-        self.moves.as_ref().is_none_or(|moves| moves(at, port))
+    fn is_ready(&self, at: Cycle, port: Port) -> bool {
+        self.is_ready.as_ref().is_none_or(|is_ready| is_ready(at, port))
     }
 
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]) {
@@ -164,7 +164,7 @@ impl<U: Unit, H: Host> System<U, H> {
     pub fn around(unit: U, config: Rc<Config>, clock: Clock, host: H) -> System<U, H> {
         let outside = Surroundings {
             host,
-            moves: None,
+            is_ready: None,
             feedback: Vec::new(),
             sent: Vec::new(),
             events: Vec::new(),
@@ -223,9 +223,9 @@ impl<U: Unit, H: Host> System<U, H> {
         &mut self.outside.host
     }
 
-    /// Applies back-pressure at the ports of NIC and host: `moves` returns the cycles in which a port is ready.
-    pub fn hold(&mut self, moves: impl Fn(Cycle, Port) -> bool + 'static) {
-        self.outside.moves = Some(Box::new(moves));
+    /// Applies back-pressure at the ports of NIC and host: `is_ready` returns the cycles in which a port is ready.
+    pub fn hold(&mut self, is_ready: impl Fn(Cycle, Port) -> bool + 'static) {
+        self.outside.is_ready = Some(Box::new(is_ready));
     }
 
     /// Queues an arriving packet.

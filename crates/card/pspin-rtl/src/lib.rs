@@ -4,19 +4,19 @@
 //! * [`build`](mod@build): builds the library of a design, once for each configuration; [`tools`]: the tools for that;
 //!   [`training`]: the run that collects the compiler's profile
 //! * [`simulation`]: an open library: ports, memories, clock, observer events
-//! * `unit`: the hardware as a unit, [`Rtl`]; `nic`: the streams of its ports; [`events`]: its observer events
+//! * `hardware_unit`: the hardware as a unit, [`Rtl`]; `nic`: the streams of its ports; [`events`]: its observer events
 //! * [`lockstep`]: hardware against model
 
 pub mod build;
 pub mod events;
+mod hardware_unit;
 pub mod lockstep;
 mod nic;
 pub mod simulation;
 pub mod tools;
 pub mod training;
-mod unit;
 
-pub use unit::{Rtl, Wave};
+pub use hardware_unit::{Rtl, Wave};
 
 use std::path::PathBuf;
 

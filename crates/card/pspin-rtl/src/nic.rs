@@ -239,14 +239,14 @@ impl HostPort {
     pub fn take_beat(
         &mut self,
         now: Cycle,
-        moves: bool,
+        is_ready: bool,
         simulation: &mut Simulation,
         ports: &Ports,
     ) -> Option<HostWrite> {
         if simulation.get(ports.host_write_valid_o) == 0 {
             return None;
         }
-        let is_free = moves && self.to_host.free() <= now;
+        let is_free = is_ready && self.to_host.free() <= now;
         simulation.set(ports.host_write_ready_i, is_free.into());
         if !is_free {
             return None;
@@ -285,8 +285,8 @@ impl HostPort {
         self.read.push_back(Answer { at, id, data, is_refused });
     }
 
-    /// Drives the responses due in cycle `now`; data only if `moves`.
-    pub fn drive(&mut self, now: Cycle, moves: bool, simulation: &mut Simulation, ports: &Ports) {
+    /// Drives the responses due in cycle `now`; data only if `is_ready`.
+    pub fn drive(&mut self, now: Cycle, is_ready: bool, simulation: &mut Simulation, ports: &Ports) {
         let is_written = next(&mut self.written, now);
         let written = self.written.front().filter(|_| is_written);
         simulation.set(ports.host_written_valid_i, is_written.into());
@@ -296,7 +296,7 @@ impl HostPort {
             self.written.pop_front();
         }
         self.is_reading = self.is_reading || next(&mut self.read, now);
-        self.is_offered = moves && self.is_reading && self.from_host.free() <= now;
+        self.is_offered = is_ready && self.is_reading && self.from_host.free() <= now;
         let read = self.read.front().filter(|_| self.is_offered);
         simulation.set(ports.host_data_valid_i, read.is_some().into());
         if let Some(Answer { id, is_refused, data, .. }) = read {

@@ -7,19 +7,19 @@
 //! dispatcher, scheduler, DMA and HPU with full timing, and the card tells the queue when the message ends.
 //!
 //! * `place`: HPU memory of programs; `queues`: message queues of messages; `tasks`: tasks in the unit
-//! * `hpus`, `run`, `calls`: HPUs, execution of P4sPIN handlers, and their commands; `own`: memory of a handler
+//! * `hpus`, `handler_execution`, `calls`: HPUs, execution of P4sPIN handlers, and their commands; `own`: memory of a handler
 //! * `interface`: the unit as an [`Accelerator`](accel::Accelerator)
 //!
 //! The unit simulates ahead of the run, but never beyond the run's next event or its own next output to the card. So no
 //! input can arrive for a cycle that is already simulated.
 
 mod calls;
+mod handler_execution;
 mod hpus;
 mod interface;
 mod own;
 mod place;
 mod queues;
-mod run;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -28,16 +28,16 @@ use std::rc::Rc;
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 
+use self::handler_execution::pad;
 use self::hpus::Hpus;
+pub use self::place::{Layout, most_memory, stack_bytes};
 use self::place::{Places, cluster_of};
-pub use self::place::{most_memory, scratchpad, stack_bytes};
 use self::queues::Queues;
-use self::run::pad;
 use crate::command::{Command, Issued, Send};
 use crate::cycle::Cycle;
 use crate::her::{Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range};
 use crate::memory::{Arena, Place};
-use crate::unit::{By, HostFault, Outside, Pspin};
+use crate::pspin::{By, HostFault, Outside, Pspin};
 use accel::convention::P4spin;
 use accel::memory::Buffers;
 use accel::{Env, Event, HandlerSlice, InternalError, Printed};
@@ -66,7 +66,7 @@ struct Waiting {
 
 /// A PsPIN unit on a card.
 pub struct Card {
-    config: Rc<Config>,
+    layout: Layout,
     clock: Clock,
     mtu: u32,
     unit: Pspin<Hpus>,
@@ -118,17 +118,17 @@ impl Outside for Told {
 }
 
 impl Card {
-    /// Creates a unit without a program, for packets of up to `mtu` bytes.
-    pub fn new(config: &Config, clock: Clock, mtu: u32) -> Card {
-        let config = Rc::new(config.clone());
+    /// Creates a unit without a program, for packets of up to `mtu` bytes. A print by a handler takes `print_cycles`.
+    pub fn new(layout: Layout, clock: Clock, mtu: u32, print_cycles: u64) -> Card {
+        let config = layout.config();
         Card {
             clock,
             mtu,
-            unit: unit(&config, clock),
-            places: Places::new(&config),
+            unit: unit(config, clock, print_cycles),
+            places: Places::new(&layout),
             buffers: Buffers::new(config.l2_packet.bytes / slot_bytes(mtu)),
             stored: HashMap::new(),
-            queues: Queues::new(&config),
+            queues: Queues::new(config),
             waiting: VecDeque::new(),
             parked: VecDeque::new(),
             outputs: BTreeMap::new(),
@@ -136,7 +136,7 @@ impl Card {
             scheduled: None,
             token: 0,
             busy: 0,
-            config,
+            layout,
         }
     }
 
@@ -265,7 +265,7 @@ impl Card {
             handlers: [Range::default(), Range { address: task.handler.entry, size: 0 }, Range::default()],
             scratchpads: Vec::new(),
             code: Vec::new(),
-            watchdog_cycles: self.config.units.watchdog_cycles,
+            watchdog_cycles: self.layout.config().units.watchdog_cycles,
             // The card reports the end of a message.
             idle_cycles: u64::MAX,
             descriptor: 0,
@@ -361,8 +361,8 @@ impl Card {
 }
 
 /// Creates a unit without a program, whose HPUs have booted.
-fn unit(config: &Rc<Config>, clock: Clock) -> Pspin<Hpus> {
-    let cores = Hpus::idle(config.clone(), clock, Box::new(P4spin));
+fn unit(config: &Rc<Config>, clock: Clock, print_cycles: u64) -> Pspin<Hpus> {
+    let cores = Hpus::idle(config.clone(), clock, Box::new(P4spin), print_cycles);
     let mut unit = Pspin::new(config.clone(), clock, cores, ());
     unit.boot();
     unit

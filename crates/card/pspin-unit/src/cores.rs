@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The boundary between the unit and its cores.
 
-use crate::cluster::Cluster;
 use crate::command::{Command, CommandId};
 use crate::cycle::Cycle;
 use crate::fabric::{DmaInterconnect, PeInterconnect, ProgramPort, Remote, TransferId};
 use crate::her::{DriverEvent, HpuId, Range, Task, TaskOutcome};
+use crate::hpu_cluster::HpuCluster;
 use crate::memory::{Arena, Place};
 use crate::observe::{Noted, Observer};
 use crate::schedule::Tasks;
@@ -48,7 +48,7 @@ pub trait Cores {
 /// Parts of the unit that the HPUs of a cluster use in their turn in a cycle.
 pub struct ClusterSide<'a, O> {
     /// Scheduler and HPU drivers of the cluster.
-    pub cluster: &'a mut Cluster,
+    pub cluster: &'a mut HpuCluster,
     /// All tasks.
     pub tasks: &'a Tasks,
     /// Contents of all memories.

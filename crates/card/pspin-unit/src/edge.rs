@@ -9,7 +9,7 @@ use crate::counters::Counters;
 use crate::cycle::Cycle;
 use crate::her::{Busy, ExecutionContext, Her, HpuId};
 use crate::observe::Observer;
-use crate::unit::{Outside, Pspin};
+use crate::pspin::{Outside, Pspin};
 
 /// A PsPIN unit with HPUs that execute the published runtime.
 pub trait Unit {

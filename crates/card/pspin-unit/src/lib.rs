@@ -3,7 +3,7 @@
 //!
 //! * [`her`]: requests and feedback exchanged with the NIC; `cycle`: time; [`observe`]: observers of events
 //! * [`memory`]: contents of all memories, packet buffers, and L1 banks
-//! * [`schedule`]: message queues and task dispatcher; [`cluster`]: cluster scheduler and HPU drivers
+//! * [`schedule`]: message queues and task dispatcher; [`hpu_cluster`]: cluster scheduler and HPU drivers
 //! * [`command`]: the command unit and its engines
 //! * [`fabric`]: the interconnects between memories, clusters and NIC
 //! * [`cores`]: the boundary to the cores; [`core`]: HPUs that execute instructions
@@ -11,13 +11,12 @@
 //! * `arbiter`: round-robin arbiters; `rate`: links with a bandwidth; `status`: error reports for the host
 //! * `stored`: packets that the NIC is writing and whose requests must wait
 //! * `edge`: the interface of a unit to its NIC, shared by model and hardware
-//! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: its counters
+//! * `pspin`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: its counters
 //!
 //! The simulation skips idle cycles: each part reports its next active cycle, and time jumps to the earliest.
 
 mod arbiter;
 pub mod card;
-pub mod cluster;
 pub mod command;
 pub mod core;
 pub mod cores;
@@ -26,21 +25,22 @@ mod cycle;
 mod edge;
 pub mod fabric;
 pub mod her;
+pub mod hpu_cluster;
 pub mod memory;
 pub mod observe;
+mod pspin;
 mod rate;
 pub mod schedule;
 mod status;
 mod stored;
 #[cfg(test)]
 mod testing;
-mod unit;
 
 pub use command::Port;
 pub use counters::Counters;
 pub use cycle::Cycle;
 pub use edge::Unit;
+pub use pspin::{By, HostFault, Outside, Pspin};
 pub use rate::Rate;
 pub use status::Status;
 pub use stored::Stored;
-pub use unit::{By, HostFault, Outside, Pspin};

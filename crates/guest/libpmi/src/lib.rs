@@ -10,5 +10,7 @@
 //!
 //! [`abi::pmi`] implements the connection to the simulator.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 pub mod api;
 pub mod code;

@@ -5,9 +5,9 @@ use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, 
 use crate::attachment;
 use crate::call::{self, Call};
 use crate::known;
+use crate::library_state::{self, Embedded, Image, process};
 use crate::posting;
 use crate::session::{self, Session};
-use crate::state::{self, Embedded, Image, process};
 use abi::calls::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -118,7 +118,10 @@ fn refuse(op: Op, code: ReturnCode, argument: &str) -> c_int {
 #[cold]
 fn not_initialised(op: Op) -> c_int {
     process().reported_no_init.call_once(|| {
-        state::say(format_args!("{} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT", op.c_name()));
+        library_state::say(format_args!(
+            "{} before PtlInit, or after the last PtlFini, returns PTL_NO_INIT",
+            op.c_name()
+        ));
     });
     refuse(op, ReturnCode::NoInit, "")
 }

@@ -2,9 +2,9 @@
 //! Attachment of this process to the simulator: `PtlInit` and `PtlFini`, and the images of device programs.
 
 use crate::call::{self, Call};
+use crate::library_state::{Attachment, Image, process};
 use crate::posting;
 use crate::session;
-use crate::state::{Attachment, Image, process};
 use abi::calls::Op;
 use abi::mailbox;
 use abi::portals::{CtEvent, ReturnCode};

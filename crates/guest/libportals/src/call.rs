@@ -2,11 +2,11 @@
 //! A call of the simulator through the calling thread's slot.
 
 use crate::known;
+use crate::library_state::{Embedded, Place, process, say, thread};
 use crate::output;
 use crate::posting::{self, Copied};
 use crate::quiet::{self, Passing};
 use crate::session::{self, Session};
-use crate::state::{Embedded, Place, process, say, thread};
 use abi::calls::{Op, Polled};
 use abi::mailbox::{
     ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, NOTHING, POST_ARGS, POSTS, Post, SLOTS, Slot, digest, env, state,

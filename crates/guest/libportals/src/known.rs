@@ -4,7 +4,7 @@
 //! A queue delivers its events in order, so its oldest event stays the next one. An empty queue is predicted only until
 //! the next event of the simulation ([`crate::quiet`]); the value of a counter that may still rise, never.
 
-use crate::state::{process, thread};
+use crate::library_state::{process, thread};
 use abi::calls::{Op, Polled, PtlCTPoll, PtlCTWait, PtlEQGet, PtlEQPoll};
 use abi::mailbox::{KNOWN, Known, KnownCounter};
 use abi::portals::{Event, Handle, INVALID_HANDLE};

@@ -16,7 +16,7 @@
 //! * [`quiet`]: sleeps and empty polls until the next event
 //! * [`session`]: the process's connection to the simulator
 //! * [`output`]: the C library's output streams
-//! * [`state`]: state of a thread, a process, and a rank in the simulator's process
+//! * [`library_state`]: state of a thread, a process, and a rank in the simulator's process
 
 mod accepted;
 pub mod api;
@@ -25,10 +25,10 @@ mod attachment;
 mod call;
 mod clock;
 mod known;
+pub mod library_state;
 mod output;
 mod posting;
 mod quiet;
 pub mod session;
-pub mod state;
 
 pub use call::leave;

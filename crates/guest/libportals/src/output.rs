@@ -5,7 +5,7 @@
 //! lose the last lines. In a rank it is line-buffered, as on a terminal, unless the program sets another mode
 //! (setvbuf). A rank that waits in the library when the run ends also writes its unfinished line.
 
-use crate::state::Embedded;
+use crate::library_state::Embedded;
 use abi::mailbox::env;
 
 unsafe extern "C" {

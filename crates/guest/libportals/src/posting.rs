@@ -11,7 +11,7 @@
 //! It guarantees room for them.
 
 use crate::accepted::{Extent, Known, Way};
-use crate::state::process;
+use crate::library_state::process;
 use abi::calls::{Op, PtlAtomic, PtlCTInc, PtlGet, PtlMEAppend, PtlPut, Trigger};
 use abi::mailbox::PAYLOAD;
 use abi::portals::{CtEvent, Handle, ME_HANDLER_IOVEC, Md, Me, md, me};

@@ -2,7 +2,7 @@
 //! Sleeps and polls of a thread while nothing else happens in the simulation: they are posted, as the simulator has said until when that is so.
 
 use crate::known;
-use crate::state::thread;
+use crate::library_state::thread;
 use abi::calls::{Op, SpinSleep};
 use abi::mailbox::Known;
 

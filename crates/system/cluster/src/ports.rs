@@ -12,8 +12,8 @@ use sim::{EventQueue, SharedBandwidth, Time, TimePerByte};
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
-use crate::messages::Messages;
 use crate::outlet::{Outlet, for_card};
+use crate::user_messages::Messages;
 
 /// Access of one node's card to the cluster.
 pub struct CardPorts<'a, E, M> {

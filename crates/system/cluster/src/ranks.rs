@@ -3,7 +3,7 @@
 
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
-use crate::state::Cluster;
+use crate::nodes::Cluster;
 
 /// The ranks on the hosts of a cluster: one for each node. [`Cluster::run`] calls these functions.
 ///

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use abi::portals::{self as ptl, AckReq, Handle, List, Process, md, me, ni};
 use cluster::{Access, Cluster, HostMemory, InternalError, Ranks, Work};
 use machine::Machine;
-use nic::{MemoryFault, MessageId, NewEntry, Nic, NicEvent, Ports, Target};
+use nic::{CardModel, MemoryFault, MessageId, NewEntry, Nic, NicEvent, Ports, Target};
 use sc17::{CAM, DMA, DMA_8, MATCH, NETWORK, O, POLL, PORT_8, PUT_8};
 use sim::Time;
 use sim::trace::Trace;
@@ -250,7 +250,7 @@ fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
     let machine = Machine::load("sc17-int", &[folder], &settings).unwrap();
-    let mut cluster = Cluster::new(machine, 2, 0, Trace::off(), Box::new(|_| ())).unwrap();
+    let mut cluster = Cluster::new(CardModel::new(machine).unwrap(), 2, 0, Trace::off(), Box::new(|_| ())).unwrap();
     let threads = threads.iter().map(|(rank, steps)| Thread {
         rank: *rank,
         steps: steps.iter().copied().collect(),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of a program: its segments, relocations and imports (System V ABI, chapters 4 and 5).
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use crate::types::{Symbol, Unfit};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, Sym};

@@ -6,7 +6,7 @@ use crate::program::{Function, PAGE, Program, Value};
 use crate::streams::{Input, Random, Streams};
 use crate::types::{Stop, Symbol};
 use dlmalloc::Dlmalloc;
-use portals::state::{Embedded, Services};
+use portals::library_state::{Embedded, Services};
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::Hasher;

@@ -8,7 +8,7 @@ use sim::Time;
 
 use crate::error::{CardError, RunError};
 use crate::memory::buffer;
-use crate::state::{Cluster, Scripts, Task, WorkList};
+use crate::rank_state::{Cluster, Scripts, Task, WorkList};
 
 /// Portal table index of Portals operations.
 pub(crate) const PORTAL: u32 = 0;

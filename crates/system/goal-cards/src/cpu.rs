@@ -10,7 +10,7 @@ use nic::Notice;
 use sim::Time;
 
 use crate::error::RunError;
-use crate::state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest, WorkList};
+use crate::rank_state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest, WorkList};
 
 impl Scripts<'_> {
     /// Handles the notices of a rank's card to its host, and runs the rank's CPUs until all are busy or idle at this

@@ -7,9 +7,9 @@
 //!
 //! * `error`: errors of a run
 //! * `memory`: the memory of the ranks
-//! * `state`: ranks, their CPUs and waiting tasks
+//! * `rank_state`: ranks, their CPUs and waiting tasks
 //! * `commands`: Portals and sPIN operations as card commands
-//! * `messages`: `send` and `recv` over Portals matching
+//! * `sends_and_receives`: `send` and `recv` over Portals matching
 //! * `cpu`: CPU time of operations, and the actions after it
 //! * `check`: CPUs and operations that the machine does not support
 //! * `world`: the ranks in the event loop of a [cluster](cluster::Cluster), and the public [`World`]
@@ -19,8 +19,8 @@ mod commands;
 mod cpu;
 mod error;
 mod memory;
-mod messages;
-mod state;
+mod rank_state;
+mod sends_and_receives;
 mod world;
 
 pub use error::{CardError, RunError};

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use abi::portals::{self as ptl, Handle, Process, ni};
 use cluster::{InternalError, Listener, Ranks};
 use goal::{Action, Deadlock, RunProgress, Schedule, Verb, WaitCause};
-use machine::Machine;
-use nic::{CardProgram, HandlerStats};
+use nic::{CardModel, CardProgram, HandlerStats};
 use sim::Time;
 use sim::noise::Noise;
 use sim::trace::Trace;
@@ -17,7 +16,7 @@ use crate::check;
 use crate::commands::PORTAL;
 use crate::error::{CardError, RunError};
 use crate::memory::SparseMemory;
-use crate::state::{Cluster, CpuDone, Rank, Scripts};
+use crate::rank_state::{Cluster, CpuDone, Rank, Scripts};
 
 /// Results of a run; `ends` are the times at which each rank's last CPU became free.
 pub type Outcome = goal::Outcome<Details>;
@@ -50,23 +49,24 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Creates a world for `schedule` on `machine`. Cards with HPUs run `program`. Messages above `eager` bytes wait
+    /// Creates a world for `schedule` on the machine of a card model. Cards with HPUs run `program`. Messages above `eager` bytes wait
     /// for their receive.
     ///
     /// # Errors
     /// If an operation cannot be executed, or the machine does not support the schedule's ranks and CPUs.
     pub fn new(
         schedule: &'a Schedule,
-        machine: Machine,
+        model: CardModel,
         program: Option<Rc<CardProgram>>,
         eager: u64,
         trace: Trace,
         listener: Listener,
     ) -> Result<World<'a>, RunError> {
-        check::schedule(schedule, &machine, program.as_deref())?;
+        let machine = model.machine();
+        check::schedule(schedule, machine, program.as_deref())?;
         let program = program.filter(|_| machine.nic.runs_handlers());
         // Cards warn only about failed handlers, which end the run.
-        let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, listener)?;
+        let mut cluster = Cluster::new(model, schedule.ranks() as usize, 0, trace, listener)?;
         cluster.trim_cards();
         let ni = open_interfaces(&mut cluster, program.as_ref());
         let mut scripts = Scripts::new(schedule, ni, eager);

@@ -30,7 +30,8 @@ fn schedule(send: &str, receive: &str) -> Schedule {
 /// Returns the end times of both ranks, in the model and with the card.
 fn ends(machine: &Machine, schedule: &Schedule) -> [Vec<Time>; 2] {
     let model = run(schedule, &Parameters::new(machine, EAGER)).unwrap();
-    let mut world = World::new(schedule, machine.clone(), None, EAGER, Trace::off(), Box::new(|_| ())).unwrap();
+    let cards = nic::CardModel::new(machine.clone()).unwrap();
+    let mut world = World::new(schedule, cards, None, EAGER, Trace::off(), Box::new(|_| ())).unwrap();
     [model.ends, world.run().unwrap().ends]
 }
 

@@ -27,7 +27,8 @@ fn with<R>(
     look: impl FnOnce(&SparseMemory, Outcome) -> R,
 ) -> Result<R, RunError> {
     let schedule = goal::text::read(text.as_bytes()).unwrap();
-    let mut world = World::new(&schedule, machine(set), None, eager, Trace::off(), Box::new(|_| ()))?;
+    let mut world =
+        World::new(&schedule, nic::CardModel::new(machine(set)).unwrap(), None, eager, Trace::off(), Box::new(|_| ()))?;
     let outcome = world.run()?;
     Ok(look(world.memory(), outcome))
 }
@@ -135,7 +136,9 @@ fn messages_that_are_waited_for() {
 fn cpus_that_poll_notice_messages_at_their_next_poll() {
     let polling = |text: &str| {
         let schedule = goal::text::read(text.as_bytes()).unwrap();
-        let mut world = World::new(&schedule, machine(&[]), None, 7, Trace::off(), Box::new(|_| ())).unwrap();
+        let mut world =
+            World::new(&schedule, nic::CardModel::new(machine(&[])).unwrap(), None, 7, Trace::off(), Box::new(|_| ()))
+                .unwrap();
         world.set_polling();
         world.run().unwrap().ends.iter().map(|end| end.as_ps()).collect::<Vec<u64>>()
     };

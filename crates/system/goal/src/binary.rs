@@ -4,6 +4,8 @@
 //! Little-endian: a [`Header`], then contiguous tables with the entry counts of the header. Opening a file validates it
 //! completely, so that a truncated or damaged file is an error and never gives a wrong result.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -74,6 +76,7 @@ pub enum BinaryError {
 ///
 /// # Errors
 /// If writing fails.
+#[expect(clippy::cast_possible_truncation, reason = "a schedule has at most 256 CPUs and NICs")]
 pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     let nic_text: String = schedule.nic_ops.iter().map(|op| format!("{op}\n")).collect();
     let mut header = Header {
@@ -190,6 +193,7 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
 
 /// Returns the ranges of the tables in the file, in the order of [`write`], and their end. The counts must have been
 /// checked.
+#[expect(clippy::cast_possible_truncation, reason = "counts of a checked header are below MAX_OPS, a usize")]
 fn parts(header: &Header) -> ([Range<usize>; 5], usize) {
     let mut end = size_of::<Header>();
     let lengths = [
@@ -220,7 +224,7 @@ pub fn seal(bytes: &mut [u8]) {
 /// Checks the invariants that the engines rely on. The checksum is not sufficient, as a file may be malicious.
 fn check(schedule: &Schedule) -> Result<(), &'static str> {
     let (ops, edges, ranks) = (&*schedule.ops, &*schedule.edges, &*schedule.ranks);
-    let count = ranks.len() as u32 - 1;
+    let count = u32::try_from(ranks.len() - 1).map_err(|_| "the number of ranks")?;
     if ranks[0] != 0 || *ranks.last().expect("not empty") as usize != schedule.len() || !ranks.is_sorted() {
         return Err("the table of ranks");
     }

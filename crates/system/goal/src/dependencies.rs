@@ -7,9 +7,9 @@ use sim::Time;
 use sim::memory::prefetch;
 
 use crate::op::{ON_START, Op};
+use crate::operation_table::OperationTable;
 use crate::run_progress::RunProgress;
 use crate::schedule::Schedule;
-use crate::words::OperationWords;
 
 /// Maximum number of ready operations for insertion sort.
 const FEW: usize = 8;
@@ -28,7 +28,7 @@ pub struct DependencyTracker<'a> {
     edges: &'a [u32],
     /// True if any operation waits for the start of another.
     has_start_dependencies: bool,
-    pub(crate) words: OperationWords,
+    pub(crate) operations: OperationTable,
     /// Time at which the last dependency of each operation was satisfied, in picoseconds; empty unless requested.
     ready_times: Vec<u64>,
     /// Operations that became ready since the last take.
@@ -58,17 +58,17 @@ impl<'a> DependencyTracker<'a> {
     ) -> DependencyTracker<'a> {
         let first_op = |rank: u32| schedule.ranks[rank as usize] as usize;
         let first_edge = |rank: u32| schedule.ops[first_op(rank)].edges as usize;
-        let mut words = OperationWords::new(schedule.len(), first_op(ranks.start)..first_op(ranks.end));
+        let mut operations = OperationTable::new(schedule.len(), first_op(ranks.start)..first_op(ranks.end));
         let mut has_start_dependencies = false;
         for edge in &schedule.edges[first_edge(ranks.start)..first_edge(ranks.end)] {
             has_start_dependencies |= edge & ON_START != 0;
-            words.add_dependency(edge & !ON_START);
+            operations.add_dependency(edge & !ON_START);
         }
         DependencyTracker {
             ops: &schedule.ops,
             edges: &schedule.edges,
             has_start_dependencies,
-            words,
+            operations,
             ready_times: if with_ready_times { vec![0; schedule.len()] } else { Vec::new() },
             ready: Vec::new(),
             done: 0,
@@ -86,7 +86,7 @@ impl<'a> DependencyTracker<'a> {
     /// Returns true if the operation depends on another that has not yet started or finished.
     #[inline]
     pub fn is_blocked(&self, op: u32) -> bool {
-        self.words.is_blocked(op)
+        self.operations.is_blocked(op)
     }
 
     /// Replaces the contents of `first` by the operations of `rank` without dependencies: sends before receives before
@@ -142,7 +142,7 @@ impl<'a> DependencyTracker<'a> {
     pub(crate) fn prefetch(&self, op: u32, ahead: usize) {
         let op = op as usize;
         prefetch(self.ops.as_ptr().wrapping_add(op + ahead));
-        self.words.prefetch(op + ahead);
+        self.operations.prefetch(op + ahead);
         prefetch(self.edges.as_ptr().wrapping_add(self.ops[op].edges as usize + ahead));
     }
 
@@ -157,7 +157,7 @@ impl<'a> DependencyTracker<'a> {
     pub(crate) fn prefetch_counts(&self, record: &Op) {
         if let Some(edge) = self.edges.get(record.edges as usize) {
             let op = (edge & !ON_START) as usize;
-            self.words.prefetch(op);
+            self.operations.prefetch(op);
             prefetch(self.ops.as_ptr().wrapping_add(op));
         }
     }
@@ -197,7 +197,7 @@ impl<'a> DependencyTracker<'a> {
     #[inline]
     fn satisfy(&mut self, op: u32, at: Time) {
         self.not_before(op, at);
-        if self.words.satisfy_dependency(op) {
+        if self.operations.satisfy_dependency(op) {
             self.ready.push(op);
         }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading of schedules in text or binary format.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@
 
 mod cpu;
 mod executor;
-mod state;
+mod run_state;
 
 pub(crate) use executor::{AHEAD, Executor, Model};
-pub(crate) use state::{RunState, refuse_card_operations};
+pub(crate) use run_state::{RunState, refuse_card_operations};

@@ -18,13 +18,13 @@ pub mod loggops;
 mod matching;
 mod nic;
 mod op;
+mod operation_table;
 mod outcome;
 pub mod packet;
 pub mod protocol;
 mod run_progress;
 mod schedule;
 pub mod text;
-mod words;
 
 pub use build::{BuildError, Builder};
 pub use deadlock::{Deadlock, DeadlockedRank, WaitCause, Waiting};

@@ -16,8 +16,8 @@ mod parameters;
 mod queue;
 mod queues;
 mod resources;
-mod run;
-mod worth;
+mod thread_benefit;
+mod thread_choice;
 
 pub use crate::error::RunError;
 pub use critical::{CriticalPath, Part, Step, critical_path};
@@ -25,5 +25,5 @@ pub use options::Options;
 pub use outcome::{Details, Match, Outcome, Span};
 pub use parameters::LogGops;
 pub use queues::Queues;
-pub use run::{OneThread, one_thread, run};
-pub use worth::{NotWorth, not_worth};
+pub use thread_benefit::{SingleThread, single_thread_reason};
+pub use thread_choice::{OneThread, one_thread, run};

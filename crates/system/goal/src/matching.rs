@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use sim::memory::HugePageSlice;
 
 use crate::op::{ANY, Kind, Op};
+use crate::operation_table::OperationTable;
 use crate::schedule::Schedule;
-use crate::words::OperationWords;
 
 /// Posted receives and unexpected messages of all ranks. A message is identified by its send operation.
 ///
@@ -54,7 +54,7 @@ struct Combination {
 }
 
 const GONE: u32 = u32::MAX;
-/// Maximum number of taken members that are not worth a sweep.
+/// Maximum number of taken members that do not justify a sweep.
 const FEW: usize = 1024;
 
 /// Receiver, source, tag, and space.
@@ -89,35 +89,35 @@ impl<'a> Matching<'a> {
 
     /// Returns the first matching message that has arrived, or else posts the receive.
     #[inline]
-    pub fn post(&mut self, receive: u32, words: &mut OperationWords) -> Option<u32> {
+    pub fn post(&mut self, receive: u32, operations: &mut OperationTable) -> Option<u32> {
         let record = &self.ops[receive as usize];
         if record.peer == ANY || record.tag == ANY {
-            return self.post_wildcard(receive, words);
+            return self.post_wildcard(receive, operations);
         }
         let slot = self.find(key(record));
         if let Ok(slot) = slot
             && self.holds(slot) == Kind::Send
         {
-            let message = self.pop(slot, words);
+            let message = self.pop(slot, operations);
             if let Some(wildcards) = &mut self.wildcards {
                 wildcards.leave(message);
             }
             return Some(message);
         }
-        self.join(receive, slot, words);
+        self.join(receive, slot, operations);
         None
     }
 
     /// Returns the first posted receive that matches the message of a send, or else stores the message as unexpected.
     #[inline]
-    pub fn arrive(&mut self, message: u32, words: &mut OperationWords) -> Option<u32> {
+    pub fn arrive(&mut self, message: u32, operations: &mut OperationTable) -> Option<u32> {
         let record = &self.ops[message as usize];
         let slot = self.find(key(record));
         let exact = slot.ok().filter(|&slot| self.holds(slot) == Kind::Recv);
         if let Some(wildcards) = &mut self.wildcards {
             let before = exact.map_or(GONE, |slot| {
                 let last = self.slots[slot] as u32 - 1;
-                wildcards.order[words.next(last) as usize]
+                wildcards.order[operations.next(last) as usize]
             });
             if let Some(receive) = wildcards.take_receive(key(record), before) {
                 return Some(receive);
@@ -127,14 +127,14 @@ impl<'a> Matching<'a> {
             }
         }
         if let Some(slot) = exact {
-            return Some(self.pop(slot, words));
+            return Some(self.pop(slot, operations));
         }
-        self.join(message, slot, words);
+        self.join(message, slot, operations);
         None
     }
 
     #[cold]
-    fn post_wildcard(&mut self, receive: u32, words: &mut OperationWords) -> Option<u32> {
+    fn post_wildcard(&mut self, receive: u32, operations: &mut OperationTable) -> Option<u32> {
         let wildcards = self.wildcards.as_mut().expect("the schedule has wildcards");
         let wanted = key(&self.ops[receive as usize]);
         let Some(message) = wildcards.first_message(wanted) else {
@@ -145,17 +145,17 @@ impl<'a> Matching<'a> {
         wildcards.leave(message);
         // The first of all matching messages is the first of its own list.
         let slot = self.find(key(&self.ops[message as usize])).expect("an unexpected message is in a list");
-        let first = self.pop(slot, words);
+        let first = self.pop(slot, operations);
         debug_assert_eq!(first, message);
         Some(message)
     }
 
     /// Returns all posted receives and unexpected messages, in ascending order.
-    pub fn unmatched(&self, words: &OperationWords) -> Vec<u32> {
+    pub fn unmatched(&self, operations: &OperationTable) -> Vec<u32> {
         let mut all = Vec::new();
         for slot in self.slots.iter().filter(|&&slot| slot != 0) {
             let last = *slot as u32 - 1;
-            let members = std::iter::successors(Some(last), |&op| Some(words.next(op)).filter(|&op| op != last));
+            let members = std::iter::successors(Some(last), |&op| Some(operations.next(op)).filter(|&op| op != last));
             all.extend(members);
         }
         if let Some(wildcards) = &self.wildcards {
@@ -203,19 +203,19 @@ impl<'a> Matching<'a> {
 
     /// Adds an operation to the end of the list at `slot`, or creates a list there.
     #[inline]
-    fn join(&mut self, op: u32, slot: Result<usize, usize>, words: &mut OperationWords) {
+    fn join(&mut self, op: u32, slot: Result<usize, usize>, operations: &mut OperationTable) {
         if let Some(wildcards) = &mut self.wildcards {
             wildcards.join(op);
         }
         match slot {
             Ok(slot) => {
                 let last = self.slots[slot] as u32 - 1;
-                words.set_next(op, words.next(last));
-                words.set_next(last, op);
+                operations.set_next(op, operations.next(last));
+                operations.set_next(last, op);
                 self.slots[slot] = self.slots[slot] >> 32 << 32 | u64::from(op + 1);
             }
             Err(slot) => {
-                words.set_next(op, op);
+                operations.set_next(op, op);
                 self.slots[slot] = u64::from(hash(key(&self.ops[op as usize]))) << 32 | u64::from(op + 1);
                 self.lists += 1;
                 if self.lists * 4 > self.slots.len() * 3 {
@@ -227,13 +227,13 @@ impl<'a> Matching<'a> {
 
     /// Takes the first member of a list.
     #[inline]
-    fn pop(&mut self, slot: usize, words: &mut OperationWords) -> u32 {
+    fn pop(&mut self, slot: usize, operations: &mut OperationTable) -> u32 {
         let last = self.slots[slot] as u32 - 1;
-        let first = words.next(last);
+        let first = operations.next(last);
         if first == last {
             self.delete(slot);
         } else {
-            words.set_next(last, words.next(first));
+            operations.set_next(last, operations.next(first));
         }
         first
     }
@@ -411,7 +411,7 @@ mod tests {
             }
             let schedule = builder.finish().unwrap();
             let mut matching = Matching::new(&schedule);
-            let mut words = OperationWords::new(schedule.len(), 0..0);
+            let mut operations = OperationTable::new(schedule.len(), 0..0);
             let (mut posted, mut arrived) = (Vec::new(), Vec::new());
             for (&op, &(is_receive, ..)) in ops.iter().zip(&all) {
                 let record = &schedule.ops[op as usize];
@@ -425,7 +425,7 @@ mod tests {
                     own.push(op);
                 }
                 let found =
-                    if is_receive { matching.post(op, &mut words) } else { matching.arrive(op, &mut words) };
+                    if is_receive { matching.post(op, &mut operations) } else { matching.arrive(op, &mut operations) };
                 prop_assert_eq!(found, expected);
             }
         }
@@ -447,19 +447,19 @@ mod tests {
             let sends: Vec<_> = (0..MANY).map(|tag| builder.add(send(tag), 0, 0).unwrap()).collect();
             builder.end_rank().unwrap();
             let schedule = builder.finish().unwrap();
-            let (mut matching, mut words) = (Matching::new(&schedule), OperationWords::new(schedule.len(), 0..0));
+            let (mut matching, mut operations) = (Matching::new(&schedule), OperationTable::new(schedule.len(), 0..0));
             if is_posted_first {
-                assert!(receives.iter().all(|&receive| matching.post(receive, &mut words).is_none()));
+                assert!(receives.iter().all(|&receive| matching.post(receive, &mut operations).is_none()));
                 for (&send, &receive) in sends.iter().zip(&receives).rev() {
-                    assert_eq!(matching.arrive(send, &mut words), Some(receive));
+                    assert_eq!(matching.arrive(send, &mut operations), Some(receive));
                 }
             } else {
-                assert!(sends.iter().all(|&send| matching.arrive(send, &mut words).is_none()));
+                assert!(sends.iter().all(|&send| matching.arrive(send, &mut operations).is_none()));
                 for (&send, &receive) in sends.iter().zip(&receives).rev() {
-                    assert_eq!(matching.post(receive, &mut words), Some(send));
+                    assert_eq!(matching.post(receive, &mut operations), Some(send));
                 }
             }
-            assert!(matching.unmatched(&words).is_empty());
+            assert!(matching.unmatched(&operations).is_empty());
         }
     }
 }

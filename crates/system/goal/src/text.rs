@@ -19,6 +19,8 @@
 //! LogGOPSim 2 are [`NicOp`](crate::NicOp)s. One extension is ours: `space N` puts a message into a separate matching
 //! space, so that an application's wildcard receives cannot take the messages of collectives.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 mod attributes;
 mod cursor;
 mod labels;

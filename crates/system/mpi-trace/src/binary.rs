@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::Damage;
-use crate::event::{Amount, Collective, Group, Operation, RankTrace, Root, What};
+use crate::event::{Amount, Collective, Group, Operation, RankTrace, Root, What, index_of};
 use numbers::Numbers;
 use reader::{
     COMM, END, FIRST_COLLECTIVE, FREE, IRECV, ISEND, ISENDRECV, NONBLOCKING, OTHER, RECV, RMA, RMA_REQUEST, Reader,
@@ -118,7 +118,7 @@ impl Reader<'_> {
                 self.recv(comm, false)?;
                 self.actual(first + 1)?;
                 for started in [first, first + 1] {
-                    self.push(What::Wait(started as u32));
+                    self.push(What::Wait(index_of(started)));
                 }
             }
             ISENDRECV => {
@@ -202,7 +202,7 @@ impl Reader<'_> {
                     self.trace.events[event].what = What::Nothing;
                     self.push(What::Nothing);
                 } else {
-                    self.push(What::Wait(event as u32));
+                    self.push(What::Wait(index_of(event)));
                 }
             }
         }
@@ -224,10 +224,10 @@ impl Reader<'_> {
                 root => {
                     let group = &self.trace.comms[comm as usize];
                     let peers = group.peers().len() as u64;
-                    match root {
-                        root if root <= peers => Root::At((root - 1) as u32),
-                        root if root == peers + 1 && group.remote.is_some() => Root::Beside,
-                        root => return Err(self.numbers.damage(format!("root {} of {peers} ranks", root - 1))),
+                    match u32::try_from(root - 1) {
+                        Ok(rank) if root <= peers => Root::At(rank),
+                        _ if root == peers + 1 && group.remote.is_some() => Root::Beside,
+                        _ => return Err(self.numbers.damage(format!("root {} of {peers} ranks", root - 1))),
                     }
                 }
             },

@@ -12,7 +12,7 @@ use goal::{Action, Builder, Schedule};
 
 use crate::Options;
 use crate::error::ImportError;
-use crate::event::{Group, RankTrace, What};
+use crate::event::{Group, RankTrace, What, index_of};
 use crate::windows::Arrivals;
 use comm::{Comm, SPACES};
 use part::Part;
@@ -54,7 +54,7 @@ impl<'a> Converter<'a> {
         let mut windows = Windows::new(arrivals);
         for (place, event) in trace.events.iter().enumerate() {
             part.compute(event.gap_ns)?;
-            part.event(&mut windows, place as u32, &event.what)?;
+            part.event(&mut windows, index_of(place), &event.what)?;
         }
         part.compute(trace.tail_ns)?;
         Ok(self.builder.end_rank()?)
@@ -68,7 +68,7 @@ impl<'a> Converter<'a> {
             }
             _ => Group::clone(group),
         };
-        let next = self.numbers.len() as u32;
+        let next = index_of(self.numbers.len());
         let number = *self.numbers.entry(key).or_insert(next);
         let is_here = |me: usize| group.local.get(me) == Some(&rank);
         let me = Some(rank as usize).filter(|&me| is_here(me));
@@ -77,12 +77,12 @@ impl<'a> Converter<'a> {
             return Err(ImportError::Calls { rank, problem: "it uses a communicator that it is not in".into() });
         };
         let is_whole = group.remote.is_none() && group.local.len() == self.ranks as usize;
-        Ok(Comm { group, number, me: me as u32, is_whole, collectives: 0 })
+        Ok(Comm { group, number, me: index_of(me), is_whole, collectives: 0 })
     }
 
     /// Returns the schedule, and the number of communicators if it exceeds [`SPACES`].
     pub fn finish(self) -> Result<(Schedule, Option<u32>), ImportError> {
-        let comms = self.numbers.len() as u32;
+        let comms = index_of(self.numbers.len());
         Ok((self.builder.finish()?, (comms > SPACES).then_some(comms)))
     }
 }

@@ -221,3 +221,11 @@ impl Operation {
         }
     }
 }
+
+/// Returns the index of an event, a communicator or a rank as it is stored.
+///
+/// # Panics
+/// Panics from 2^32 on, which no memory holds.
+pub(crate) fn index_of(place: usize) -> u32 {
+    u32::try_from(place).expect("a trace in memory has fewer than 2^32 events and communicators")
+}

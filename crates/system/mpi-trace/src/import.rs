@@ -12,7 +12,7 @@ use goal::Schedule;
 use crate::binary;
 use crate::convert::Converter;
 use crate::error::ImportError;
-use crate::event::{Amount, RankTrace, What};
+use crate::event::{Amount, RankTrace, What, index_of};
 use crate::options::{Options, Wildcards};
 use crate::text;
 use crate::windows::Arrivals;
@@ -225,7 +225,7 @@ impl Files {
     }
 
     fn ranks(&self) -> u32 {
-        self.paths.len() as u32
+        index_of(self.paths.len())
     }
 
     /// Reads all files, several at a time, and calls `take` with the traces in rank order.

@@ -3,6 +3,8 @@
 //!
 //! [`import`] reads a folder with one file for each rank, written by `libspintrace.so` (`sdk/tracer`) or liballprof.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 mod binary;
 mod choice;
 mod convert;

@@ -9,7 +9,7 @@ mod reader;
 mod windows;
 
 use crate::error::Damage;
-use crate::event::{Amount, Collective, Operation, RankTrace, Root, What};
+use crate::event::{Amount, Collective, Operation, RankTrace, Root, What, index_of};
 use arguments::{Arguments, parse};
 use calls::Call;
 pub use comms::{Known, resolve, survey};
@@ -119,7 +119,7 @@ impl Reader<'_> {
             // The trace does not record if the requests were complete: see `outdated`.
             Call::Test => {
                 for request in self.open_requests(arguments) {
-                    self.tested.insert(request, self.trace.events.len() as u32);
+                    self.tested.insert(request, index_of(self.trace.events.len()));
                     let count = self.open[&request].len();
                     (0..count).for_each(|_| self.push(What::Nothing));
                 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls of ranks, the replies to them, and the reasons for pauses.
 
-use abi::calls::{Op, Output, Word};
+use abi::calls::{Op, Output, StructureOutput, Word};
 use abi::mailbox::{ARGS, SLOTS};
 use abi::portals::ReturnCode;
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -67,8 +67,8 @@ impl Reply {
         (bytes.len() == size_of::<T>()).then(|| bytemuck::pod_read_unaligned(bytes))
     }
 
-    /// Adds a structure result.
-    pub fn with(self, value: &impl NoUninit) -> Reply {
+    /// Adds the structure result of an output pointer.
+    pub fn with<T: NoUninit>(self, _pointer: StructureOutput<T>, value: &T) -> Reply {
         Reply { data: ReplyData::new(value), ..self }
     }
 }

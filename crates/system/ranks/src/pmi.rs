@@ -5,6 +5,8 @@
 //! A client sends lines `cmd=NAME key=value ...`; each is answered with one line. Clients are not trusted: the length
 //! of lines, the number of unanswered lines, and the published data are limited.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -7,6 +7,8 @@
 //!
 //! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use super::leftovers;
 use super::parked_descriptors::park;
 use super::signals;

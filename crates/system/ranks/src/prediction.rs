@@ -70,6 +70,8 @@ fn too_early(op: Op) -> String {
 
 #[cfg(test)]
 mod tests {
+    use abi::calls::PtlEQWait;
+
     use super::*;
 
     #[test]
@@ -77,27 +79,28 @@ mod tests {
         let event = Event { hdr_data: 3, ..Event::default() };
         let other = Event { hdr_data: 4, ..event };
         let ok = Reply::new(ReturnCode::Ok);
+        let (taken, value) = (PtlEQWait::read(&[1]).event, PtlCTWait::read(&[1, 7]).event);
         let take = Prediction::of(Op::PtlEQWait, &[1], digest(&event));
-        assert_eq!(take.objection(Op::PtlEQWait, &ok.clone().with(&event)), None);
+        assert_eq!(take.objection(Op::PtlEQWait, &ok.clone().with(taken, &event)), None);
         let gone = |code| {
             Some(format!(
                 "PtlEQWait has returned an event ahead of its time that was no longer there (return code {code})"
             ))
         };
-        assert_eq!(take.objection(Op::PtlEQWait, &ok.clone().with(&other)), gone(0));
+        assert_eq!(take.objection(Op::PtlEQWait, &ok.clone().with(taken, &other)), gone(0));
         assert_eq!(take.objection(Op::PtlEQWait, &ok), gone(0));
-        let dropped = Reply::new(ReturnCode::EqDropped).with(&event);
+        let dropped = Reply::new(ReturnCode::EqDropped).with(taken, &event);
         assert_eq!(take.objection(Op::PtlEQWait, &dropped), gone(ReturnCode::EqDropped as i32));
 
         let nothing = Prediction::of(Op::PtlEQGet, &[1], NOTHING);
         assert_eq!(nothing.objection(Op::PtlEQGet, &Reply::new(ReturnCode::EqEmpty)), None);
         assert_eq!(
-            nothing.objection(Op::PtlEQGet, &ok.clone().with(&event)).unwrap(),
+            nothing.objection(Op::PtlEQGet, &ok.clone().with(taken, &event)).unwrap(),
             "PtlEQGet has found nothing ahead of its time, when there was something (return code 0)"
         );
 
         let reached = Prediction::of(Op::PtlCTWait, &[1, 7], 0);
-        let counted = |success| ok.clone().with(&CtEvent { success, failure: 0 });
+        let counted = |success| ok.clone().with(value, &CtEvent { success, failure: 0 });
         let early = Some("PtlCTWait has returned ahead of its time, when it should have waited".to_owned());
         assert_eq!(reached.objection(Op::PtlCTWait, &counted(7)), None);
         assert_eq!(reached.objection(Op::PtlCTWait, &counted(6)), early);

@@ -260,7 +260,7 @@ impl StoppedThread {
     /// step might end only after an action of the simulator or another thread.
     pub(super) fn obstacle(&self, registers: &Registers) -> Option<NotPolling> {
         if let Some(rank) = &self.embedded {
-            // A program without system calls of its own; those of the C library end at once.
+            // The program makes no system calls itself; those of the C library end at once.
             return rank.is_in_simulator().then_some(NotPolling::Computes);
         }
         let interrupted = registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(registers.rax as i64));

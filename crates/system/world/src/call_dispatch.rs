@@ -208,7 +208,7 @@ impl Processes {
                 let a = calls::PtlNIInit::read(args);
                 let desired = a.desired.map(|desired| self.job.structure(call.caller, desired));
                 let (ni, limits) = card.portals_mut().ni_init(a.iface, a.options, a.pid, desired)?;
-                done(Reply::output(a.ni_handle, ni).with(&limits))
+                done(Reply::output(a.ni_handle, ni).with(a.actual, &limits))
             }
             Op::PtlNIFini => {
                 let a = calls::PtlNIFini::read(args);

@@ -31,49 +31,52 @@ impl Processes {
         self.ranks[rank].watched.queue = Some(a.eq_handle);
         let event = cluster.card(rank).portals_mut().eq_take(a.eq_handle)?;
         let cost = cluster.charge(rank, [cluster.costs().poll()]);
-        after(cost, event.map_or_else(|| Reply::new(ReturnCode::EqEmpty), event_reply))
+        after(cost, event.map_or_else(|| Reply::new(ReturnCode::EqEmpty), |event| event_reply(a.event, event)))
     }
 
     /// Returns the value of a counter.
     pub fn get_counter(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, calls::PtlCTGet::read(&call.args));
         let value = cluster.card(rank).portals_mut().ct_value(a.ct_handle)?;
-        after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok).with(&value))
+        after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok).with(a.event, &value))
     }
 
     /// Takes an event from one of several queues, or waits for one.
     pub fn wait_for_event(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let rank = call.caller.rank as usize;
         self.refuse_aborted(rank)?;
-        let (queues, limit) = match call.op {
+        let (queues, event, limit) = match call.op {
             Op::PtlEQPoll => {
                 let a = calls::PtlEQPoll::read(&call.args);
                 let queues = match a.polled.map(|polled| self.job.structure(call.caller, polled)) {
                     Some(polled) => vec![polled.handle as Handle],
                     None => self.handles(rank, a.eq_handles, a.size)?,
                 };
-                (queues, time_limit(a.timeout))
+                (queues, a.event, time_limit(a.timeout))
             }
-            _ => (vec![calls::PtlEQWait::read(&call.args).eq_handle], None),
+            _ => {
+                let a = calls::PtlEQWait::read(&call.args);
+                (vec![a.eq_handle], a.event, None)
+            }
         };
         same_interface(cluster.card(rank), &queues, |card, eq| card.portals_mut().eq_interface(eq))?;
         if let [queue] = queues[..] {
             self.ranks[rank].watched.queue = Some(queue);
         }
-        if let Some(reply) = queue_reply(cluster.card(rank), &queues, &mut self.ranks[rank].next_queue) {
+        if let Some(reply) = queue_reply(cluster.card(rank), &queues, event, &mut self.ranks[rank].next_queue) {
             return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
         }
         if limit == Some(Time::ZERO) {
             return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::EqEmpty));
         }
-        Ok(Action::Wait(Wait::Queues { call: call.op.c_name(), queues, number: 0 }, limit))
+        Ok(Action::Wait(Wait::Queues { call: call.op.c_name(), queues, event, number: 0 }, limit))
     }
 
     /// Returns the value of a counter that reached its threshold, or waits for one.
     pub fn wait_for_counter(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let rank = call.caller.rank as usize;
         self.refuse_aborted(rank)?;
-        let (tests, limit) = match call.op {
+        let (tests, value, limit) = match call.op {
             Op::PtlCTPoll => {
                 let a = calls::PtlCTPoll::read(&call.args);
                 let tests = match a.polled.map(|polled| self.job.structure(call.caller, polled)) {
@@ -84,11 +87,11 @@ impl Processes {
                         counters.into_iter().zip(tests).collect()
                     }
                 };
-                (tests, time_limit(a.timeout))
+                (tests, a.event, time_limit(a.timeout))
             }
             _ => {
                 let a = calls::PtlCTWait::read(&call.args);
-                (vec![(a.ct_handle, a.test)], None)
+                (vec![(a.ct_handle, a.test)], a.event, None)
             }
         };
         let counters: Vec<Handle> = tests.iter().map(|(ct, _)| *ct).collect();
@@ -96,13 +99,13 @@ impl Processes {
         if call.op == Op::PtlCTWait {
             self.ranks[rank].watched.note_counter(counters[0]);
         }
-        if let Some(reply) = counter_reply(cluster.card(rank), &tests) {
+        if let Some(reply) = counter_reply(cluster.card(rank), &tests, value) {
             return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
         }
         if limit == Some(Time::ZERO) {
             return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::CtNoneReached));
         }
-        Ok(Action::Wait(Wait::Counters { call: call.op.c_name(), tests, number: 0 }, limit))
+        Ok(Action::Wait(Wait::Counters { call: call.op.c_name(), tests, value, number: 0 }, limit))
     }
 
     /// Fails waits of a rank that called `PtlAbort`.

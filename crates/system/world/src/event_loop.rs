@@ -7,7 +7,7 @@ use std::sync::Arc;
 use abi::portals::ReturnCode;
 use cluster::{Death, Failures, HostTraffic, InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
-use nic::{Debugger, Stats};
+use nic::{CardModel, Stats};
 use sim::Time;
 use sim::noise::Noise;
 use sim::trace::Trace;
@@ -29,13 +29,13 @@ pub struct World {
 }
 
 impl World {
-    /// Creates a world for `job` on `machine`. `listener` receives messages for the user as they occur.
+    /// Creates a world for `job` on the machine of a card model. `listener` receives messages for the user as they occur.
     ///
     /// # Errors
     /// If the machine's network cannot have a node for each rank.
-    pub fn new(machine: Machine, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
+    pub fn new(model: CardModel, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
         let uid = rustix::process::geteuid().as_raw();
-        let cluster = Cluster::new(machine, job.ranks(), uid, trace, listener)?;
+        let cluster = Cluster::new(model, job.ranks(), uid, trace, listener)?;
         Ok(World { cluster, processes: Processes::new(job) })
     }
 
@@ -115,26 +115,6 @@ impl World {
     /// Returns the number of packets lost through each of the `losses` loss rules.
     pub fn lost_packets(&self, losses: usize) -> Vec<u64> {
         self.cluster.lost(losses)
-    }
-
-    /// Attaches a debugger to the handlers of a rank's card. Returns false if cards of this machine cannot be debugged.
-    pub fn attach(&mut self, rank: usize, debugger: Box<dyn Debugger>) -> bool {
-        self.cluster.card(rank).attach(debugger)
-    }
-
-    /// Detects data races of handlers. Returns false if cards of this machine cannot.
-    pub fn sanitize(&mut self) -> bool {
-        self.cluster.sanitize()
-    }
-
-    /// Makes printing by handlers take no time on the cards.
-    pub fn set_print_free(&mut self) {
-        self.cluster.set_print_free();
-    }
-
-    /// Counts from now on the source lines that handlers execute, for [`World::card_stats`].
-    pub fn set_profiling(&mut self) {
-        self.cluster.set_profiling();
     }
 
     /// Returns the number of ranks.

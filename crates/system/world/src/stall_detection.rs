@@ -205,8 +205,8 @@ mod tests {
             parking_limit.call();
             Some((parking_limit.calls(), parking_limit.due()?))
         };
-        let looks: Vec<(u64, u64)> = (0..9 * CALLS).filter_map(&mut look).collect();
-        assert_eq!(looks, [(1500, 0), (3000, 1500), (4500, 3000)]);
+        let told: Vec<(u64, u64)> = (0..9 * CALLS).filter_map(&mut look).collect();
+        assert_eq!(told, [(1500, 0), (3000, 1500), (4500, 3000)]);
     }
 
     #[test]

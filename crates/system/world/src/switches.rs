@@ -35,14 +35,14 @@ impl Processes {
             _ if which as usize >= count => {
                 Err(format!("there is no switch {} with handlers; the last of {count} is {}", which as i32, count - 1))
             }
-            _ => Ok(cluster.card(rank).portals_mut().likeness(like)?),
+            _ => Ok(cluster.card(rank).portals_mut().interface_properties(like)?),
         };
         let ni = like.and_then(|like| {
             let unknown = "the map of the interface lacks this switch: spin_set_map makes one that has it".to_owned();
             if let (false, Some(program)) = (cluster.card(node).has_program(), cluster.card(rank).program()) {
                 cluster.card(node).share_program(program).map_err(|error| error.to_string())?;
             }
-            cluster.card(node).portals_mut().open_like(&like).map_err(|_| unknown)
+            cluster.card(node).portals_mut().open_with(&like).map_err(|_| unknown)
         });
         ni.map(|ni| (node, ni)).map_err(|why| {
             self.warn(cluster, rank, &format!("{name}: {why}"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Waits of threads inside the library.
 
+use abi::calls::StructureOutput;
 use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
 use nic::{Nic, Notice};
 use sim::Time;
@@ -17,6 +18,8 @@ pub enum Wait {
         call: &'static str,
         /// Counters and their thresholds.
         tests: Vec<(Handle, u64)>,
+        /// Result of the call: the counter's value.
+        value: StructureOutput<CtEvent>,
         /// Number of the wait; a time limit ends only the wait with the same number.
         number: u64,
     },
@@ -26,6 +29,8 @@ pub enum Wait {
         call: &'static str,
         /// Queues, in the order in which they are tested.
         queues: Vec<Handle>,
+        /// Result of the call.
+        event: StructureOutput<FullEvent>,
         /// Number of the wait, as above.
         number: u64,
     },
@@ -112,8 +117,8 @@ impl Wait {
     /// Returns the reply to the thread if its wait is over. `next_queue` is as for [`queue_reply`].
     pub fn reply(&self, card: &mut Nic, next_queue: &mut usize) -> Option<Reply> {
         match self {
-            Wait::Counters { tests, .. } => counter_reply(card, tests),
-            Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
+            Wait::Counters { tests, value, .. } => counter_reply(card, tests, *value),
+            Wait::Queues { queues, event, .. } => queue_reply(card, queues, *event, next_queue),
             Wait::Portal { ni, pt_index } => {
                 card.portals_mut().pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok))
             }
@@ -163,9 +168,9 @@ impl Waits {
 
 /// Returns the reply to a wait for counters if one reached its threshold. A failure ends every wait (Portals 4.3
 /// §3.14.4).
-pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)]) -> Option<Reply> {
+pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)], result: StructureOutput<CtEvent>) -> Option<Reply> {
     tests.iter().enumerate().find_map(|(which, (ct, test))| match card.portals_mut().ct_value(*ct) {
-        Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
+        Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(result, &value)),
         Err(_) => Some(Reply::new(ReturnCode::Interrupted)),
     })
 }
@@ -176,13 +181,18 @@ fn has_reached(value: CtEvent, test: u64) -> bool {
 
 /// Returns the reply to a wait for events, and takes an event from its queue, if there is one. Round robin (Portals 4.3
 /// §3.13.7): the search begins at index `next_queue`.
-pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
+pub fn queue_reply(
+    card: &mut Nic,
+    queues: &[Handle],
+    result: StructureOutput<FullEvent>,
+    next_queue: &mut usize,
+) -> Option<Reply> {
     let first = *next_queue % queues.len();
     let order = (first..queues.len()).chain(0..first);
     order.into_iter().find_map(|which| match card.portals_mut().eq_take(queues[which]) {
         Ok(event) => event.map(|event| {
             *next_queue = which + 1;
-            let mut reply = event_reply(event);
+            let mut reply = event_reply(result, event);
             reply.out[0] = which as u64;
             reply
         }),
@@ -191,6 +201,6 @@ pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) ->
 }
 
 /// Returns a reply of `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
-pub fn event_reply((event, lost): (FullEvent, bool)) -> Reply {
-    Reply::new(if lost { ReturnCode::EqDropped } else { ReturnCode::Ok }).with(&event)
+pub fn event_reply(result: StructureOutput<FullEvent>, (event, lost): (FullEvent, bool)) -> Reply {
+    Reply::new(if lost { ReturnCode::EqDropped } else { ReturnCode::Ok }).with(result, &event)
 }

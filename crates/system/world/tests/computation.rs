@@ -19,6 +19,7 @@ fn run(program: &Program, ranks: usize, computation: Computation) -> (End, Vec<T
     let spec = JobSpec { compute_scale_milli: if measures { EQUAL } else { 0 }, ..spec(program, ranks) };
     let silent =
         Box::new(|message: world::Message<'_>| assert!(!matches!(message, world::Message::Warning(_)), "{message:?}"));
+    let machine = nic::CardModel::new(machine).unwrap();
     let mut world = World::new(machine, Job::new(spec).unwrap(), sim::trace::Trace::off(), silent).unwrap();
     world.set_computation(computation);
     let end = world.run().unwrap();

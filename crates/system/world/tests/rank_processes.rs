@@ -3,7 +3,7 @@
 
 mod common;
 
-use abi::calls::Op;
+use abi::calls::{self, Op};
 use abi::portals::{self, Event, Md, NiLimits, ReturnCode};
 use common::{Program, Sink, compile, exit_code, job, libraries, spec};
 use ranks::{Call, Job, JobError, JobSpec, MemoryFault, Pause, Reply};
@@ -63,7 +63,8 @@ fn calls_pass_arguments_and_results() {
     assert_eq!((limits.max_entries, limits.max_cycles_per_byte), (7, 9));
     (limits.max_entries, limits.max_cycles_per_byte) = (8, 10);
 
-    let pause = job.resume(init.caller, Time::ZERO, &Reply::value(0x1234_5678).with(&limits));
+    let actual = calls::PtlNIInit::read(&init.args).actual;
+    let pause = job.resume(init.caller, Time::ZERO, &Reply::value(0x1234_5678).with(actual, &limits));
     let bind = call(pause, Op::PtlMDBind);
     assert_eq!(bind.args[0], 0x1234_5678);
     let md = Md { start: 16, length: 32, options: 1, eq_handle: portals::EQ_NONE, ct_handle: 5, pad: 0 };
@@ -77,7 +78,8 @@ fn calls_pass_arguments_and_results() {
     let wait = call(ok(&mut job, &put), Op::PtlEQWait);
     let mut event = Event { kind: portals::EventKind::Ack as u8, mlength: 77, ..Event::default() };
     event.initiator.pid = 6;
-    let pause = job.resume(wait.caller, Time::from_ns(5), &Reply::new(ReturnCode::EqDropped).with(&event));
+    let dropped = Reply::new(ReturnCode::EqDropped).with(calls::PtlEQWait::read(&wait.args).event, &event);
+    let pause = job.resume(wait.caller, Time::from_ns(5), &dropped);
     let inc = call(pause, Op::PtlTriggeredCTInc);
     assert_eq!(inc.args[..3], [1, 2, 3]);
     assert_eq!(job.data::<portals::CtEvent>(inc.caller), portals::CtEvent { success: 11, failure: 12 });

@@ -68,7 +68,9 @@ fn wait_for_message(how: &str, compute_ns: u64, card: &str) -> (Time, u64) {
     let machine = machine::Machine::load("sc17-int", &[machines], &[card.to_owned()]).unwrap();
     let silent =
         Box::new(|message: world::Message<'_>| assert!(!matches!(message, world::Message::Warning(_)), "{message:?}"));
-    let mut world = world::World::new(machine, job(&program, 2), sim::trace::Trace::off(), silent).unwrap();
+    let mut world =
+        world::World::new(nic::CardModel::new(machine).unwrap(), job(&program, 2), sim::trace::Trace::off(), silent)
+            .unwrap();
     assert_eq!(world.run().unwrap(), End::Finished, "{how}");
     (world.rank_ends().nth(1).unwrap(), world.events())
 }

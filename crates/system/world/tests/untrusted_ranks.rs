@@ -64,6 +64,7 @@ fn run(program: &Program, ranks: usize, arguments: &[String], limit: Duration) -
     job.set_deadline(Some(Instant::now() + limit));
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
     let machine = machine::Machine::load("sc17-int", &[machines], &[]).unwrap();
+    let machine = nic::CardModel::new(machine).unwrap();
     World::new(machine, job, sim::trace::Trace::off(), Box::new(|_| ())).unwrap().run().unwrap()
 }
 

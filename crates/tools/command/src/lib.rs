@@ -2,7 +2,7 @@
 //! Parts shared by the commands.
 //!
 //! * [`process`]: the main function of every command: signals, panics and exit codes
-//! * [`progress`]: the progress line on a terminal, and messages above it; [`messages`] prints those of a simulation
+//! * [`progress`]: the progress line on a terminal, and messages above it; [`card_messages`] prints those of a simulation
 //! * [`sdk`]: the folders of the SDK; [`listable`] gives paths that compilers can read
 //! * [`units`], [`noise`], [`transport`], [`clock`], [`card`]: options in units, and their text in reports
 //! * [`drops`], [`failures`]: dropped packets, and injected failures
@@ -15,11 +15,11 @@ macro_rules! eprintln {
 }
 
 pub mod card;
+pub mod card_messages;
 pub mod clock;
 pub mod drops;
 pub mod failures;
 pub mod listable;
-pub mod messages;
 pub mod noise;
 pub mod process;
 pub mod progress;

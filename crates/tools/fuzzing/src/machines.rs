@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use machine::{Accelerator, Machine};
 use net::{Latency, Topology};
+use nic::CardModel;
 
 use crate::base::BESIDE;
 use crate::cards::ping;
@@ -24,9 +25,7 @@ pub fn machine(bytes: &[u8]) {
         return;
     }
     let Ok(machine) = Machine::parse(BESIDE, file, &set) else { return };
-    if nic::check_card(&machine).is_err() {
-        return;
-    }
+    let Ok(machine) = CardModel::new(machine) else { return };
     let unit = &machine.accelerator;
     let memory = match unit {
         Accelerator::Sc17(unit) => unit.memory,

@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use abi::calls::Op;
+use abi::calls::{Op, PtlCTGet, PtlNIInit};
 use abi::mailbox::{
     self, ARGS, BOUNCE, COUNTERS, DATA, DOORBELL_SLEEPS, Header, KNOWN, Known, KnownCounter, PAYLOAD, POST_ARGS, POSTS,
     Post, SLOTS, Slot, state,
@@ -102,8 +102,8 @@ impl Mailbox {
                 let reply = Reply { rc, out: input.arbitrary()?, ..Reply::new(ReturnCode::Ok) };
                 let reply = match input.int_in_range(0..=2)? {
                     0 => reply,
-                    1 => reply.with(&self.shared.data::<CtEvent>(caller)),
-                    _ => reply.with(&self.shared.data::<NiLimits>(caller)),
+                    1 => reply.with(PtlCTGet::read(&[]).event, &self.shared.data::<CtEvent>(caller)),
+                    _ => reply.with(PtlNIInit::read(&[]).actual, &self.shared.data::<NiLimits>(caller)),
                 };
                 let known = input.arbitrary::<bool>()?.then(|| input.arbitrary()).transpose()?;
                 self.answer(caller, &reply, known);

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::callbacks::{self, HostAccess, PacketDone, PacketOut, TransferDone};
-use crate::messages::{Error, Result};
+use crate::diagnostics::{Error, Result};
 use crate::requests::{self, Request};
 use crate::types::{Conf, Context, HANDLER_BYTES};
 use crate::{packets, session};

@@ -6,7 +6,7 @@ use pspin_unit::{By, Cycle, HostFault};
 use sim::Clock;
 
 use crate::callbacks;
-use crate::messages::warn;
+use crate::diagnostics::warn;
 use crate::statistics::Traffic;
 
 /// Host of a driver.

@@ -10,7 +10,7 @@
 //! * `requests`: pending requests of the driver; `callbacks`: functions of the driver
 //! * `host`: host memory as accessed by the card
 //! * `packets`: packets of the driver, one by one or from a trace
-//! * `messages`: messages for the user
+//! * `diagnostics`: messages for the user
 //! * `statistics`: counts for the text at the end
 //!
 //! All state belongs to the calling thread. Callbacks run in that thread within `pspinsim_run`, and may add packets and
@@ -18,8 +18,8 @@
 
 pub mod api;
 mod callbacks;
+mod diagnostics;
 mod host;
-mod messages;
 mod packets;
 mod program;
 mod requests;

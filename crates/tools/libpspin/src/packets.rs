@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use crate::messages::{Error, Result, warn};
+use crate::diagnostics::{Error, Result, warn};
 use crate::requests::{self, Packet, Request};
 use crate::types::{CLUSTERS, Context};
 

@@ -8,7 +8,7 @@ use machine::Pspin;
 use object::{Object, ObjectSymbol};
 use pspin_nic::program::Loaded;
 
-use crate::messages::{Error, Result};
+use crate::diagnostics::{Error, Result};
 
 /// Name of the program in the folder of memory images.
 const IN_FOLDER: &str = "program.elf";

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::messages::{Error, Result, warn};
+use crate::diagnostics::{Error, Result, warn};
 use crate::program::Image;
 use crate::requests;
 use crate::settings::Settings;

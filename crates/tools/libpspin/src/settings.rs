@@ -12,7 +12,7 @@ use pspin_rtl::Wave;
 use pspin_rtl::build::Design;
 use sim::Clock;
 
-use crate::messages::{Error, Result, warn};
+use crate::diagnostics::{Error, Result, warn};
 use crate::types::{CLUSTERS, Conf};
 
 /// Variable with the name or file of the machine.

@@ -22,8 +22,8 @@ use pspin_unit::{Cycle, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::callbacks;
+use crate::diagnostics::{Error, Result, failure, print, print_line, warn};
 use crate::host::DriverHost;
-use crate::messages::{Error, Result, failure, print, print_line, warn};
 use crate::requests::{self, Packet, Request};
 use crate::settings::{Engine, Settings};
 use crate::statistics::Statistics;

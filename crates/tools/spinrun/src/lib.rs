@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use abi::mailbox::POSTS;
 use clap::{CommandFactory, Parser, ValueEnum};
 use machine::{Machine, MachineError, NicKind};
-use nic::{Stats, merge_drops};
+use nic::{CardModel, Observation, Stats, Unobservable, merge_drops};
 use output::Output;
 use ranks::mpi::ProviderBuilder;
 use ranks::{CPU_LIMIT, Job, JobError, JobSpec, POLL_LIMIT, leftovers};
@@ -40,10 +40,10 @@ use world::{End, World};
 
 use clocks::Clock;
 use command::card::Card;
+use command::card_messages;
 use command::drops;
 use command::failures;
 use command::listable::Listable;
-use command::messages;
 use command::noise;
 use command::progress::{self, Task, When};
 use command::sdk::{Sdk, SdkError};
@@ -203,7 +203,7 @@ struct Options {
     /// Isolation of the ranks: each is a process, or a thread of the simulator's process
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
     #[arg(long_help = "Isolation of ranks; results and times are the same.\n\n\
-        process: each rank is a process of its own. thread: each rank is a thread of the simulator's process, with separate globals, heap, \
+        process: each rank is a separate process. thread: each rank is a thread of the simulator's process, with separate globals, heap, \
         stack and output, so that a call needs no switch between processes. A crash of a rank ends only the rank, but a wild store may \
         damage the simulator. auto: threads, if the program uses only functions of the C library that need no process, and neither \
         --compute measures CPU time nor --clock simulated or --start is given; else processes. -v says which, and why.")]
@@ -282,20 +282,22 @@ enum RunError {
     Gdb(io::Error),
     #[error("--gdb: there is no rank {rank}; the last is {last}")]
     GdbRank { rank: usize, last: u32 },
-    #[error(
-        "--gdb: cards with accelerator.kind = \"pspin\" cannot be debugged; use a machine with accelerator.kind = \"sc17\", such \
-         as --machine sc17-int"
-    )]
-    NoGdb,
-    #[error(
-        "--sanitize: handlers on cards with accelerator.kind = \"pspin\" cannot be watched; use a machine with accelerator.kind = \
-         \"sc17\", such as --machine sc17-int"
-    )]
-    NoSanitizer,
+    #[error("{option}: {error}; use a machine with accelerator.kind = \"sc17\", such as --machine sc17-int")]
+    Observation { option: &'static str, error: Unobservable },
     #[error("cannot open {}: {error}", path.display())]
     Folder { path: PathBuf, error: io::Error },
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
+}
+
+impl From<Unobservable> for RunError {
+    fn from(error: Unobservable) -> RunError {
+        let option = match error {
+            Unobservable::Sanitizer => "--sanitize",
+            Unobservable::Debugger => "--gdb",
+        };
+        RunError::Observation { option, error }
+    }
 }
 
 impl RunError {
@@ -311,8 +313,7 @@ impl RunError {
             | RunError::Failure(_)
             | RunError::Card(_)
             | RunError::GdbRank { .. }
-            | RunError::NoGdb
-            | RunError::NoSanitizer
+            | RunError::Observation { .. }
             | RunError::Start { .. }
             | RunError::Isolation { .. }
             | RunError::Source(..)
@@ -357,11 +358,11 @@ impl Options {
 fn run(options: &Options) -> Result<u8, RunError> {
     refuse_source(Path::new(&options.program[0]))?;
     let sdk = Sdk::find()?;
-    let machine = load_machine(options, &sdk)?;
+    let model = load_machine(options, &sdk)?;
     let lib_dir = sdk.lib_dir()?;
     // Ranks load libraries by this name of the folder as long as the job runs.
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
-    let spec = job_spec(options, &sdk, &machine, listed.name())?;
+    let spec = job_spec(options, &sdk, &model, &lib_dir, listed.name())?;
     if spec.must_wait() && spec.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }
@@ -382,9 +383,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
     };
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let found = Rc::new(Cell::new(0));
-    let mut world = World::new(machine, job, trace, messages::listener("spinrun", options.verbose, found.clone()))?;
+    let model = observe_handlers(model, options)?;
+    let mut world = World::new(model, job, trace, card_messages::listener("spinrun", options.verbose, found.clone()))?;
     world.set_computation(computation);
-    observe_handlers(&mut world, options)?;
     let noise = options.noise.noise();
     if let Some(noise) = &noise {
         world.set_noise(noise);
@@ -435,22 +436,27 @@ fn run(options: &Options) -> Result<u8, RunError> {
 }
 
 /// Returns the processes to start: the program with the environment and the libraries of the simulation.
-/// `listed` is a name of the folder with libraries that a list may contain.
-fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine, listed: &Path) -> Result<JobSpec, RunError> {
-    let mut env: Vec<_> = pmi_library(sdk);
+/// `lib_dir` is the folder with libraries, and `listed` a name of it that a list may contain.
+fn job_spec(
+    options: &Options,
+    sdk: &Sdk,
+    machine: &Machine,
+    lib_dir: &Path,
+    listed: &Path,
+) -> Result<JobSpec, RunError> {
+    let mut env: Vec<_> = pmi_library(lib_dir);
     env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
     env.extend(clocks::variables(options.clock, options.clock_start));
     if options.clock == Clock::Real && options.clock_start.is_some() {
         eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
     }
-    let provider = Provider::find(sdk).map_err(RunError::Provider)?;
+    let provider = Provider::find(sdk, lib_dir).map_err(RunError::Provider)?;
     env.extend(provider.iter().flat_map(Provider::variables));
     env.extend(options.env.iter().cloned()); // later values win, so the user's follow
     // Do not build the provider if the user supplies one.
     let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
     let provider =
         provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
-    let lib_dir = sdk.lib_dir()?;
     let program = &options.program[0];
     let threads = threads(options, &env)?;
     // The libraries of a program whose ranks are threads are known, and the system's loader takes a while to list them.
@@ -463,7 +469,7 @@ fn job_spec(options: &Options, sdk: &Sdk, machine: &Machine, listed: &Path) -> R
         return Err(RunError::Mpi { program: program.into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
-    let mut preloaded = preloaded(&libraries, options.clock, &lib_dir);
+    let mut preloaded = preloaded(&libraries, options.clock, lib_dir);
     if threads.is_ok() {
         preloaded = Preloaded { libraries: &[], is_only_for_clocks: false };
     }
@@ -521,29 +527,22 @@ fn threads(options: &Options, env: &[(OsString, OsString)]) -> Result<Result<Rc<
     Ok(threads)
 }
 
-/// Sets up the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
-fn observe_handlers(world: &mut World, options: &Options) -> Result<(), RunError> {
-    if options.profile {
-        world.set_profiling();
-    }
-    if let Some(place) = &options.gdb {
-        let kind = world.machine().hpu.kind.clone();
-        let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &kind, options.gdb_port);
-        let gdb = gdb.map_err(RunError::Gdb)?;
-        if place.rank >= options.n as usize {
-            return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 });
+/// Adds the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
+fn observe_handlers(model: CardModel, options: &Options) -> Result<CardModel, RunError> {
+    let observation =
+        Observation { sanitize: options.sanitize, free_prints: options.print_free, profile: options.profile };
+    let model = match &options.gdb {
+        Some(place) => {
+            let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &model.hpu.kind, options.gdb_port);
+            let gdb = gdb.map_err(RunError::Gdb)?;
+            match u32::try_from(place.rank) {
+                Ok(rank) if rank < options.n => model.debugged(rank, Box::new(gdb))?,
+                _ => return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 }),
+            }
         }
-        if !world.attach(place.rank, Box::new(gdb)) {
-            return Err(RunError::NoGdb);
-        }
-    }
-    if options.sanitize && !world.sanitize() {
-        return Err(RunError::NoSanitizer);
-    }
-    if options.print_free {
-        world.set_print_free();
-    }
-    Ok(())
+        None => model,
+    };
+    Ok(model.observed(observation)?)
 }
 
 /// Warns of free computation, repeated warnings, unused ranks, and recorded computation and failures left over.
@@ -618,8 +617,8 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 
 
 /// Returns the variables that point programs which load a PMI library at run time to `libpmi.so`, as Open MPI 4 does
 /// for Flux. The job id separates files of concurrent jobs.
-fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
-    let library = sdk.lib_dir().map(|folder| folder.join("libpmi.so")).ok().filter(|library| library.is_file());
+fn pmi_library(lib_dir: &Path) -> Vec<(OsString, OsString)> {
+    let library = Some(lib_dir.join("libpmi.so")).filter(|library| library.is_file());
     let job = || std::process::id().to_string().into();
     library.map_or(Vec::new(), |library| {
         vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), job())]
@@ -688,14 +687,14 @@ fn busy_wait_quantum(options: &Options) -> Quantum {
     options.spin_quantum.unwrap_or(options.busy_wait_quantum)
 }
 
-fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
+fn load_machine(options: &Options, sdk: &Sdk) -> Result<CardModel, RunError> {
     let mut overrides = options.set.clone();
     overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
     let machine = Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)?;
     for notice in machine.notices.iter().chain(&machine.unused) {
         eprintln!("spinrun: note: {notice}");
     }
-    nic::check_card(&machine)?;
+    let machine = CardModel::new(machine)?;
     let keys = options.set.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim());
     for key in keys.filter(|key| nic::is_unused_on_cards(&machine, key)) {
         eprintln!(

@@ -41,11 +41,11 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Returns the provider of an SDK, if its sources exist.
+    /// Returns the provider of an SDK with its libraries in `lib_dir`, if its sources exist.
     ///
     /// # Errors
     /// The system's error when they cannot be read.
-    pub fn find(sdk: &Sdk) -> io::Result<Option<Provider>> {
+    pub fn find(sdk: &Sdk, lib_dir: &Path) -> io::Result<Option<Provider>> {
         let compiler = sdk.command("spincc");
         if !sdk.home.join(PARTS[0]).is_dir() || !compiler.is_file() {
             return Ok(None);
@@ -63,7 +63,7 @@ impl Provider {
         // Identify the compiler by its date, which is cheaper than its contents; the library records the path of
         // libportals.
         let made = fs::metadata(&compiler)?;
-        (env!("CARGO_PKG_VERSION"), made.len(), made.modified()?, sdk.lib_dir().ok()).hash(&mut hasher);
+        (env!("CARGO_PKG_VERSION"), made.len(), made.modified()?, Some(lib_dir)).hash(&mut hasher);
         let place = place(sdk).map_err(|error| error.to_string());
         Ok(Some(Provider { sources, compiler, place, name: format!("{:016x}", hasher.finish()) }))
     }

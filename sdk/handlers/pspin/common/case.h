@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/random.h"
 #include "gdriver.h"
 #include "packets.h"
 #include "pspinsim.h"
@@ -83,13 +84,10 @@ static void *memory(size_t bytes) {
 #define RANDOM_SEED 13
 #endif
 
-/* Random number generator: splitmix64. */
+/* Returns 32 random bits. */
 static inline uint32_t random_word(void) {
     static uint64_t state = RANDOM_SEED;
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (uint32_t)((z ^ z >> 31) >> 32);
+    return (uint32_t)(random_next(&state) >> 32);
 }
 
 /* A random number below `limit`. */

@@ -8,7 +8,7 @@
 HOST_COMPILE = gcc -std=gnu11 -O3 -march=native -rdynamic -pthread -I../host -I../common -I../generic_driver \
     -I"$(PSPIN_RT)/runtime/include" -I"$(PSPIN_HW)/verilator_model/include" $(DEFINITIONS)
 HOST_SOURCES = $(SPIN_APP_SRCS) driver/driver.c ../host/measure.c
-CASE_HEADERS = $(wildcard *.h) ../common/case.h ../common/card.h
+CASE_HEADERS = $(wildcard *.h) ../common/case.h ../common/card.h ../../common/random.h
 
 .PHONY: host
 

@@ -4,6 +4,8 @@
 //! A [`Preamble`] comes first, then the [`Device`] records, the [`Handler`] records, and the data they point to.
 //! Offsets count from the start of the image.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 use bytemuck::{AnyBitPattern, Pod, Zeroable};
 
 /// "SPINIMG" and the version of this layout.

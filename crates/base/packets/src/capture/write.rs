@@ -76,7 +76,12 @@ impl<W: Write> Writer<W> {
                 self.out.write_all(bytes)
             }
             Format::Pcapng => {
-                let mut block = words(&[0, (time_ns >> 32) as u32, time_ns as u32, length, length]);
+                let mut block = words(&[0]);
+                // The upper half of the time comes first.
+                for half in [time_ns >> 32, time_ns & u64::from(u32::MAX)] {
+                    block.extend(&half.to_le_bytes()[..4]);
+                }
+                block.extend(words(&[length, length]));
                 push_padded(&mut block, bytes);
                 if let Some(comment) = comment {
                     let size = u16::try_from(comment.len())
@@ -106,7 +111,8 @@ fn write_words(out: &mut impl Write, numbers: &[u32]) -> io::Result<()> {
 
 /// Writes a block; the size of `content` must be a multiple of four bytes.
 fn write_block(out: &mut impl Write, kind: u32, content: &[u8]) -> io::Result<()> {
-    let length = content.len() as u32 + 12;
+    let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "a pcapng block has 4 GiB or more");
+    let length = u32::try_from(content.len() + 12).map_err(|_| too_large())?;
     write_words(out, &[kind, length])?;
     out.write_all(content)?;
     write_words(out, &[length])

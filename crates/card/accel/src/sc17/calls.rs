@@ -5,7 +5,7 @@ use abi::device::err;
 use hpu::Stop;
 
 use super::context::{OwnMemory, Wait};
-use super::unit::Unit;
+use super::paper_unit::Unit;
 use crate::accelerator::{Env, Event, InternalError, Printed};
 use crate::command::{Command, CommandId, Issued, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};

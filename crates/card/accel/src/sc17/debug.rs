@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::context::{OwnMemory, span};
+use super::paper_unit::Unit;
 use super::told::{Place, Told};
-use super::unit::Unit;
 use crate::accelerator::Env;
 use crate::convention::HandlerMemory;
 use crate::debug::{Halt, Halted, Registers, Resident};

@@ -4,7 +4,7 @@
 use hpu::Fault;
 
 use super::context::{Context, OwnMemory, span};
-use super::unit::Unit;
+use super::paper_unit::Unit;
 use crate::accelerator::{Env, InternalError};
 use crate::convention::HandlerMemory;
 use crate::debug::Halt;

@@ -6,10 +6,9 @@ use std::rc::Rc;
 use sim::Time;
 use sim::memory::push_back_frugally;
 
-use super::unit::{Unit, is_shared};
+use super::paper_unit::{Unit, is_shared};
 use crate::accelerator::{Accelerator, Env, Event, InternalError};
 use crate::command::{CommandId, Reply};
-use crate::debug::Debugger;
 use crate::memory::{AllocationError, HpuMemory};
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
@@ -126,24 +125,6 @@ impl Accelerator for Unit {
             }
         }
         Ok(())
-    }
-
-    fn sanitize(&mut self) -> bool {
-        self.sanitizer = Some(Box::default());
-        true
-    }
-
-    fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {
-        self.debugger = Some(debugger);
-        true
-    }
-
-    fn set_print_free(&mut self) {
-        self.print_cycles = 0;
-    }
-
-    fn set_profiling(&mut self) {
-        self.start_profiling();
     }
 
     fn profile(&self) -> Profile {

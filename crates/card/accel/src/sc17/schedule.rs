@@ -5,7 +5,7 @@ use abi::device::map;
 use hpu::{Memory, Sharing, Stop, Watcher, Window};
 
 use super::context::{Context, Wait};
-use super::unit::{Unit, words};
+use super::paper_unit::{Unit, words};
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
 use crate::debug::{Debugger, Halt};
 use crate::memory::HpuMemory;

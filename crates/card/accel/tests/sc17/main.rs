@@ -11,9 +11,9 @@ mod rig;
 mod schedule;
 
 use abi::device::map;
-use accel::Accelerator;
 use accel::convention::P4spin;
 use accel::sc17::Unit;
+use accel::{Accelerator, Observation};
 use machine::{Accelerator as Kind, Machine};
 
 /// Duration of a cycle in ps.
@@ -29,7 +29,8 @@ fn machine(settings: &[&str]) -> Machine {
 /// Creates the accelerator of this card.
 fn accelerator(machine: &Machine) -> Box<dyn Accelerator> {
     let Kind::Sc17(unit) = &machine.accelerator else { panic!("{} is another card", machine.name) };
-    Box::new(Unit::new(unit, machine.hpu.clock, machine.network.mtu, Box::new(P4spin)))
+    let observation = Observation::default();
+    Box::new(Unit::new(unit, machine.hpu.clock, machine.network.mtu, Box::new(P4spin), observation, None))
 }
 
 /// Returns the settings of a unit with these numbers of HPUs and contexts.

@@ -10,6 +10,6 @@ mod riscv;
 pub use interface::{Convention, DeviceElf, Isa};
 pub use kinds::{UnknownKind, instruction_set};
 
+pub use crate::architectural_state::{HardwareLoop, State};
 pub use crate::memory::View;
 pub use crate::op::{Access, Class, Decoded, Fence, Flow, LoopEnd, Offset, Op, RegisterSet, Run, Semantics};
-pub use crate::state::{HardwareLoop, State};

@@ -55,15 +55,21 @@ impl Program {
         let entry = section.fde_for_address(&bases, at, gimli::DebugFrame::cie_from_offset).ok()?;
         let row = entry.unwind_info_for_address(&section, &bases, &mut context, at).ok()?;
         let gimli::CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
-        let frame = registers.get(&register.0)?.wrapping_add(offset as u32);
+        let frame = add(*registers.get(&register.0)?, offset);
         let mut of_caller = registers.clone();
         for (register, rule) in row.registers() {
             if let gimli::RegisterRule::Offset(offset) = rule {
-                of_caller.insert(register.0, read(frame.wrapping_add(*offset as u32))?);
+                of_caller.insert(register.0, read(add(frame, *offset))?);
             }
         }
         of_caller.insert(self.isa().convention().stack_pointer.into(), frame);
         *registers = of_caller;
         registers.get(&entry.cie().return_address_register().0).copied()
     }
+}
+
+/// Adds an offset of the debug information to an address.
+#[expect(clippy::cast_possible_truncation, reason = "addresses have 32 bits, and sums wrap")]
+fn add(address: u32, offset: i64) -> u32 {
+    address.wrapping_add(offset as u32)
 }

@@ -172,13 +172,15 @@ impl Program {
     fn read_symbols(&mut self, file: &DeviceElf<'_>) -> Result<(), ElfError> {
         let global_pointer = self.isa.convention().global_pointer.map(|(_, symbol)| symbol);
         for symbol in file.symbols().filter(|s| s.is_definition() || s.kind() == object::SymbolKind::Unknown) {
-            let (name, start) = (symbol.name()?, symbol.address() as u32);
+            let sizes = [symbol.address(), symbol.size()].map(u32::try_from);
+            // A file of 32 bits has no other symbols.
+            let (name, [Ok(start), Ok(size)]) = (symbol.name()?, sizes) else { continue };
             if global_pointer == Some(name) {
                 self.global_pointer = start;
             }
             let kind = symbol.elf_symbol().st_type();
-            if kind == STT_OBJECT && symbol.size() > 0 {
-                let end = start.saturating_add(symbol.size() as u32);
+            if kind == STT_OBJECT && size > 0 {
+                let end = start.saturating_add(size);
                 self.objects.push(Symbol { start, end, name: name.to_owned() });
             }
             let in_code = self.holds(start);
@@ -188,7 +190,7 @@ impl Program {
             }
             self.entries.insert(name.to_owned(), start);
             if kind == STT_FUNC {
-                let end = start.saturating_add(symbol.size() as u32);
+                let end = start.saturating_add(size);
                 self.functions.push(Symbol { start, end, name: name.to_owned() });
             }
         }

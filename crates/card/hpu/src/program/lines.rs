@@ -105,8 +105,10 @@ impl Lines {
             let mut numbers = BTreeMap::new();
             let mut number = |index: u64, header: &gimli::LineProgramHeader<Slice<'_>>| {
                 if let (None, Some(entry)) = (numbers.get(&index), header.file(index)) {
+                    // More files than numbers have no line, as files without an entry.
+                    let Ok(number) = u32::try_from(files.len()) else { return Ok(None) };
                     files.push(path(&dwarf, &unit, header, entry)?);
-                    numbers.insert(index, files.len() as u32 - 1);
+                    numbers.insert(index, number);
                 }
                 Ok::<_, gimli::Error>(numbers.get(&index).copied())
             };
@@ -122,14 +124,15 @@ impl Lines {
                 let name = name_of_origin(&dwarf, &unit, entry)?;
                 let mut ranges = dwarf.die_ranges(&unit, entry)?;
                 while let Some(range) = ranges.next()? {
-                    let (start, end) = (range.begin as u32, range.end as u32);
+                    // A program of 32 bits has no code beyond.
+                    let [Ok(start), Ok(end)] = [range.begin, range.end].map(u32::try_from) else { continue };
                     let line = u32::try_from(line).unwrap_or(u32::MAX);
                     inlined.push(Inlined { start, end, name: name.clone(), file, line });
                 }
             }
             let mut lines = program.rows();
             while let Some((header, row)) = lines.next_row()? {
-                let start = row.address() as u32;
+                let Ok(start) = u32::try_from(row.address()) else { continue };
                 if row.end_sequence() {
                     rows.push(Row { start, file: None, line: 0 });
                     continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Device programs.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 mod calls;
 mod elf;
 mod error;

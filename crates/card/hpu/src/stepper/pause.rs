@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reasons for which the stepper returns.
 
+use crate::architectural_state::further_words;
 use crate::op::Class;
-use crate::state::further_words;
 use crate::stop::Fault;
 
 /// Reason for which [`Stepper::run`](crate::Stepper::run) returned.

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
+use crate::architectural_state::State;
 use crate::blocks::Block;
 use crate::isa::Isa;
 use crate::op::{Class, Offset};
-use crate::state::State;
 use crate::timing::access_cycles;
 
 /// Stepper data of a block.

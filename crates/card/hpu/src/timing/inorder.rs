@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Data-dependent costs
-//! (division, accesses across words) are counted when the instructions execute ([`State`](crate::state::State)).
+//! (division, accesses across words) are counted when the instructions execute ([`State`](crate::architectural_state::State)).
 
 use super::pipeline::{Exit, Pipeline, Timed, Wait};
 use crate::op::Class;

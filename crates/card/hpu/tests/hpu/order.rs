@@ -110,10 +110,10 @@ fn consumed(timing: TimingKind, look: &[u32], set: &[u32], starts: [u64; 2], rou
 
 #[test]
 fn a_flag_is_seen_when_it_is_set() {
-    let looks: [&[u32]; 2] = [&[lw(A0, A5, FLAG), ACQUIRE], &[FULL, lw(A0, A5, FLAG), ACQUIRE]];
+    let polls: [&[u32]; 2] = [&[lw(A0, A5, FLAG), ACQUIRE], &[FULL, lw(A0, A5, FLAG), ACQUIRE]];
     let sets: [&[u32]; 2] = [&[RELEASE, sw(A1, A5, FLAG)], &[RELEASE, sw(A1, A5, FLAG), FULL]];
     both(|timing| {
-        for (look, set) in looks.into_iter().flat_map(|look| sets.map(|set| (look, set))) {
+        for (look, set) in polls.into_iter().flat_map(|look| sets.map(|set| (look, set))) {
             for (starts, rounds) in [([0, 0], 40), ([100, 0], 90), ([0, 100], 200), ([0, 90], 1000)] {
                 let (seen, set) = consumed(timing, look, set, starts, rounds);
                 // The store is the last instruction of the producer before its return.
@@ -125,7 +125,7 @@ fn a_flag_is_seen_when_it_is_set() {
 
 #[test]
 fn a_plain_store_is_seen_when_it_happens_where_another_waits() {
-    let looks: [&[u32]; 3] = [
+    let polls: [&[u32]; 3] = [
         &[lw(A0, A5, FLAG)],
         // Variants with an adjacent counter, and with a second word.
         &[lw(A0, A5, FLAG), addi(A2, A2, 1), lw(A3, A5, LOCK)],
@@ -133,7 +133,7 @@ fn a_plain_store_is_seen_when_it_happens_where_another_waits() {
         &[i(0x03, 4, A0, A5, FLAG)],
     ];
     both(|timing| {
-        for look in looks {
+        for look in polls {
             for (starts, rounds) in [([0, 0], 700), ([300, 0], 550), ([0, 200], 1500)] {
                 let (seen, set) = consumed(timing, look, &[sw(A1, A5, FLAG)], starts, rounds);
                 assert!((set - 10..set + 30).contains(&seen), "{timing:?}: set by {set}, seen at {seen}");

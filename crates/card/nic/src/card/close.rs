@@ -7,7 +7,7 @@
 
 use abi::portals::NiFail;
 
-use super::state::Nic;
+use super::nic::Nic;
 use crate::drops::DropReason;
 use crate::pipeline::Sink;
 use crate::portals::InternalError;

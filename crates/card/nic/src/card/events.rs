@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events of a card.
 
-use super::state::Nic;
+use super::nic::Nic;
 use crate::event::NicEvent;
 use crate::pipeline::Completion;
 use crate::portals::InternalError;

@@ -7,7 +7,7 @@ use abi::device::err;
 use abi::portals::{List, NiFail, md};
 use accel::{CommandId, Reply};
 
-use super::state::Nic;
+use super::nic::Nic;
 use crate::drops::DropReason;
 use crate::event::{NicEvent, Sending, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Request, Response};

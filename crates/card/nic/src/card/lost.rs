@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use abi::portals::{List, NiFail};
 
-use super::state::Nic;
+use super::nic::Nic;
 use crate::drops::{DropReason, Part};
 use crate::event::{NicEvent, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Packet, Response};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The card's reactions to events, from arriving packets to the program's notifications.
 //!
-//! * `state`: [`Nic`], made of pipelines, messages and handler state
+//! * `nic`: [`Nic`], made of pipelines, messages and handler state
 //! * `events`: the events of a card; `receive`: arriving packets; `finish`: completion of messages and operations
 //! * `order`: the order of requests
 //! * `close`: messages in flight at the close of their interface; `lost`: lost packets and dead cards
@@ -10,8 +10,8 @@ mod close;
 mod events;
 mod finish;
 mod lost;
+mod nic;
 mod order;
 mod receive;
-mod state;
 
-pub use state::Nic;
+pub use nic::Nic;

@@ -7,7 +7,7 @@ use abi::portals::NiFail;
 use machine::MatchOverlaps;
 use sim::Time;
 
-use super::state::Nic;
+use super::nic::Nic;
 use crate::drops::{DropReason, Part};
 use crate::event::NicEvent;
 use crate::message::{Body, Header, MessageId, Packet, Request};

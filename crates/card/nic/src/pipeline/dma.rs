@@ -235,6 +235,7 @@ mod tests {
     use machine::Machine;
 
     use super::*;
+    use crate::accelerator::CardModel;
     use crate::testing::{Bench, Recorder};
 
     /// Returns the result of `act` on an idle engine at time 0, on sc17-int (L = 50 ns, 6.7 ps per byte) with these
@@ -244,10 +245,9 @@ mod tests {
         act: impl Fn(&mut DmaEngine, &mut dyn FnMut(&mut DmaEngine, &str, u64) -> Time) -> R,
     ) -> R {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
-        let machine = Rc::new(
-            Machine::load("sc17-int", &[folder], &rules.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>())
-                .unwrap(),
-        );
+        let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+        let machine = Machine::load("sc17-int", &[folder], &rules).unwrap();
+        let machine = Rc::new(CardModel::new(machine).unwrap());
         let mut engine = DmaEngine::new(machine.dma.clone());
         let mut bench = Bench::new(&machine, 1, 0, Recorder::default());
         act(&mut engine, &mut |engine, what, bytes| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Executes the effects of changed Portals objects.
 
+use super::pipelines::Pipeline;
 use super::rx::Completion;
-use super::state::Pipeline;
 use crate::message::OpToken;
 use crate::portals::{Effect, InternalError, Notice};
 use crate::ports::Ports;

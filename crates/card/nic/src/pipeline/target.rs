@@ -6,8 +6,8 @@ use std::rc::Rc;
 use abi::portals::{AckReq, List, NiFail};
 
 use super::dma::Operands;
+use super::pipelines::Pipeline;
 use super::rx::{RxMessage, Sink};
-use super::state::Pipeline;
 use crate::drops::{DropReason, Part};
 use crate::event::{AtomicWork, Initiator, NicEvent, Sending, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};

@@ -7,7 +7,7 @@ use abi::portals::NiFail;
 use machine::Injection;
 use sim::{Time, Train};
 
-use super::state::Pipeline;
+use super::pipelines::Pipeline;
 use crate::event::{Content, Fetching, Initiator, Leaving, NicEvent, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, RequestKind};
 use crate::portals::{Initiated, InternalError, RmaOp};

@@ -7,7 +7,7 @@ use super::effect::InternalError;
 use super::entry::Placement;
 use super::lists::{FAILURE, success};
 use super::matching::Delivery;
-use super::state::{Portals, plain_event};
+use super::process::{Portals, plain_event};
 use crate::message::{MessageId, Request};
 
 /// Result of a message.

@@ -5,7 +5,7 @@ use abi::portals::{EventKind, NiFail};
 
 use super::effect::{Effect, InternalError, Notice};
 use super::interface::Portal;
-use super::state::{Portals, plain_event};
+use super::process::{Portals, plain_event};
 
 impl Portals {
     /// Stops a portal table entry. Notifies the program unless `tell` is false.

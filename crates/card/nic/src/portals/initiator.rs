@@ -9,7 +9,7 @@ use super::descriptor::MemoryDescriptor;
 use super::effect::InternalError;
 use super::lists::{FAILURE, success};
 use super::operation::{Operation, OperationKind};
-use super::state::Portals;
+use super::process::Portals;
 use super::triggered::{Action, RmaOp};
 use crate::atomic::MAX_OPERAND;
 use crate::message::{OpToken, Request, RequestKind, Response};

@@ -11,8 +11,8 @@ use abi::portals::{self as ptl, CtEvent, Event, EventKind, Handle, List, NiFail,
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
+use super::process::{Portals, plain_event};
 use super::slab::Kind;
-use super::state::{Portals, plain_event};
 use super::triggered::TriggeredOp;
 use super::unexpected::{Claim, Offered};
 use crate::atomic::MAX_OPERAND;

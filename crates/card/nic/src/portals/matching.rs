@@ -8,7 +8,7 @@ use abi::portals::{self as ptl, Handle, List, NiFail, StatusRegister, me};
 
 use super::entry::Placement;
 use super::interface::Unexpected;
-use super::state::Portals;
+use super::process::Portals;
 use crate::drops::DropReason;
 use crate::handlers::Handlers;
 use crate::message::{MessageId, Request};

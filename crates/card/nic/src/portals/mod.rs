@@ -3,12 +3,12 @@
 //!
 //! It is independent of packets, ports, DMA and time. Effects on the card are queued as [`Effect`]s.
 //!
-//! * `state`: [`Portals`], all objects of a process; `effect`: work for the card
+//! * `process`: [`Portals`], all objects of a process; `effect`: work for the card
 //! * `calls`, `transfers`: the library's calls, with checked arguments
 //! * `interface`, `descriptor`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
 //! * `matching`: matching of messages to entries; `delivery`: notification of the program on completion
 //! * `lists`: lists of entries and unexpected headers, counters and their triggered operations
-//! * `likeness`: opens interfaces with equal properties on several cards
+//! * `interface_properties`: opens interfaces with equal properties on several cards
 //! * `initiator`: operations of this node
 //! * `flow`: flow control
 
@@ -21,12 +21,12 @@ mod events;
 mod flow;
 mod initiator;
 mod interface;
-mod likeness;
+mod interface_properties;
 mod lists;
 mod matching;
 mod operation;
+mod process;
 pub(crate) mod slab;
-mod state;
 mod transfers;
 mod triggered;
 mod unexpected;
@@ -39,8 +39,8 @@ pub use entry::{Entry, Placement};
 pub use initiator::Initiated;
 pub(crate) use interface::{Interface, index_of_options};
 pub use interface::{MAX_VOLATILE_SIZE, default_limits};
-pub use likeness::Likeness;
+pub use interface_properties::InterfaceProperties;
 pub use matching::Delivery;
 pub use operation::{CardPlace, Operation, OperationKind};
-pub use state::{DEFAULT_PID, Portals};
+pub use process::{DEFAULT_PID, Portals};
 pub use triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};

@@ -3,8 +3,8 @@
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, ReturnCode};
 
+use super::process::Portals;
 use super::slab::Kind;
-use super::state::Portals;
 use super::triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 

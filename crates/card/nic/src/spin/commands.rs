@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Execution of handler commands on the card (sPIN App. B.6).
 //!
-//! * `messages`: puts, gets and atomics
+//! * `handler_messages`: puts, gets and atomics
 //! * `transfers`: DMA to and from host memory
 //! * `reply`: replies to handlers
 
-mod messages;
+mod handler_messages;
 mod reply;
 mod transfers;
 
@@ -13,7 +13,7 @@ use abi::portals::{CtEvent, Handle};
 use accel::{Command, Counter, Issued, Place, Reply};
 
 use self::reply::{Executed, Issuer, Refusal};
-use super::unit::Spin;
+use super::handler_state::Spin;
 use crate::atomic::AtomicSpec;
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::InternalError;

@@ -5,7 +5,7 @@
 use abi::portals::NiFail;
 use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
 
-use super::unit::Spin;
+use super::handler_state::Spin;
 use super::verdict::{Completion, FirstError, MessageVerdict, fail_code};
 use crate::drops::DropReason;
 use crate::message::{Packet, Request, RequestKind};

@@ -6,18 +6,23 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use accel::Accelerator;
-use machine::Machine;
+
+use crate::accelerator::CardModel;
 
 /// Accelerator of a card, created on first use: most cards of a large simulation may never run a handler.
 pub struct LazyAccelerator {
-    machine: Rc<Machine>,
+    model: Rc<CardModel>,
     made: OnceCell<Box<dyn Accelerator>>,
 }
 
 impl LazyAccelerator {
-    /// Creates the accelerator of a machine, without a program.
-    pub fn new(machine: Rc<Machine>) -> LazyAccelerator {
-        LazyAccelerator { machine, made: OnceCell::new() }
+    /// Prepares the accelerator of a node's card, without a program. A debugger needs the accelerator at once.
+    pub fn new(model: Rc<CardModel>, node: u32) -> LazyAccelerator {
+        let made = match model.take_debugger(node) {
+            Some(debugger) => OnceCell::from(model.accelerator(Some(debugger))),
+            None => OnceCell::new(),
+        };
+        LazyAccelerator { model, made }
     }
 
     /// Returns the accelerator, if it has been used.
@@ -35,13 +40,13 @@ impl Deref for LazyAccelerator {
     type Target = dyn Accelerator;
 
     fn deref(&self) -> &(dyn Accelerator + 'static) {
-        &**self.made.get_or_init(|| crate::accelerator::create(&self.machine))
+        &**self.made.get_or_init(|| self.model.accelerator(None))
     }
 }
 
 impl DerefMut for LazyAccelerator {
     fn deref_mut(&mut self) -> &mut (dyn Accelerator + 'static) {
-        self.made.get_or_init(|| crate::accelerator::create(&self.machine));
+        self.made.get_or_init(|| self.model.accelerator(None));
         &mut **self.made.get_mut().expect("it has just been made")
     }
 }
@@ -50,14 +55,17 @@ impl DerefMut for LazyAccelerator {
 mod tests {
     use std::path::Path;
 
+    use machine::Machine;
+
     use super::*;
     use crate::card::Nic;
 
     #[test]
     fn a_card_makes_its_accelerator_when_that_is_first_used() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
-        let machine = Rc::new(Machine::load("sc17-int", &[folder], &[]).unwrap());
-        let mut card = Nic::all(&machine, 0..2, 2, 0).last().unwrap();
+        let machine = Machine::load("sc17-int", &[folder], &[]).unwrap();
+        let model = Rc::new(CardModel::new(machine).unwrap());
+        let mut card = Nic::all(&model, 0..2, 2, 0).last().unwrap();
         card.trim();
         card.spin.unload();
         assert_eq!((card.stats().packet_buffer_peak, card.stats().hpu_busy.as_ps()), (0, 0));

@@ -5,7 +5,7 @@
 //! The handlers run on an [`accel::Accelerator`]. It queues work for the card, which empties the queue after each
 //! event; so the card may offer new tasks while it acts on the end of a handler.
 //!
-//! * `unit`: a card's handler state; `lazy`: the accelerator, created on first use; `verdict`, `transfer`: handler
+//! * `handler_state`: a card's handler state; `lazy`: the accelerator, created on first use; `verdict`, `transfer`: handler
 //!   state of a message and of a DMA transfer
 //! * `env`: the card as the accelerator's environment, with the work queue
 //! * `handlers`: the handlers of a message, and their verdicts on its packets
@@ -14,14 +14,14 @@
 
 mod commands;
 mod env;
+mod handler_state;
 mod handlers;
 mod lazy;
 mod memory;
 mod transfer;
-mod unit;
 mod verdict;
 
 pub use env::Work;
+pub use handler_state::Spin;
 pub use transfer::HostTransfer;
-pub use unit::Spin;
 pub use verdict::SpinMessage;

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use accel::Printed;
-use machine::Machine;
 use sim::{EventQueue, SerialResource, Time, TimePerByte};
 
+use crate::accelerator::CardModel;
 use crate::card::Nic;
 use crate::drops::{DropReason, Drops};
 use crate::event::NicEvent;
@@ -92,8 +92,8 @@ pub struct BenchPorts<'a, S> {
 
 impl<S: Surroundings> Bench<S> {
     /// Creates cards of one machine for `nodes` nodes, whose processes have this user id.
-    pub fn new(machine: &Rc<Machine>, nodes: u32, uid: u32, around: S) -> Bench<S> {
-        let cards = (0..nodes).map(|node| Nic::new(machine.clone(), node, nodes, uid)).collect();
+    pub fn new(model: &Rc<CardModel>, nodes: u32, uid: u32, around: S) -> Bench<S> {
+        let cards = (0..nodes).map(|node| Nic::new(model.clone(), node, nodes, uid)).collect();
         Bench {
             cards,
             around,
@@ -101,7 +101,7 @@ impl<S: Surroundings> Bench<S> {
             most_events: 0,
             is_full: false,
             senders: vec![Sender::default(); nodes as usize],
-            gap_per_byte: machine.network.gap_per_byte,
+            gap_per_byte: model.machine().network.gap_per_byte,
             queue: EventQueue::default(),
         }
     }

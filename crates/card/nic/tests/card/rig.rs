@@ -9,7 +9,7 @@ use std::rc::Rc;
 use abi::portals::{self as ptl, Handle, List, Md, Process, md};
 use machine::Machine;
 use nic::testing::{Bench, Recorder, any_entry};
-use nic::{NewEntry, Target};
+use nic::{CardModel, NewEntry, Target};
 use sim::Time;
 
 pub type Rig = Bench<Recorder>;
@@ -18,14 +18,14 @@ pub type Rig = Bench<Recorder>;
 pub const NI: Handle = 1 << 28;
 
 /// Returns the machine `sc17-int` with these settings; a thread parses each once.
-pub fn machine(settings: &[&str]) -> Rc<Machine> {
+pub fn machine(settings: &[&str]) -> Rc<CardModel> {
     thread_local! {
-        static MACHINES: RefCell<HashMap<String, Rc<Machine>>> = RefCell::default();
+        static MACHINES: RefCell<HashMap<String, Rc<CardModel>>> = RefCell::default();
     }
     let load = || {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../machines");
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        Rc::new(Machine::load("sc17-int", &[folder], &settings).unwrap())
+        Rc::new(CardModel::new(Machine::load("sc17-int", &[folder], &settings).unwrap()).unwrap())
     };
     MACHINES.with_borrow_mut(|machines| machines.entry(settings.join(" ")).or_insert_with(load).clone())
 }

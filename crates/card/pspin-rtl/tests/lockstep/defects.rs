@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use pspin_rtl::lockstep::run::LockstepError;
+use pspin_rtl::lockstep::comparison::LockstepError;
 use serde::Deserialize;
 
 use super::home;
-use super::unit::{RUNS, Tiny};
+use super::small_machine::{RUNS, Tiny};
 
 /// Input that selects a defect, and its placeholder in the texts.
 const INPUT: &str = "defect_i";

@@ -4,7 +4,7 @@
 
 use pspin_rtl::lockstep::traffic::{Packet, Random, Traffic};
 
-use super::unit::{Run, Tiny, packet};
+use super::small_machine::{Run, Tiny, packet};
 
 /// Watchdog threshold in cycles.
 const WATCHDOG: u64 = 800;

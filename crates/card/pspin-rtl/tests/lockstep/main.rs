@@ -5,7 +5,7 @@
 mod defects;
 mod ends;
 mod hpu;
-mod unit;
+mod small_machine;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -98,7 +98,7 @@ pub type Hpus = HpusIn<Calls>;
 
 impl Hpus {
     /// Creates HPUs without a program.
-    pub(super) fn idle(config: Rc<Config>, clock: Clock, convention: Box<dyn Convention>) -> Hpus {
+    pub(super) fn idle(config: Rc<Config>, clock: Clock, convention: Box<dyn Convention>, print_cycles: u64) -> Hpus {
         let environment = Calls {
             clock,
             convention,
@@ -109,7 +109,7 @@ impl Hpus {
             commands: 0,
             done: Vec::new(),
             printed: Vec::new(),
-            print_cycles: accel::PRINT_CYCLES,
+            print_cycles,
             runs: 0,
         };
         Hpus::without_program(config, environment)
@@ -118,8 +118,7 @@ impl Hpus {
     /// Takes over the state that commands in flight refer to, from the HPUs of the unloaded program.
     pub fn succeed(&mut self, mut old: Hpus) {
         (0..old.config.hpus()).for_each(|gid| old.environment.handles.abandon(gid as u16));
-        let Calls { handles, runs, commands, print_cycles, .. } = old.environment;
-        self.environment.print_cycles = print_cycles;
+        let Calls { handles, runs, commands, .. } = old.environment;
         (self.environment.handles, self.environment.runs, self.environment.commands) = (handles, runs, commands);
     }
 

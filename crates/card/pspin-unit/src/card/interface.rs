@@ -9,7 +9,6 @@ use super::place::Places;
 use super::queues::Queues;
 use super::{Card, Waiting, pad, slot_bytes, unit};
 use crate::memory::{Arena, Place};
-use accel::Debugger;
 use accel::Profile;
 use accel::memory::{AllocationError, HpuMemory, OutsideMemory};
 use accel::{Accelerator, Env, Event, InternalError};
@@ -23,7 +22,7 @@ impl Accelerator for Card {
         let (code, data) = (device.program_segment(), device.data_segment());
         self.write(Arena::start(Place::Program), code)?;
         self.write(Arena::start(Place::Handler), data)?;
-        self.places.load(&self.config, data.len() as u32);
+        self.places.load(self.layout.config(), data.len() as u32);
         self.unit.cores_mut().load_card(program);
         Ok(())
     }
@@ -33,11 +32,12 @@ impl Accelerator for Card {
     }
 
     fn unload(&mut self) {
-        let new = unit(&self.config, self.clock);
+        let print_cycles = self.unit.cores().environment.print_cycles;
+        let new = unit(self.layout.config(), self.clock, print_cycles);
         let old = std::mem::replace(&mut self.unit, new);
         self.unit.cores_mut().succeed(old.into_cores());
-        self.places = Places::new(&self.config);
-        self.queues = Queues::new(&self.config);
+        self.places = Places::new(&self.layout);
+        self.queues = Queues::new(self.layout.config());
         self.buffers.clear();
         self.stored.clear();
         self.waiting.clear();
@@ -77,7 +77,7 @@ impl Accelerator for Card {
     }
 
     fn packet_buffers(&self) -> u32 {
-        self.config.l2_packet.bytes / slot_bytes(self.mtu)
+        self.layout.config().l2_packet.bytes / slot_bytes(self.mtu)
     }
 
     fn packet_buffer_peak(&self) -> u64 {
@@ -198,20 +198,6 @@ impl Accelerator for Card {
         }
         Ok(())
     }
-
-    fn sanitize(&mut self) -> bool {
-        false
-    }
-
-    fn attach(&mut self, _: Box<dyn Debugger>) -> bool {
-        false
-    }
-
-    fn set_print_free(&mut self) {
-        self.unit.cores_mut().environment.print_cycles = 0;
-    }
-
-    fn set_profiling(&mut self) {}
 
     fn profile(&self) -> Profile {
         Profile::new()

@@ -18,8 +18,27 @@ pub fn stack_bytes(unit: &Pspin) -> u32 {
     unit.units.stack.max(STACK)
 }
 
+/// Configuration of a unit whose L1 memories hold the stacks and arguments of its HPUs.
+#[derive(Clone)]
+pub struct Layout {
+    config: Rc<Pspin>,
+    scratchpad: u32,
+}
+
+impl Layout {
+    /// Lays out the L1 memories of a unit; `None` if stacks and arguments do not fit.
+    pub fn new(config: &Pspin) -> Option<Layout> {
+        Some(Layout { scratchpad: scratchpad(config)?, config: Rc::new(config.clone()) })
+    }
+
+    /// Returns the configuration of the unit.
+    pub fn config(&self) -> &Rc<Pspin> {
+        &self.config
+    }
+}
+
 /// Returns the bytes of a cluster's L1 left for programs' HPU memory; `None` if stacks and arguments do not fit.
-pub fn scratchpad(unit: &Pspin) -> Option<u32> {
+fn scratchpad(unit: &Pspin) -> Option<u32> {
     unit.scratchpad().checked_sub(unit.units.hpus.checked_mul(stack_bytes(unit) + map::ARGS_BYTES)?)
 }
 
@@ -42,10 +61,10 @@ pub struct Places {
 
 impl Places {
     /// Creates allocators for the scratchpads of all clusters, which follow the runtime's data and the packet buffer.
-    pub fn new(unit: &Pspin) -> Places {
+    pub fn new(layout: &Layout) -> Places {
+        let unit = &layout.config;
         let first = unit.cluster.runtime + unit.cluster.packet_buffer;
-        let room = scratchpad(unit).unwrap_or_default();
-        let scratchpad = |cluster| Allocator::new(Arena::start(Place::L1(cluster)) + first, room);
+        let scratchpad = |cluster| Allocator::new(Arena::start(Place::L1(cluster)) + first, layout.scratchpad);
         Places { scratchpads: (0..unit.units.clusters as u16).map(scratchpad).collect(), handler: None }
     }
 

@@ -262,9 +262,9 @@ impl DmaInterconnect {
         ];
     }
 
-    /// Moves the beats of cycle `now`. `moves` returns true if the source banks of a beat are free; then the beat
+    /// Moves the beats of cycle `now`. `is_ready` returns true if the source banks of a beat are free; then the beat
     /// moves. Transfers that end are passed to `landed`.
-    pub fn step(&mut self, now: Cycle, mut moves: impl FnMut(Beat) -> bool, mut landed: impl FnMut(Landed)) {
+    pub fn step(&mut self, now: Cycle, mut is_ready: impl FnMut(Beat) -> bool, mut landed: impl FnMut(Landed)) {
         self.from = now + 1_u64;
         let (mut taken, mut waiting) = (Taken::default(), self.packets | self.handlers);
         // Packets all need the same channel, so at most one of them moves.
@@ -277,7 +277,7 @@ impl DmaInterconnect {
             let queue = &self.engines[cluster as usize].queues[index];
             let read = (queue.reads > 0).then_some(queue.next);
             let write = (queue.lag == 0).then_some(queue.to);
-            if !moves(Beat { read, write, at: now + (self.latency - 1) }) {
+            if !is_ready(Beat { read, write, at: now + (self.latency - 1) }) {
                 continue;
             }
             first.get_or_insert(cluster);
@@ -359,15 +359,15 @@ mod tests {
         dma.copy(0, Cycle(0), Range { address: from, size }, to);
         let (mut beats, mut at) = (Vec::new(), 0);
         for now in 1..100 {
-            let moves = |beat: Beat| {
-                let moves = !is_taken(now);
-                if moves {
+            let is_ready = |beat: Beat| {
+                let is_ready = !is_taken(now);
+                if is_ready {
                     assert_eq!(beat.at, Cycle(now + 9), "a word is written 9 cycles later");
                     beats.push((now, beat.read.map(|read| read - from / 64 * 64), beat.write.map(|to| to - L1)));
                 }
-                moves
+                is_ready
             };
-            dma.step(Cycle(now), moves, |landed| at = landed.at.0);
+            dma.step(Cycle(now), is_ready, |landed| at = landed.at.0);
         }
         (beats, at)
     }

@@ -3,8 +3,8 @@
 
 use machine::pspin::{Dispatch as Config, DispatchPolicy};
 
-use crate::cluster::Cluster;
 use crate::her::Her;
+use crate::hpu_cluster::HpuCluster;
 
 /// Task dispatcher. It holds a task until a cluster has room.
 pub struct Dispatcher {
@@ -23,7 +23,7 @@ impl Dispatcher {
 
     /// Returns the cluster for the task of a request, if one has room.
     #[inline]
-    pub fn choose(&self, her: &Her, clusters: &[Cluster]) -> Option<usize> {
+    pub fn choose(&self, her: &Her, clusters: &[HpuCluster]) -> Option<usize> {
         let home = (her.message % clusters.len() as u32) as usize;
         let only = |cluster: usize| clusters[cluster].has_room(her.transfer).then_some(cluster);
         match self.policy {
@@ -34,7 +34,7 @@ impl Dispatcher {
     }
 }
 
-fn least_loaded(clusters: &[Cluster], transfer: u32) -> Option<usize> {
+fn least_loaded(clusters: &[HpuCluster], transfer: u32) -> Option<usize> {
     let with_room = clusters.iter().enumerate().filter(|(_, cluster)| cluster.has_room(transfer));
     with_room.min_by_key(|(_, cluster)| cluster.tasks()).map(|(index, _)| index)
 }

@@ -10,7 +10,7 @@ use accel::testing::code::{A0, RET, SPIN, T0, ZERO, add, addi, commands, lui, lw
 use accel::{Accelerator, Failure, Outcome, Reply, Transfer};
 use bytemuck::bytes_of;
 use machine::{Accelerator as Kind, Machine};
-use pspin_unit::card::Card;
+use pspin_unit::card::{Card, Layout};
 use rig::{Rig, SUCCESS};
 use sim::Time;
 
@@ -24,7 +24,8 @@ fn machine(settings: &[&str]) -> Machine {
 /// Returns the accelerator of this card.
 fn accelerator(machine: &Machine) -> Box<dyn Accelerator> {
     let Kind::Pspin(unit) = &machine.accelerator else { panic!("{} is another card", machine.name) };
-    Box::new(Card::new(unit, machine.hpu.clock, machine.network.mtu))
+    let layout = Layout::new(unit).expect("L1 memories that hold the stacks");
+    Box::new(Card::new(layout, machine.hpu.clock, machine.network.mtu, accel::PRINT_CYCLES))
 }
 
 /// Runs the handler on one packet, without others. Returns the time in ns from the packet to the feedback.

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use sim::{DelayQueue, Time};
 
 use super::cpu::Cpu;
-use super::state::RunState;
+use super::run_state::RunState;
 use crate::error::RunError;
 use crate::outcome::Outcome;
 use sim::noise::{CpuTime, Noise, NoisyCpus};

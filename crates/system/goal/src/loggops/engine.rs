@@ -171,9 +171,9 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
             let record = &self.state.ops[(event & OP) as usize];
             if record.kind() == Kind::Recv || event & MESSAGE != 0 {
                 let last = (*self.state.matching.slot_of(record) as u32).wrapping_sub(1) as usize;
-                if last < self.state.dependencies.words.len() {
+                if last < self.state.dependencies.operations.len() {
                     prefetch(&raw const self.state.ops[last]);
-                    self.state.dependencies.words.prefetch(last);
+                    self.state.dependencies.operations.prefetch(last);
                 }
             }
         }
@@ -217,7 +217,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         if let Some(first) = self.resources.first(rank)
             && (first.at, first.number) == (now, number)
         {
-            self.resources.take(rank, first.list, &self.state.dependencies.words);
+            self.resources.take(rank, first.list, &self.state.dependencies.operations);
             let record = &self.state.ops[first.op as usize];
             self.order.begin(now, number);
             self.execute(now, number, first.op, record, place(record, first.is_message))?;
@@ -316,7 +316,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     #[inline(never)]
     fn post(&mut self, at: u64, mut number: u32, mut op: u32) {
         loop {
-            let next = self.state.dependencies.words.next(op);
+            let next = self.state.dependencies.operations.next(op);
             self.order.begin(at, number);
             self.receive(at, op);
             self.settle(at);
@@ -423,10 +423,10 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
                 }
                 let at = self.resources.cpu_free(record.rank, record.cpu()).max(ready);
                 let unblocks = self.state.dependencies.unblocks_on_start(op);
-                self.state.dependencies.words.set_next(op, op);
+                self.state.dependencies.operations.set_next(op, op);
                 match &mut receives {
                     Some(batch) if batch.at == at && batches => {
-                        self.state.dependencies.words.set_next(batch.last, op);
+                        self.state.dependencies.operations.set_next(batch.last, op);
                         batch.last = op;
                         batch.unblocks |= unblocks;
                     }
@@ -479,7 +479,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     #[inline(always)]
     fn wait(&mut self, place: Place, number: u32, op: u32) {
         self.order.waits(number, op);
-        self.resources.add(place, number, op, &mut self.state.dependencies.words);
+        self.resources.add(place, number, op, &mut self.state.dependencies.operations);
     }
 
     /// Changes the number of an operation that may be waiting. Its position among others must stay the same.

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use sim::memory::{HugePageSlice, prefetch};
 
+use crate::operation_table::OperationTable;
 use crate::schedule::Schedule;
-use crate::words::OperationWords;
 
 /// Resources of a rank that an event needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +67,14 @@ pub(super) trait Resources {
     /// Returns true if no operation or message of the rank waits.
     fn none_waits(&self, rank: u32) -> bool;
     /// Adds a waiting operation or message. Lists are linked through `words`.
-    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords);
+    fn add(&mut self, place: Place, number: u32, op: u32, operations: &mut OperationTable);
     /// Returns the first waiting operation or message of a rank.
     fn first(&self, rank: u32) -> Option<First>;
     /// Changes the number of an operation that may be waiting from `from` to `to`, without changing its position among
     /// others. Returns true if it may be the first.
     fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool;
     /// Removes the first member of a list.
-    fn take(&mut self, rank: u32, list: usize, words: &OperationWords);
+    fn take(&mut self, rank: u32, list: usize, operations: &OperationTable);
     /// Returns the number of the rank's wake-up in the event queue.
     fn wake(&mut self, rank: u32) -> &mut u32;
     /// Stores the number of a receive, which never waits for resources.
@@ -179,14 +179,14 @@ impl Resources for One {
     }
 
     #[inline]
-    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords) {
+    fn add(&mut self, place: Place, number: u32, op: u32, operations: &mut OperationTable) {
         let list = &mut self.ranks[(place.rank - self.first_rank) as usize].lists[place.side as usize];
         if list.first == NOBODY {
             *list = List { first: op, last: op, number };
             return;
         }
         if number < list.number {
-            words.set_next(op, list.first);
+            operations.set_next(op, list.first);
             self.numbers[list.first as usize] = list.number;
             (list.first, list.number) = (op, number);
             return;
@@ -195,14 +195,14 @@ impl Resources for One {
         let mut before = list.last;
         if before != list.first && number < self.numbers[before as usize] {
             before = list.first;
-            while self.numbers[words.next(before) as usize] < number {
-                before = words.next(before);
+            while self.numbers[operations.next(before) as usize] < number {
+                before = operations.next(before);
             }
-            words.set_next(op, words.next(before));
+            operations.set_next(op, operations.next(before));
         } else {
             list.last = op;
         }
-        words.set_next(before, op);
+        operations.set_next(before, op);
     }
 
     #[inline]
@@ -234,13 +234,13 @@ impl Resources for One {
     }
 
     #[inline]
-    fn take(&mut self, rank: u32, list: usize, words: &OperationWords) {
+    fn take(&mut self, rank: u32, list: usize, operations: &OperationTable) {
         let list = &mut self.ranks[(rank - self.first_rank) as usize].lists[list];
         if list.first == list.last {
             list.first = NOBODY;
             list.number = NO_NUMBER;
         } else {
-            list.first = words.next(list.first);
+            list.first = operations.next(list.first);
             list.number = self.numbers[list.first as usize];
         }
     }
@@ -374,7 +374,7 @@ impl Resources for Many {
         self.ranks[self.index(rank)].classes.iter().all(|class| class.first().is_none())
     }
 
-    fn add(&mut self, place: Place, number: u32, op: u32, _: &mut OperationWords) {
+    fn add(&mut self, place: Place, number: u32, op: u32, _: &mut OperationTable) {
         let rank = self.index(place.rank);
         let classes = &mut self.ranks[rank].classes;
         let index = classes.iter().position(|class| class.place == place).unwrap_or_else(|| {
@@ -412,7 +412,7 @@ impl Resources for Many {
         true
     }
 
-    fn take(&mut self, rank: u32, list: usize, _: &OperationWords) {
+    fn take(&mut self, rank: u32, list: usize, _: &OperationTable) {
         // The class is kept for reuse.
         let rank = self.index(rank);
         let class = &mut self.ranks[rank].classes[list];

@@ -168,7 +168,7 @@ impl<'a> Model<'a> for Packets<'a> {
                 }
             }
             _ => {
-                let receive = run.state.dependencies.words.receive_of(op);
+                let receive = run.state.dependencies.operations.receive_of(op);
                 run.state.dependencies.done(receive, now);
             }
         }
@@ -255,7 +255,7 @@ impl<'a> Model<'a> for Packets<'a> {
                     if task.phase() == Phase::Message {
                         let last = last_of(state, record);
                         prefetch(state.ops.as_ptr().wrapping_add(last));
-                        state.dependencies.words.prefetch(last);
+                        state.dependencies.operations.prefetch(last);
                     } else {
                         state.dependencies.prefetch_counts(record);
                     }
@@ -317,7 +317,7 @@ fn matched(run: &mut Run, now: Time, message: u32, receive: u32) -> Result<(), R
         run.state.dependencies.done(receive, now);
         return Ok(());
     }
-    run.state.dependencies.words.set_receive_of(message, receive);
+    run.state.dependencies.operations.set_receive_of(message, receive);
     send(run, now, now, message, Phase::Clear, 0)
 }
 

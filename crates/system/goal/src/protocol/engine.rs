@@ -250,7 +250,7 @@ impl Run<'_> {
                         (task, search)
                     }
                     Some(receive) => {
-                        self.state.dependencies.words.set_receive_of(op, receive);
+                        self.state.dependencies.operations.set_receive_of(op, receive);
                         (Task::Serve(op), search + self.serve_time(op))
                     }
                 }
@@ -277,7 +277,7 @@ impl Run<'_> {
         match self.state.post(receive) {
             None => (Task::Run(receive), posting + preparing),
             Some(send) => {
-                self.state.dependencies.words.set_receive_of(send, receive);
+                self.state.dependencies.operations.set_receive_of(send, receive);
                 (Task::Serve(send), posting + finding + self.serve_time(send))
             }
         }
@@ -285,7 +285,7 @@ impl Run<'_> {
 
     /// Handles the complete reception of a send's data.
     fn received(&mut self, now: Time, send: u32) {
-        let receive = self.state.dependencies.words.receive_of(send);
+        let receive = self.state.dependencies.operations.receive_of(send);
         self.state.dependencies.done(receive, now);
     }
 
@@ -351,7 +351,7 @@ impl Run<'_> {
             self.model.details.unexpected += 1;
             return;
         };
-        self.state.dependencies.words.set_receive_of(op, receive);
+        self.state.dependencies.operations.set_receive_of(op, receive);
         if is_eager {
             self.later(now, in_memory, Event::Tell(Task::Complete(op)));
         } else if self.gets_by_itself(receive) {

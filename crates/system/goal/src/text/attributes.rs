@@ -26,8 +26,8 @@ impl<'a> Cursor<'a> {
     pub fn rank(&mut self, ranks: u32) -> Result<u32, Fault> {
         self.skip()?;
         let start = self.at;
-        match self.whole_number("rank", u64::from(ranks) - 1) {
-            Ok(rank) => Ok(rank as u32),
+        match self.whole_number("rank", ranks - 1) {
+            Ok(rank) => Ok(rank),
             Err(fault) => Err(match *fault {
                 (at, Problem::TooLarge { number, .. }) => Box::new((at, Problem::NoSuchRank { rank: number, ranks })),
                 fault => Box::new((start, fault.1)),
@@ -74,13 +74,13 @@ impl<'a> Cursor<'a> {
         let twice = match word {
             b"tag" => {
                 let any = self.takes_any()?;
-                let tag = if any { ANY } else { self.whole_number("tag", u64::from(ANY) - 1)? as u32 };
+                let tag = if any { ANY } else { self.whole_number("tag", ANY - 1)? };
                 attributes.tag.replace(tag).map(|_| "tag")
             }
-            b"cpu" => attributes.cpu.replace(self.whole_number("cpu", 255)? as u8).map(|_| "cpu"),
-            b"nic" => attributes.nic.replace(self.whole_number("nic", 255)? as u8).map(|_| "nic"),
+            b"cpu" => attributes.cpu.replace(self.whole_number("cpu", u8::MAX)?).map(|_| "cpu"),
+            b"nic" => attributes.nic.replace(self.whole_number("nic", u8::MAX)?).map(|_| "nic"),
             _ => {
-                let space = self.whole_number("space", u64::from(MAX_SPACE))? as u16;
+                let space = self.whole_number("space", MAX_SPACE)?;
                 attributes.space.replace(space).map(|_| "space")
             }
         };

@@ -86,7 +86,9 @@ const WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'.');
+        #[expect(clippy::cast_possible_truncation, reason = "`byte` is below 256")]
+        let character = byte as u8;
+        table[byte] = character.is_ascii_alphanumeric() || matches!(character, b'_' | b'.');
         byte += 1;
     }
     table
@@ -200,10 +202,10 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Reads a number like [`Cursor::number`]. It must not be followed by a letter.
+    /// Reads a number like [`Cursor::number`], in the type of its limit. It must not be followed by a letter.
     #[inline]
-    pub fn whole_number(&mut self, what: &'static str, most: u64) -> Result<u64, Fault> {
-        let value = self.number(what, most)?;
+    pub fn whole_number<T: TryFrom<u64> + Into<u64>>(&mut self, what: &'static str, most: T) -> Result<T, Fault> {
+        let value = T::try_from(self.number(what, most.into())?).map_err(|_| self.expected(what))?;
         if WORD[usize::from(self.peek())] {
             return Err(self.expected(&format!("the end of the {what}")));
         }
@@ -284,7 +286,8 @@ impl Place {
 
     /// Returns a problem here.
     pub fn problem(self, problem: Problem) -> TextError {
-        TextError { line: self.line as usize, column: self.column as usize, problem }
+        let [line, column] = [self.line, self.column].map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+        TextError { line, column, problem }
     }
 }
 

@@ -86,13 +86,13 @@ mod tests {
             let first = rank * 100;
             labels.begin_rank(first);
             let all: [&[u8]; 7] = [b"l1", b"l01", b"l", b"l999999999", b"x", b"l70", b"l2"];
-            for (index, label) in all.iter().enumerate() {
+            for (index, label) in (0..).zip(&all) {
                 assert_eq!(labels.find(label), None);
-                assert!(labels.define(label, first + index as u32));
+                assert!(labels.define(label, first + index));
                 assert!(!labels.define(label, first + 50), "{label:?}");
             }
-            for (index, label) in all.iter().enumerate() {
-                assert_eq!(labels.find(label), Some(first + index as u32));
+            for (index, label) in (0..).zip(&all) {
+                assert_eq!(labels.find(label), Some(first + index));
             }
         }
     }

@@ -179,6 +179,6 @@ impl Details {
 impl Cursor<'_> {
     /// Reads a counter number.
     fn counter(&mut self) -> Result<u32, Fault> {
-        Ok(self.whole_number("counter", u64::from(u32::MAX))? as u32)
+        self.whole_number("counter", u32::MAX)
     }
 }

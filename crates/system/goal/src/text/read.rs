@@ -131,7 +131,7 @@ fn num_ranks(cursor: &mut Cursor) -> Result<u32, Fault> {
     cursor.expect_word("num_ranks")?;
     cursor.skip()?;
     let at = cursor.at;
-    let ranks = cursor.whole_number("num_ranks", u64::from(MAX_RANKS))? as u32;
+    let ranks = cursor.whole_number("num_ranks", MAX_RANKS)?;
     if ranks == 0 {
         cursor.at = at;
         return Err(cursor.expected("at least one rank"));

@@ -73,8 +73,10 @@ impl Reader<'_> {
     pub(super) fn peer(&mut self) -> Result<Option<u32>, Damage> {
         match self.numbers.number()? {
             0 => Ok(None),
-            peer if peer <= u64::from(self.start.ranks) => Ok(Some((peer - 1) as u32)),
-            peer => Err(self.numbers.damage(format!("rank {} of {} ranks", peer - 1, self.start.ranks))),
+            peer => match u32::try_from(peer - 1) {
+                Ok(rank) if rank < self.start.ranks => Ok(Some(rank)),
+                _ => Err(self.numbers.damage(format!("rank {} of {} ranks", peer - 1, self.start.ranks))),
+            },
         }
     }
 

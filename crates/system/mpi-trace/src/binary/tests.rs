@@ -53,14 +53,14 @@ fn file(records: &[&[u64]]) -> Vec<u8> {
         for &number in *record {
             let mut rest = number;
             while rest >= 0x80 {
-                payload.push(rest as u8 | 0x80);
+                payload.push(rest.to_le_bytes()[0] | 0x80);
                 rest >>= 7;
             }
-            payload.push(rest as u8);
+            payload.push(rest.to_le_bytes()[0]);
         }
     }
     let mut file = MAGIC.to_vec();
-    file.extend((payload.len() as u32).to_le_bytes());
+    file.extend(u32::try_from(payload.len()).unwrap().to_le_bytes());
     file.extend(payload);
     file
 }

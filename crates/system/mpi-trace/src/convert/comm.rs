@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use goal::MAX_SPACE;
 
-use crate::event::{Group, Root};
+use crate::event::{Group, Root, index_of};
 
 /// Number of communicators with separate matching spaces. Each has two: for messages and for collectives.
 pub const SPACES: u32 = (MAX_SPACE as u32).div_ceil(2);
@@ -22,6 +22,7 @@ pub struct Comm<'a> {
 
 impl Comm<'_> {
     /// Returns the matching space of its messages.
+    #[expect(clippy::cast_possible_truncation, reason = "a space is at most MAX_SPACE, a u16")]
     pub fn space(&self) -> u16 {
         (self.number % SPACES * 2) as u16
     }
@@ -60,7 +61,7 @@ impl CollectiveGroup {
             Root::Nowhere | Root::Beside if local < remote => {
                 (chain(local, remote), comm.me, local.len()..local.len() + remote.len())
             }
-            Root::Nowhere | Root::Beside => (chain(remote, local), comm.me + remote.len() as u32, 0..remote.len()),
+            Root::Nowhere | Root::Beside => (chain(remote, local), comm.me + index_of(remote.len()), 0..remote.len()),
         };
         CollectiveGroup { members, me, root: 0, remote: Some(remote) }
     }

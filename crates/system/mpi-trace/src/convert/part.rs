@@ -9,7 +9,7 @@ use goal::{Action, Builder, MAX_CALC_NS, Wait};
 use super::comm::{CollectiveGroup, Comm};
 use crate::Options;
 use crate::error::ImportError;
-use crate::event::{Amount, Collective, Operation, Root};
+use crate::event::{Amount, Collective, Operation, Root, index_of};
 
 /// Segment size of segmented broadcasts, in bytes.
 const SEGMENT: u64 = 64 * 1024;
@@ -33,6 +33,7 @@ impl Part<'_> {
     pub fn compute(&mut self, ns: u64) -> Result<(), ImportError> {
         let scaled = match self.options.calc_scale {
             1.0 => ns,
+            #[expect(clippy::cast_possible_truncation, reason = "a larger product becomes u64::MAX")]
             scale => (ns as f64 * scale).round() as u64,
         };
         if scaled > 0 {
@@ -113,7 +114,7 @@ impl Part<'_> {
         let comm = &self.comms[call.comm as usize];
         let group = CollectiveGroup::new(comm, self.rank, call.root);
         let copies = if comm.is_whole { self.options.extrapolate } else { 1 };
-        let (offset, world, count) = (self.offset, self.ranks, group.members.len() as u32);
+        let (offset, world, count) = (self.offset, self.ranks, index_of(group.members.len()));
         let copy = offset / world;
         let members = |number: u32| match comm.is_whole {
             true => group.members[(number % count) as usize] + number / count * world,

@@ -82,9 +82,12 @@ impl Arguments {
             (b'v', all) if all.iter().all(|&count| count >= 0) => self.lists.push(all.to_vec()),
             // liballprof 2 records only the size.
             (b'd', &[_, size, _] | &[size]) if size >= 0 => self.types.push(size),
-            (b'c', &[handle, rank, size]) if 0 <= rank && rank < size && size <= i64::from(goal::MAX_RANKS) => {
-                self.comm = Some(CommUse { handle, rank: rank as u32, size: size as u32, field });
-            }
+            (b'c', &[handle, rank, size]) => match (u32::try_from(rank), u32::try_from(size)) {
+                (Ok(rank), Ok(size)) if rank < size && size <= goal::MAX_RANKS => {
+                    self.comm = Some(CommUse { handle, rank, size, field });
+                }
+                _ => return Err(expected()),
+            },
             (b'n', &[count]) if count >= 0 => self.counts.push(count),
             (b'r', &[rank]) => self.ranks.push(rank),
             (b't', &[tag]) => self.tags.push(tag),

@@ -9,7 +9,7 @@ use super::arguments::{Arguments, CommUse, parse};
 use super::calls::Call;
 use super::line::Line;
 use crate::error::Damage;
-use crate::event::Group;
+use crate::event::{Group, index_of};
 
 /// An item of a rank's trace that concerns a communicator.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ const WORLD: usize = 0;
 
 /// Determines the members of all communicators.
 pub fn resolve(surveys: &[Survey]) -> Result<Vec<Known>, Misfit> {
-    let ranks = surveys.len() as u32;
+    let ranks = index_of(surveys.len());
     // MPI_COMM_WORLD is followed by one MPI_COMM_SELF for each rank.
     let world: Places = (0..ranks).map(Some).collect();
     let selves = (0..ranks).map(|rank| vec![Some(rank)]);
@@ -178,8 +178,9 @@ pub fn resolve(surveys: &[Survey]) -> Result<Vec<Known>, Misfit> {
                 Some(&place) => place,
                 None => {
                     all.comms.push(resolver.group(comm, &mut groups).map_err(|damage| Misfit { rank, damage })?);
-                    places.insert(comm, all.comms.len() as u32 - 1);
-                    all.comms.len() as u32 - 1
+                    let place = index_of(all.comms.len()) - 1;
+                    places.insert(comm, place);
+                    place
                 }
             };
             all.sights.push(place);
@@ -335,7 +336,7 @@ impl Resolver {
             let what = "a communicator's processes cannot be told from a liballprof trace: not all of them use it";
             return Err(Damage::at_line(1, 1, what.into()));
         };
-        let group = Arc::new(Group { local, remote: None, ordinal: comm as u32 });
+        let group = Arc::new(Group { local, remote: None, ordinal: index_of(comm) });
         groups.insert(comm, Arc::clone(&group));
         Ok(group)
     }

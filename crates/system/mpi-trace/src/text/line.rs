@@ -97,8 +97,8 @@ impl<'a> Line<'a> {
         let mut ns = digits(whole).and_then(|us| us.checked_mul(1000)).ok_or_else(wrong)?;
         if !decimals.is_empty() {
             digits(decimals).ok_or_else(wrong)?;
-            for (digit, worth) in decimals.iter().zip([100, 10, 1]) {
-                ns = ns.checked_add(u64::from(digit - b'0') * worth).ok_or_else(wrong)?;
+            for (digit, weight) in decimals.iter().zip([100, 10, 1]) {
+                ns = ns.checked_add(u64::from(digit - b'0') * weight).ok_or_else(wrong)?;
             }
         }
         Ok(Some(ns))

@@ -8,7 +8,7 @@ use super::arguments::{Arguments, CommUse};
 use super::comms::{Known, Sights};
 use super::line::Line;
 use crate::error::Damage;
-use crate::event::{Amount, Collective, Event, Operation, RankTrace, Root, What};
+use crate::event::{Amount, Collective, Event, Operation, RankTrace, Root, What, index_of};
 
 /// Handle of MPI_COMM_WORLD in MPICH, whose wildcards differ from those of Open MPI.
 const MPICH_WORLD: i64 = 0x4400_0000;
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     /// Adds an event. Returns its index as a range.
     pub fn push_one(&mut self, what: What) -> Range<u32> {
         self.push(what);
-        let end = self.trace.events.len() as u32;
+        let end = index_of(self.trace.events.len());
         end - 1..end
     }
 
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let peers = self.trace.comms[comm as usize].peers();
-        match peers.get(peer as usize) {
+        match usize::try_from(peer).ok().and_then(|peer| peers.get(peer)) {
             Some(&rank) => Ok(Some(rank)),
             None => Err(line.damage_in(None, format!("rank {peer} of a communicator of {} ranks", peers.len()))),
         }
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
 
     /// Returns an empty range of events.
     fn none(&self) -> Range<u32> {
-        let end = self.trace.events.len() as u32;
+        let end = index_of(self.trace.events.len());
         end..end
     }
 

@@ -10,7 +10,7 @@ use super::calls::{Access as Kind, Call};
 use super::line::Line;
 use super::reader::Reader;
 use crate::error::Damage;
-use crate::event::{Access, Group, What, WindowCall};
+use crate::event::{Access, Group, What, WindowCall, index_of};
 
 /// First number of windows; it distinguishes them from communicators with the same processes.
 const FIRST_ORDINAL: u32 = 1 << 31;
@@ -41,7 +41,7 @@ impl Windows {
                 let before = self.ordinals.entry(local.clone()).or_default();
                 let group = Group { local, remote: None, ordinal: FIRST_ORDINAL + *before };
                 *before += 1;
-                let window = reader.trace.comms.len() as u32;
+                let window = index_of(reader.trace.comms.len());
                 reader.trace.comms.push(Arc::new(group));
                 reader.trace.has_windows = true;
                 self.made.push((arguments.made.unwrap_or(0), window));
@@ -66,7 +66,7 @@ impl Windows {
                     Kind::Compare => (bytes(2, 0)?, Some(bytes(1, 0)?)),
                 };
                 reader.push(What::Access(Box::new(Access { window, target, bytes, back })));
-                let end = reader.trace.events.len() as u32;
+                let end = index_of(reader.trace.events.len());
                 reader.under_way(arguments.request, end - 1..end);
             }
             _ => {

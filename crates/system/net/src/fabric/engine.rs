@@ -4,11 +4,11 @@
 use sim::{Time, random};
 
 use super::answers::Signal;
+use super::links_and_hosts::{Arrival, Edge, Event, Fabric, Left};
 use super::packet::{Hash, Mark, NOWHERE, Packet, Role, Way};
 use super::parameters::{Flow, Routing};
 use super::queues::{FRAME, HEADERS_IN_A_ROW, Queues};
 use super::route;
-use super::state::{Arrival, Edge, Event, Fabric, Left};
 use super::statistics::Crossing;
 use crate::topology::RouteState;
 

@@ -3,9 +3,9 @@
 
 use sim::memory::prefetch;
 
+use super::links_and_hosts::{Event, Fabric};
 use super::packet::Role;
 use super::parameters::Flow;
-use super::state::{Event, Fabric};
 use crate::topology::RouteState;
 
 /// Prefetching. Networks of many hosts exceed the processor's cache, and nearly every event accesses another part of

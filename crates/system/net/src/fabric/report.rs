@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use sim::Time;
 
 use super::link::LinkState;
-use super::state::Fabric;
+use super::links_and_hosts::Fabric;
 use super::statistics::{LinkReport, Report, Traffic};
 
 impl Fabric {

@@ -126,7 +126,8 @@ fn run_job(job: Job, settings: &[&str]) -> Run {
             heard.borrow_mut().push(text.to_owned());
         }
     });
-    let mut world = world::World::new(machine, job, sim::trace::Trace::off(), warn).unwrap();
+    let mut world =
+        world::World::new(nic::CardModel::new(machine).unwrap(), job, sim::trace::Trace::off(), warn).unwrap();
     let end = world.run().unwrap();
     let (ends, warnings) = (world.rank_ends().collect(), warnings.take());
     Run { end, ends, warnings }

@@ -15,8 +15,7 @@ use abi::portals::{self as ptl, AckReq, AtomicOp, CtEvent, Datatype, Handle, Iov
 use abi::portals::{Process, md, me, ni, pt};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{bytes_of, pod_read_unaligned};
-use machine::Machine;
-use nic::{AtomicSpec, Header, NewEntry, Nic, Packet, RequestKind, RmaOp, Target, TriggeredOp};
+use nic::{AtomicSpec, CardModel, Header, NewEntry, Nic, Packet, RequestKind, RmaOp, Target, TriggeredOp};
 use sim::Time;
 
 use program::{STATE, TWINS};
@@ -48,7 +47,7 @@ pub fn calls(bytes: &[u8]) {
 }
 
 /// Sends a message with an acknowledgement from one card to another.
-pub fn ping(machine: &Rc<Machine>) {
+pub fn ping(machine: &Rc<CardModel>) {
     let length = (3 * u64::from(machine.network.mtu) + 100).min(BYTES as u64 / 4);
     let mut world = World::new(machine, 2);
     let mut program = Program::default();
@@ -78,9 +77,9 @@ pub fn ping(machine: &Rc<Machine>) {
 }
 
 /// Returns a machine of one of the three kinds of card, with enough packet buffers or with only two.
-fn machine(choice: u8) -> Rc<Machine> {
+fn machine(choice: u8) -> Rc<CardModel> {
     thread_local! {
-        static MACHINES: RefCell<Vec<Rc<Machine>>> = const { RefCell::new(Vec::new()) };
+        static MACHINES: RefCell<Vec<Rc<CardModel>>> = const { RefCell::new(Vec::new()) };
     }
     MACHINES.with_borrow_mut(|machines| {
         if machines.is_empty() {
@@ -92,7 +91,8 @@ fn machine(choice: u8) -> Rc<Machine> {
                         format!("accelerator.packet_buffer_bytes={}", buffers * MTU),
                         "accelerator.watchdog_cycles=3000".into(),
                     ];
-                    machines.push(Rc::new(crate::base::beside("base = \"sc17-int\"", &set)));
+                    let machine = crate::base::beside("base = \"sc17-int\"", &set);
+                    machines.push(Rc::new(CardModel::new(machine).expect("a card with these HPUs")));
                 }
             }
         }

@@ -5,10 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use abi::portals::Handle;
-use machine::Machine;
 use net::Latency;
 use nic::testing::{Bench, BenchPorts, Surroundings};
-use nic::{MemoryFault, Nic, Notice, Packet, Slice};
+use nic::{CardModel, MemoryFault, Nic, Notice, Packet, Slice};
 use sim::Time;
 
 /// Start of a host's memory, and its size in bytes.
@@ -73,7 +72,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(machine: &Rc<Machine>, nodes: u32) -> World {
+    pub fn new(machine: &Rc<CardModel>, nodes: u32) -> World {
         let host =
             || Host { memory: (0..BYTES).map(|at| (at * 7 % 251) as u8).collect(), named: Vec::new(), dead: false };
         let around = Around {

@@ -26,7 +26,7 @@ use pspin_unit::{Cycle, Unit};
 use sim::Time;
 
 use super::options::{Arguments, ContextArguments, Engine, HandlerLink, LoadArguments};
-use super::unit::Unit as Machine;
+use super::unit_machine::Unit as Machine;
 use command::progress::{self, Task};
 use command::sdk::Sdk;
 use spincc::{Error, Result};

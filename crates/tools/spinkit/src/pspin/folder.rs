@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use sim::Time;
 
 use super::options::{Arguments, Engine};
-use super::unit::Unit;
+use super::unit_machine::Unit;
 use super::{env, mirror};
 use command::sdk::{Sdk, SdkError};
 use spincc::{Error, Result};

@@ -9,13 +9,13 @@ use clap::Args;
 use output::Scratch;
 use pspin_nic::driver::{Driver, Request};
 use pspin_nic::program::Loaded;
+use pspin_rtl::lockstep::comparison::{Compared, Lockstep, Times};
 use pspin_rtl::lockstep::instructions::Counts;
-use pspin_rtl::lockstep::run::{Compared, Lockstep, Times};
 use pspin_rtl::lockstep::traffic::Traffic;
 
 use super::alone::{SUFFIXES, only};
 use super::run::compile;
-use super::unit::Unit;
+use super::unit_machine::Unit;
 use command::sdk::Sdk;
 use spincc::{Error, Result};
 

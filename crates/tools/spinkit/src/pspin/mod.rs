@@ -2,7 +2,7 @@
 //! `spinkit pspin`: programs for the published interface of the PsPIN artefact (`sdk/pspin`).
 //!
 //! * `env`: environment variables for the build of such programs
-//! * `options`: options of `run`; `unit`: the machine; `run`: runs handlers; `alone`: on generated or captured packets;
+//! * `options`: options of `run`; `unit_machine`: the machine; `run`: runs handlers; `alone`: on generated or captured packets;
 //!   `folder`: by the driver of a folder in the published layout, built in a copy, `mirror`; `table`: results of a run
 //! * `lockstep`: compares hardware and model
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
@@ -16,7 +16,7 @@ mod mirror;
 mod options;
 mod run;
 mod table;
-mod unit;
+mod unit_machine;
 mod words;
 
 use std::ffi::OsString;

@@ -9,7 +9,7 @@ use output::Scratch;
 use pspin_nic::report::Report;
 
 use super::options::Arguments;
-use super::unit::Unit;
+use super::unit_machine::Unit;
 use super::{alone, folder, table};
 use command::sdk::Sdk;
 use spincc::{Error, Result};

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use pspin_nic::energy::Energy;
 use pspin_nic::report::{HpuUse, Report, Spread, Summary, Throughput};
 
-use super::unit::Unit;
+use super::unit_machine::Unit;
 
 /// Returns the table.
 pub fn text(report: &Report, unit: &Unit) -> String {

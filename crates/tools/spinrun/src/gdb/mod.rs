@@ -4,6 +4,8 @@
 //! Handlers resident on the card are gdb's threads. While one is stopped, the whole simulation waits, so a run with gdb
 //! takes the same simulated time as one without.
 
+#![deny(clippy::cast_possible_truncation)] // values come from input
+
 mod door;
 mod registers;
 mod target;

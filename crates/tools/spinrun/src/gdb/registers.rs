@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn registers_are_sent_in_the_order_of_their_numbers() {
         let all = nic::Registers {
-            integer: std::array::from_fn(|index| index as u32 + 1),
+            integer: std::array::from_fn(|index| u32::try_from(index).unwrap() + 1),
             float: std::array::from_fn(|index| (index as f64).to_bits()),
             pc: 0x1234,
         };

@@ -105,8 +105,9 @@ pub fn tid(context: u32) -> Tid {
     Tid::new(context as usize + 1).unwrap_or(Tid::MIN)
 }
 
+/// Returns the context of a thread; a number beyond all contexts for an unknown thread.
 fn context(tid: Tid) -> u32 {
-    tid.get() as u32 - 1
+    u32::try_from(tid.get() - 1).unwrap_or(u32::MAX)
 }
 
 impl Target for Card {

@@ -3,9 +3,9 @@
 //! atomic.
 
 use super::fields::Fields;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 /// Reads the word at `rs1`. Returns its address and value.
 ///

@@ -2,9 +2,9 @@
 //! RV32I control transfer, fences and environment instructions (RISC-V Unpriv. 2.5, 2.7, 2.8).
 
 use super::fields::Fields;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 pub fn jal(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     s.set_word(op.rd(), s.pc);

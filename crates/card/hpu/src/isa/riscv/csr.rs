@@ -5,9 +5,9 @@
 
 use super::corev;
 use super::fields::{Fields, SINK};
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 const FFLAGS: u32 = 0x001;
 const FRM: u32 = 0x002;

@@ -3,9 +3,9 @@
 
 use super::fields::Fields;
 use super::integer;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 /// A floating-point format.
 pub(super) trait Float: Copy + PartialOrd {

@@ -2,9 +2,9 @@
 //! RV32I computation, loads and stores (RISC-V Unpriv. 2.4, 2.6) and M (12).
 
 use super::fields::Fields;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 #[inline(always)]
 fn register(s: &mut State, op: &Op, f: impl FnOnce(u32, u32) -> u32) -> Flow {

@@ -13,8 +13,8 @@ use crate::pipeline::{HandlerWrite, Pipeline, RxMessage};
 use crate::portals::InternalError;
 use crate::ports::{MemoryFault, Ports};
 use crate::region::Region;
+use crate::spin::handler_state::Spin;
 use crate::spin::transfer::{Action, HostTransfer};
-use crate::spin::unit::Spin;
 
 /// A new transfer.
 struct NewTransfer {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use goal::loggops::{LogGops, Options, Queues, not_worth, one_thread, run as execute};
+use goal::loggops::{LogGops, Options, Queues, one_thread, run as execute, single_thread_reason};
 use goal::{Action, Schedule};
 use net::Latency;
 use serde_json::{Map, Value, json};
@@ -60,7 +60,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let noise = arguments.noise.noise();
     let mut options = Options { ignore_other_cpus, noise, record, threads, ..Options::default() };
     let is_impossible = || one_thread(schedule, &parameters, &options).map(|why| why.to_string());
-    let is_wasteful = || not_worth(schedule, threads).map(|why| why.to_string());
+    let is_wasteful = || single_thread_reason(schedule, threads).map(|why| why.to_string());
     if threads > 1
         && let Some(why) = is_impossible().or_else(is_wasteful)
     {

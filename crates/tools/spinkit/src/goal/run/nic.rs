@@ -10,7 +10,7 @@ use goal::{RunProgress, Schedule};
 use goal_cards::World;
 use machine::Machine;
 use nic::api::MAX_VOLATILE_SIZE;
-use nic::{CardProgram, DeviceProgram, HandlerStats};
+use nic::{CardModel, CardProgram, DeviceProgram, HandlerStats};
 use object::{Object, ObjectSection};
 use serde_json::{Map, Value, json};
 use sim::noise::Noise;
@@ -19,7 +19,7 @@ use sim::trace::Trace;
 use super::super::error::GoalError;
 use super::common::{Common, Eager, Network};
 use super::report::Report;
-use command::messages;
+use command::card_messages;
 use command::noise;
 use command::units::json_ns;
 
@@ -54,22 +54,23 @@ pub struct Arguments {
 pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
     let (common, eager) = (&arguments.common, arguments.threshold.eager);
     let machine = common.machine_or_default(Network::OfMachine)?;
-    nic::check_card(&machine)?;
+    let model = CardModel::new(machine)?;
+    let machine = model.machine();
     let program = match &arguments.device {
-        Some(file) => Some(device(file, &machine)?),
+        Some(file) => Some(device(file, machine)?),
         None => None,
     };
     let noise = arguments.noise.noise();
-    let parameters = parameters(&machine, arguments, noise.as_ref());
+    let parameters = parameters(machine, arguments, noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
         let mut world = World::new(
             schedule,
-            machine,
+            model,
             program,
             eager,
             trace,
-            messages::listener("spinkit goal", false, Rc::default()),
+            card_messages::listener("spinkit goal", false, Rc::default()),
         )?;
         world.set_inject(arguments.inject);
         if arguments.polling {

@@ -2,9 +2,9 @@
 //! General ALU operations and branches on immediates (xcvalu, xcvbi).
 
 use super::super::fields::Fields;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 #[inline(always)]
 fn unary(s: &mut State, op: &Op, f: impl FnOnce(u32) -> u32) -> Flow {

@@ -3,9 +3,9 @@
 //! bit at the latest.
 
 use super::super::fields::Fields;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 /// Returns size less one and position of a bit field: from `op.imm` in the immediate form, from `rs2` in the register
 /// form. The encodings are the same.

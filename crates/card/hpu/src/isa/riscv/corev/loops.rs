@@ -3,9 +3,9 @@
 //! execution continues at the first instruction of the body.
 
 use super::super::fields::{Fields, SINK};
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op, Run};
-use crate::state::State;
 
 /// Returns the number of the loop: the first register field.
 #[inline(always)]

@@ -3,9 +3,9 @@
 
 use super::super::fields::Fields;
 use super::alu::normalize;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 pub fn mac(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     let product = s.word(op.rs1()).wrapping_mul(s.word(op.rs2()));

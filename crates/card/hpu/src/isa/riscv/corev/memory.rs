@@ -3,9 +3,9 @@
 //! the loaded value.
 
 use super::super::fields::Fields;
+use crate::architectural_state::State;
 use crate::memory::View;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 /// Addend of the base, applied before the access or, as post-increment, after it.
 #[derive(Clone, Copy, PartialEq, Eq)]

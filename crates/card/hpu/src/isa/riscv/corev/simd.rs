@@ -2,8 +2,8 @@
 //! SIMD on half-words and bytes (xcvsimd): functions of both operands and the old value of the result.
 
 use super::super::fields::Fields;
+use crate::architectural_state::State;
 use crate::op::{Flow, Op};
-use crate::state::State;
 
 /// Executes an operation on two registers.
 #[inline(always)]

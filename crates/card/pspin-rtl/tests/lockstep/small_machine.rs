@@ -8,7 +8,7 @@ use std::rc::Rc;
 use pspin_nic::driver::{Driver, Request};
 use pspin_nic::program::Loaded;
 use pspin_rtl::build::{Design, build};
-use pspin_rtl::lockstep::run::{Compared, Lockstep, LockstepError, Times};
+use pspin_rtl::lockstep::comparison::{Compared, Lockstep, LockstepError, Times};
 use pspin_rtl::lockstep::traffic::{Packet, Traffic};
 use pspin_rtl::training;
 use pspin_unit::her::ExecutionContext;

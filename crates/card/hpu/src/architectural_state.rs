@@ -2,7 +2,7 @@
 //! Architectural state of a thread.
 
 use crate::memory::View;
-use crate::watch::Attention;
+use crate::watch::WaitDetector;
 
 /// Number of 32-bit registers in the register file; a power of two, so that a masked index needs no bounds check.
 const WORDS: usize = 64;
@@ -31,7 +31,7 @@ pub struct State {
     /// Data-dependent cycles of the next division that already passed while the previous access waited for its memory.
     pub(crate) divided: u32,
     /// Detector of waiting loops of plain loads.
-    pub(crate) attention: Attention,
+    pub(crate) wait_detector: WaitDetector,
 }
 
 /// Registers of a hardware loop.
@@ -57,7 +57,7 @@ impl State {
         instructions: 0,
         data_cycles: 0,
         divided: 0,
-        attention: Attention::NEW,
+        wait_detector: WaitDetector::NEW,
     };
 
     /// Returns true if the state equals `other` except for pc and counters, as far as instructions can read it; no
@@ -142,7 +142,7 @@ impl State {
             return Some(bytes);
         }
         self.count_words(address, N);
-        memory.load_by_search(&mut self.attention, address)
+        memory.load_by_search(&mut self.wait_detector, address)
     }
 
     /// Stores `bytes` like [`State::store`]; for `AT_HAND` see [`State::load_from`].
@@ -159,7 +159,7 @@ impl State {
             return Some(());
         }
         self.count_words(address, N);
-        memory.store_by_search(&mut self.attention, address, bytes)
+        memory.store_by_search(&mut self.wait_detector, address, bytes)
     }
 
     /// Counts the words of an access beyond the first. Most accesses have none, so a branch is cheaper than an

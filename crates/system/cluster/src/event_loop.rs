@@ -5,9 +5,9 @@ use nic::NicEvent;
 use sim::Time;
 
 use crate::event::Event;
+use crate::nodes::Cluster;
 use crate::outlet::Outlet;
 use crate::ranks::Ranks;
-use crate::state::Cluster;
 
 impl<E> Cluster<E> {
     /// Runs the event loop until `ranks` end.

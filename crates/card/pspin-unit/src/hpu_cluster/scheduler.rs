@@ -26,7 +26,7 @@ struct Placed {
 }
 
 /// A cluster without its cores.
-pub struct Cluster {
+pub struct HpuCluster {
     index: u16,
     places: Vec<Option<Placed>>,
     /// Set of free places.
@@ -58,11 +58,11 @@ pub struct Cluster {
     watchdog: Cycle,
 }
 
-impl Cluster {
-    /// Creates a cluster without tasks. Its HPUs accept none before [`Cluster::boot`].
-    pub fn new(unit: &Pspin, index: u16) -> Cluster {
+impl HpuCluster {
+    /// Creates a cluster without tasks. Its HPUs accept none before [`HpuCluster::boot`].
+    pub fn new(unit: &Pspin, index: u16) -> HpuCluster {
         let (tasks, hpus) = (unit.cluster.tasks, unit.units.hpus);
-        Cluster {
+        HpuCluster {
             index,
             places: (0..tasks).map(|_| None).collect(),
             free: u64::MAX >> (64 - tasks),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decides if several threads are worth their cost.
+//! Decides if several threads pay.
 
 use std::time::Duration;
 use std::{fs, thread};
@@ -12,12 +12,12 @@ use crate::schedule::Schedule;
 /// for each operation and each message.
 const SHORT: usize = 1 << 20;
 /// Number of samples of the computer's load, and the interval between them.
-const LOOKS: usize = 5;
+const SAMPLES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Reason why several threads would be slower than one.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum NotWorth {
+pub enum SingleThread {
     /// Starting and synchronising threads takes longer than it saves.
     #[error("{operations} operations are too few for several ({SHORT})")]
     Short {
@@ -34,20 +34,20 @@ pub enum NotWorth {
     },
 }
 
-/// Returns the reason why `threads` threads are not worth it now, if any: a short schedule or a busy processor.
-pub fn not_worth(schedule: &Schedule, threads: usize) -> Option<NotWorth> {
+/// Returns the reason to use one thread instead of `threads`, if any: a short schedule or a busy processor.
+pub fn single_thread_reason(schedule: &Schedule, threads: usize) -> Option<SingleThread> {
     if schedule.len() < SHORT {
-        return Some(NotWorth::Short { operations: schedule.len() });
+        return Some(SingleThread::Short { operations: schedule.len() });
     }
-    let mut looks = [0; LOOKS];
-    for look in &mut looks {
+    let mut samples = [0; SAMPLES];
+    for sample in &mut samples {
         thread::sleep(PAUSE);
         // Without information, the computer counts as idle.
-        *look = fs::read_to_string("/proc/loadavg").ok().and_then(|text| others(&text)).unwrap_or(0);
+        *sample = fs::read_to_string("/proc/loadavg").ok().and_then(|text| others(&text)).unwrap_or(0);
     }
-    looks.sort_unstable();
+    samples.sort_unstable();
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    lacks_processors(looks[LOOKS / 2], processors, threads)
+    lacks_processors(samples[SAMPLES / 2], processors, threads)
 }
 
 /// Parses the number of other runnable threads from `/proc/loadavg`: its fourth word is `RUNNING/ALL`, including the
@@ -57,8 +57,8 @@ fn others(text: &str) -> Option<usize> {
     Some(running.parse::<usize>().ok()?.saturating_sub(1))
 }
 
-fn lacks_processors(running: usize, processors: usize, threads: usize) -> Option<NotWorth> {
-    (running + threads > processors).then_some(NotWorth::Busy { running, processors })
+fn lacks_processors(running: usize, processors: usize, threads: usize) -> Option<SingleThread> {
+    (running + threads > processors).then_some(SingleThread::Busy { running, processors })
 }
 
 #[cfg(test)]
@@ -67,20 +67,20 @@ mod tests {
     use crate::generate::{Pattern, Spec, generate};
 
     #[test]
-    fn short_schedules_are_not_worth_threads() {
+    fn short_schedules_use_one_thread() {
         let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == "alltoall").unwrap();
         let schedule = generate(pattern, &Spec { ranks: 8, bytes: 1, ..Spec::default() }).unwrap();
-        let why = not_worth(&schedule, 2).unwrap();
-        assert_eq!(why, NotWorth::Short { operations: schedule.len() });
+        let why = single_thread_reason(&schedule, 2).unwrap();
+        assert_eq!(why, SingleThread::Short { operations: schedule.len() });
         assert_eq!(why.to_string(), format!("{} operations are too few for several (1048576)", schedule.len()));
     }
 
     #[test]
     fn a_thread_needs_a_processor_that_nobody_else_uses() {
         assert_eq!(lacks_processors(0, 2, 2), None);
-        assert_eq!(lacks_processors(1, 2, 2), Some(NotWorth::Busy { running: 1, processors: 2 }));
+        assert_eq!(lacks_processors(1, 2, 2), Some(SingleThread::Busy { running: 1, processors: 2 }));
         assert_eq!(lacks_processors(1, 4, 3), None);
-        assert_eq!(lacks_processors(2, 4, 3), Some(NotWorth::Busy { running: 2, processors: 4 }));
+        assert_eq!(lacks_processors(2, 4, 3), Some(SingleThread::Busy { running: 2, processors: 4 }));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::convention::Convention;
 use crate::debug::Debugger;
 use crate::handles::Handles;
 use crate::memory::{Allocator, Buffers, Memories, Pieces, Region};
+use crate::observation::Observation;
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
 use crate::sanitize::Sanitizer;
@@ -51,7 +52,8 @@ pub struct Unit {
     pub(super) debugger: Option<Box<dyn Debugger>>,
     /// Cycles of a print by a handler.
     pub(super) print_cycles: u64,
-    profiling: bool,
+    /// Counts the executions of each instruction.
+    has_profile: bool,
     /// Execution counts of unloaded programs.
     profile: Profile,
 }
@@ -63,8 +65,15 @@ pub(super) struct Loaded {
 }
 
 impl Unit {
-    /// Creates a unit without a program, for packets of up to `mtu` bytes.
-    pub fn new(config: &Sc17, clock: Clock, mtu: u32, convention: Box<dyn Convention>) -> Unit {
+    /// Creates a unit without a program, for packets of up to `mtu` bytes, whose handlers are observed.
+    pub fn new(
+        config: &Sc17,
+        clock: Clock,
+        mtu: u32,
+        convention: Box<dyn Convention>,
+        observation: Observation,
+        debugger: Option<Box<dyn Debugger>>,
+    ) -> Unit {
         Unit {
             config: config.clone(),
             clock,
@@ -80,11 +89,11 @@ impl Unit {
             tasks: VecDeque::new(),
             handles: Handles::default(),
             runs: 0,
-            sanitizer: None,
+            sanitizer: observation.sanitize.then(Box::default),
             told: Vec::new(),
-            debugger: None,
-            print_cycles: crate::PRINT_CYCLES,
-            profiling: false,
+            debugger,
+            print_cycles: observation.print_cycles(),
+            has_profile: observation.profile,
             profile: Profile::new(),
         }
     }
@@ -93,7 +102,7 @@ impl Unit {
         let device = &program.device().program;
         self.memories.replace(map::PROGRAM, device.program_segment())?;
         self.memories.write(map::DATA, device.data_segment())?;
-        if self.profiling {
+        if self.has_profile {
             program.engine().set_profiling();
         }
         self.program = Some(Loaded { program, predictor: Predictor::default() });
@@ -124,13 +133,6 @@ impl Unit {
         if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
             self.memories.trim();
             self.tasks = VecDeque::new();
-        }
-    }
-
-    pub(super) fn start_profiling(&mut self) {
-        self.profiling = true;
-        if let Some(loaded) = &self.program {
-            loaded.program.engine().set_profiling();
         }
     }
 

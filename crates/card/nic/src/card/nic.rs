@@ -5,11 +5,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use abi::portals::NiLimits;
-use accel::Debugger;
-use machine::Machine;
 use sim::SerialResource;
 
 use super::order::Orders;
+use crate::accelerator::CardModel;
 use crate::pipeline::{Completion, Messages, Pipeline};
 use crate::portals::{InternalError, Portals, default_limits};
 use crate::ports::Ports;
@@ -38,22 +37,25 @@ pub struct Nic {
 
 impl Nic {
     /// Creates the card of `node` in a network of `nodes`, for a process with this user id.
-    pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
+    pub fn new(model: Rc<CardModel>, node: u32, nodes: u32, uid: u32) -> Nic {
+        let machine = model.machine();
         let offered = default_limits(machine.network.mtu, &machine.accelerator);
-        Nic::offering(Rc::new(offered), machine, node, nodes, uid)
+        Nic::offering(Rc::new(offered), model, node, nodes, uid)
     }
 
     /// Creates the cards of the nodes `of` in a network of `nodes`, like [`Nic::new`] but with shared constant data.
-    pub fn all(machine: &Rc<Machine>, of: Range<u32>, nodes: u32, uid: u32) -> impl Iterator<Item = Nic> {
+    pub fn all(model: &Rc<CardModel>, of: Range<u32>, nodes: u32, uid: u32) -> impl Iterator<Item = Nic> {
+        let machine = model.machine();
         let offered = Rc::new(default_limits(machine.network.mtu, &machine.accelerator));
-        of.map(move |node| Nic::offering(offered.clone(), machine.clone(), node, nodes, uid))
+        of.map(move |node| Nic::offering(offered.clone(), model.clone(), node, nodes, uid))
     }
 
-    fn offering(offered: Rc<NiLimits>, machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
+    fn offering(offered: Rc<NiLimits>, model: Rc<CardModel>, node: u32, nodes: u32, uid: u32) -> Nic {
+        let machine = model.machine().clone();
         let portals = Portals::new(node, nodes, uid, offered, !machine.nic.matches_on_card());
         Nic {
             messages: Messages::default(),
-            spin: Spin::new(machine.clone()),
+            spin: Spin::new(model, node),
             pipeline: Pipeline::new(machine, portals),
             rx: SerialResource::default(),
             orders: Orders::default(),
@@ -61,8 +63,8 @@ impl Nic {
     }
 
     /// Creates the card of a switch: without a host, so handlers cannot access host memory.
-    pub fn of_switch(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
-        let mut card = Nic::new(machine, node, nodes, uid);
+    pub fn of_switch(model: Rc<CardModel>, node: u32, nodes: u32, uid: u32) -> Nic {
+        let mut card = Nic::new(model, node, nodes, uid);
         card.pipeline.has_host = false;
         card
     }
@@ -73,26 +75,6 @@ impl Nic {
             let entries = interface.entries.iter().map(|(_, entry)| &entry.region);
             entries.chain(interface.mds.iter().map(|(_, md)| &md.region))
         })
-    }
-
-    /// Enables the data-race sanitizer. Returns false if the accelerator does not support it.
-    pub fn sanitize(&mut self) -> bool {
-        self.spin.accelerator.sanitize()
-    }
-
-    /// Attaches a debugger to the handlers of this card. Returns false if the accelerator does not support debugging.
-    pub fn attach(&mut self, debugger: Box<dyn Debugger>) -> bool {
-        self.spin.accelerator.attach(debugger)
-    }
-
-    /// Makes printing by handlers free of simulated time.
-    pub fn set_print_free(&mut self) {
-        self.spin.accelerator.set_print_free();
-    }
-
-    /// Starts counting the source lines that handlers execute.
-    pub fn set_profiling(&mut self) {
-        self.spin.accelerator.set_profiling();
     }
 
     /// Returns the statistics of the card so far.

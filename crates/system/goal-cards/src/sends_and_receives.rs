@@ -13,7 +13,7 @@ use sim::Time;
 use crate::commands::Memory;
 use crate::error::RunError;
 use crate::memory::buffer;
-use crate::state::{After, Cluster, Scripts, Task, WorkList};
+use crate::rank_state::{After, Cluster, Scripts, Task, WorkList};
 
 /// Portal table index of messages.
 const MESSAGES: u32 = 1;

@@ -27,7 +27,7 @@ from spinkit import _new, _paths
 from spinkit._errors import SpinkitError
 from spinkit.cli import main
 from spinkit.simulate import _tasks
-from spinkit.sweeps import _cluster
+from spinkit.sweeps import _dask
 
 distributed = pytest.importorskip("distributed")
 # Dask closes its event loops late.
@@ -183,7 +183,7 @@ def test_a_local_cluster_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('base = "sc17-int"\n')
     words = ("-n", "1", "--machine", "own", script)
     task = _tasks.Task("spinrun", words, (tmp_path / "own.toml",), None)
-    local = _cluster.Local(1, _tasks.tools_digest(spinrun, _paths.library(spinrun)))
+    local = _dask.Local(1, _tasks.tools_digest(spinrun, _paths.library(spinrun)))
     with ThreadPoolExecutor(2) as threads:
         runs = [threads.submit(local.perform, task) for _ in range(2)]
         while not (tmp_path / "started").is_file():
@@ -212,32 +212,32 @@ def listening(pid: int) -> list[str]:
 def test_strangers_reach_no_cluster(cluster: Any, credentials: list[str], tmp_path: Path) -> None:
     """A cluster requires the credentials, and the credentials a cluster; a cluster without any is reported."""
     address = cluster.scheduler_address
-    ours = _cluster.Credentials(*map(Path, credentials[1::2]))
+    ours = _dask.Credentials(*map(Path, credentials[1::2]))
     silent = f"{address}: no Dask scheduler answers"
-    with pytest.raises(SpinkitError, match=silent), _cluster.connect(address, 1, {}, ""):
+    with pytest.raises(SpinkitError, match=silent), _dask.connect(address, 1, {}, ""):
         pass
     other = distributed.Security.temporary()
     (tmp_path / "other.pem").write_text(other.tls_ca_file)
     (tmp_path / "other.key").write_text(other.tls_client_key)
-    theirs = _cluster.Credentials(tmp_path / "other.pem", tmp_path / "other.pem", tmp_path / "other.key")
-    with pytest.raises(SpinkitError, match=silent), _cluster.connect(address, 1, {}, "", theirs):
+    theirs = _dask.Credentials(tmp_path / "other.pem", tmp_path / "other.pem", tmp_path / "other.key")
+    with pytest.raises(SpinkitError, match=silent), _dask.connect(address, 1, {}, "", theirs):
         pass
     plain = address.replace("tls://", "tcp://")
     with (
         pytest.raises(SpinkitError, match=r"no Dask scheduler answers: .*encryption required"),
-        _cluster.connect(plain, 1, {}, "", ours),
+        _dask.connect(plain, 1, {}, "", ours),
     ):
         pass
     with (
         pytest.raises(SpinkitError, match=r"--tls-key .*: "),
-        _cluster.connect(address, 1, {}, "", replace(ours, key=tmp_path / "other.key")),
+        _dask.connect(address, 1, {}, "", replace(ours, key=tmp_path / "other.key")),
     ):
         pass
 
 
 def test_an_unprotected_cluster_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster, "_CONNECT_S", 0.5)
-    with pytest.raises(SpinkitError), _cluster.connect("tcp://127.0.0.1:1", 1, {}, ""):
+    monkeypatch.setattr(_dask, "_CONNECT_S", 0.5)
+    with pytest.raises(SpinkitError), _dask.connect("tcp://127.0.0.1:1", 1, {}, ""):
         pass
     assert capsys.readouterr().err.startswith("spinkit: note: tcp://127.0.0.1:1 has no protection: whoever reaches it")
 
@@ -289,7 +289,7 @@ def test_a_cluster_of_kubernetes_gets_the_options(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "dask_kubernetes.operator", module)
     with (
         pytest.raises(SpinkitError, match=r"^--scheduler kubernetes: no such namespace$"),
-        _cluster.connect("kubernetes", 7, {"image": "us/spinkit", "namespace": "lab"}, ""),
+        _dask.connect("kubernetes", 7, {"image": "us/spinkit", "namespace": "lab"}, ""),
     ):
         pass
     assert asked == {"name": "spinkit-sweep", "n_workers": 7, "image": "us/spinkit", "namespace": "lab"}
@@ -311,10 +311,10 @@ def test_a_cluster_of_kubernetes_gets_the_options(monkeypatch: pytest.MonkeyPatc
 def test_clusters_that_cannot_be_used_are_told(
     monkeypatch: pytest.MonkeyPatch, scheduler: str, options: dict[str, str], missing: str | None, message: str
 ) -> None:
-    monkeypatch.setattr(_cluster, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(_dask, "_CONNECT_S", 0.5)
     if missing is not None:
         monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(SpinkitError, match=message), _cluster.connect(scheduler, 1, options, ""):
+    with pytest.raises(SpinkitError, match=message), _dask.connect(scheduler, 1, options, ""):
         pass
 
 

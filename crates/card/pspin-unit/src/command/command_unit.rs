@@ -232,13 +232,13 @@ impl CommandUnit {
         self.from_host.answer(answer);
     }
 
-    /// Advances commands in the engines in cycle `now`. `moves` returns true if a beat may move through a port in a
+    /// Advances commands in the engines in cycle `now`. `is_ready` returns true if a beat may move through a port in a
     /// cycle; `write` returns true if memory accepts the word to which a beat of read data is written.
-    pub fn move_data(&mut self, now: Cycle, moves: impl Fn(Cycle, Port) -> bool, write: impl FnOnce(u32) -> bool) {
-        self.send(now, |at| moves(at, Port::Outbound));
-        self.ask_host(now, moves(now, Port::HostRead));
-        self.write_host(now, moves(now, Port::HostWrite));
-        self.end_writes(now, moves(now, Port::HostData));
+    pub fn move_data(&mut self, now: Cycle, is_ready: impl Fn(Cycle, Port) -> bool, write: impl FnOnce(u32) -> bool) {
+        self.send(now, |at| is_ready(at, Port::Outbound));
+        self.ask_host(now, is_ready(now, Port::HostRead));
+        self.write_host(now, is_ready(now, Port::HostWrite));
+        self.end_writes(now, is_ready(now, Port::HostData));
         if let Some((issued, answer)) = self.from_host.write(now, write) {
             self.credits[OFF_CLUSTER].give(now + self.read_credit);
             self.loaded.push_back((now + 1_u64, issued, answer));
@@ -250,7 +250,7 @@ impl CommandUnit {
     }
 
     /// Sends a beat of the outbound engine to the NIC, and commands without data to the card.
-    fn send(&mut self, now: Cycle, moves: impl Fn(Cycle) -> bool) {
+    fn send(&mut self, now: Cycle, is_ready: impl Fn(Cycle) -> bool) {
         if Self::is_due(self.leaving.front(), now)
             && let Some((_, issued)) = self.leaving.pop_front()
         {
@@ -258,12 +258,12 @@ impl CommandUnit {
             self.deliver(issued, now);
         }
         let Some(output) = self.engines.output(OUTBOUND, now) else { return };
-        if output.bytes.is_some() && !moves(now) {
+        if output.bytes.is_some() && !is_ready(now) {
             return;
         }
         if output.ends {
             // The last bytes of a packet may need one more beat.
-            let rest = (1..).map(|cycles: u64| now + cycles).find(|at| moves(*at));
+            let rest = (1..).map(|cycles: u64| now + cycles).find(|at| is_ready(*at));
             self.deliver(output.issued, if output.is_last { now } else { rest.unwrap_or(now) });
         }
         self.engines.leave(OUTBOUND, now, &output);
@@ -275,7 +275,7 @@ impl CommandUnit {
     }
 
     /// Sends one read request to the host: from the off-cluster DMA engine or the host-direct unit.
-    fn ask_host(&mut self, now: Cycle, moves: bool) {
+    fn ask_host(&mut self, now: Cycle, is_ready: bool) {
         let direct = match self.direct.front() {
             Some((at, Taken::Command(issued @ Issued { command: Command::HostDirectRead { size, .. }, .. })))
                 if *at <= now =>
@@ -285,7 +285,7 @@ impl CommandUnit {
             _ => None,
         };
         let asks = u64::from(Self::is_due(self.reads.front(), now)) | u64::from(direct.is_some()) << 1;
-        let choice = self.asking.offer(asks).filter(|_| moves);
+        let choice = self.asking.offer(asks).filter(|_| is_ready);
         if choice.is_some() {
             self.asking.end();
         }
@@ -306,7 +306,7 @@ impl CommandUnit {
 
     /// Writes one beat to the host: from the off-cluster DMA engine, whose writes may have several, or from the
     /// host-direct unit.
-    fn write_host(&mut self, now: Cycle, moves: bool) {
+    fn write_host(&mut self, now: Cycle, is_ready: bool) {
         let output = self.engines.output(OFF_CLUSTER, now);
         let is_read =
             |taken: &Taken| matches!(taken, Taken::Command(Issued { command: Command::HostDirectRead { .. }, .. }));
@@ -326,7 +326,7 @@ impl CommandUnit {
             }
         }
         let Some(choice) = self.writing.offer(writes) else { return };
-        if self.to_host.free() > now || !moves {
+        if self.to_host.free() > now || !is_ready {
             return;
         }
         let at = now + self.host_write;
@@ -355,7 +355,7 @@ impl CommandUnit {
 
     /// Completes answered writes, and receives a beat of read data. The host-direct unit completes one command per
     /// cycle, reads first.
-    fn end_writes(&mut self, now: Cycle, moves: bool) {
+    fn end_writes(&mut self, now: Cycle, is_ready: bool) {
         let [dma, direct] = &mut self.written;
         let answered = |written: &mut VecDeque<(Cycle, Taken)>| {
             let is_due = written.front().is_some_and(|(at, _)| *at <= now);
@@ -363,7 +363,7 @@ impl CommandUnit {
         };
         let is_direct = |issued: &Issued| matches!(issued.command, Command::HostDirectRead { .. });
         let dma = answered(dma);
-        let brought = if moves { self.from_host.come(now, is_direct) } else { None };
+        let brought = if is_ready { self.from_host.come(now, is_direct) } else { None };
         let direct = if brought.is_none() { answered(direct) } else { None };
         for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
             let Some(taken) = taken else { continue };

@@ -17,14 +17,14 @@ const BLOCKED: u32 = 1 << 31;
 ///
 /// The stages never overlap, so one word is enough for all three.
 #[derive(Debug)]
-pub(crate) struct OperationWords(HugePageSlice<u32>);
+pub(crate) struct OperationTable(HugePageSlice<u32>);
 
-impl OperationWords {
+impl OperationTable {
     /// Creates words for `count` unblocked operations. Only the words of `used` will be accessed soon.
-    pub fn new(count: usize, used: Range<usize>) -> OperationWords {
+    pub fn new(count: usize, used: Range<usize>) -> OperationTable {
         let words = HugePageSlice::zeroed(count);
         words.populate(used);
-        OperationWords(words)
+        OperationTable(words)
     }
 
     /// Returns the number of operations.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_operation_is_blocked_until_its_last_dependency_is_satisfied() {
-        let mut words = OperationWords::new(3, 0..3);
+        let mut words = OperationTable::new(3, 0..3);
         words.add_dependency(1);
         words.add_dependency(1);
         assert_eq!([0, 1, 2].map(|op| words.is_blocked(op)), [false, true, false]);

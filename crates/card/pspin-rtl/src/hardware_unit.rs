@@ -294,7 +294,8 @@ impl<O: Observer> Rtl<O> {
         let now = self.now;
         let mut goes_out = self.take_feedback(out);
         goes_out |= self.take_packet(out);
-        let [writes, asks, brings] = [Edge::HostWrite, Edge::HostRead, Edge::HostData].map(|edge| out.moves(now, edge));
+        let [writes, asks, brings] =
+            [Edge::HostWrite, Edge::HostRead, Edge::HostData].map(|edge| out.is_ready(now, edge));
         if let Some(write) = self.host.take_beat(now, writes, &mut self.simulation, &self.ports) {
             goes_out = true;
             self.write_host(&write, out);
@@ -377,7 +378,7 @@ impl<O: Observer> Rtl<O> {
         if self.get(ports.send_valid_o) == 0 {
             return false;
         }
-        let is_free = self.link.is_free(self.now) && out.moves(self.now, Edge::Outbound);
+        let is_free = self.link.is_free(self.now) && out.is_ready(self.now, Edge::Outbound);
         self.set(ports.send_ready_i, is_free.into());
         if !is_free {
             return false;

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ReturnCode};
 
-use super::state::Portals;
+use super::process::Portals;
 
 /// Options, pid and map of an interface, to open an equal one on another card.
 #[derive(Clone, Debug)]
-pub struct Likeness {
+pub struct InterfaceProperties {
     options: u32,
     pid: u32,
     map: Option<Rc<[Process]>>,
@@ -20,7 +20,7 @@ impl Portals {
     ///
     /// # Errors
     /// [`ReturnCode::ArgInvalid`] if it is not open, or is logically addressed without a map.
-    pub fn likeness(&mut self, ni: Handle) -> Result<Likeness, ReturnCode> {
+    pub fn interface_properties(&mut self, ni: Handle) -> Result<InterfaceProperties, ReturnCode> {
         use ptl::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
         let pid = self.pid;
         let interface = self.ni(ni)?;
@@ -29,7 +29,7 @@ impl Portals {
         }
         let matching = if interface.matching() { MATCHING } else { NO_MATCHING };
         let options = matching | if interface.logical() { LOGICAL } else { PHYSICAL };
-        Ok(Likeness { options, pid, map: interface.map.clone() })
+        Ok(InterfaceProperties { options, pid, map: interface.map.clone() })
     }
 
     /// Opens an interface with the properties `like`, unless it is open. Returns its handle.
@@ -37,7 +37,7 @@ impl Portals {
     /// # Errors
     /// [`ReturnCode::ArgInvalid`] if this node is not in the map; [`ReturnCode::PidInUse`] if this card uses another
     /// pid.
-    pub fn open_like(&mut self, like: &Likeness) -> Result<Handle, ReturnCode> {
+    pub fn open_with(&mut self, like: &InterfaceProperties) -> Result<Handle, ReturnCode> {
         let (ni, _) = self.ni_init(ptl::IFACE_DEFAULT, like.options, like.pid, None)?;
         let Some(map) = &like.map else { return Ok(ni) };
         match self.set_map(ni, map.clone()) {

@@ -64,8 +64,8 @@ class Local:
         self._processes.interrupt()
 
 
-class Cluster:
-    """A connection to a scheduler."""
+class DaskCluster:
+    """A connection to the scheduler of a Dask cluster."""
 
     def __init__(self, client: Any, tools: str) -> None:
         self._client = client
@@ -105,7 +105,7 @@ class Cluster:
 @contextmanager
 def connect(
     scheduler: str, jobs: int, options: Mapping[str, str], tools: str, credentials: Credentials | None = None
-) -> Iterator[Cluster | Local]:
+) -> Iterator[DaskCluster | Local]:
     """Connect to a scheduler, or start one with `jobs` workers; close what was started.
 
     `options` are those of the kind of cluster: arguments of `dask_jobqueue.SLURMCluster` or of
@@ -148,7 +148,7 @@ def connect(
             # client, it would wait for a lock that this other client holds while it waits for its loop.
             gc.collect()
             raise SpinkitError(f"{scheduler}: no Dask scheduler answers: {refused}")
-        yield Cluster(client, tools)
+        yield DaskCluster(client, tools)
 
 
 def _security(credentials: Credentials | None) -> Any:

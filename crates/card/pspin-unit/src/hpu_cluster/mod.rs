@@ -5,4 +5,4 @@ mod driver;
 mod scheduler;
 
 pub use driver::{Driver, Finished};
-pub use scheduler::Cluster;
+pub use scheduler::HpuCluster;

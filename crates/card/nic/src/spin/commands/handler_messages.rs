@@ -14,7 +14,7 @@ use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::{CardPlace, MemoryDescriptor, Operation, OperationKind};
 use crate::ports::Ports;
 use crate::region::Region;
-use crate::spin::unit::Spin;
+use crate::spin::handler_state::Spin;
 
 /// A handler's message that is ready to send.
 struct Ready {

@@ -93,13 +93,13 @@ impl<'a> RunState<'a> {
     /// Posts a receive. Returns the send of the first matching message that has arrived, if any.
     #[inline(always)]
     pub fn post(&mut self, receive: u32) -> Option<u32> {
-        self.matching.post(receive, &mut self.dependencies.words)
+        self.matching.post(receive, &mut self.dependencies.operations)
     }
 
     /// Matches an arrived message of a send. Returns the first matching posted receive, if any.
     #[inline(always)]
     pub fn arrive(&mut self, send: u32) -> Option<u32> {
-        self.matching.arrive(send, &mut self.dependencies.words)
+        self.matching.arrive(send, &mut self.dependencies.operations)
     }
 
     /// Returns true if an operation has become ready and is not yet taken.
@@ -134,7 +134,7 @@ impl<'a> RunState<'a> {
     /// # Errors
     /// If unfinished operations are left.
     pub fn finish<D>(self, ends: Vec<Time>, details: impl FnOnce(&[Time]) -> D) -> Result<Outcome<D>, Deadlock> {
-        let unmatched = self.matching.unmatched(&self.dependencies.words);
+        let unmatched = self.matching.unmatched(&self.dependencies.operations);
         let operations: usize = self.ranks.clone().map(|rank| self.schedule.of_rank(rank).len()).sum();
         if self.dependencies.done_count() < operations {
             let waits = |&op: &u32| self.ops[op as usize].kind() == Kind::Recv || !self.is_eager(op);

@@ -188,12 +188,12 @@ impl Lockstep<'_> {
         }
         let begin = after(&mut hardware, &mut model);
         let (seed, held, held_data) = (u64::from(self.seed), self.held, self.held_data);
-        let moves = move |cycle: Cycle, port: Port| {
+        let is_ready = move |cycle: Cycle, port: Port| {
             let sixteenths = if port == Port::Feedback { held } else { held_data };
             !is_held(seed + ((port as u64) << 32), cycle.0, sixteenths)
         };
-        hardware.hold(moves);
-        model.hold(moves);
+        hardware.hold(is_ready);
+        model.hold(is_ready);
         let mut numbers = [Numbers::new(), Numbers::new()];
         let [of_model, of_hardware] = &mut numbers;
         let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware", of_hardware);

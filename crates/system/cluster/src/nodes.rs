@@ -8,7 +8,7 @@ use std::sync::Arc;
 use machine::Machine;
 use net::fabric::{self, Crossing};
 use net::{Interconnect, Loss, NetError};
-use nic::{LinkSlice, Nic, NicEvent, Notice, Packet, PacketId, Stats, Timeline};
+use nic::{CardModel, LinkSlice, Nic, NicEvent, Notice, Packet, PacketId, Stats, Timeline};
 use sim::noise::Noise;
 use sim::trace::Trace;
 use sim::{EventQueue, SharedBandwidth, Time};
@@ -19,9 +19,9 @@ use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
-use crate::messages::{Listener, Messages};
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
+use crate::user_messages::{Listener, Messages};
 
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that ranks schedule for themselves.
 pub struct Cluster<E> {
@@ -48,27 +48,28 @@ pub struct Cluster<E> {
 }
 
 impl<E> Cluster<E> {
-    /// Creates a cluster of `ranks` nodes of `machine`, which serve the user `uid`. `listener` receives messages for
+    /// Creates a cluster of `ranks` nodes of a machine, which serve the user `uid`. `listener` receives messages for
     /// the user.
     ///
     /// # Errors
     /// If the network does not support this number of nodes.
     pub fn new(
-        machine: Machine,
+        model: CardModel,
         ranks: usize,
         uid: u32,
         trace: Trace,
         listener: Listener,
     ) -> Result<Cluster<E>, NetError> {
+        let machine = model.machine().clone();
         let mut interconnect = Interconnect::new(&machine.network, ranks)?;
         if trace.is_on() {
             interconnect.set_tracing();
         }
-        let of_switch = Rc::new(machine.of_switch());
-        let timeline = Timeline::new(trace, ranks, &machine, interconnect.switches(), &of_switch);
-        let machine = Rc::new(machine);
+        let of_switch = Rc::new(model.of_switch());
+        let timeline = Timeline::new(trace, ranks, &machine, interconnect.switches(), of_switch.machine());
         let nodes = interconnect.nodes();
-        let of_ranks = Nic::all(&machine, 0..ranks as u32, nodes as u32, uid);
+        let model = Rc::new(model);
+        let of_ranks = Nic::all(&model, 0..ranks as u32, nodes as u32, uid);
         let of_switches = (ranks..nodes).map(|node| Nic::of_switch(of_switch.clone(), node as u32, nodes as u32, uid));
         let cards = of_ranks.chain(of_switches).collect();
         let bandwidth = SharedBandwidth::new(machine.host.dram_gap_per_byte);
@@ -364,21 +365,6 @@ impl<E> Cluster<E> {
     /// Returns the messages for the user.
     pub fn messages(&self) -> &Messages {
         &self.messages
-    }
-
-    /// Enables data race detection for handlers. Returns false if the cards of this machine do not support it.
-    pub fn sanitize(&mut self) -> bool {
-        self.cards.iter_mut().all(Nic::sanitize)
-    }
-
-    /// Makes printing by handlers free of simulated time.
-    pub fn set_print_free(&mut self) {
-        self.cards.iter_mut().for_each(Nic::set_print_free);
-    }
-
-    /// Counts the executions of each source line by handlers from now on, for [`Cluster::stats`].
-    pub fn set_profiling(&mut self) {
-        self.cards.iter_mut().for_each(Nic::set_profiling);
     }
 
     /// Returns the statistics of each card: those of the ranks, followed by those of switches.

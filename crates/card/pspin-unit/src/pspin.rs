@@ -9,7 +9,6 @@ use machine::Pspin as Config;
 use sim::Clock;
 
 use crate::arbiter::RoundRobin;
-use crate::cluster::Cluster;
 use crate::command::{Answer, Command, CommandUnit, Due, Issued, Need, Port, Response, Send};
 use crate::cores::{ClusterSide, Cores};
 use crate::counters::Counters;
@@ -18,6 +17,7 @@ use crate::fabric::{
     Beat, DmaInterconnect, L2Ports, Landed, Owner, PeInterconnect, ProgramPort, Refill, Remote, Transfer,
 };
 use crate::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range};
+use crate::hpu_cluster::HpuCluster;
 use crate::memory::{Arena, Place, Wide};
 use crate::observe::{Noted, Observer};
 use crate::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId};
@@ -34,7 +34,7 @@ pub trait Outside {
 
     /// Returns true if a beat may move through `_port` in cycle `_at`; otherwise it is offered again in the next. Must
     /// return the same for repeated calls with the same arguments.
-    fn moves(&self, _at: Cycle, _port: Port) -> bool {
+    fn is_ready(&self, _at: Cycle, _port: Port) -> bool {
         true
     }
 
@@ -79,7 +79,7 @@ pub struct Pspin<C, O = ()> {
     program: ProgramPort,
     commands: CommandUnit,
     command_arbiter: RoundRobin,
-    clusters: Vec<Cluster>,
+    clusters: Vec<HpuCluster>,
     /// Set of clusters with feedback to send, and set of clusters with a command for the command unit.
     feeding: u64,
     issuing: u64,
@@ -130,7 +130,7 @@ struct Returning {
 impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Creates a unit without tasks.
     pub fn new(config: Rc<Config>, clock: Clock, cores: C, observer: O) -> Pspin<C, O> {
-        let clusters = (0..config.units.clusters as u16).map(|index| Cluster::new(&config, index)).collect();
+        let clusters = (0..config.units.clusters as u16).map(|index| HpuCluster::new(&config, index)).collect();
         Pspin {
             now: Cycle::ZERO,
             memory: Arena::new(&config),
@@ -213,7 +213,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// Boots all HPUs; they wait for their first task.
     pub fn boot(&mut self) {
-        self.clusters.iter_mut().for_each(Cluster::boot);
+        self.clusters.iter_mut().for_each(HpuCluster::boot);
     }
 
     /// Writes a packet of the NIC into L2 from cycle `at` on. Returns the first cycle in which its request can be
@@ -530,7 +530,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let (now, beat) = (self.now, self.dma.beat());
         let Pspin { dma, clusters, memory, l2, observer, landed, .. } = self;
         landed.clear();
-        let moves = |Beat { read, write, at }: Beat| {
+        let is_ready = |Beat { read, write, at }: Beat| {
             if let Some(address) = read {
                 let Some((cluster, offset)) = memory.locate_l1(address) else {
                     if l2.is_taken(now, address) {
@@ -547,7 +547,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             }
             announce(clusters, memory, l2, write, at, beat)
         };
-        dma.step(now, moves, |transfer| landed.push(transfer));
+        dma.step(now, is_ready, |transfer| landed.push(transfer));
         for landed in landed.iter() {
             let Transfer { owner, from, to } = landed.transfer;
             memory.copy(from.address, to, from.size);
@@ -630,7 +630,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             Some(place) => take_l1(place, Wide::Write),
             None => l2.write(now, address),
         };
-        commands.move_data(now, |at, port| out.moves(at, port), write);
+        commands.move_data(now, |at, port| out.is_ready(at, port), write);
         while let Some(due) = self.commands.next_due() {
             goes_out = true;
             match due {
@@ -777,7 +777,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 /// Announces the write of a beat, if any, to the banks or ports of its destination. Always returns true.
 #[inline]
 fn announce(
-    clusters: &mut [Cluster],
+    clusters: &mut [HpuCluster],
     memory: &Arena,
     l2: &mut L2Ports,
     write: Option<u32>,

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use accel::{Accelerator, CommandId, Env, Event, HpuMemory, Reply, Role};
-use machine::Machine;
 use sim::memory::push_frugally;
 
 use super::env::{CardEnv, Work};
 use super::lazy::LazyAccelerator;
 use super::verdict::SpinMessage;
+use crate::accelerator::CardModel;
 use crate::message::MessageId;
 use crate::portals::InternalError;
 use crate::portals::slab::Slab;
@@ -31,10 +31,10 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// Creates the handler state of a card without a program.
-    pub fn new(machine: Rc<Machine>) -> Spin {
+    /// Creates the handler state of a node's card without a program.
+    pub fn new(model: Rc<CardModel>, node: u32) -> Spin {
         Spin {
-            accelerator: LazyAccelerator::new(machine),
+            accelerator: LazyAccelerator::new(model, node),
             hpu_memory: [const { None }; 4],
             work: VecDeque::new(),
             stats: Vec::new(),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SplitMix64: random numbers that are equal on every computer (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
  * Generators, 2014). */
-#ifndef EXPERIMENTS_RANDOM_H
-#define EXPERIMENTS_RANDOM_H
+#ifndef HANDLERS_COMMON_RANDOM_H
+#define HANDLERS_COMMON_RANDOM_H
 
 #include <stdint.h>
 
