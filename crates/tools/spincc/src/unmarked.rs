@@ -22,16 +22,16 @@ pub struct Function {
     pub name: String,
     /// Kind of handler with these arguments.
     role: &'static str,
-    /// "file.c:12", the place of its definition.
-    place: String,
+    /// File and line of its definition.
+    place: (String, u64),
 }
 
 impl Function {
     /// Returns the message that refuses the function.
     pub fn refusal(&self) -> String {
-        let Function { name, role, place } = self;
+        let Function { name, role, place: (file, line) } = self;
         format!(
-            "{place}: '{name}' is used as a {role} handler, but has no code for the card: write __handler before its \
+            "{file}:{line}: '{name}' is used as a {role} handler, but has no code for the card: write __handler before its \
              definition, '__handler int {name}(...)' (-Wno-spin-unmarked if it is no handler)"
         )
     }
@@ -50,6 +50,7 @@ pub fn candidates(bytes: &[u8]) -> Result<Vec<Function>, String> {
     };
     let mut found = functions(bytes)?;
     found.retain(|function| !marked(&function.name));
+    found.sort_by(|one, other| one.place.cmp(&other.place));
     Ok(found)
 }
 
@@ -77,10 +78,12 @@ pub fn taken<'a>(bytes: &[u8], candidates: &'a [Function]) -> Result<Vec<&'a Fun
         if !is_used || section.name().is_ok_and(|name| name == HANDLERS_SECTION || name == ".eh_frame") {
             continue;
         }
-        for (_, relocation) in section.relocations() {
+        let code = section.data().unwrap_or_default();
+        for (offset, relocation) in section.relocations() {
             let RelocationTarget::Symbol(index) = relocation.target() else { continue };
             let Some(target) = section_of(&file, index).and_then(|section| sections.get(&section)) else { continue };
-            uses[*target] |= !is_call(file.architecture(), relocation.flags());
+            let before = offset.checked_sub(1).and_then(|at| code.get(at as usize)).copied();
+            uses[*target] |= !is_call(file.architecture(), relocation.flags(), before);
         }
     }
     Ok(candidates.iter().zip(uses).filter_map(|(function, used)| used.then_some(function)).collect())
@@ -90,11 +93,17 @@ fn section_of(file: &object::File, index: SymbolIndex) -> Option<object::Section
     file.symbol_by_index(index).ok()?.section_index()
 }
 
-fn is_call(architecture: Architecture, flags: RelocationFlags) -> bool {
-    use object::elf::{R_AARCH64_CALL26, R_AARCH64_JUMP26, R_X86_64_PLT32};
+/// Returns true for the relocation of a call or jump; `before` is the byte before its place.
+fn is_call(architecture: Architecture, flags: RelocationFlags, before: Option<u8>) -> bool {
+    use object::elf::{R_AARCH64_CALL26, R_AARCH64_JUMP26, R_X86_64_PC32, R_X86_64_PLT32};
+    const CALL: u8 = 0xe8;
+    const JUMP: u8 = 0xe9;
     let RelocationFlags::Elf { r_type } = flags else { return false };
     match architecture {
-        Architecture::X86_64 => r_type == R_X86_64_PLT32,
+        // Assemblers write PC32 for calls of static functions, as for addresses.
+        Architecture::X86_64 => {
+            r_type == R_X86_64_PLT32 || (r_type == R_X86_64_PC32 && matches!(before, Some(CALL | JUMP)))
+        }
         Architecture::Aarch64 => [R_AARCH64_CALL26, R_AARCH64_JUMP26].contains(&r_type),
         _ => false,
     }
@@ -159,7 +168,7 @@ impl<'a> Functions<'_, 'a> {
             None => None,
         };
         let line = entry.attr(dw::DW_AT_decl_line).and_then(|line| line.udata_value()).unwrap_or(0);
-        Ok(Some(Function { name, role, place: format!("{}:{line}", file.unwrap_or_default()) }))
+        Ok(Some(Function { name, role, place: (file.unwrap_or_default(), line) }))
     }
 
     /// Returns the name of a type without `const`: that of a structure or basic type, or "void *".

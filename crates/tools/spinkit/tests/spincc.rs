@@ -209,7 +209,7 @@ fn cxx() {
     assert_eq!(room.builds("@/cxx.o -o @/prog"), "");
     assert_eq!(room.run("prog"), "hello\n");
     let image = room.image("prog");
-    assert_eq!(handler_names(&image), ["_Z5count11ptl_payloadPv"]);
+    assert_eq!(handler_names(&image), ["_Z5count13ptl_payload_tPv"]);
     assert!(image.handlers[0].host_offset.is_some());
     assert_eq!(image.layouts.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["app::info"]);
     let listing = room.spincc("--disassemble=count @/prog");
