@@ -135,3 +135,15 @@ int main(void) {
     status, messages = ran(tmp_path, 1)
     assert status == 1
     assert "assertion 'block is allocated' does not hold in free" in messages
+
+
+@pytest.mark.parametrize("machine", ["sc17-dis", "pspin-400g"])
+def test_fetching_atomics_that_fail(machine: str, tmp_path: Path) -> None:
+    done = compiled(tmp_path, PROGRAMS / "fetch_errors.c", "-g")
+    assert (done.returncode, done.stderr) == (0, "")
+    command = [_paths.command("spinrun"), "-n", "1", "--machine", machine, str(tmp_path / "program")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "results -2 -1 -1, 7 7" in ended.stderr
+    assert "issued a fetching atomic of 8 bytes at 0x4, which are not its own" in ended.stderr
+    assert "1 message lost 1 packet" in ended.stderr
