@@ -47,7 +47,7 @@ typedef uint32_t ptl_request_type_t;
 enum { PTL_REQUEST_PUT = 0, PTL_REQUEST_GET = 1, PTL_REQUEST_ATOMIC = 2, PTL_REQUEST_FETCH_ATOMIC = 3 };
 
 /* Argument of a header handler (sPIN App. B.3). Owned by the card, readable until the handler returns. */
-struct ptl_header {
+struct ptl_header_t {
     ptl_request_type_t type;     /* one of PTL_REQUEST_* */
     ptl_size_t length;           /* bytes of the message, user header included; for a get, the requested bytes */
     ptl_process_t target_id;     /* this process */
@@ -56,12 +56,13 @@ struct ptl_header {
     ptl_size_t offset;           /* offset in the entry, bytes */
     ptl_hdr_data_t hdr_data;     /* as sent */
 #ifdef PTL_USER_HEADER
-    PTL_USER_HEADER user_hdr; /* first bytes of the message; zeros if it has none, as for gets */
+    PTL_USER_HEADER user_hdr; /* first bytes of the message; zeros if it has none, as for gets; for an entry with
+                                 user_hdr_size 0, hdr_data */
 #endif
 };
 
 /* Argument of a payload handler (sPIN App. B.4): the data of one packet of a put, without the user header. */
-struct ptl_payload {
+struct ptl_payload_t {
     ptl_size_t length; /* bytes at base */
     ptl_size_t offset; /* position of the data in the message, in bytes after the user header */
     uint8_t *base;     /* the data, in the card's packet buffer; owned by the card, valid until the handler returns. A
@@ -318,6 +319,19 @@ SPIN_HANDLER_CALL int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len
                                                ptl_ack_req_t ack_req, ptl_process_t target_id,
                                                ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                                                ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
+
+/* Performs a PtlFetchAtomic or PtlSwap (PTL_SWAP and following) with data at `local`, and writes the target's previous
+ * data to `result`, both in card memory: len <= max_fetch_atomic_size. `operand` is the operand of PTL_CSWAP and
+ * following, else unused. Blocks until the data arrives; bytes that the target does not deliver stay unchanged. Posts
+ * no event. Returns SPIN_ERR_FAILED when the target refuses. */
+SPIN_HANDLER_CALL int PtlHandlerFetchAtomicFromDevice(const void *local, void *result, ptl_size_t len, ptl_req_ct_t ct,
+                                                      ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                                      ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                                      ptl_op_t operation, ptl_datatype_t datatype);
+SPIN_HANDLER_CALL int PtlHandlerSwapFromDevice(const void *local, void *result, const void *operand, ptl_size_t len,
+                                               ptl_req_ct_t ct, ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                               ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                               ptl_op_t operation, ptl_datatype_t datatype);
 
 /* Copies `len` bytes from `local`, in card memory, to `offset` in the host memory selected by `options`. Returns at
  * once; `local` must not change until the DMA `*h` is complete. */

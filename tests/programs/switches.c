@@ -38,10 +38,7 @@ __handler int add_length(const ptl_header_t h, void *state) {
                : FAIL;
 }
 
-static int no_handler(const ptl_header_t h, void *state) {
-    (void)h, (void)state;
-    return DROP;
-}
+static int no_handler(void) { return DROP; }
 
 static ptl_handle_ni_t ni;
 
@@ -72,7 +69,7 @@ static void attach(const char *wrong, int which) {
     if (strcmp(wrong, "counter") == 0)
         CHECK(PtlCTAlloc(ni, &me.ct_handle));
     if (strcmp(wrong, "handler") == 0)
-        me.header_handler = no_handler;
+        me.header_handler = (ptl_header_handler_t)no_handler;
     printf("alloc %d, attach %d\n", allocated, spin_switch_attach(which, ni, PT, &me));
 }
 

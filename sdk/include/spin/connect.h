@@ -32,7 +32,7 @@ struct channel_options {
 
 /* A connection to one peer, made by `connect`; valid until `channel_close`. */
 struct channel {
-    ptl_process_t peer;
+    union ptl_process peer;
     ptl_match_bits_t bits;
     void *start; /* as in the options */
     ptl_size_t length;

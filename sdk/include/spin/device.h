@@ -30,7 +30,8 @@ enum spin_command_number {
     SPIN_CMD_CAS = 20,
     SPIN_CMD_FETCH_ADD = 21,
     SPIN_CMD_PRINT = 22,
-    SPIN_CMD_ASSERT = 23
+    SPIN_CMD_ASSERT = 23,
+    SPIN_CMD_FETCH_ATOMIC = 24
 };
 
 struct spin_put_cmd {
@@ -57,6 +58,13 @@ struct spin_atomic_cmd {
     struct spin_put_cmd put;
     uint32_t operation;
     uint32_t datatype;
+};
+
+struct spin_fetch_atomic_cmd {
+    struct spin_atomic_cmd atomic;
+    uint8_t operand[32];
+    uint32_t result;
+    uint32_t pad;
 };
 
 struct spin_dma_atomic_cmd {
@@ -131,6 +139,53 @@ SPIN_HANDLER_CALL int spin_atomic(uint32_t number, uint64_t local, ptl_size_t le
     cmd.operation = operation;
     cmd.datatype = datatype;
     return spin_command(number, spin_address(&cmd));
+}
+
+/* Returns the size of an item of a conditional swap in bytes; 0 for the types that swaps do not have. */
+SPIN_HANDLER_CALL uint32_t spin_item_bytes(ptl_datatype_t datatype) {
+    switch (datatype) {
+    case PTL_INT8_T:
+    case PTL_UINT8_T: return 1;
+    case PTL_INT16_T:
+    case PTL_UINT16_T: return 2;
+    case PTL_INT32_T:
+    case PTL_UINT32_T:
+    case PTL_FLOAT: return 4;
+    case PTL_INT64_T:
+    case PTL_UINT64_T:
+    case PTL_DOUBLE:
+    case PTL_FLOAT_COMPLEX: return 8;
+    case PTL_DOUBLE_COMPLEX:
+    case PTL_LONG_DOUBLE: return 16;
+    case PTL_LONG_DOUBLE_COMPLEX: return 32;
+    default: return 0;
+    }
+}
+
+SPIN_HANDLER_CALL int PtlHandlerSwapFromDevice(const void *local, void *result, const void *operand, ptl_size_t len,
+                                               ptl_req_ct_t ct, ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                               ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                               ptl_op_t operation, ptl_datatype_t datatype) {
+    struct spin_fetch_atomic_cmd cmd;
+    cmd.atomic.put = spin_put_command(spin_address(local), len, ct, PTL_NO_ACK_REQ, target_id, match_bits,
+                                      remote_offset, user_ptr, hdr_data);
+    cmd.atomic.operation = operation;
+    cmd.atomic.datatype = datatype;
+    cmd.result = spin_address(result);
+    if (operation > PTL_SWAP)
+        for (uint32_t i = 0; i < spin_item_bytes(datatype); i++)
+            cmd.operand[i] = ((const uint8_t *)operand)[i];
+    return spin_command(SPIN_CMD_FETCH_ATOMIC, spin_address(&cmd));
+}
+
+SPIN_HANDLER_CALL int PtlHandlerFetchAtomicFromDevice(const void *local, void *result, ptl_size_t len, ptl_req_ct_t ct,
+                                                      ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                                      ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                                                      ptl_op_t operation, ptl_datatype_t datatype) {
+    if (operation >= PTL_SWAP)
+        return SPIN_ERR_INVALID;
+    return PtlHandlerSwapFromDevice(local, result, NULL, len, ct, target_id, match_bits, remote_offset, user_ptr,
+                                    hdr_data, operation, datatype);
 }
 
 SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,

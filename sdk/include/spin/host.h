@@ -46,6 +46,12 @@ SPIN_HOST_STUB(int, PtlHandlerAtomicFromDevice, const void *local, ptl_size_t le
 SPIN_HOST_STUB(int, PtlHandlerAtomicFromHost, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
+SPIN_HOST_STUB(int, PtlHandlerFetchAtomicFromDevice, const void *local, void *result, ptl_size_t len, ptl_req_ct_t ct,
+               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+               ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
+SPIN_HOST_STUB(int, PtlHandlerSwapFromDevice, const void *local, void *result, const void *operand, ptl_size_t len,
+               ptl_req_ct_t ct, ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+               void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
 SPIN_HOST_STUB(int, PtlHandlerDMACASNB, ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options,
                ptl_dma_h *h)
 SPIN_HOST_STUB(int, PtlHandlerDMACASB, ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options)

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /* Argument of a header handler: defined in <spin.h>, after the program's PTL_USER_HEADER. */
-typedef struct ptl_header ptl_header_t;
+typedef struct ptl_header_t ptl_header_t;
 
 /* Argument of a payload handler: defined in <spin.h>. */
-typedef struct ptl_payload ptl_payload_t;
+typedef struct ptl_payload_t ptl_payload_t;
 
 /* A block of HPU memory on the card, from PtlHPUAllocMem, for ptl_me_t.hpu_memory; PTL_INVALID_HANDLE means none (sPIN
  * App. B.2). A scalar: copy and compare it like every Portals handle. */

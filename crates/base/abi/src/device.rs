@@ -136,6 +136,8 @@ pub mod cmd {
     pub const PRINT: u32 = 22;
     /// `a0`: address of an [`super::AssertCmd`]. Ends the handler as [`super::ret::FAIL`].
     pub const ASSERT: u32 = 23;
+    /// `a0`: address of a [`super::FetchAtomicCmd`]. Waits for the previous data of the target.
+    pub const FETCH_ATOMIC: u32 = 24;
 }
 
 /// Error results of commands.
@@ -196,6 +198,20 @@ pub struct AtomicCmd {
     pub operation: u32,
     /// A [`Datatype`](crate::portals::Datatype).
     pub datatype: u32,
+}
+
+/// Arguments of `PtlHandlerFetchAtomicFromDevice` and `PtlHandlerSwapFromDevice` (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct FetchAtomicCmd {
+    /// Arguments of the atomic.
+    pub atomic: AtomicCmd,
+    /// Operand of a conditional swap: one item.
+    pub operand: [u8; 32],
+    /// Card address that receives the target's previous data.
+    pub result: u32,
+    /// Padding.
+    pub pad: u32,
 }
 
 /// Arguments of `PtlHandlerDMACAS*` and `PtlHandlerDMAFetchAdd*` (sPIN App. B.6).

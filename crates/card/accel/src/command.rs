@@ -43,6 +43,8 @@ pub enum Command {
     Get(Message),
     /// Sends data to combine with the data at the target.
     Atomic(Message, AtomicOp, Datatype),
+    /// Like an atomic, and fetches the previous data at the target.
+    FetchAtomic(Message, Fetch),
     /// Moves data between card and host memory.
     Dma(Dma),
     /// Executes an atomic operation on host memory.
@@ -81,6 +83,19 @@ pub struct Message {
     pub ack: AckReq,
     /// True if the entry's counter counts the operation.
     pub counted: bool,
+}
+
+/// Operation of a fetching atomic or swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Operation.
+    pub operation: AtomicOp,
+    /// Type of the items.
+    pub datatype: Datatype,
+    /// Operand of a conditional swap.
+    pub operand: [u8; 32],
+    /// Card address that receives the previous data.
+    pub result: u32,
 }
 
 /// Host memory that a handler may move data to and from.

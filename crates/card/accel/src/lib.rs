@@ -36,8 +36,8 @@ pub mod testing;
 
 pub use accelerator::{Accelerator, Env, Event, HandlerSlice, InternalError, Printed};
 pub use command::{
-    Command, CommandId, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Issued, Message, Place, Reply,
-    Transfer,
+    Command, CommandId, Counter, Direction, Dma, Fetch, HostAtomic, HostMemory, HostOperation, Issued, Message, Place,
+    Reply, Transfer,
 };
 pub use debug::{Debugger, Halt, Halted, Registers, Resident};
 pub use map::load_map;

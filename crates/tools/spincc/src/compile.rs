@@ -12,7 +12,7 @@ use super::kind::{self, Kind};
 use super::layouts::{self, Scope};
 use super::options::{Language, Options, Source};
 use super::tool::Tools;
-use super::{Error, Result};
+use super::{Error, Result, unmarked, user_headers};
 use command::listable::Listable;
 
 /// Compiles every source to a host object that contains its device objects (`-c`).
@@ -44,17 +44,19 @@ pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
 /// # Errors
 /// When the source does not compile, or a file cannot be read or written.
 pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, object: &Path) -> Result<Part> {
-    tools.run(host(tools, options, source).arg("-o").arg(object))?;
+    let headers = user_headers(tools, options, source)?;
+    tools.run(host(tools, options, source).args(&headers).arg("-o").arg(object))?;
     // Types hidden by the user's flags are read from a second object compiled without them.
     let twin = tools.temp_path("twin.o");
     let visible = if options.opaque_debug { &twin } else { object };
     if options.opaque_debug {
         let mut command = host(tools, options, source);
-        command.args(["-w", "-O0", "-g2", "-gno-split-dwarf", "-fno-lto", "-o"]);
+        command.args(&headers).args(["-w", "-O0", "-g2", "-gno-split-dwarf", "-fno-lto", "-o"]);
         tools.run(command.arg(&twin))?;
     }
     let bytes = std::fs::read(visible).map_err(Error::read(visible))?;
     let file = object::File::parse(&*bytes).map_err(|e| Error::malformed(visible, e))?;
+    refuse_unmarked(tools, options, source, &headers, &bytes)?;
     let own = |file: &str| tools.is_users(file);
     let mut part = Part {
         origin: source.path.display().to_string(),
@@ -64,10 +66,12 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
 
     // All kinds are compiled in parallel.
     let objects: Vec<PathBuf> = kinds.iter().map(|k| tools.temp_path(format!("device.{}.o", k.name))).collect();
+    let headers = &headers;
     let outputs: Vec<Result<_>> = std::thread::scope(|scope| {
         let jobs = kinds.iter().zip(&objects);
-        let running: Vec<_> =
-            jobs.map(|(kind, object)| scope.spawn(move || device(tools, options, kind, source, object))).collect();
+        let running: Vec<_> = jobs
+            .map(|(kind, object)| scope.spawn(move || device(tools, options, kind, source, object, headers)))
+            .collect();
         running.into_iter().map(|r| r.join().expect("compiler threads do not panic")).collect()
     });
     let mut warnings = String::new();
@@ -113,6 +117,46 @@ fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
     command
 }
 
+/// Returns the flags for several typedefs of `<spin/paper.h>`'s user header in one source.
+fn user_headers(tools: &Tools, options: &Options, source: &Source) -> Result<Vec<String>> {
+    let text = std::fs::read(&source.path).map_err(Error::read(&source.path))?;
+    if source.language != Language::C || !String::from_utf8_lossy(&text).contains("spin/paper.h") {
+        return Ok(vec![]);
+    }
+    let mut command = tools.host(source.language);
+    let mut flags = options.host_flags.iter();
+    while let Some(flag) = flags.next() {
+        match flag.as_str() {
+            "-MF" | "-MT" | "-MQ" => drop(flags.next()),
+            _ if flag.starts_with("-M") => {}
+            _ => drop(command.arg(flag)),
+        }
+    }
+    command.args(["-w", user_headers::SCAN, "-E", "-x", "c"]).arg(&source.path);
+    let output = tools.capture(&mut command)?;
+    // The compilation reports the errors of a source that has some.
+    Ok(user_headers::flags(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Refuses functions that are used as handlers but lack `__handler`; `bytes` is the host object with debug information.
+fn refuse_unmarked(tools: &Tools, options: &Options, source: &Source, headers: &[String], bytes: &[u8]) -> Result<()> {
+    let malformed = |reason| Error::malformed(&source.path, reason);
+    let candidates = unmarked::candidates(bytes).map_err(malformed)?;
+    if !options.refuses_unmarked || candidates.is_empty() {
+        return Ok(());
+    }
+    let plain = tools.temp_path("unmarked.o");
+    let mut command = host(tools, options, source);
+    command.args(headers).args(["-w", "-O0", "-ffunction-sections", "-fplt", "-fno-lto", "-o"]);
+    tools.run(command.arg(&plain))?;
+    let object = std::fs::read(&plain).map_err(Error::read(&plain))?;
+    let used = unmarked::taken(&object, &candidates).map_err(malformed)?;
+    if used.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Program(used.into_iter().map(unmarked::Function::refusal).collect::<Vec<_>>().join("\n")))
+}
+
 /// Outcome of a compilation for the card.
 struct Compiled {
     accepted: bool,
@@ -120,7 +164,14 @@ struct Compiled {
 }
 
 /// Compiles for the card.
-fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object: &Path) -> Result<Compiled> {
+fn device(
+    tools: &Tools,
+    options: &Options,
+    kind: &Kind,
+    source: &Source,
+    object: &Path,
+    headers: &[String],
+) -> Result<Compiled> {
     let mut command = tools.device(kind, source.language, &kind.compile_target)?;
     let host_has = |flag: &str| options.host_flags.iter().any(|given| given == flag);
     let silent = ["-w", "-Wno-format"].into_iter().any(host_has);
@@ -149,7 +200,7 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
     if !options.device_flags.iter().any(|flag| flag.starts_with("-O")) {
         command.args(["-O3", "-Xclang", "-O3"]);
     }
-    command.args(&options.device_flags);
+    command.args(&options.device_flags).args(headers);
     if host_has("-Werror") {
         command.args(["-Werror", "-D__SPIN_WERROR__"]);
     }

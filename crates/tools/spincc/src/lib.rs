@@ -7,6 +7,8 @@
 //! * [`compile`]: one source to a host object with its device objects
 //! * [`bundle`]: device objects inside host objects and archives
 //! * [`device`]: the device link: limits, handlers, and errors in the user's terms ([`undefined`])
+//! * `user_headers`: several user headers in a source with the paper's listings
+//! * `unmarked`: functions used as handlers without `__handler`
 //! * [`layouts`]: structures shared by host and card, from DWARF
 //! * [`image`]: the embedded image (`abi::device::image`)
 //! * [`link`]: the host link
@@ -32,6 +34,8 @@ pub mod link;
 pub mod options;
 pub mod tool;
 pub mod undefined;
+mod unmarked;
+mod user_headers;
 
 use std::ffi::OsString;
 use std::path::Path;

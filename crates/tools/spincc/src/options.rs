@@ -27,6 +27,8 @@ Options of spincc:
   --version, --help
   -W[no-]spin-layout       warn when the layout of a structure differs between host and card (on by
                            default); with -Werror=spin-layout it is an error
+  -Wno-spin-unmarked       accept functions with the arguments of a handler whose addresses are used
+                           without __handler
 
 All other options go to the host compiler. The compiler for the card gets -I, -D, -U, -include and similar ones, -std, -O,
 -g and the -f options that change the meaning of C; it compiles with -O3 unless an -O option is given. With -E, -S, -M, -MM
@@ -124,6 +126,8 @@ pub struct Options {
     pub layouts: bool,
     /// `-Wspin-layout` and related options.
     pub layout_lint: Lint,
+    /// False with `-Wno-spin-unmarked`.
+    pub refuses_unmarked: bool,
     /// Set by any form of `-g` but `-g0`.
     pub debug: bool,
     /// `-s`
@@ -215,6 +219,7 @@ impl Parser {
             disassemble: None,
             layouts: false,
             layout_lint: Lint::Warn,
+            refuses_unmarked: true,
             debug: false,
             strip: false,
             dependencies: false,
@@ -274,6 +279,8 @@ impl Parser {
             "--compile-commands" => self.options.compile_commands = true,
             "--verbose" => self.options.verbose = true,
             "--layouts" => self.options.layouts = true,
+            "-Wspin-unmarked" => self.options.refuses_unmarked = true,
+            "-Wno-spin-unmarked" => self.options.refuses_unmarked = false,
             "-Wspin-layout" => self.options.layout_lint = Lint::Warn,
             "-Wno-spin-layout" => self.options.layout_lint = Lint::Off,
             "-Werror=spin-layout" => self.options.layout_lint = Lint::Error,

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use abi::device::{
-    AssertCmd, AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PrintCmd, PutCmd, cmd,
-    err, ret,
+    AssertCmd, AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, FetchAtomicCmd, HeaderArgs, PayloadArgs, PrintCmd,
+    PutCmd, cmd, err, ret,
 };
 
 /// C assertions that the size and fields of a structure (`"C name" = rust name`) equal those of a Rust type.
@@ -84,7 +84,8 @@ fn assertions() -> String {
         CAS,
         FETCH_ADD,
         PRINT,
-        ASSERT
+        ASSERT,
+        FETCH_ATOMIC
     );
     structure!(text, PayloadArgs, "ptl_payload_t", { "length" = length, "offset" = offset, "base" = base });
     structure!(text, PutCmd, "struct spin_put_cmd", {
@@ -96,6 +97,9 @@ fn assertions() -> String {
     });
     structure!(text, AtomicCmd, "struct spin_atomic_cmd", {
         "put" = put, "operation" = operation, "datatype" = datatype,
+    });
+    structure!(text, FetchAtomicCmd, "struct spin_fetch_atomic_cmd", {
+        "atomic" = atomic, "operand" = operand, "result" = result,
     });
     structure!(text, DmaAtomicCmd, "struct spin_dma_atomic_cmd", {
         "offset" = offset, "value" = value, "swap" = swap, "result" = result, "datatype" = datatype,
@@ -138,9 +142,9 @@ fn compile(text: &str) -> (bool, String) {
 #[test]
 fn headers_agree_with_abi() {
     let text = assertions();
-    // Names: 10 return codes twice, 2 errors, 23 commands, 1 option; user_hdr; and a size, then two for each field.
-    let fields = [7, 3, 9, 5, 3, 7, 3, 3, 2, 4].map(|fields| 1 + 2 * fields);
-    let expected = 2 * 10 + 2 + 23 + 1 + 1 + fields.iter().sum::<usize>();
+    // Names: 10 return codes twice, 2 errors, 24 commands, 1 option; user_hdr; and a size, then two for each field.
+    let fields = [7, 3, 9, 5, 3, 3, 7, 3, 3, 2, 4].map(|fields| 1 + 2 * fields);
+    let expected = 2 * 10 + 2 + 24 + 1 + 1 + fields.iter().sum::<usize>();
     assert_eq!(text.matches("_Static_assert").count(), expected);
     let (compiled, messages) = compile(&text);
     assert!(compiled, "{messages}");

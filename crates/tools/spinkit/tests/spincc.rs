@@ -209,7 +209,7 @@ fn cxx() {
     assert_eq!(room.builds("@/cxx.o -o @/prog"), "");
     assert_eq!(room.run("prog"), "hello\n");
     let image = room.image("prog");
-    assert_eq!(handler_names(&image), ["_Z5count11ptl_payloadPv"]);
+    assert_eq!(handler_names(&image), ["_Z5count13ptl_payload_tPv"]);
     assert!(image.handlers[0].host_offset.is_some());
     assert_eq!(image.layouts.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["app::info"]);
     let listing = room.spincc("--disassemble=count @/prog");
@@ -373,6 +373,22 @@ fn layouts_that_differ() {
 }
 
 #[test]
+fn handlers_without_a_mark_are_refused_with_the_remedy() {
+    let room = Room::new();
+    let refusal = |line: u32, name: &str, role: &str| {
+        format!(
+            "spincc: error: unmarked.c:{line}: '{name}' is used as a {role} handler, but has no code for the card: write \
+             __handler before its definition, '__handler int {name}(...)' (-Wno-spin-unmarked if it is no handler)\n"
+        )
+    };
+    let expected = refusal(15, "first", "header") + &refusal(17, "last", "completion");
+    for flags in ["", "-O2 ", "-g ", "-flto ", "-c "] {
+        assert_eq!(room.fails(&format!("{flags}unmarked.c -o @/prog"), 1), expected, "{flags}");
+    }
+    assert_eq!(room.builds("-Wno-spin-unmarked unmarked.c -o @/prog"), "");
+}
+
+#[test]
 fn link_time_optimization_of_the_host() {
     let room = Room::new();
     room.builds("-O2 -flto pingpong.c -o @/prog");
@@ -452,7 +468,7 @@ fn same_input_same_program() {
 fn one_host_pass_options() {
     let room = Room::new();
     let output = room.spincc("-E pingpong.c");
-    assert!(String::from_utf8(output.stdout).unwrap().contains("struct ptl_header {"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("struct ptl_header_t {"));
     room.builds("-MMD -c mix.c -o @/mix.o");
     assert!(std::fs::read_to_string(room.path("mix.d")).unwrap().contains("mix.o: mix.c"));
     let version = room.spincc("--version");

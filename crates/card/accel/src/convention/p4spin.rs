@@ -2,15 +2,15 @@
 //! The calling convention P4sPIN (sPIN App. B) with the numbers and structures of [`abi::device`].
 
 use abi::device::{
-    AssertCmd, AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PrintCmd, PutCmd, cmd,
-    err, ret,
+    AssertCmd, AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, FetchAtomicCmd, HeaderArgs, PayloadArgs, PrintCmd,
+    PutCmd, cmd, err, ret,
 };
 use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype};
 use bytemuck::{Pod, bytes_of, pod_read_unaligned};
 
 use super::format::{self, string};
 use super::{Answer, Arguments, Call, Convention, HandlerMemory, Refusal, Request};
-use crate::command::{Command, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Message, Place};
+use crate::command::{Command, Counter, Direction, Dma, Fetch, HostAtomic, HostMemory, HostOperation, Message, Place};
 use crate::outcome::{Failure, HandlerError, Outcome, Verdict};
 use crate::task::{Input, MessageHeader, MessageKind, Role, Task};
 
@@ -86,6 +86,13 @@ impl Convention for P4spin {
                 let datatype = Datatype::from_raw(u64::from(command.datatype)).ok_or(INVALID)?;
                 let message = message(&command.put, call.number == cmd::ATOMIC_FROM_HOST)?;
                 Request::Call(Command::Atomic(message, operation, datatype))
+            }
+            cmd::FETCH_ATOMIC => {
+                let FetchAtomicCmd { atomic, operand, result, pad: _ } = read(at, memory)?;
+                let operation = AtomicOp::from_raw(u64::from(atomic.operation)).ok_or(INVALID)?;
+                let datatype = Datatype::from_raw(u64::from(atomic.datatype)).ok_or(INVALID)?;
+                let message = message(&PutCmd { ack_req: AckReq::None as u16, ..atomic.put }, false)?;
+                Request::Call(Command::FetchAtomic(message, Fetch { operation, datatype, operand, result }))
             }
             cmd::DMA_TO_HOST | cmd::DMA_FROM_HOST => {
                 let to_host = call.number == cmd::DMA_TO_HOST;
@@ -167,7 +174,8 @@ fn assertion(failed: &AssertCmd, memory: &mut dyn HandlerMemory) -> String {
 }
 
 /// Returns the bytes of `ptl_header_t` followed by the user header (App. B.3). Missing bytes of a message shorter than
-/// the user header are zero.
+/// the user header are zero. Without a user header in the message, its place holds `hdr_data`: the handlers of App. C.3.5
+/// pass the user header as the last argument of their puts.
 fn header_arguments(header: &MessageHeader, user_hdr: u32, user_header: &[u8]) -> Vec<u8> {
     let arguments = HeaderArgs {
         kind: match header.kind {
@@ -185,6 +193,10 @@ fn header_arguments(header: &MessageHeader, user_hdr: u32, user_header: &[u8]) -
         hdr_data: header.hdr_data,
     };
     let mut bytes = bytes_of(&arguments).to_vec();
+    if user_hdr == 0 {
+        bytes.extend_from_slice(bytes_of(&arguments.hdr_data));
+        return bytes;
+    }
     let end = bytes.len() + user_hdr as usize;
     bytes.extend_from_slice(user_header);
     bytes.resize(end, 0);

@@ -47,6 +47,7 @@ impl Spin {
             Command::Atomic(message, op, datatype) => {
                 self.atomic(&issuer, rx, &message, AtomicSpec { op, datatype }, pipeline, ports)
             }
+            Command::FetchAtomic(message, fetch) => self.fetch_atomic(&issuer, rx, &message, &fetch, pipeline, ports),
             Command::Dma(dma) => self.start_dma(&issuer, rx, dma, pipeline, ports),
             Command::HostAtomic(atomic) => self.start_host_atomic(&issuer, rx, atomic, pipeline, ports),
             Command::Counter(counter) => count(rx, counter, pipeline, ports),
@@ -62,9 +63,10 @@ impl Spin {
 /// Returns true if a command accesses the host: its memory or its counters.
 fn needs_host(command: &Command) -> bool {
     match command {
-        Command::Put(message) | Command::Get(message) | Command::Atomic(message, ..) => {
-            matches!(message.place, Place::Host(_)) || message.counted
-        }
+        Command::Put(message)
+        | Command::Get(message)
+        | Command::Atomic(message, ..)
+        | Command::FetchAtomic(message, ..) => matches!(message.place, Place::Host(_)) || message.counted,
         Command::Dma(_) | Command::HostAtomic(_) | Command::Counter(_) => true,
     }
 }

@@ -140,14 +140,20 @@ impl Hpus {
     fn takes_along(&mut self, id: HpuId, command: &Command, memory: &Arena) -> (Through, Option<her::Range>) {
         let (through, address, length) = match command {
             Command::Put(Message { place: Place::Device(address), length, .. })
-            | Command::Atomic(Message { place: Place::Device(address), length, .. }, ..) => {
+            | Command::Atomic(Message { place: Place::Device(address), length, .. }, ..)
+            | Command::FetchAtomic(Message { place: Place::Device(address), length, .. }, ..) => {
                 (Through::Outbound, *address as u32, *length)
             }
             Command::Dma(Dma { direction: Direction::ToHost, local, length, .. }) => {
                 (Through::OffCluster, *local, u64::from(*length))
             }
             Command::Dma(_) => return (Through::OffCluster, None),
-            Command::Put(_) | Command::Atomic(..) | Command::Get(_) | Command::Counter(_) | Command::HostAtomic(_) => {
+            Command::Put(_)
+            | Command::Atomic(..)
+            | Command::FetchAtomic(..)
+            | Command::Get(_)
+            | Command::Counter(_)
+            | Command::HostAtomic(_) => {
                 return (Through::Outbound, None);
             }
         };

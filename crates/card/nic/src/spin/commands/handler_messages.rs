@@ -4,10 +4,10 @@
 use std::rc::Rc;
 
 use abi::portals::{AckReq, EQ_NONE, NiFail, Process, md};
-use accel::{HostMemory, Place, Reply};
+use accel::{Fetch, HostMemory, Place, Reply};
 
 use super::reply::{Executed, Issuer, Refusal, fault, inside, outside, refused};
-use crate::atomic::{AtomicSpec, MAX_OPERAND};
+use crate::atomic::{self, AtomicSpec, MAX_OPERAND};
 use crate::event::{Initiator, NicEvent, Sending, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::pipeline::{Pipeline, RxMessage};
@@ -29,6 +29,7 @@ fn name(kind: RequestKind, place: Place) -> &'static str {
     match (kind, place) {
         (RequestKind::Atomic(_), Place::Device(_)) => "atomic message from the card",
         (RequestKind::Atomic(_), Place::Host(_)) => "atomic message from host",
+        (RequestKind::FetchAtomic(_), _) => "fetching atomic",
         (kind, Place::Device(_)) if kind.replies() => "get to the card",
         (kind, Place::Host(_)) if kind.replies() => "get to host",
         (_, Place::Device(_)) => "put from the card",
@@ -111,6 +112,49 @@ impl Spin {
         Ok(if place.is_some() { Reply::Blocked } else { Reply::Done(0) })
     }
 
+    /// Executes a fetching atomic or swap with data in device memory. Its handler waits for the target's previous data.
+    pub(super) fn fetch_atomic(
+        &mut self,
+        issuer: &Issuer,
+        rx: &RxMessage,
+        message: &accel::Message,
+        fetch: &Fetch,
+        pipeline: &mut Pipeline,
+        ports: &mut impl Ports,
+    ) -> Executed {
+        let (op, datatype) = (fetch.operation, fetch.datatype);
+        let (spec, item) = (AtomicSpec { op, datatype }, atomic::size(datatype) as u64);
+        if !spec.is_defined() {
+            return Err(refused(format!("fetching atomic: {op:?} of {datatype:?} is no operation")));
+        }
+        if spec.is_conditional() && message.length != item {
+            return Err(refused(format!(
+                "fetching atomic: {op:?} takes one item of {item} B, not {} B",
+                message.length
+            )));
+        }
+        let Place::Device(local) = message.place else {
+            return Err(refused("fetching atomic: its data is not on the card".to_owned()));
+        };
+        let kind = RequestKind::FetchAtomic(spec);
+        fits(message.length, name(kind, message.place), pipeline)?;
+        let (local, length) = (local as u32, message.length as u32);
+        let foreign =
+            |at| fault(format!("issued a fetching atomic of {length} bytes at {at:#x}, which are not its own"), at);
+        if !self.accelerator.may_write(issuer.id, fetch.result, length) {
+            return Err(foreign(fetch.result));
+        }
+        let data = self.accelerator.read(issuer.id, local, length)?.ok_or_else(|| foreign(local))?;
+        let place = CardPlace { command: issuer.id, start: fetch.result };
+        let Ready { mut header, .. } = self.message(issuer, rx, message, kind, Some(place), pipeline)?;
+        if let Body::Request(request) = &mut Rc::make_mut(&mut header).body {
+            request.operand = fetch.operand;
+        }
+        let sending = Sending::new(header, Source::Card(data), Sent::Nothing, Initiator::Handler);
+        pipeline.send(Rc::new(sending), ports);
+        Ok(Reply::Blocked)
+    }
+
     fn send(
         &mut self,
         issuer: &Issuer,
@@ -163,7 +207,11 @@ impl Spin {
         let interface = portals.interfaces[usize::from(index)].as_deref().ok_or_else(gone)?;
         let entry = interface.entries.get(entry).map_err(|_| gone())?;
         let limits = &interface.limits;
-        let most = if matches!(kind, RequestKind::Atomic(_)) { limits.max_atomic_size } else { limits.max_msg_size };
+        let most = match kind {
+            RequestKind::Atomic(_) => limits.max_atomic_size,
+            RequestKind::FetchAtomic(_) => limits.max_fetch_atomic_size,
+            RequestKind::Put | RequestKind::Get => limits.max_msg_size,
+        };
         if message.length > most {
             return Err(refused(format!("{command}: {} B exceeds the interface's limit of {most} B", message.length)));
         }
