@@ -25,7 +25,7 @@ from maturin import build_sdist, get_requires_for_build_sdist, get_requires_for_
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
-FOLDERS = ("sdk", "machines", "experiments", "examples", "tests/portals")
+FOLDERS = ("sdk", "machines", "experiments", "peers", "examples", "tests/portals")
 # The hardware, from which `spinkit pspin run --engine rtl` makes a simulator.
 HARDWARE = ("rtl/src", "rtl/core", "rtl/observe", "rtl/tests/harness")
 

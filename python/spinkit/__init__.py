@@ -16,7 +16,7 @@ They are layers, listed top-down: a package imports only from those that follow 
 - `_manuals`, `cli`: the command `spinkit`, and its description for man pages.
 - `_new`, `_doctor`: templates of new folders; checks of the installation.
 - `goal`: GOAL schedules.
-- `suites`: conformance tests, MPI test suites, benchmarks.
+- `suites`: conformance tests, MPI test suites, benchmarks, peers.
 - `sweeps`: experiments over grids of parameters, here or on a Dask cluster.
 - `reports`: pages, figures, tables and result files.
 - `experiments`: experiments as data, their claims, and the pool that runs them.

@@ -414,6 +414,25 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
         sys.exit(1)
 
 
+@main.command()
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--json", "json_file", type=_FILE, help="Write the numbers to this file [default: peers/NAME.json].")
+def peers(name: str, folder: Path, json_file: Path | None) -> None:
+    """Run a program that others published, from a checkout in FOLDER, and write its numbers.
+
+    peers/NAME.toml names the repository, the commit and the commands. They run in a copy, so that FOLDER stays as it
+    is. Experiments show the numbers as series marked “published”.
+    """
+    from spinkit.experiments import _peers as known
+    from spinkit.suites import _peers
+
+    home = _paths.home()
+    if name not in known.names(home):
+        raise click.UsageError(f"{name}: no such peer; {choice(name, known.names(home))}")
+    click.echo(str(_peers.run(home, name, folder, json_file, lambda line: click.echo(line, err=True))))
+
+
 @main.command("mpi-tests")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(

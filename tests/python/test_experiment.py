@@ -155,12 +155,12 @@ def test_series_of_one_card_share_a_run() -> None:
     experiment = _reader.read(CHECKOUT / "experiments" / "sc17" / "broadcast" / "broadcast.toml")
     jobs = jobs_of(experiment, quick=True, describe=describe)
     # The series of sPIN with one HPU has other parameters, and so a separate run.
-    assert [(job.machine, len(job.series)) for job in jobs[:4]] == [("sc17-dis", count) for count in (3, 3, 4, 1)]
+    assert [(job.machine, len(job.series)) for job in jobs[:4]] == [("sc17-dis", count) for count in (3, 3, 6, 1)]
     assert len(jobs) == 16
-    assert ProgramRun.options(jobs[0]) == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
+    assert ProgramRun.options(jobs[0]) == ["-n", "1024", "--machine", "sc17-dis", "--nic", "rdma"]
     pairs = [("rdma", "8"), ("rdma", "65536"), ("rdma-segments", "65536")]
     given = [word for mode, size in pairs for word in ("--mode", mode, "--bytes", size)]
-    assert ProgramRun.arguments(jobs[0]) == ["--ranks", "2,8,64,128", *given]
+    assert ProgramRun.arguments(jobs[0]) == ["--ranks", "2,8,128,1024", *given]
 
 
 def test_measures_are_shown_as_times_bandwidths_and_counts() -> None:

@@ -6,6 +6,7 @@
  *   --mode handler       payload handlers on rank 1's card multiply
  *   --mode cpu-pong      as cpu, and the CPU sends the product back to rank 0
  *   --mode handler-pong  as handler, and the handlers send the product back, packet by packet: the listing's `pong`
+ *   --mode listing       as handler, but by the handlers of the paper's listing, with complex numbers of two floats
  *   --mode cached        as handler, but the card keeps the array in HPU memory until another message flushes it
  *   --mode atomic        rank 1's card multiplies by itself (PtlAtomic), in messages as long as it permits
  *   --sizes N,N,…        message sizes in bytes, multiples of 16
@@ -17,16 +18,17 @@
  * `cached`, to rank 1's program knowing that it is on the card. There `flush_ps` is the time from rank 0's call to flush
  * to rank 1's program seeing the result of all rounds in its memory. */
 #include "../../common/common.h"
+#include "listing.h"
 #include <handlers/accumulate/accumulate.h>
 
 enum { PT = 3, BITS = 20, PONG = 10, FLUSH = 30 }; /* portal table index and match bits */
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 1 };        /* branch predictors of the HPUs settle; the last round counts */
-enum { MAX_BYTES = 1 << 20, MAX_DOUBLES = MAX_BYTES / 8 };
+enum { MAX_BYTES = 1 << 20 };
 
-static const char usage[] = "accumulate --mode cpu|handler|cpu-pong|handler-pong|cached|atomic "
+static const char usage[] = "accumulate --mode cpu|handler|cpu-pong|handler-pong|listing|cached|atomic "
                             "--sizes BYTES[,BYTES...] [--piece BYTES]";
-enum mode { CPU, HANDLER, CPU_PONG, HANDLER_PONG, CACHED, ATOMIC, MODES };
-static const char *const modes[MODES] = {"cpu", "handler", "cpu-pong", "handler-pong", "cached", "atomic"};
+enum mode { CPU, HANDLER, CPU_PONG, HANDLER_PONG, LISTING, CACHED, ATOMIC, MODES };
+static const char *const modes[MODES] = {"cpu", "handler", "cpu-pong", "handler-pong", "listing", "cached", "atomic"};
 
 static enum mode mode;
 static bool cpu, pong;           /* rank 1's CPU multiplies; the product is sent back */
@@ -64,19 +66,30 @@ __handler int pong_payload(const ptl_payload_t p, void *state) {
 /* The test data are small whole numbers, so that sums and products are exact in any order and rounding. */
 static int number(size_t i, unsigned seed) { return pattern(i, seed) - 300; }
 
-static void fill(double *array, size_t count, unsigned seed) {
-    for (size_t i = 0; i < count; i++)
-        array[i] = number(i, seed);
+/* Bytes of a real number. */
+static size_t width(void) { return mode == LISTING ? sizeof(float) : sizeof(double); }
+
+static void fill(void *array, size_t bytes, unsigned seed) {
+    for (size_t i = 0; i < bytes / width(); i++)
+        if (mode == LISTING)
+            ((float *)array)[i] = (float)number(i, seed);
+        else
+            ((double *)array)[i] = number(i, seed);
+}
+
+static double at(const void *array, size_t i) {
+    return mode == LISTING ? (double)((const float *)array)[i] : ((const double *)array)[i];
 }
 
 /* Seeds of the data onto which a round multiplies, and by which. */
 static unsigned old_seed(unsigned round) { return mode == CACHED ? 0 : 2 * round; }
 static unsigned new_seed(unsigned round) { return 2 * round + 1; }
 
-/* Returns whether `numbers` has the products of the first `count` doubles after the rounds from `first` to `last`, followed by
- * old data. */
-static bool multiplied(const double *numbers, size_t count, unsigned first, unsigned last) {
+/* Returns whether `numbers` has the products of the first `bytes` after the rounds from `first` to `last`, followed by old
+ * data. */
+static bool multiplied(const void *numbers, size_t bytes, unsigned first, unsigned last) {
     unsigned onto = old_seed(first);
+    size_t count = bytes / width();
     for (size_t i = 0; i < count; i += 2) {
         long re = number(i, onto), im = number(i + 1, onto);
         for (unsigned round = first; round <= last; round++) {
@@ -84,11 +97,11 @@ static bool multiplied(const double *numbers, size_t count, unsigned first, unsi
             re = a * c - b * d;
             im = a * d + b * c;
         }
-        if (numbers[i] != re || numbers[i + 1] != im)
+        if (at(numbers, i) != (double)re || at(numbers, i + 1) != (double)im)
             return false;
     }
-    for (size_t i = count; i < MAX_DOUBLES; i++)
-        if (numbers[i] != number(i, onto))
+    for (size_t i = count; i < MAX_BYTES / width(); i++)
+        if (at(numbers, i) != number(i, onto))
             return false;
     return true;
 }
@@ -122,8 +135,8 @@ static void origin(double *numbers, double *product, size_t bytes) {
     uint64_t time_ps = 0;
     bool ok = true;
     for (unsigned round = 0; round < rounds; round++) {
-        fill(numbers, bytes / 8, new_seed(round));
-        fill(product, MAX_DOUBLES, old_seed(round));
+        fill(numbers, bytes, new_seed(round));
+        fill(product, MAX_BYTES, old_seed(round));
         CHECK(spin_barrier());
         uint64_t start_ps = spin_time_ps();
         for (size_t at = 0; at < bytes; at += piece)
@@ -131,7 +144,7 @@ static void origin(double *numbers, double *product, size_t bytes) {
         if (pong) {
             await_count(me.ct_handle, (round + 1) * bytes);
             time_ps = spin_time_ps() - start_ps;
-            ok &= multiplied(product, bytes / 8, round, round);
+            ok &= multiplied(product, bytes, round, round);
         }
         CHECK(spin_barrier()); /* the messages have been read and used */
     }
@@ -152,12 +165,18 @@ static void use_handlers(ptl_me_t *me, size_t length) {
     static struct accumulate state;
     static struct accumulate_cache cache;
     static struct pong pong_state;
+    static struct listing listing_state;
     size_t numbers = 0; /* bytes in HPU memory */
     if (pong) {
         me->header_handler = pong_header;
         me->payload_handler = pong_payload;
         me->hpu_initial_state = &pong_state;
         me->hpu_initial_state_length = sizeof pong_state;
+    } else if (mode == LISTING) {
+        me->header_handler = listing_header;
+        me->payload_handler = listing_payload;
+        me->hpu_initial_state = &listing_state;
+        me->hpu_initial_state_length = sizeof listing_state;
     } else if (mode == CACHED) {
         numbers = length < ACCUMULATE_CACHE ? length : ACCUMULATE_CACHE;
         cache.bytes = (uint32_t)numbers;
@@ -199,7 +218,7 @@ static void destination(double *numbers, double *temporary, size_t bytes) {
     ptl_handle_md_t md = bind_memory(numbers, MAX_BYTES, 0, PTL_CT_NONE);
     for (unsigned round = 0; round < rounds; round++) {
         if (mode != CACHED || round == 0)
-            fill(numbers, MAX_DOUBLES, old_seed(round));
+            fill(numbers, MAX_BYTES, old_seed(round));
         CHECK(spin_barrier()); /* both leave it at the same time, when rank 0 calls PtlPut */
         uint64_t start_ps = spin_time_ps();
         ptl_size_t count = round * messages(bytes);
@@ -217,12 +236,12 @@ static void destination(double *numbers, double *temporary, size_t bytes) {
         if (mode == CACHED)
             ok &= bytes > ACCUMULATE_CACHE || multiplied(numbers, 0, 0, 0); /* all products are on the card */
         else
-            ok &= multiplied(numbers, bytes / 8, round, round);
+            ok &= multiplied(numbers, bytes, round, round);
         CHECK(spin_barrier());
     }
     if (mode == CACHED) {
         flush_ps = await_flush(numbers, me.hpu_memory);
-        ok &= multiplied(numbers, bytes / 8, 0, rounds - 1);
+        ok &= multiplied(numbers, bytes, 0, rounds - 1);
     }
     if (!pong)
         print_time(bytes, time_ps, flush_ps, ok);

@@ -7,6 +7,7 @@
  *                     the same, but in segments: the first child gets each when it has arrived, then the next child
  *   --mode store      handlers send it: from the card if it is one packet, else from host memory
  *   --mode stream     payload handlers forward every packet from the card
+ *   --mode listing    the same, by the handlers of the paper's listing
  *   --bytes N         size of the message
  *   --ranks P,P,…     numbers of ranks, powers of two up to that of the job; ranks beyond wait
  *
@@ -16,6 +17,7 @@
  * that the message is in its memory. `forwarding` is the number of ranks that forward on the longest path; the next two are
  * the most triggered puts and bytes of HPU memory that a card needs. */
 #include "../../common/common.h"
+#include "listing.h"
 #include <handlers/broadcast/broadcast.h>
 
 enum { RESULT = 3, DATA = 4 }; /* portal table indices: one for results, and from DATA on one for each curve */
@@ -25,10 +27,11 @@ enum { WARM_UP = 2 };          /* broadcasts after which the branch predictors o
 
 enum { SEGMENT = 8192 }; /* bytes of a segment */
 
-enum mode { RDMA, TRIGGERED, RDMA_SEGMENTS, TRIGGERED_SEGMENTS, STORE, STREAM, MODES };
-static const char *const modes[MODES] = {"rdma", "triggered", "rdma-segments", "triggered-segments", "store", "stream"};
+enum mode { RDMA, TRIGGERED, RDMA_SEGMENTS, TRIGGERED_SEGMENTS, STORE, STREAM, LISTING, MODES };
+static const char *const modes[MODES] = {"rdma",  "triggered", "rdma-segments", "triggered-segments",
+                                         "store", "stream",    "listing"};
 static const char usage[] = "broadcast --ranks P[,P...] --mode MODE --bytes N [--mode ...]; MODE is one of "
-                            "rdma|triggered|rdma-segments|triggered-segments|store|stream";
+                            "rdma|triggered|rdma-segments|triggered-segments|store|stream|listing";
 
 static uint32_t rank;
 static unsigned char *message;
@@ -48,23 +51,45 @@ static ptl_pt_index_t data;
 static ptl_handle_ct_t arrived; /* bytes of the message */
 static ptl_size_t total;        /* bytes that have arrived */
 
-/* Appends the entries for the message: one, or when packets are streamed one for each packet. */
-static void expect_message(void) {
+/* Entries for the message, and their HPU memory. */
+static struct entry {
+    ptl_handle_me_t me;
+    ptl_hpu_md_h hpu_memory;
+} *entries;
+static size_t entry_count;
+
+/* Appends the entries for the message in a tree of `ranks` ranks: one, or when packets are streamed one for each
+ * packet. */
+static void expect_message(uint32_t ranks) {
     struct broadcast state = {.rank = rank,
-                              .ranks = (uint32_t)spin_size(),
-                              .reach = broadcast_reach(rank, (uint32_t)spin_size()),
+                              .ranks = ranks,
+                              .reach = broadcast_reach(rank, ranks),
                               .max_packet = (uint32_t)limits.max_payload_size,
                               .streaming = mode == STREAM};
-    size_t step = mode == STREAM ? limits.max_payload_size : bytes;
+    struct listing listing = {.my_rank = rank, .p = ranks};
+    size_t step = mode == STREAM || mode == LISTING ? limits.max_payload_size : bytes;
     for (size_t offset = 0; offset < bytes; offset += step) {
         ptl_me_t me = {.ct_handle = arrived, .options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
-        state.bits = TAG + offset;
-        if (mode == STORE || mode == STREAM) {
+        state.bits = listing.bits = TAG + offset;
+        if (mode == LISTING)
+            CHECK(listing_attach(ni, &me, &listing));
+        else if (mode == STORE || mode == STREAM)
             CHECK(broadcast_attach(ni, &me, &state, broadcast_payload));
-            last.hpu_bytes += sizeof state;
-        }
-        append_entry(data, state.bits, message + offset, bytes - offset, me);
+        if (mode >= STORE)
+            last.hpu_bytes += mode == LISTING ? sizeof listing : sizeof state;
+        ptl_handle_me_t handle = append_entry(data, state.bits, message + offset, bytes - offset, me);
+        entries[entry_count++] = (struct entry){.me = handle, .hpu_memory = me.hpu_memory};
     }
+}
+
+/* Removes the entries for the message. */
+static void expect_no_message(void) {
+    for (size_t i = 0; i < entry_count; i++) {
+        CHECK(PtlMEUnlink(entries[i].me));
+        if (mode >= STORE)
+            CHECK(PtlHPUFreeMem(&entries[i].hpu_memory));
+    }
+    entry_count = 0;
 }
 
 /* Bytes of the part of the message from `offset` on that CPUs and triggered puts forward at once. */
@@ -155,13 +180,18 @@ static void measure(const char *list) {
     last.hpu_bytes = 0;
     CHECK(PtlCTAlloc(ni, &arrived));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, data, &data));
-    if (rank > 0)
-        expect_message();
+    if (rank > 0 && mode != LISTING)
+        expect_message((uint32_t)spin_size());
     for (int i = 0; i < WARM_UP && (mode == STORE || mode == STREAM); i++)
         broadcast((uint32_t)spin_size());
     while (next_number(&list, &ranks)) {
         if (ranks < 2 || ranks > (size_t)spin_size() || (ranks & (ranks - 1)) != 0)
             fail("--ranks: %zu is no power of two from 2 to the %d ranks of the job", ranks, spin_size());
+        /* The listing's loop depends on the number of ranks. */
+        if (rank > 0 && rank < ranks && mode == LISTING)
+            expect_message((uint32_t)ranks);
+        for (int i = 0; i < WARM_UP && mode == LISTING; i++)
+            broadcast((uint32_t)ranks);
         uint32_t forwarding = 0;
         uint64_t begun = last.end = broadcast((uint32_t)ranks);
         CHECK(spin_barrier());
@@ -178,7 +208,13 @@ static void measure(const char *list) {
                    modes[mode], bytes, ranks, forwarding, (unsigned long long)(last.end - begun),
                    (unsigned long long)last.triggered_puts, (unsigned long long)last.hpu_bytes);
         }
+        if (mode == LISTING) {
+            CHECK(spin_barrier()); /* the root has the results and no handler uses an entry */
+            expect_no_message();
+            last.hpu_bytes = 0;
+        }
     }
+    entry_count = 0;
     CHECK(spin_barrier()); /* no rank leaves with data that others still expect */
 }
 
@@ -187,6 +223,7 @@ int main(int argc, char **argv) {
     start(RESULT, NULL);
     rank = (uint32_t)spin_rank();
     message = allocate(MAX_BYTES);
+    entries = allocate((MAX_BYTES / limits.max_payload_size + 1) * sizeof *entries);
     md = bind_memory(message, MAX_BYTES, 0, PTL_CT_NONE);
     last_md = bind_memory(&last, sizeof last, 0, PTL_CT_NONE);
     CHECK(PtlCTAlloc(ni, &told));

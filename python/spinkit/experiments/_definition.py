@@ -107,6 +107,9 @@ class Series(Table, frozen=True, kw_only=True):
     """Given instead of a simulation: a Python script of the experiment's folder, which gets only the series' own
     `args` and prints its points as a program does. It computes a formula, holds numbers that others published, or runs
     the program itself, in its own way: its arguments may contain `{program}` and `{machine}`."""
+    peer: str | None = None
+    """Given instead of a simulation: `NAME/RUN`, numbers in `peers/NAME.json` of a program that others published. The
+    label then ends in “(published)”."""
     set: tuple[str, ...] = ()
     """Changed parameters of the machine, such as `accelerator.hpus=8`; they may contain `{max}`."""
     noise: str | None = None

@@ -72,9 +72,9 @@ def read(file: Path) -> Experiment:
     program, sweep, measure, run = table.program, table.sweep, table.measure, table.run
     _check_sweep(sweep, place / "sweep")
     _check_series(table.series, file.parent, place / "series")
-    series = _on_axes(table.series, table.axis, sweep, place / "axis")
+    series = _on_axes(tuple(_marked(one) for one in table.series), table.axis, sweep, place / "axis")
     quick_values = sweep.values if run.quick_values is None else run.quick_values
-    if any(one.script is None for one in series):
+    if any(one.script is None and one.peer is None for one in series):
         program_runner(program).check(table, file.parent, place)
     if measure.bytes is not None and (measure.bytes < 1 or not measure.is_time):
         raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
@@ -171,6 +171,15 @@ def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> Non
         check_file_name(one.name, place / index / "name")
         if one.script is not None and not is_there(folder / one.script, Path.is_file):
             raise (place / index / "script").error(f"there is no file {one.script} in this folder")
+        if one.peer is not None and one.script is not None:
+            raise (place / index / "peer").error("give a peer or a script")
+        if one.peer is not None and not all(one.peer.partition("/")):
+            raise (place / index / "peer").error(f"expected NAME/RUN, is {one.peer}")
+
+
+def _marked(series: Series) -> Series:
+    """Return the series with a mark in its label if its numbers are a peer's."""
+    return series if series.peer is None else msgspec.structs.replace(series, label=f"{series.label} (published)")
 
 
 def _check_sweep(sweep: Sweep, place: Place) -> None:

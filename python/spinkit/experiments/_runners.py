@@ -2,7 +2,8 @@
 """Runners: the ways to run a job, each with its checks, its preparation, its cache key and its execution.
 
 `ProgramRun` simulates a compiled program, `ScheduleRun` a GOAL schedule, `PspinRun` handlers for PsPIN's own interface;
-`ScriptRun` runs a Python script. `program_runner` and `prepare` alone decide which one a series has.
+`ScriptRun` runs a Python script, `PeerNumbers` reads the numbers of a program that others published.
+`program_runner` and `prepare` alone decide which one a series has.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from spinkit._errors import SpinkitError
 from spinkit.common._digest import digest
 from spinkit.common._json import parse_json
 from spinkit.common._toml import Place, is_there
+from spinkit.experiments import _peers
 from spinkit.experiments._cache import Entry
 from spinkit.experiments._definition import Experiment, File, Program, Series
 from spinkit.experiments._handlers import Builder, Handlers
@@ -225,7 +227,7 @@ class PspinRun:
         for index, one in enumerate(table.series):
             for name in table.sweep.names or ("{name}",):
                 named = _named(program, one, name)
-                if one.script is not None:
+                if one.script is not None or one.peer is not None:
                     continue
                 if not is_there(folder / named):
                     raise (place / "program" / "pspin").error(f"there is no file or folder {named}")
@@ -341,6 +343,24 @@ class ScriptRun:
         return [job.fill(arg, None, None, **more) for arg in job.series[0].args]
 
 
+class PeerNumbers:
+    """Reads the numbers of a program that others published."""
+
+    def __init__(self, reference: str, workshop: Workshop) -> None:
+        self._reference = reference
+        self._home = workshop.settings.home
+
+    def inputs(self, job: Job) -> list[str]:
+        """Return the wanted numbers and the file that has them."""
+        file = _peers.numbers(self._home, self._reference.partition("/")[0])
+        there = [file] if is_there(file, Path.is_file) else []
+        return [_CODE, self._reference, *map(str, job.values), digest(there, [])]
+
+    def execute(self, job: Job) -> Entry:
+        """Read the numbers of each value."""
+        return Entry(_peers.lines(self._home, self._reference, job.machine, job.experiment.sweep.axis, job.values), {})
+
+
 def _named_files(words: Iterable[str]) -> str:
     """Return a digest of the files that arguments name, such as `--rules FILE` and `rules=FILE`."""
     places = (Path(part) for word in words for part in {word, word.rpartition("=")[2]} if "/" in part)
@@ -379,6 +399,7 @@ def prepare(experiment: Experiment, workshop: Workshop) -> dict[str, Runner]:
     scripts = {series.name: series.script for series in experiment.series if series.script is not None}
     compiled = workshop.programs.get(experiment) if scripts and experiment.program.sources else None
     found: dict[str, Runner] = {name: ScriptRun(script, compiled, workshop) for name, script in scripts.items()}
+    found |= {one.name: PeerNumbers(one.peer, workshop) for one in experiment.series if one.peer is not None}
     if len(found) < len(experiment.series):
         own: Runner = program_runner(experiment.program).prepare(experiment, workshop)
         found |= {series.name: own for series in experiment.series if series.name not in found}

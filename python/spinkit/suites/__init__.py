@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suites: conformance tests, MPI test suites, benchmarks.
+"""Suites: conformance tests, MPI test suites, benchmarks, peers.
 
+- `_peers`: the command `spinkit peers`.
 - `_bench`: the command `spinkit bench`.
 - `_aims`: aims of the benchmarks.
 - `_conformance`: the project's Portals 4 tests.
