@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import msgspec
 
 from spinkit.common._toml import Integer, Number, Table
-from spinkit.experiments._claims import Claim, ClaimTable
+from spinkit.experiments._claims import Claim, ClaimTable, Data
 
 FILE = "experiment.toml"
 """File of a user's experiment, which is named by its folder."""
@@ -107,6 +107,8 @@ class Series(Table, frozen=True, kw_only=True):
     """Given instead of a simulation: a Python script of the experiment's folder, which gets only the series' own
     `args` and prints its points as a program does. It computes a formula, holds numbers that others published, or runs
     the program itself, in its own way: its arguments may contain `{program}` and `{machine}`."""
+    data: Data | None = None
+    """Origin of a script's numbers; `frozen` if it is not given and the script runs nothing."""
     set: tuple[str, ...] = ()
     """Changed parameters of the machine, such as `accelerator.hpus=8`; they may contain `{max}`."""
     noise: str | None = None
