@@ -22,7 +22,7 @@ from spinkit.common._output import check_writable, is_replaced, write_atomically
 
 if TYPE_CHECKING:
     from spinkit.experiments._claims import Verdict
-    from spinkit.experiments._outcome import Results
+    from spinkit.experiments._outcome import Demonstration, Results
     from spinkit.experiments._workshop import Settings
 
 
@@ -141,6 +141,7 @@ def reproduce(
     """
     from spinkit.experiments import _reader
     from spinkit.reports import _reproduce, _timelines
+    from spinkit.reports._report import tally
     from spinkit.reports._results import to_json, to_table
 
     home = _paths.home()
@@ -178,6 +179,8 @@ def reproduce(
     if everything:
         pages = _timelines.link(home, out) if has_timelines else {}
         click.echo(str(_reproduce.write_report(outcomes, settings, tried, pages)))
+    if check and (complete := [outcome for _, outcome in outcomes if not isinstance(outcome, SpinkitError)]):
+        click.echo(tally(complete))
     if problems:
         raise SpinkitError("\n".join(problems))
 
@@ -339,10 +342,11 @@ def new(kind: _new.Kind, folder: Path) -> None:
 def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) -> None:
     """Write the results of experiments (by default all) to docs/validation.md, or compare the two.
 
-    Results come from spinkit reproduce. Only the parts of the page between comments are written.
+    Results come from spinkit reproduce. Only the parts of the page between comments are written. The scoreboard of the
+    papers, docs/results/index.md, and its sentence in the README are then written from that page.
     """
     from spinkit.experiments import _reader
-    from spinkit.reports import _validation
+    from spinkit.reports import _scoreboard, _validation
 
     if writes == checks:
         raise click.UsageError("give either --write or --check")
@@ -352,10 +356,11 @@ def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) ->
         if name not in known:
             raise click.UsageError(f"{name}: no such experiment; {choice(name, known)}")
     update = _validation.update(home, out, names or known, lambda name: _reader.load(home, name), known)
-    if checks:
-        update.check()
-    elif update.write():
-        click.echo(str(update.file))
+    for page in (update, *_scoreboard.updates(home, update.after, lambda name: _reader.load(home, name), known)):
+        if checks:
+            page.check()
+        elif page.write():
+            click.echo(str(page.file))
 
 
 @main.command()
@@ -524,8 +529,19 @@ def _problems(results: Results, check: bool) -> list[str]:
     from spinkit.common._prose import plain
 
     unmet = [f"{name}: {_unmet(verdict)}" for verdict in results.unmet]
-    not_shown = [f"{name}: {plain(one.shown.description)}: {_unmet(one.verdict)}" for one in results.not_shown]
+    not_shown = [f"{name}: {plain(one.shown.description)}: {_unshown(one)}" for one in results.not_shown]
     return [*wrong, *unmet, *not_shown]
+
+
+def _unshown(one: Demonstration) -> str:
+    from spinkit.common._prose import plain
+
+    if one.verdict.fails:
+        return _unmet(one.verdict)
+    claim = one.verdict.claim
+    where = f"{one.verdict.worst.point}: {claim.format(one.verdict.worst.number)}"
+    remedy = "name the parameter that is the cause, or remove the run"
+    return f"moves away from the paper's interval: {plain(claim.text)} ({where}); {remedy}"
 
 
 def _unmet(verdict: Verdict) -> str:

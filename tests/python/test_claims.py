@@ -281,3 +281,35 @@ def test_nothing_is_compared_with_a_count_of_zero(relation: str) -> None:
     zero = dict.fromkeys(TIMES, 0)
     with pytest.raises(SpinkitError, match=r"claim c: (slow|fast) on (int|dis), \d+: the measured number is 0"):
         found.test(Measured(zero), SCOPE.values)
+
+
+STORED = replace(SCOPE, data={"slow": "published", "fast": "formula"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "scope", "kind"),
+    [
+        ({}, SCOPE, "simulated"),
+        ({"source": "talk, “Broadcast”; it names no size"}, SCOPE, "simulated"),
+        ({"source": "our own sum: 3 + 4 ns"}, SCOPE, "ours"),
+        ({"source": "§5.3; the eight cores are ours"}, SCOPE, "ours"),
+        ({"source": "sPIN §5.3; on PsPIN's card"}, SCOPE, "ours"),
+        ({"source": "bound of a rank's link"}, SCOPE, "ours"),
+        ({"class": "ours"}, SCOPE, "ours"),
+        ({}, STORED, "formula"),
+        ({}, replace(SCOPE, data={"slow": "published"}), "simulated"),
+        ({}, replace(SCOPE, data={"fast": "frozen"}), "frozen"),
+        ({"source": "our own"}, replace(SCOPE, data={"fast": "frozen"}), "frozen"),
+        ({"class": "formula"}, replace(SCOPE, data={"fast": "frozen"}), "formula"),
+    ],
+)
+def test_the_class_follows_from_source_and_series(keys: dict[str, Any], scope: Scope, kind: str) -> None:
+    assert built(claim(**EXPECTED, at_most=2) | keys, scope).kind == kind
+
+
+def test_only_a_claim_of_ours_is_a_regression_test() -> None:
+    keys = claim(**EXPECTED, at_most=2, regression=True)
+    assert built(keys | {"source": "our own"}, SCOPE).regression
+    with pytest.raises(SpinkitError) as error:
+        built(keys, SCOPE)
+    assert "claim[0].regression: only a claim of ours has such bounds, and this one is simulated" in str(error.value)

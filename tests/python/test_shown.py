@@ -73,11 +73,12 @@ def test_only_the_points_of_the_claim_run_again(program: Program) -> None:
             "at_least": 0.38,
             "at_most": 0.41,
             "holds": True,
+            "explained": 1.0,
         }
     ]
-    assert "shown: a run on sc17-dis with host.poll_ns = 0 and host.match_ns = 0 gives 40.0 %" in " ".join(
-        result.stdout.split()
-    )
+    assert found["explained"] == [1.0, 1.0]
+    shown = "a run on sc17-dis with host.poll_ns = 0 and host.match_ns = 0 gives 40.0 %, which explains 100 % of the"
+    assert f"shown: {shown} difference" in " ".join(result.stdout.split())
     page = Path("out/ping-pong/index.html").read_text()
     assert "<code>host.match_ns = 0</code>" in page
     assert '<span class="holds">40.0 %</span>' in page
@@ -94,6 +95,53 @@ def test_a_reason_that_the_run_does_not_show_fails(program: Program) -> None:
     ) in result.stderr
     assert (latency()["fails"], latency()["shown"][0]["holds"]) == (False, False)
     assert CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rdma", "gives", "explained", "words"),
+    [
+        # The sentence allows 30 to 45 %, RDMA takes 2.00024 µs and streaming 0.60016 µs: 70 %.
+        (1_500_000, 1 - 600_160 / 1_500_160, 1 - (0.55 - 600_160 / 1_500_160) / (0.55 - 600_160 / 2_000_240), "40 %"),
+        (750_000, 1 - 600_160 / 750_160, 1 - (0.3 - 1 + 600_160 / 750_160) / (0.55 - 600_160 / 2_000_240), "59 %"),
+    ],
+)
+def test_a_run_explains_the_share_of_the_distance_that_it_removes(
+    file: Path, program: Program, rdma: int, gives: float, explained: float, words: str
+) -> None:
+    file.write_text(file.read_text().replace("at_least = 0.38\nat_most = 0.41", "at_least = 0.19\nat_most = 0.61"))
+    changed = {key: {"sc17-dis": TIMES["sc17-dis"] | {"rdma": [rdma, 20]}} for key in CHANGED}
+    program(changed=changed)
+    result = reproduce()
+    assert result.exit_code == 0, result.output
+    found = latency()
+    assert found["shown"][0]["numbers"][0]["number"] == pytest.approx(gives)
+    assert found["shown"][0]["explained"] == pytest.approx(explained)
+    assert found["explained"] == pytest.approx([explained, explained])
+    assert f"which explains {words} of the difference" in " ".join(result.stdout.split())
+    assert f"differs at 1 of 2, as expected, {words} explained" in " ".join(result.stdout.split())
+
+
+def test_a_run_that_moves_away_fails(file: Path, program: Program) -> None:
+    file.write_text(file.read_text().replace("at_least = 0.38\nat_most = 0.41", "at_least = 0.7\nat_most = 0.9"))
+    program(changed={key: {"sc17-dis": TIMES["sc17-dis"] | {"rdma": [4_000_000, 20]}} for key in CHANGED})
+    result = reproduce()
+    assert result.exit_code == 1
+    assert (
+        "ping-pong: with host.poll_ns = 0 and host.match_ns = 0: moves away from the paper's interval: 35 % lower "
+        "latency than RDMA (sc17-dis, 8: 85.0 %); name the parameter that is the cause, or remove the run"
+    ) in result.stderr
+    assert latency()["explained"] == [0.0, 0.0]
+
+
+def test_a_difference_without_a_run_is_unexplained(file: Path) -> None:
+    text = file.read_text()
+    begin = text.index("\n[[claim.expected.shown]]")
+    file.write_text(text[:begin] + text[text.index("at_most = 0.41\n", begin) + len("at_most = 0.41\n") :])
+    result = reproduce()
+    assert result.exit_code == 0, result.output
+    assert latency()["explained"] == [0.0, 0.0]
+    assert "differs at 1 of 2, as expected, unexplained" in " ".join(result.stdout.split())
+    assert "6 of 7 simulated claims of papers hold, 1 differ as expected (1 unexplained)" in result.stdout
 
 
 @pytest.mark.usefixtures("file")

@@ -3,16 +3,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from spinkit._errors import SpinkitError
 from spinkit.common._toml import Integer, Number, Place, Table
+
+Data = Literal["formula", "published", "frozen"]
+"""Origin of the numbers of a script that simulates nothing: a formula, measurements of a paper's authors, or stored
+measurements of ours."""
+
+Kind = Literal["simulated", "formula", "frozen", "ours"]
+"""Class of a claim: a sentence of a paper about numbers that this run simulates, arithmetic on a paper's numbers, a
+comparison with stored measurements, or a sentence of ours. Only `simulated` counts as reproduction."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Times = Mapping[tuple[str, str, float], float]
 """Measured numbers, most of them times in ps or counts, by (machine, series, value of the sweep)."""
@@ -78,6 +89,8 @@ class Scope:
     """True if series share a run, and thus its report."""
     run_per_value: bool = False
     """True if each value has a separate run, and thus a report."""
+    data: Mapping[str, Data] = field(default_factory=dict)
+    """Origin of the numbers of the series that nothing simulates."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,10 @@ class Interval:
     def margin(self, number: float) -> float:
         """Return the distance from the nearest bound; negative outside."""
         return min(number - self.least, self.most - number)
+
+    def distance(self, number: float) -> float:
+        """Return the distance of a number outside from the interval; 0 inside."""
+        return max(0.0, -self.margin(number))
 
 
 @dataclass(frozen=True)
@@ -219,6 +236,30 @@ class Verdict:
         return self.worst.number / self.claim.paper if self.claim.paper else None
 
 
+def explained(claim: Claim, base: Verdict, changed: Verdict, expected: Expected) -> float | None:
+    """Return the share of an expected difference that a run with changed parameters removes.
+
+    The difference is the sum of the distances from the sentence's interval, over the points of the run: 1 if all its
+    numbers lie inside, negative if it moves away. None if the run repeats no point that differs.
+    """
+
+    def places(verdict: Verdict) -> dict[tuple[str, float | None, int], Sample]:
+        found: dict[tuple[str, float | None, int], Sample] = {}
+        for sample in verdict.tested:
+            place = (sample.machine, None if claim.of_runs else sample.value)
+            found[*place, sum(other[:2] == place for other in found)] = sample
+        return found
+
+    before, after = places(base), places(changed)
+    pairs = [
+        (one.stated.distance(one.number), one.stated.distance(after[place].number))
+        for place, one in before.items()
+        if place in after and one.expected is expected and not one.holds
+    ]
+    whole = sum(there for there, _ in pairs)
+    return None if whole == 0 else 1 - sum(here for _, here in pairs) / whole
+
+
 @dataclass(frozen=True)
 class Claim:
     """One sentence of a paper and the relation that tests it."""
@@ -247,6 +288,9 @@ class Claim:
     """True if the number of a machine depends on other machines."""
     all_values: bool = False
     """True if the number of a value depends on other values."""
+    kind: Kind = "simulated"
+    regression: bool = False
+    """True if the bounds lie around our result: such a claim notices changes and validates nothing."""
 
     def where(self, values: Sequence[float]) -> list[float]:
         """Return those of the given values to which the claim applies."""
@@ -339,6 +383,8 @@ class _ClaimTable(_WhereTable, tag_field="relation", frozen=True, kw_only=True):
     at_least: Number | None = None
     at_most: Number | None = None
     one_sided: str | None = None
+    kind: Kind | None = msgspec.field(name="class", default=None)
+    regression: bool = False
     expected: tuple[_ExpectedTable, ...] = ()
 
 
@@ -432,9 +478,23 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
         of_runs=of_runs,
         all_machines=isinstance(table, _Largest | _Wider),
         all_values=of_runs or isinstance(table, _Largest),
+        kind=table.kind or _kind(table, scope),
+        regression=table.regression,
     )
+    if claim.regression and claim.kind != "ours":
+        raise (place / "regression").error(f"only a claim of ours has such bounds, and this one is {claim.kind}")
     differences = (_expected(one, place / "expected" / n, scope, claim) for n, one in enumerate(table.expected))
     return replace(claim, expected=tuple(differences))
+
+
+def _kind(table: ClaimTable, scope: Scope) -> Kind:
+    """Return the class of a claim: that of the numbers it compares, unless all are simulated and its source is ours."""
+    origins = [scope.data.get(name) for name in _series(table)]
+    if "frozen" in origins:
+        return "frozen"
+    if None not in origins:
+        return "formula"
+    return "ours" if _OURS.search(table.source) or not _OF_A_PAPER.search(table.source) else "simulated"
 
 
 def _series(table: ClaimTable) -> tuple[str, ...]:
@@ -735,6 +795,11 @@ def _reported_unit(table: _Reported, scope: Scope) -> str:
     words = [_last_word(name) for name in reversed(table.key.split("."))]
     return next((unit for word in words if (unit := (units | {"ns": "ns"}).get(word))), "")
 
+
+_OURS = re.compile(r"\bours?\b|^sPIN\b|^expected\b")
+"""Words of a source that adds to the paper's sentence; `sPIN §` names a sentence that is tested on PsPIN's card."""
+_OF_A_PAPER = re.compile(r"§|\btalk\b|\bApp\.|\bFig\.|\bTable\b|\bmeasured\b|\bdocumentation\b")
+"""Words of a claim's source that name a paper, or the published hardware."""
 
 _MOST_DIGITS = 10_000
 """Numbers from here on are written with separators, or with the next larger unit."""

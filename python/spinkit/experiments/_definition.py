@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import msgspec
 
 from spinkit.common._toml import Integer, Number, Table
-from spinkit.experiments._claims import Claim, ClaimTable
+from spinkit.experiments._claims import Claim, ClaimTable, Data
 
 FILE = "experiment.toml"
 """File of a user's experiment, which is named by its folder."""
@@ -110,6 +110,8 @@ class Series(Table, frozen=True, kw_only=True):
     peer: str | None = None
     """Given instead of a simulation: `NAME/RUN`, numbers in `peers/NAME.json` of a program that others published. The
     label then ends in “(published)”."""
+    data: Data | None = None
+    """Origin of a script's numbers; `frozen` if it is not given and the script runs nothing."""
     set: tuple[str, ...] = ()
     """Changed parameters of the machine, such as `accelerator.hpus=8`; they may contain `{max}`."""
     noise: str | None = None

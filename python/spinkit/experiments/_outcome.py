@@ -45,6 +45,18 @@ class Demonstration:
     expected: Expected
     shown: Shown
     verdict: Verdict
+    explained: float | None
+    """Share of the difference that the run removes; None if it repeats no point that differs."""
+
+    @property
+    def moves_away(self) -> bool:
+        """True if the run moves the numbers away from the paper's interval."""
+        return self.explained is not None and self.explained < 0
+
+    @property
+    def fails(self) -> bool:
+        """True if the run does not show its reason."""
+        return self.verdict.fails or self.moves_away
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ class Results:
     @property
     def not_shown(self) -> list[Demonstration]:
         """Demonstrations that failed to show their reason."""
-        return [one for one in self.shown if one.verdict.fails]
+        return [one for one in self.shown if one.fails]
 
 
 def judge(experiment: Experiment, quick: bool, runs: Iterable[Run]) -> Results:

@@ -11,8 +11,9 @@ import msgspec
 from spinkit._errors import SpinkitError, choice
 from spinkit.common._toml import Place, check_file_name, convert, is_there, parse_toml, read_text
 from spinkit.common._values import written
-from spinkit.experiments._claims import Scope, build_claim
+from spinkit.experiments._claims import Data, Scope, build_claim
 from spinkit.experiments._definition import FILE, MOST_CURVES, Axis, Experiment, Figure, File, Series, Sweep
+from spinkit.experiments._includes import imported_from_package
 from spinkit.experiments._runners import program_runner
 
 GROUPS = ("sc17", "pspin", "use-cases", "mpi", "beyond")
@@ -91,6 +92,7 @@ def read(file: Path) -> Experiment:
         table.models,
         run.shared_run,
         program_runner(program).point_reports or sweep.of_machine,
+        _data(series, file.parent),
     )
     claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
     _check_names([claim.name for claim in claims], place / "claim")
@@ -122,6 +124,20 @@ def read(file: Path) -> Experiment:
         axes=(*([sweep.axis] if sweep.of_machine else []), *(key for axis in table.axis for key in axis.set)),
         insensitive=run.insensitive,
     )
+
+
+def _data(series: tuple[Series, ...], folder: Path) -> dict[str, Data]:
+    """Return the origin of the numbers of the series that no run of a command gives; those of a peer are stored."""
+    origins: dict[str, Data] = {one.name: "frozen" for one in series if one.peer is not None}
+    for one in series:
+        if one.script is not None and (one.data or not _simulates(one, folder / one.script)):
+            origins[one.name] = one.data or "frozen"
+    return origins
+
+
+def _simulates(series: Series, script: Path) -> bool:
+    """Return whether a script runs something: it gets the program, or uses this package."""
+    return any("{program}" in word for word in series.args) or bool(imported_from_package(script))
 
 
 def _on_axes(series: tuple[Series, ...], axes: tuple[Axis, ...], sweep: Sweep, place: Place) -> tuple[Series, ...]:
@@ -171,6 +187,8 @@ def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> Non
         check_file_name(one.name, place / index / "name")
         if one.script is not None and not is_there(folder / one.script, Path.is_file):
             raise (place / index / "script").error(f"there is no file {one.script} in this folder")
+        if one.data is not None and one.script is None:
+            raise (place / index / "data").error("only the numbers of a script have an origin: remove it")
         if one.peer is not None and one.script is not None:
             raise (place / index / "peer").error("give a peer or a script")
         if one.peer is not None and not all(one.peer.partition("/")):

@@ -2,6 +2,7 @@
 """Reports: result files, figures, tables and pages.
 
 - `_reproduce`: the command `spinkit reproduce`.
+- `_scoreboard`: the figures, tables and numbers of the papers in `docs/results/index.md`.
 - `_validation`: the numbers in `docs/validation.md`.
 - `_results`: `results.json`.
 - `_timelines`: the trace diagrams of the sPIN paper's appendix.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from math import floor
 from typing import Any
 
 from spinkit.common._prose import code_spans
@@ -107,8 +108,14 @@ def _verdict_cells(experiment: Experiment, verdict: Verdict, shown: Sequence[Dem
         "reason": verdict.reason,
         "shown": [_shown_cells(one) for one in shown],
         "kind": kind(verdict),
-        "verdict": verdict.word,
+        "verdict": _verdict_text(verdict, shown),
     }
+
+
+def _verdict_text(verdict: Verdict, shown: Sequence[Demonstration]) -> str:
+    """Write a verdict, with the share of an expected difference that runs explain."""
+    explanation = None if verdict.fails else _demonstrations.explanation(verdict, shown)
+    return verdict.word if explanation is None else f"{verdict.word}, {explanation.text}"
 
 
 def _here(verdict: Verdict) -> str:
@@ -143,8 +150,18 @@ def _shown_cells(one: Demonstration) -> dict[str, str]:
         "machines": ", ".join(one.shown.claim.machines),
         "change": one.shown.description,
         "numbers": one.verdict.claim.span(min(numbers), max(numbers)),
-        "kind": kind(one.verdict),
+        "share": _share(one),
+        "kind": "fails" if one.fails else kind(one.verdict),
     }
+
+
+def _share(one: Demonstration) -> str:
+    """Write the share of the difference that a run explains."""
+    if one.explained is None:
+        return ""
+    if one.moves_away:
+        return f"which is {floor(-100 * one.explained)} % farther from the paper"
+    return f"which explains {floor(100 * one.explained)} % of the difference"
 
 
 def kind(verdict: Verdict) -> str:
@@ -372,6 +389,39 @@ def count(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Count verdicts of each kind, and all."""
     kinds = [kind(verdict) for verdict in verdicts]
     return {"all": len(kinds), **{name: kinds.count(name) for name in ("holds", "explained", "fails")}}
+
+
+def tally(outcomes: Iterable[Results]) -> str:
+    """Count claims by class in one line: regression tests of ours, and sentences of a paper, stand apart."""
+    rows = [
+        (verdict, shown.get((verdict.claim.name, verdict.model), []))
+        for results in outcomes
+        for shown in [_demonstrations.by_claim(results)]
+        for verdict in results.verdicts
+    ]
+
+    def words(chosen: Sequence[tuple[Verdict, Sequence[Demonstration]]], name: str) -> str:
+        differing = [
+            _demonstrations.explanation(verdict, shown) for verdict, shown in chosen if kind(verdict) == "explained"
+        ]
+        unexplained = sum(one is not None and one.most <= 0 for one in differing)
+        text = f"{sum(verdict.holds for verdict, _ in chosen)} of {len(chosen)} {name} hold"
+        if differing:
+            text += f", {len(differing)} differ as expected ({unexplained} unexplained)"
+        failed = sum(verdict.fails for verdict, _ in chosen)
+        return f"{text}, {failed} fail" if failed else text
+
+    groups = [
+        ([row for row in rows if row[0].claim.kind == of_class and row[0].claim.regression == regression], name)
+        for of_class, regression, name in (
+            ("simulated", False, "simulated claims of papers"),
+            ("formula", False, "claims of arithmetic"),
+            ("frozen", False, "claims of stored data"),
+            ("ours", False, "claims of ours"),
+            ("ours", True, "regression tests"),
+        )
+    ]
+    return "; ".join(words(chosen, name) for chosen, name in groups if chosen)
 
 
 def render(template: str, **content: Any) -> bytes:

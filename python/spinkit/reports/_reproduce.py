@@ -262,7 +262,8 @@ def _reasons(claim: Mapping[str, Any]) -> Iterator[str]:
         if cells["reason"]:
             yield f"    why{where}: {cells['reason']}"
         for one in cells["shown"]:
-            yield f"    shown{where}: a run on {one['machines']} {one['change']} gives {one['numbers']}"
+            share = f", {one['share']}" if one["share"] else ""
+            yield f"    shown{where}: a run on {one['machines']} {one['change']} gives {one['numbers']}{share}"
 
 
 def show_sensitivity(tried: Sequence[Tried]) -> None:

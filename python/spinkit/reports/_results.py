@@ -47,6 +47,8 @@ def stated(claim: Claim) -> dict[str, Any]:
         "at_most": claim.at_most,
         "one_sided": claim.one_sided,
         "paper": claim.paper,
+        "class": claim.kind,
+        "regression": claim.regression,
         "expected": [_expected(expected) for expected in claim.expected],
     }
 
@@ -93,11 +95,13 @@ def _demonstration(one: Demonstration) -> dict[str, Any]:
         "at_least": claim.at_least,
         "at_most": claim.at_most,
         "holds": one.verdict.holds,
+        "explained": one.explained,
     }
 
 
 def _verdict(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]:
     claim = verdict.claim
+    explanation = _demonstrations.explanation(verdict, shown)
     return {
         **stated(claim),
         "model": verdict.model,
@@ -110,6 +114,7 @@ def _verdict(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]
         "holds": verdict.holds,
         "fails": verdict.fails,
         "reason": verdict.reason,
+        "explained": None if explanation is None else [explanation.least, explanation.most],
         "numbers": [
             {
                 **_number(sample, claim),

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from math import inf
+from math import floor, inf
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from spinkit.common._toml import read_text
 from spinkit.common._version import __version__
 from spinkit.experiments._claims import Claim, changes_in_words
 from spinkit.experiments._definition import Experiment, Series
+from spinkit.experiments._demonstrations import Explanation
 from spinkit.reports._report import label, labels
 from spinkit.reports._results import stated
 
@@ -115,6 +116,48 @@ def update(home: Path, out: Path, names: Sequence[str], load: Load, known: Seque
 def parts(home: Path, known: Sequence[str]) -> list[tuple[str, str]]:
     """Return the kind and the experiment of each generated part of the page."""
     return [(part.kind, part.name) for part in _read(home / PAGE, known).parts]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A claim's row on the page."""
+
+    cells: Mapping[str, str]
+    """Our numbers, by machine; without the marks of notes."""
+    verdict: str
+
+
+def written_claims(page: str) -> dict[str, Written]:
+    """Return the rows of all claims on the page's text, by experiment/claim."""
+    found: dict[str, Written] = {}
+    experiment, machines = "", list[str]()
+    for line in page.split("\n"):
+        if begun := _BEGIN.fullmatch(line):
+            experiment = begun["name"] if begun["kind"] == "claims" else ""
+        elif line == _END:
+            experiment = ""
+        if not experiment or not line.startswith("| "):
+            continue
+        _, _, *numbers, verdict = re.split(r"(?<!\\) \| ", line[2:-2])
+        if claim := re.search(r"`([^`]+)`</sub> \| ", line):
+            texts = (re.sub(r"[*]| [˒⁰¹²³⁴⁵⁶⁷⁸⁹]+$", "", text) for text in numbers)
+            cells = {machine: text for machine, text in zip(machines, texts, strict=True) if text != "–"}
+            found[f"{experiment}/{claim[1]}"] = Written(cells, verdict)
+        elif verdict == "verdict":
+            machines = numbers
+    return found
+
+
+def sections(page: str) -> dict[str, str]:
+    """Return the anchor of the section with the claims of each experiment."""
+    found: dict[str, str] = {}
+    anchor = ""
+    for line in page.split("\n"):
+        if heading := re.fullmatch(r"#+ (.+)", line):
+            anchor = re.sub(r"[^\w -]", "", heading[1].lower()).replace(" ", "-")
+        elif (begun := _BEGIN.fullmatch(line)) and begun["kind"] == "claims":
+            found[begun["name"]] = anchor
+    return found
 
 
 def _read(file: Path, known: Sequence[str]) -> _Page:
@@ -212,7 +255,7 @@ def _claims(results: _Results, part: _Part, page: _Page) -> Iterator[str]:
     for claim in experiment.claims:
         of_models = [results.claims[claim.name, model] for model in experiment.models]
         cells = [_cell(claim, results.claims[claim.name, model], machine, notes) for model, machine in places]
-        yield _row(_sentence(experiment, claim), _paper(claim, of_models[0]), *cells, _verdict(of_models))
+        yield _row(_sentence(experiment, claim), _paper(claim, of_models[0]), *cells, _verdict(claim, of_models))
         for model, of_one in zip(experiment.models, of_models, strict=True):
             for shown in of_one["shown"]:
                 notes[shown["reason"]].add_run(experiment, claim, model, shown)
@@ -224,7 +267,7 @@ def _claims(results: _Results, part: _Part, page: _Page) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Note:
-    """Reason for a difference from the paper, and the runs that show it."""
+    """Reason for a difference from the paper, and the runs that show it; a reason without a run is unexplained."""
 
     number: int
     reason: str
@@ -234,14 +277,18 @@ class _Note:
     def add_run(self, experiment: Experiment, claim: Claim, model: str, shown: Mapping[str, Any]) -> None:
         """Add the numbers of a run."""
         change = changes_in_words(shown["set"])
-        for machine in dict.fromkeys(one["machine"] for one in shown["numbers"]):
+        machines = list(dict.fromkeys(one["machine"] for one in shown["numbers"]))
+        for machine in machines:
             numbers = [one["number"] for one in shown["numbers"] if one["machine"] == machine]
             text = f"{_span(claim, numbers)} on {experiment.machine(model, machine)}"
+            if machine == machines[-1] and shown["explained"] is not None:
+                text += f" ({floor(100 * shown['explained'])} % explained)".replace("-", "−")
             self.runs.setdefault(change, []).append((text, claim.name))
 
     def lines(self) -> Iterator[str]:
         """Write it as an item of a list."""
-        yield f"{self.number}. {self.reason.strip()}"
+        unexplained = "" if self.runs else " *(unexplained: no run shows it)*"
+        yield f"{self.number}. {self.reason.strip()}{unexplained}"
         several = len({name for found in self.runs.values() for _, name in found}) > 1
         for change, found in self.runs.items():
             numbers = (f"{text} (`{name}`)" if several else text for text, name in found)
@@ -290,13 +337,33 @@ def _paper(claim: Claim, of_one: Mapping[str, Any]) -> str:
     return f"{claim.format(claim.paper)} ({allowed})"
 
 
-def _verdict(of_models: Sequence[Mapping[str, Any]]) -> str:
-    if any(one["fails"] or not all(run["holds"] for run in one["shown"]) for one in of_models):
+def _verdict(claim: Claim, of_models: Sequence[Mapping[str, Any]]) -> str:
+    """Write the verdict, with the share of a difference that runs explain, and the class of the claim."""
+    return f"{_word(of_models)}{_CLASSES['regression' if claim.regression else claim.kind]}"
+
+
+_CLASSES = {
+    "simulated": "",
+    "ours": "",
+    "regression": " (regression test)",
+    "formula": " (arithmetic)",
+    "frozen": " (stored data)",
+}
+"""Words behind a verdict that is neither about a simulated sentence of a paper nor derived by us."""
+
+
+def _word(of_models: Sequence[Mapping[str, Any]]) -> str:
+    shown = [run for one in of_models for run in one["shown"]]
+    if any(one["fails"] for one in of_models) or not all(
+        run["holds"] and (run["explained"] or 0) >= 0 for run in shown
+    ):
         return "**fails**"
     differing = sum(one["differing"] for one in of_models)
     if differing == 0:
         return "holds"
-    return "differs" if differing == sum(one["samples"] for one in of_models) else "differs in part"
+    word = "differs" if differing == sum(one["samples"] for one in of_models) else "differs in part"
+    shares = [share for one in of_models if one["explained"] is not None for share in one["explained"]]
+    return f"{word}, {Explanation(min(shares), max(shares)).text}"
 
 
 def _times(results: _Results, part: _Part, page: _Page) -> Iterator[str]:
