@@ -166,6 +166,34 @@ def test_a_relation_between_points_runs_all_of_them(file: Path) -> None:
     assert [series.name for series in case.variant.series] == ["rdma", "spin-stream"]
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "text"),
+    [
+        (1.0, 1.0, "explained"),
+        (0.0, 0.0, "unexplained"),
+        (0.999, 1.0, "99 to 100 % explained"),
+        (0.0, 0.5, "0 to 50 % explained"),
+        (0.25, 0.254, "25 % explained"),
+    ],
+)
+def test_shares_in_words_never_round_up(least: float, most: float, text: str) -> None:
+    assert _demonstrations.Explanation(least, most).text == text
+
+
+def test_regression_tests_are_counted_apart(file: Path, program: Program) -> None:
+    program(changed=CHANGED)
+    own = 'source = "our own"\nregression = true\nrelation = "speedup"'
+    text = file.read_text()
+    source = text[
+        text.index('source = "talk, “Simulating a sPIN NIC – Ping Pong”; it names neither card nor size: both') :
+    ]
+    file.write_text(text.replace(source[: source.index("\nof = ")], own))
+    result = reproduce()
+    assert result.stdout.splitlines()[-1] == (
+        "5 of 6 simulated claims of papers hold, 1 differ as expected (0 unexplained); 1 of 1 regression tests hold"
+    )
+
+
 def test_what_a_quick_run_leaves_out_is_not_shown(file: Path) -> None:
     file.write_text(file.read_text().replace("\nvalues = [8]\npaper = 0.35", "\nvalues = [8, 16]\npaper = 0.35"))
     text = file.read_text()
