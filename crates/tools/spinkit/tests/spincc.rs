@@ -213,12 +213,13 @@ fn cxx() {
     assert!(image.handlers[0].host_offset.is_some());
     assert_eq!(image.layouts.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["app::info"]);
     let listing = room.spincc("--disassemble=count @/prog");
-    assert!(String::from_utf8(listing.stdout).unwrap().contains("<count(ptl_payload, void*)>"));
+    assert!(String::from_utf8(listing.stdout).unwrap().contains("<count(ptl_payload_t, void*)>"));
 
     let message = room.fails("constructor.cpp -o @/no", 1);
     assert!(
-        message
-            .contains("constructor.cpp: handler 'uses_seed(ptl_payload, void*)' uses 'seed', which a constructor sets")
+        message.contains(
+            "constructor.cpp: handler 'uses_seed(ptl_payload_t, void*)' uses 'seed', which a constructor sets"
+        )
     );
 }
 
