@@ -53,6 +53,39 @@ def test_times_beside_the_measured_one_are_drawn_in_microseconds() -> None:
     assert [curve.values for curve in _report.curves_of(results, figures["cpu"])] == [[0.04, 0.04]] * 5
 
 
+def test_numbers_of_the_paper_are_stars_on_their_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = _reader.load(CHECKOUT, "ping-pong")
+    points = [
+        Point(machine, series, value, 4_000_000 if series.nic == "rdma" else 2_000_000, True, {})
+        for machine in experiment.machine_files
+        for series in experiment.series
+        for value in experiment.values(quick=False)
+    ]
+    runs = tuple(Run(one.machine, (one.series,), (one,), {}) for one in points)
+    results = Results(experiment, False, runs, ())
+    figure = next(one for one in experiment.figures if one.machine == "int")
+    curves = {curve.label: curve for curve in _report.curves_of(results, figure)}
+    (latency,) = [claim for claim in experiment.claims if claim.name == "latency"]
+    (value,) = latency.values
+    assert latency.paper is not None
+    stars = dict(curves["sPIN (stream)"].anchors)
+    assert stars[results.values.index(value)] == pytest.approx(4.0 * (1 - latency.paper))
+    (bandwidth,) = [claim for claim in experiment.claims if claim.name == "bandwidth"]
+    assert bandwidth.paper is not None
+    assert {stars[results.values.index(size)] for size in bandwidth.values} == {4.0 / bandwidth.paper}
+    assert not curves["RDMA"].anchors
+
+    drawn = []
+    monkeypatch.setattr(_plot, "render", lambda figure: drawn.append(figure.axes[0]) or _curves.Picture(b"", b""))
+    two = [_curves.Curve("a", [1.0, 2.0], 0, [(1, 1.5)]), _curves.Curve("b", [2.0, 3.0], 1, [(0, 2.5)])]
+    _plot.lines("title", "x", "y", [8, 16], two)
+    _plot.bars("title", "y", ["x", "y"], two)
+    for axes, places in zip(drawn, ([16, 8], [0.8, 0.2]), strict=True):
+        shown = [line.get_xydata().tolist() for line in axes.lines if line.get_marker() == "*"]
+        assert shown == [[[pytest.approx(places[0]), 1.5]], [[pytest.approx(places[1]), 2.5]]]
+        assert [text.get_text() for text in axes.get_legend().get_texts()].count("the paper") == 1
+
+
 def test_streaming_has_one_colour_in_all_experiments() -> None:
     seen = set()
     for name in _reader.available(CHECKOUT):

@@ -261,6 +261,24 @@ def explained(claim: Claim, base: Verdict, changed: Verdict, expected: Expected)
 
 
 @dataclass(frozen=True)
+class Anchor:
+    """Place of a paper's number in a figure with the curve of `series`."""
+
+    series: str
+    key: str | None
+    """Number of the points; the measured one if it is not given."""
+    is_shown: bool
+    """True if the number has the unit in which measured numbers are shown, false if it is a raw one."""
+    number: float
+    against: str | None = None
+    """Series whose measured number is multiplied by `number`, for a ratio."""
+
+    def at(self, measured: Measured, machine: str, value: float) -> float:
+        """Return the number at a (machine, value)."""
+        return self.number if self.against is None else self.number * measured.times[machine, self.against, value]
+
+
+@dataclass(frozen=True)
 class Claim:
     """One sentence of a paper and the relation that tests it."""
 
@@ -291,6 +309,8 @@ class Claim:
     kind: Kind = "simulated"
     regression: bool = False
     """True if the bounds lie around our result: such a claim notices changes and validates nothing."""
+    anchor: Anchor | None = None
+    """Place of `paper` in a figure, if it is a number of a single curve."""
 
     def where(self, values: Sequence[float]) -> list[float]:
         """Return those of the given values to which the claim applies."""
@@ -480,6 +500,7 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
         all_values=of_runs or isinstance(table, _Largest),
         kind=table.kind or _kind(table, scope),
         regression=table.regression,
+        anchor=None if table.paper is None or of_runs else _anchor(table, table.paper),
     )
     if claim.regression and claim.kind != "ours":
         raise (place / "regression").error(f"only a claim of ours has such bounds, and this one is {claim.kind}")
@@ -495,6 +516,19 @@ def _kind(table: ClaimTable, scope: Scope) -> Kind:
     if None not in origins:
         return "formula"
     return "ours" if _OURS.search(table.source) or not _OF_A_PAPER.search(table.source) else "simulated"
+
+
+def _anchor(table: ClaimTable, paper: float) -> Anchor | None:
+    match table:
+        case _Value(of=of):
+            return Anchor(of, None, True, paper)
+        case _Speedup(of=of, against=against) if paper > 0:
+            return Anchor(of, None, False, 1 / paper, against)
+        case _Reduction(of=of, against=against) if paper < 1:
+            return Anchor(of, None, False, 1 - paper, against)
+        case _Reported(of=of, key=key, per=None, against=None):
+            return Anchor(of, key, False, 1000 * paper if _last_word(key) == "ps" else paper)
+    return None
 
 
 def _series(table: ClaimTable) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ class Curve:
     values: Sequence[float]
     style: int
     """Index of the colour, marker and dashes, from 0; see `curve_styles`."""
+    anchors: Sequence[tuple[int, float]] = ()
+    """Numbers of a paper, each with the index of its x."""
 
 
 @dataclass(frozen=True)

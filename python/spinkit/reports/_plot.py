@@ -69,6 +69,9 @@ _STYLE: Any = {
     "ytick.color": _INK,
 }
 
+_STAR: Any = {"marker": "*", "markersize": 10, "markerfacecolor": "white", "markeredgewidth": 1.1}
+"""Mark of a paper's number."""
+
 _SAME_SVG = {"Date": None, "Creator": None}
 """Neither date nor version: the same data must give the same file."""
 
@@ -121,8 +124,14 @@ def lines(
         zoomed = sum(x <= zoom_to for x in xs) if zoom_to else 0
         axes.legend(loc="upper left" if zoomed > 2 else "best")
         if zoomed > 2:
-            _inset(axes, xs[:zoomed], [replace(curve, values=curve.values[:zoomed]) for curve in curves])
+            _inset(axes, xs[:zoomed], [_first(curve, zoomed) for curve in curves])
         return render(figure)
+
+
+def _first(curve: Curve, count: int) -> Curve:
+    """Return the first `count` points of a curve."""
+    anchors = [(index, height) for index, height in curve.anchors if index < count]
+    return replace(curve, values=curve.values[:count], anchors=anchors)
 
 
 def _readable(axes: Axes, xs: Sequence[float], write: Callable[[float], str]) -> list[float]:
@@ -183,12 +192,15 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         width = 0.8 / len(curves)
+        places: list[list[float]] = []
         for place, curve in enumerate(curves):
             color, _, _ = CURVE_STYLES[curve.style]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
             drawn = axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
             if len(names) * len(curves) <= _NUMBERED:
                 axes.bar_label(drawn, [f"{value:.2g}" for value in curve.values], padding=1.5, fontsize=6.5)
+            places.append(middles)
+        _draw_anchors(axes, places, curves)
         heights = [value for curve in curves for value in curve.values]
         if not linear and 0 < _LINEAR * min(heights) < max(heights):
             axes.set_yscale("log")
@@ -231,6 +243,18 @@ def _draw(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
     for curve in curves:
         color, marker, dashes = CURVE_STYLES[curve.style]
         axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)
+    _draw_anchors(axes, [xs] * len(curves), curves)
+
+
+def _draw_anchors(axes: Axes, places: Sequence[Sequence[float]], curves: Sequence[Curve]) -> None:
+    """Draw the paper's numbers as stars in the colours of their curves, which have these x."""
+    legend = "the paper"
+    for xs, curve in zip(places, curves, strict=True):
+        if curve.anchors:
+            at, heights = zip(*((xs[index], height) for index, height in curve.anchors), strict=True)
+            edge = CURVE_STYLES[curve.style][0]
+            axes.plot(at, heights, label=legend, linestyle="none", zorder=4, color=edge, **_STAR)
+            legend = "_"  # hidden: one entry stands for all
 
 
 def _inset(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:

@@ -224,17 +224,42 @@ def curves_of(results: Results, figure: Figure) -> list[Curve]:
 
     def number(series: str, value: float) -> float:
         if figure.key is not None:
-            found = measured.printed(figure.machine, series, value, figure.key)
-            return found / 1_000_000 if figure.key.endswith("_ps") else found
-        time = times[figure.machine, series, value]
+            return of_key(measured.printed(figure.machine, series, value, figure.key), figure.key)
+        return of_time(series, value, times[figure.machine, series, value])
+
+    def of_key(found: float, key: str) -> float:
+        return found / 1_000_000 if key.endswith("_ps") else found
+
+    def of_time(series: str, value: float, time: float) -> float:
         if figure.bandwidth:
             return 8 * value / time
         if series in below:
             return 100 * (1 - time / times[figure.machine, below[series], value])
         return experiment.measure.shown(time)
 
+    def anchors(series: str) -> list[tuple[int, float]]:
+        """Return the paper's numbers on this curve, if the figure has their unit."""
+        found = []
+        for claim in experiment.claims:
+            anchor = claim.anchor
+            if anchor is None or claim.kind == "ours" or anchor.series != series:
+                continue
+            if figure.machine not in claim.machines or (anchor.key or experiment.measure.key) != drawn:
+                continue
+            if anchor.is_shown and (figure.bandwidth or figure.below or figure.key is not None):
+                continue
+            for value in claim.where(results.values):
+                raw = anchor.at(measured, figure.machine, value)
+                if figure.key is not None:
+                    place = of_key(raw, figure.key)
+                else:
+                    place = raw if anchor.is_shown else of_time(series, value, raw)
+                found.append((results.values.index(value), place))
+        return found
+
+    drawn = figure.key or experiment.measure.key
     return [
-        Curve(series.label, [number(series.name, value) for value in results.values], style)
+        Curve(series.label, [number(series.name, value) for value in results.values], style, anchors(series.name))
         for series, style in zip(shown, _curve_styles(experiment, shown), strict=True)
     ]
 
@@ -362,6 +387,7 @@ def section(results: Results, drawn: dict[str, Picture], tried: Sequence[Tried] 
         "heading": experiment.measure.heading,
         "axis": experiment.sweep.label,
         "figures": figures,
+        "anchored": any(curve.anchors for figure in experiment.figures for curve in curves_of(results, figure)),
         "models": experiment.models,
         "claims": claim_rows(results),
         "counts": counts,
