@@ -23,8 +23,6 @@ const MOST: u64 = 64 << 20;
 /// Size of an entry of /proc/PID/pagemap, and the mask of the bits of pages with contents (proc(5)).
 const ENTRY: u64 = 8;
 const PRESENT: u64 = 0b11 << 62;
-/// Bytes below the stack pointer that belong to a function (System V ABI, §3.2.2).
-const RED_ZONE: u64 = 128;
 /// Number of checks whether a rank sleeps, and the interval between them.
 const TRIES: u32 = 20;
 const RETRY_INTERVAL: Duration = Duration::from_micros(50);
@@ -95,6 +93,10 @@ fn catches_signals(pid: u32) -> bool {
 
 /// Hashes the registers that a thread preserves while it waits in the kernel, and its writable memory except the job's
 /// shared memory. Returns the number of bytes; `None` if there are more than `most`.
+///
+/// The thread waits for the reply to its call, in a function of `libportals.so` that calls others. Such a function keeps
+/// nothing below the stack pointer (the red zone of the System V ABI, §3.2.2, is for leaf functions). The leftovers of
+/// returned functions there differ from call to call, for example by the time for which the library spun.
 fn hash(pid: u32, most: u64, hasher: &mut impl Hasher) -> io::Result<Option<u64>> {
     let Ok(thread) = StoppedThread::stop(pid, true, &|| false) else { return Ok(None) };
     let registers = ptrace::registers(pid as i32)?;
@@ -103,7 +105,7 @@ fn hash(pid: u32, most: u64, hasher: &mut impl Hasher) -> io::Result<Option<u64>
     kept.into_iter()
         .chain([registers.r12, registers.r13, registers.r14, registers.r15])
         .for_each(|k| hasher.write_u64(k));
-    let stack = registers.rsp - RED_ZONE;
+    let stack = registers.rsp;
     let open = |name: &str| File::open(format!("/proc/{pid}/{name}"));
     let (memory, pagemap) = (open("mem")?, open("pagemap")?);
     let mut length = 0;
@@ -116,7 +118,6 @@ fn hash(pid: u32, most: u64, hasher: &mut impl Hasher) -> io::Result<Option<u64>
         if !permissions.contains('w') || line.contains("/memfd:spin-job") {
             continue;
         }
-        // Memory below the stack pointer holds leftovers of returned functions.
         let is_stack = (start..end).contains(&stack);
         let first = if is_stack { stack / PAGE * PAGE } else { start };
         let count = (end - first) / PAGE;

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/random.h"
 #include "gdriver.h"
 #include "packets.h"
 #include "pspinsim.h"
@@ -84,10 +83,13 @@ static void *memory(size_t bytes) {
 #define RANDOM_SEED 13
 #endif
 
-/* Returns 32 random bits. */
+/* SplitMix64, as in ../../common/random.h, which these folders cannot include: each copy of them must build alone. */
 static inline uint32_t random_word(void) {
     static uint64_t state = RANDOM_SEED;
-    return (uint32_t)(random_next(&state) >> 32);
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (uint32_t)((z ^ z >> 31) >> 32);
 }
 
 /* A random number below `limit`. */

@@ -8,8 +8,7 @@
 HOST_COMPILE = gcc -std=gnu11 -O3 -march=native -rdynamic -pthread -I../host -I../common -I../generic_driver \
     -I"$(PSPIN_RT)/runtime/include" -I"$(PSPIN_HW)/verilator_model/include" $(DEFINITIONS)
 HOST_SOURCES = $(SPIN_APP_SRCS) driver/driver.c ../host/measure.c
-# The folder below ../common is that of the source, also where ../common is a link.
-CASE_HEADERS = $(wildcard *.h) ../common/case.h ../common/card.h ../common/../../common/random.h
+CASE_HEADERS = $(wildcard *.h) ../common/case.h ../common/card.h
 
 .PHONY: host
 
