@@ -69,7 +69,7 @@ static void attach(const char *wrong, int which) {
     if (strcmp(wrong, "counter") == 0)
         CHECK(PtlCTAlloc(ni, &me.ct_handle));
     if (strcmp(wrong, "handler") == 0)
-        me.header_handler = (ptl_header_handler_t)no_handler;
+        me.header_handler = (ptl_header_handler_t)(void (*)(void))no_handler;
     printf("alloc %d, attach %d\n", allocated, spin_switch_attach(which, ni, PT, &me));
 }
 
