@@ -65,14 +65,17 @@ pub enum ExitCause {
     Chance,
     /// Such a write, an amount of CPU time, or the result of a repeated kernel query.
     Work,
+    /// An amount of CPU time, nothing else: the loop computes.
+    CpuTime,
 }
 
 /// Code and data to ignore in the analysis.
 pub struct Exempt {
     /// Code of the kernel's clock functions, whose branches are no exits.
     pub clock_code: Range<u64>,
-    /// Data of the simulated clock library, written only by the library itself.
-    pub clock_data: Range<u64>,
+    /// Data that neither threads nor cards write: private read-only mappings, such as tables of the dynamic linker, and
+    /// the data of the simulated clock library, which only the library itself writes.
+    pub data: Vec<Range<u64>>,
 }
 
 /// Wait condition of a polling loop.
@@ -98,7 +101,7 @@ pub fn analyze(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt
         .collect();
     let heads: Vec<[u64; 16]> = rounds.iter().map(|round| general(&round[0].registers)).chain([general(now)]).collect();
     let moving = (0..16).filter(|&k| heads.iter().any(|head| head[k] != heads[0][k]));
-    let mut flow = Flow::new(&rounds, moving.map(|k| GENERAL[k]).collect(), exempt.clock_data.clone())?;
+    let mut flow = Flow::new(&rounds, moving.map(|k| GENERAL[k]).collect(), &exempt.data)?;
     for round in &rounds {
         flow.begin_round();
         for (k, step) in round.iter().enumerate() {
@@ -122,6 +125,7 @@ pub fn analyze(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt
     let ends = match (certain.is_empty(), changing.is_empty()) {
         // Interpreters access many locations in each iteration.
         _ if flow.jumps && flow.locations.len() > FEW => return None,
+        (true, _) if flow.cpu_clock && indexed.is_empty() && !flow.queries_kernel => ExitCause::CpuTime,
         _ if flow.cpu_clock || flow.queries_kernel && certain.is_empty() && indexed.is_empty() => ExitCause::Work,
         _ if flow.jumps => ExitCause::Chance,
         (false, true) => ExitCause::Writes,
@@ -132,10 +136,10 @@ pub fn analyze(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt
     };
     let locations: BTreeSet<Location> = match ends {
         ExitCause::Writes | ExitCause::Tries => certain,
-        ExitCause::Chance | ExitCause::Work => certain.union(&indexed).copied().collect(),
+        ExitCause::Chance | ExitCause::Work | ExitCause::CpuTime => certain.union(&indexed).copied().collect(),
     };
     // Without locations, no write could end the loop.
-    (!locations.is_empty() || flow.queries_kernel).then_some(WaitCondition { locations, ends, begins, last_round })
+    (!locations.is_empty() || flow.queries_kernel || ends == ExitCause::CpuTime).then_some(WaitCondition { locations, ends, begins, last_round })
 }
 
 fn round_head(rounds: &[&[Step]]) -> u64 {
@@ -157,7 +161,7 @@ impl Branch {
 }
 
 /// Labels of all values computed by the iterations so far.
-struct Flow {
+struct Flow<'a> {
     registers: [u128; 256],
     flags: [u128; FLAGS],
     /// Label of each written byte.
@@ -171,8 +175,8 @@ struct Flow {
     locations: Vec<Location>,
     /// Subset of the locations that were read at changing addresses.
     indexed: BTreeSet<Location>,
-    /// Data of the simulated clock.
-    clock_data: Range<u64>,
+    /// Data that neither threads nor cards write.
+    exempt: &'a [Range<u64>],
     branches: BTreeMap<u64, Branch>,
     clock: bool,
     /// Set if it reads a CPU-time clock.
@@ -186,9 +190,9 @@ struct Flow {
     factory: InstructionInfoFactory,
 }
 
-impl Flow {
+impl<'a> Flow<'a> {
     /// Returns `None` if another thread is writing the locations that the loop reads.
-    fn new(rounds: &[&[Step]], moving: Vec<Register>, clock_data: Range<u64>) -> Option<Flow> {
+    fn new(rounds: &[&[Step]], moving: Vec<Register>, exempt: &'a [Range<u64>]) -> Option<Flow<'a>> {
         let mut factory = InstructionInfoFactory::new();
         let mut registers = [0; 256];
         for step in rounds.iter().copied().flatten() {
@@ -209,7 +213,7 @@ impl Flow {
             changing: changing(rounds)?,
             locations: Vec::new(),
             indexed: BTreeSet::new(),
-            clock_data,
+            exempt,
             branches: BTreeMap::new(),
             clock: false,
             cpu_clock: false,
@@ -237,8 +241,9 @@ impl Flow {
         if self.changing.contains(&access.location) {
             return Some(written | CHANGES);
         }
-        // Reads of thread-local data, function tables and externally unreadable locations are no polls.
-        if !data || access.value.is_none() || self.clock_data.contains(&access.location.address) {
+        // Reads of thread-local data, function tables, constants and externally unreadable locations are no polls.
+        let is_exempt = || self.exempt.iter().any(|range| range.contains(&access.location.address));
+        if !data || access.value.is_none() || is_exempt() {
             return Some(written);
         }
         let index = self.locations.iter().position(|location| *location == access.location).unwrap_or_else(|| {

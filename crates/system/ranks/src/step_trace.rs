@@ -109,6 +109,8 @@ impl StepTrace {
                     ExitCause::Work if self.steps.len() >= FEW_STEPS && self.fresh_share() < RARELY => {
                         return Err(NotPolling::Suspect);
                     }
+                    // It may be a pause within a loop that polls.
+                    ExitCause::CpuTime => drop(self.suspect.get_or_insert(waits)),
                     ExitCause::Chance | ExitCause::Work => self.suspect = Some(waits),
                 }
             }
@@ -136,6 +138,7 @@ impl StepTrace {
             Some(waits) if waits.ends == ExitCause::Chance && self.fresh_share() == 0.0 => {
                 self.inferred(thread, waits, disturbed)
             }
+            Some(waits) if waits.ends == ExitCause::CpuTime => Err(NotPolling::Computes),
             suspect if self.fresh_share() < RARELY && (suspect.is_some() || self.calls_the_kernel()) => {
                 Err(NotPolling::Suspect)
             }
@@ -336,8 +339,8 @@ impl Code {
     }
 }
 
-/// Returns the exempt ranges of a process: the kernel's clock functions (vdso(7)), and the data of the preloaded
-/// clocks.
+/// Returns the exempt ranges of a process: the kernel's clock functions (vdso(7)), private read-only mappings, and the
+/// data of the preloaded clocks.
 fn exempt(tid: u32) -> Exempt {
     let maps = fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
     let range = |line: &str| -> Option<Range<u64>> {
@@ -354,8 +357,11 @@ fn exempt(tid: u32) -> Exempt {
     let library = all(&|line| line.ends_with("/libsimclock.so"));
     // The zero-initialized data follow in a mapping without a name.
     let zeros = maps.lines().filter_map(range).find(|next| next.start == library.end).filter(|_| library.end != 0);
-    Exempt {
-        clock_code: all(&|line| line.ends_with("[vdso]")),
-        clock_data: library.start..zeros.map_or(library.end, |zeros| zeros.end),
-    }
+    let is_constant = |line: &&str| {
+        let rights = line.split(' ').nth(1).unwrap_or_default();
+        rights.starts_with("r-") && rights.ends_with('p')
+    };
+    let constants = maps.lines().filter(is_constant).filter_map(range);
+    let clock = library.start..zeros.map_or(library.end, |zeros| zeros.end);
+    Exempt { clock_code: all(&|line| line.ends_with("[vdso]")), data: constants.chain([clock]).collect() }
 }
