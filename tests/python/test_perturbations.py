@@ -2,6 +2,8 @@
 """The claims can fail: each experiment notices slower HPUs, a longer DMA latency, and the lack of streaming.
 
 An experiment that cannot notice a perturbation says why: `run.insensitive` in its `experiment.toml`.
+
+A parameter that explains a difference from the paper makes it larger when it changes in the other direction.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from dataclasses import replace
 import pytest
 from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit.experiments import _pool, _reader
-from spinkit.experiments._claims import Claim, Verdict
+from spinkit.experiments import _demonstrations, _pool, _reader
+from spinkit.experiments._claims import Claim, Verdict, explained
 from spinkit.experiments._definition import PERTURBATIONS, Experiment, Perturbation, Series
+from spinkit.experiments._demonstrations import Case
 from spinkit.experiments._outcome import Results, judge
 from spinkit.experiments._workshop import Settings
 from spinkit.simulate import _machines
@@ -112,6 +115,39 @@ def run(experiments: Iterable[Experiment]) -> Outcomes:
     }
 
 
+def opposite(machine: str, change: str) -> str | None:
+    """Return the change that mirrors a number at the machine's value; None for a rule, or without such a number."""
+    key, _, text = change.partition("=")
+    parameters = _machines.load(_paths.command("spinkit-machines"), machine).parameters
+    [now] = [parameter for parameter in parameters if parameter.key == key]
+    try:
+        value, to = float(now.value), float(text)
+    except ValueError:
+        return None
+    mirrored = 2 * value - to
+    if mirrored <= 0:
+        mirrored = value * value / to if to else 0
+    if now.unit in {"", "cycles"} and value.is_integer() and to.is_integer():
+        mirrored = max(1, round(mirrored))
+    return f"{key}={mirrored:.3g}" if 0 < mirrored != value else None
+
+
+def reversed_changes(experiment: Experiment, case: Case) -> dict[str, tuple[str, ...]] | None:
+    """Return for each machine the changes in the other direction, or None if the case has none."""
+    if case.shown.one_way:
+        return None
+    changes = {}
+    for model in case.shown.models:
+        for machine in case.variant.machines:
+            name = experiment.machine(model, machine)
+            several = case.shown.reverse or [opposite(name, one) for one in case.shown.changes]
+            found = tuple(one for one in several if one is not None)
+            if not found or len(found) < len(several):
+                return None
+            changes[name] = found
+    return changes
+
+
 def is_perturbed(experiment: Experiment, what: Perturbation) -> bool:
     return what not in experiment.insensitive and (what != "streaming" or bool(stores(experiment)))
 
@@ -170,3 +206,40 @@ def test_some_claim_notices(name: str, what: Perturbation, noticed: set[tuple[st
     elif is_perturbed(experiment, what):
         # A claim that notices on one machine is one that notices; only without any the other machines are run.
         assert (name, what) in noticed or notices_somewhere(experiment, what)
+
+
+def test_reasons_work_in_both_directions() -> None:
+    cases = [
+        (experiment, case, changes)
+        for experiment in EXPERIMENTS.values()
+        for case in _demonstrations.cases(experiment, quick=True)
+        if (changes := reversed_changes(experiment, case)) is not None
+    ]
+    back = [
+        replace(case.variant, variant=f"{number}: {case.variant.variant} in the other direction", changes=changes)
+        for number, (_, case, changes) in enumerate(cases)
+    ]
+    whole = {experiment.name: experiment for experiment, _, _ in cases}
+    outcomes = run(
+        [*whole.values(), *(replace(case.variant, variant=f"{n}") for n, (_, case, _) in enumerate(cases)), *back]
+    )
+
+    def verdicts(name: str, variant: str) -> dict[tuple[str, str], Verdict]:
+        outcome = outcomes[name, variant]
+        assert isinstance(outcome, Results), str(outcome)
+        return {(one.claim.name, one.model): one for one in outcome.verdicts}
+
+    wrong, tested = [], 0
+    for number, (experiment, case, changes) in enumerate(cases):
+        there, here = verdicts(experiment.name, str(number)), verdicts(experiment.name, back[number].variant)
+        base = verdicts(experiment.name, "")
+        for place in here:
+            # A run that explains nothing has no direction.
+            share = explained(base[place].claim, base[place], there[place], case.expected)
+            other = explained(base[place].claim, base[place], here[place], case.expected)
+            if share and other is not None:
+                tested += 1
+                if other >= 0:
+                    wrong.append(f"{experiment.name}: {place}: {case.shown.changes} {share:.3f}, {changes} {other:.3f}")
+    assert not wrong
+    assert tested >= 80

@@ -134,6 +134,10 @@ class Shown:
     models: tuple[str, ...]
     claim: Claim
     """The claim at the points that are run again, with the interval in which its numbers then lie."""
+    reverse: tuple[str, ...] | None = None
+    """Changes in the other direction, if they are not those that mirror `changes` at the machine's values."""
+    one_way: str = ""
+    """Reason why no change in the other direction makes the difference larger."""
 
     @property
     def description(self) -> str:
@@ -378,6 +382,8 @@ class _ShownTable(_WhereTable, frozen=True, kw_only=True):
     """A `[[claim.expected.shown]]`: the numbers of the claim when only these parameters of the machine change."""
 
     set: tuple[str, ...]
+    reverse: tuple[str, ...] | None = None
+    one_way: str = ""
     models: tuple[str, ...] | None = None
     at_least: Number
     at_most: Number
@@ -572,12 +578,17 @@ def _expected(table: _ExpectedTable, place: Place, scope: Scope, claim: Claim) -
 
 
 def _demonstration(table: _ShownTable, place: Place, scope: Scope, among: tuple[str, ...], claim: Claim) -> Shown:
-    if not table.set:
-        raise (place / "set").error("expected at least one change")
-    for index, change in enumerate(table.set):
-        key, equals, value = change.partition("=")
-        if not (key and equals and value):
-            raise (place / "set" / index).error(f"expected KEY=VALUE, found {change!r}")
+    if table.reverse is not None and table.one_way:
+        raise (place / "one_way").error("cannot stand beside reverse")
+    for name, changes in (("set", table.set), ("reverse", table.reverse)):
+        if changes is None:
+            continue
+        if not changes:
+            raise (place / name).error("expected at least one change")
+        for index, change in enumerate(changes):
+            key, equals, value = change.partition("=")
+            if not (key and equals and value):
+                raise (place / name / index).error(f"expected KEY=VALUE, found {change!r}")
     models, machines, interval = _covered(table, place, among, claim.machines)
 
     def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
@@ -592,7 +603,7 @@ def _demonstration(table: _ShownTable, place: Place, scope: Scope, among: tuple[
         values=_values(table, place, scope, claim.values),
         numbers=numbers,
     )
-    return Shown(table.set, models, shown)
+    return Shown(table.set, models, shown, table.reverse, table.one_way)
 
 
 def _covered(
