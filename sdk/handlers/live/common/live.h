@@ -30,8 +30,7 @@ static inline bool live_ip(const task_t *task, struct live_packet *packet) {
     packet->ethernet = (eth_hdr_t *)task->pkt_mem;
     packet->ip = (ip_hdr_t *)(packet->ethernet + 1);
     uint32_t header = packet->ip->ihl * 4, length = ntohs(packet->ip->length);
-    if (packet->ip->version != 4 || header < sizeof(ip_hdr_t) || length < header ||
-        length > copied - sizeof(eth_hdr_t))
+    if (packet->ip->version != 4 || header < sizeof(ip_hdr_t) || length < header || length > copied - sizeof(eth_hdr_t))
         return false;
     packet->payload = (uint8_t *)packet->ip + header;
     packet->size = length - header;
@@ -81,6 +80,33 @@ static inline void live_answer_udp(struct live_packet *packet, udp_hdr_t *udp, u
     packet->ip->checksum = 0;
     packet->ip->checksum = ip_checksum(packet->ip, header);
     live_send(packet, sizeof(*udp) + size);
+}
+
+/* Bytes of an HPU's buffer for an answer: a frame of the largest size. */
+#define LIVE_BUFFER 2048
+
+/* Returns the HPU's buffer in the scratchpad of its cluster; NULL if the scratchpad is too small. */
+static inline void *live_buffer(const handler_args_t *args) {
+    const task_t *task = args->task;
+    uint32_t cluster = args->cluster_id % 4, offset = args->hpu_id * LIVE_BUFFER;
+    if (offset + LIVE_BUFFER > task->scratchpad_size[cluster])
+        return NULL;
+    return (uint8_t *)task->scratchpad[cluster] + offset;
+}
+
+/* Copies the headers of a request with a UDP header to `buffer`, for an answer that is longer than the request. The new
+ * IP header has no options. Returns the place of the answer's data. */
+static inline uint8_t *live_copy(const struct live_packet *request, const udp_hdr_t *udp, void *buffer,
+                                 struct live_packet *answer) {
+    answer->ethernet = buffer;
+    answer->ip = (ip_hdr_t *)(answer->ethernet + 1);
+    answer->payload = (uint8_t *)(answer->ip + 1);
+    memcpy(answer->ethernet, request->ethernet, sizeof(eth_hdr_t));
+    memcpy(answer->ip, request->ip, sizeof(ip_hdr_t));
+    answer->ip->ihl = sizeof(ip_hdr_t) / 4;
+    answer->ip->offset = 0;
+    memcpy(answer->payload, udp, sizeof(udp_hdr_t));
+    return answer->payload + sizeof(udp_hdr_t);
 }
 
 #endif

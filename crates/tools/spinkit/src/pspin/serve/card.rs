@@ -54,6 +54,11 @@ pub trait Card {
         None
     }
 
+    /// Returns the number of packets that the port did not take from its handlers, and of RDMA puts.
+    fn unsent(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// Ends the work, and returns the results.
     fn report(&mut self) -> Report;
 }

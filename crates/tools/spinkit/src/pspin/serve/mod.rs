@@ -2,9 +2,11 @@
 //! `spinkit pspin serve`: a card on a real network interface.
 //!
 //! * `options`: its options; `ports`: opens the interfaces
-//! * `sorter`: match-action table; `card`: the interface of engines; `simulated`: model and hardware
+//! * `sorter`: match-action table; `card`: the interface of engines; `simulated`: model and
+//!   hardware; `native`: handlers as machine code of this computer
 
 mod card;
+mod native;
 pub mod options;
 mod ports;
 mod simulated;
@@ -25,13 +27,16 @@ use pspin_nic::system::System;
 use pspin_nic::watch::Watch;
 use pspin_rtl::Rtl;
 
+use ::native::image::Image;
+
 use self::card::{Card, Output};
+use self::native::Native;
 use self::options::{Arguments, Engine, NAME};
 use self::ports::Ports;
 use self::simulated::Simulated;
 use self::sorter::{Sorter, Verdict, arp_answer};
 use super::alone::only;
-use super::run::{compile, show};
+use super::run::{compile, compile_native, show};
 use super::unit_machine::Unit;
 use command::sdk::Sdk;
 use spincc::{Error, Result};
@@ -49,10 +54,14 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let sdk = Sdk::find()?;
     let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
     let signals = EndSignals::open().map_err(Error::other)?;
-    let (mut card, rules) = card(arguments, &sdk, &unit)?;
+    let (prepared, rules) = prepare(arguments, &sdk, &unit)?;
     let most_held = unit.config.inbound.reorder_packets;
     // The interface appears only once the card can answer.
     let Some(ports) = Ports::open(arguments, &signals)? else { return Ok(true) };
+    let mut card: Box<dyn Card> = match prepared {
+        Prepared::Simulated(card) => card,
+        Prepared::Native(image) => Box::new(Native::new(arguments, &unit, image, &rules, ports.wire.fd())?),
+    };
     let mut server = Server {
         arguments,
         ports,
@@ -63,21 +72,39 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         unsent: 0,
     };
     server.serve(&mut *card, &signals)?;
-    let report = server.finish(card.report());
+    let report = server.finish(card.report(), card.unsent());
     show(&report, &unit, arguments.json.as_deref())?;
     Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
 }
 
-/// Creates the card, and its rules.
-fn card(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<(Box<dyn Card>, Vec<Rule>)> {
+/// Card before its port opens.
+enum Prepared {
+    /// The card itself.
+    Simulated(Box<dyn Card>),
+    /// Executable of the handlers, whose process gets the port at its start.
+    Native(Image),
+}
+
+/// Compiles the program, and reads its rules.
+fn prepare(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<(Prepared, Vec<Rule>)> {
     let (file, context) = (&arguments.program, &arguments.context);
-    let room = Scratch::new("spinkit-pspin.").map_err(Error::write(&std::env::temp_dir()))?;
     let is_source = file.extension().is_some_and(|extension| extension == "c");
     if !is_source && !file.is_file() {
         let reason =
             "it is neither a C source nor a program of pspin-cc; folders with drivers are for spinkit pspin run";
         return Err(Error::malformed(file, reason));
     }
+    if arguments.engine == Engine::Native {
+        if !is_source {
+            let reason = "--engine native compiles for this computer and needs the C source";
+            return Err(Error::Usage(format!("{}: {reason}", file.display())));
+        }
+        let image = Image::new(&compile_native(file, &arguments.define)?);
+        let image = image.map_err(|error| Error::malformed(file, error))?;
+        let rules = rules_of(arguments, image.symbols.names())?;
+        return Ok((Prepared::Native(image), rules));
+    }
+    let room = Scratch::new("spinkit-pspin.").map_err(Error::write(&std::env::temp_dir()))?;
     let elf = if is_source {
         compile(file, arguments.hpu.as_deref().unwrap_or("rv32imac").into(), &arguments.define, room.path())?
     } else {
@@ -87,19 +114,16 @@ fn card(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<(Box<dyn Card>,
     let loaded = Loaded::new(&elf, &unit.config).map_err(|error| Error::malformed(file, error))?;
     let rules = rules_of(arguments, loaded.program().names())?;
     let (config, clock, watch) = (unit.config.clone(), unit.clock, Watch::new(&unit.config, None));
-    let card: Box<dyn Card> = match arguments.engine {
-        Engine::Rtl => {
-            let library = unit.hardware(sdk, NAME, false)?;
-            let hardware = Rtl::new(&library, 0, config.clone(), clock, &loaded, false, watch).map_err(Error::other)?;
-            let system = System::around(hardware, config, clock, HostMemory::default());
-            Box::new(Simulated::new(system, file, context, unit, loaded, &rules)?)
-        }
-        Engine::Model | Engine::Native => {
-            let system = System::new(config.clone(), clock, loaded.hpus(config), watch);
-            Box::new(Simulated::new(system, file, context, unit, loaded, &rules)?)
-        }
+    let card: Box<dyn Card> = if arguments.engine == Engine::Rtl {
+        let library = unit.hardware(sdk, NAME, false)?;
+        let hardware = Rtl::new(&library, 0, config.clone(), clock, &loaded, false, watch).map_err(Error::other)?;
+        let system = System::around(hardware, config, clock, HostMemory::default());
+        Box::new(Simulated::new(system, file, context, (unit, "rtl"), loaded, &rules)?)
+    } else {
+        let system = System::new(config.clone(), clock, loaded.hpus(config), watch);
+        Box::new(Simulated::new(system, file, context, (unit, "model"), loaded, &rules)?)
     };
-    Ok((card, rules))
+    Ok((Prepared::Simulated(card), rules))
 }
 
 /// Returns the rules: those of a file, or one that makes each frame a message for the program's only handlers.
@@ -238,13 +262,14 @@ impl Server<'_> {
     }
 
     /// Completes the card's report by the frames that it did not see, and prints the notes of the end.
-    fn finish(&self, mut report: Report) -> Report {
+    fn finish(&self, mut report: Report, (unsent, puts): (u64, u64)) -> Report {
         if self.failed > TOLD {
             eprintln!("{NAME}: error: {} more handlers failed", self.failed - TOLD);
         }
         for (count, text) in [
             (self.refused, "frames that no rule takes were dropped: --host NAME makes a host behind the card"),
-            (self.unsent, "frames were dropped, because an interface did not take them"),
+            (self.unsent + unsent, "frames were dropped, because an interface did not take them"),
+            (puts, "RDMA puts were dropped, which have no headers"),
         ] {
             if count > 0 {
                 eprintln!("{NAME}: note: {count} {text}");

@@ -32,6 +32,7 @@ pub struct Simulated<U> {
     system: System<U>,
     loaded: Loaded,
     name: String,
+    engine: &'static str,
     clock: Clock,
     /// Context of each rule; `None` for rules without handlers.
     contexts: Vec<Option<Rc<ExecutionContext>>>,
@@ -49,7 +50,7 @@ impl<U: Unit<Observer = Watch>> Simulated<U> {
         mut system: System<U>,
         file: &Path,
         arguments: &ContextArguments,
-        machine: &Machine,
+        (machine, engine): (&Machine, &'static str),
         loaded: Loaded,
         rules: &[Rule],
     ) -> Result<Simulated<U>> {
@@ -69,7 +70,7 @@ impl<U: Unit<Observer = Watch>> Simulated<U> {
         boot(&mut system, file)?;
         let (name, clock) = (machine.name.clone(), machine.clock);
         let origin = clock.time(system.unit().now().0);
-        Ok(Simulated { system, loaded, name, clock, contexts, start: Instant::now(), origin })
+        Ok(Simulated { system, loaded, name, engine, clock, contexts, start: Instant::now(), origin })
     }
 
     /// Returns the simulated time that belongs to the present.
@@ -149,6 +150,6 @@ impl<U: Unit<Observer = Watch>> Card for Simulated<U> {
     }
 
     fn report(&mut self) -> Report {
-        self.system.report(&self.name, self.clock)
+        Report { engine: self.engine.to_owned(), ..self.system.report(&self.name, self.clock) }
     }
 }
