@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live cards (`spinkit pspin serve`): handlers on frames of a Unix socket, and on real interfaces where root permits."""
+"""Live cards (`spinkit pspin serve`): handlers on frames of a socket, and on real interfaces where root permits."""
 
 from __future__ import annotations
 
@@ -226,13 +226,21 @@ def memcached_answers() -> list[bytes]:
                 for _ in range(20):  # the server may not listen yet
                     try:
                         client.send(memcached_frame(number, text))
-                        answers.append(client.recv(2000)[8:])
+                        answers.append(memcached_answer(client))
                         break
                     except (ConnectionRefusedError, TimeoutError):
                         time.sleep(0.1)
         finally:
             server.kill()
     return answers
+
+
+def memcached_answer(client: socket.socket) -> bytes:
+    """Return an answer of memcached 1.6, which sends each value but the last in a datagram, all numbered 0 of 1."""
+    answer = b""
+    while not answer or (answer.startswith(b"VALUE") and not answer.endswith(b"END\r\n")):
+        answer += client.recv(2000)[8:]
+    return answer
 
 
 def free_port() -> int:
@@ -312,6 +320,8 @@ def test_a_failing_handler_ends_alone(tmp_path: Path) -> None:
     with served(tmp_path, FAULTS, "native") as (client, run):
         for fault in NATIVE_FAULTS:
             client.send(udp_frame(7, fault))
+            # With the process, other packets that HPUs have taken are lost.
+            time.sleep(1 if fault in (b"l", b"r") else 0)
             assert client.ask(udp_frame(7, b"x" + fault))[42:] == b"x" + fault
         client.ask(udp_frame(7, b"print"))
     report = run.report(tmp_path)
@@ -420,6 +430,11 @@ def inside(name: str, *words: str, **options: object) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)  # type: ignore[call-overload]
 
 
+def serve_inside(name: str, program: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Serve a program in a namespace until it ends."""
+    return inside(name, str(_paths.command("spinkit-pspin")), "serve", str(program), *options)
+
+
 @contextmanager
 def live(namespace: str, program: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Serve a program in a namespace until the end of the block; end it with SIGINT."""
@@ -432,7 +447,8 @@ def live(namespace: str, program: Path, *options: str) -> Iterator[subprocess.Po
             if "; Ctrl-C ends" in line:
                 break
         try:
-            assert card.poll() is None and lines and "Ctrl-C" in lines[-1], lines
+            assert lines, "it ends at once"
+            assert "Ctrl-C" in lines[-1], lines
             yield card
         finally:
             card.send_signal(signal.SIGINT)

@@ -501,8 +501,10 @@ impl Engine {
             "the handlers' process {reason}, because a handler has overwritten its runtime; it starts again"
         )));
         self.failures[0] += 1;
+        let untaken = self.contexts[context].process.untaken();
         let running = std::mem::take(&mut self.contexts[context].running);
-        for slot in running {
+        let (waiting, lost): (Vec<u32>, Vec<u32>) = running.into_iter().partition(|slot| untaken.contains(slot));
+        for slot in lost {
             let Some(task) = self.contexts[context].tasks[slot as usize] else { continue };
             if let Some(message) = self.messages.get_mut(&task.message) {
                 message.header = Header::Failed;
@@ -512,7 +514,12 @@ impl Engine {
             self.finish(context, slot, task, outcome::SIGNAL, now, now);
         }
         let files = Files { image: &self.image, data: &self.data, port: self.port.as_fd(), bell: self.bell.as_fd() };
-        self.contexts[context].process.start(&files)
+        self.contexts[context].process.start(&files)?;
+        for slot in waiting {
+            let given = self.contexts[context].tasks[slot as usize].map_or([0; 3], |task| task.given);
+            self.give(context, slot, given);
+        }
+        Ok(())
     }
 
     /// Gives up messages without packets for long.

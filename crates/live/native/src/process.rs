@@ -400,6 +400,16 @@ impl Process {
         }
     }
 
+    /// Returns the queued slots that no HPU has taken.
+    pub fn untaken(&self) -> Vec<u32> {
+        let control = self.control();
+        let (head, tail) = (control.head.load(SeqCst), control.tail.load(SeqCst));
+        let count = tail.wrapping_sub(head).min(RING);
+        let place = |index: u32| AT_RING + (tail.wrapping_sub(count).wrapping_add(index) % RING) as usize * 4;
+        // SAFETY: inside the memory; the values are only data.
+        (0..count).map(|index| unsafe { self.memory.at::<u32>(place(index)).read_volatile() }).collect()
+    }
+
     /// Returns the HPU and the results of a slot whose handlers have all ended.
     pub fn results(&self, slot: u32) -> Option<(u32, [crate::layout::Outcome; 3])> {
         let place = self.slot(slot);

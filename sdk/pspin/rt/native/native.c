@@ -10,6 +10,8 @@
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
+int memcmp(const void *left, const void *right, size_t n);
+int bcmp(const void *left, const void *right, size_t n);
 
 /* System calls of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). */
 enum {
@@ -35,6 +37,9 @@ enum { PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED
 #define CONTROL ((struct native_control *)NATIVE_CONTROL)
 #define RING ((uint32_t *)(NATIVE_CONTROL + NATIVE_AT_RING))
 #define SLOTS ((struct native_slot *)(NATIVE_CONTROL + NATIVE_AT_SLOTS))
+
+/* The compiler makes a call of it of each memcmp that tests for equality. */
+int bcmp(const void *left, const void *right, size_t n) { return memcmp(left, right, n); }
 
 static inline struct native_shared *shared(uint32_t number) {
     return (struct native_shared *)(NATIVE_CONTROL + NATIVE_AT_HPUS) + number;

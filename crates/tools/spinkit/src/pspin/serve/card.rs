@@ -37,6 +37,9 @@ pub trait Card {
     /// Returns true while it takes another packet.
     fn has_room(&self) -> bool;
 
+    /// Returns true while packets are inside.
+    fn is_busy(&self) -> bool;
+
     /// Takes a packet from the network.
     fn arrive(&mut self, packet: Packet);
 

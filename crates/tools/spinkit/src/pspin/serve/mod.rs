@@ -43,6 +43,8 @@ use spincc::{Error, Result};
 
 /// Frames taken from a port in one turn of the loop.
 const BURST: usize = 64;
+/// Time for packets inside at the end.
+const DRAIN: Duration = Duration::from_secs(1);
 /// Number of handler errors printed.
 const TOLD: u64 = 20;
 
@@ -72,6 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         unsent: 0,
     };
     server.serve(&mut *card, &signals)?;
+    server.drain(&mut *card)?;
     let report = server.finish(card.report(), card.unsent());
     show(&report, &unit, arguments.json.as_deref())?;
     Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
@@ -191,6 +194,18 @@ impl Server<'_> {
                 self.put_out(output)?;
             }
         }
+    }
+
+    /// Lets the packets inside end, but not for long.
+    fn drain(&mut self, card: &mut dyn Card) -> Result<()> {
+        let end = Instant::now() + DRAIN;
+        while card.is_busy() && Instant::now() < end {
+            for output in card.work()? {
+                self.put_out(output)?;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
     }
 
     /// Takes frames from the wire. Returns false if the client has gone.

@@ -103,6 +103,10 @@ impl Card for Native {
         self.engine.has_room(ROOM)
     }
 
+    fn is_busy(&self) -> bool {
+        self.engine.is_busy()
+    }
+
     fn arrive(&mut self, packet: Packet) {
         let Some(Some(context)) = self.contexts.get(packet.rule) else { return };
         self.engine.arrive(*context, packet.bytes, packet.message, packet.is_last, packet.transfer as u32);

@@ -79,10 +79,6 @@ impl<U: Unit<Observer = Watch>> Simulated<U> {
         self.origin.saturating_add(Time::from_ns(nanoseconds))
     }
 
-    fn is_busy(&self) -> bool {
-        self.system.inbound().coming() + self.system.inbound().inside() > 0
-    }
-
     fn take_out(&mut self, outputs: &mut Vec<Output>) {
         // Data of RDMA puts has no headers.
         let sent = self.system.take_sent().into_iter().filter(|sent| sent.send.flow == 0);
@@ -111,6 +107,10 @@ impl<U: Unit<Observer = Watch>> Simulated<U> {
 impl<U: Unit<Observer = Watch>> Card for Simulated<U> {
     fn has_room(&self) -> bool {
         self.system.inbound().coming() < MOST_COMING
+    }
+
+    fn is_busy(&self) -> bool {
+        self.system.inbound().coming() + self.system.inbound().inside() > 0
     }
 
     fn arrive(&mut self, packet: Packet) {
