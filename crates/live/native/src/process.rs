@@ -251,7 +251,7 @@ impl Process {
 
     /// Writes the initial handler memory.
     pub fn write_handler_memory(&self, bytes: &[u8]) {
-        // SAFETY: the card's own fields, which are read once.
+        // SAFETY: fields of the card, which are read once.
         let regions = unsafe { (*self.memory.at::<Control>(0)).regions };
         if let Some(region) = regions.iter().find(|region| region.address == HANDLER_MEMORY.into()) {
             let most = bytes.len().min(region.bytes as usize);

@@ -472,7 +472,7 @@ _Noreturn void native_main(void) {
     }
     call(SYS_CLOSE, NATIVE_FILE_CONTEXT, 0, 0, 0, 0, 0);
     call(SYS_CLOSE, NATIVE_FILE_DATA, 0, 0, 0, 0, 0);
-    /* The kernel's stack and its own functions: everything beyond 32 bits. */
+    /* The kernel's stack and the vDSO: everything beyond 32 bits. */
     must(call(SYS_MUNMAP, 1ull << 32, (1ull << 47) - 4096 - (1ull << 32), 0, 0, 0, 0) == 0, 106);
     static const int signals[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGUSR1, SIGSEGV, SIGSYS};
     for (uint32_t i = 0; i < sizeof signals / sizeof *signals; i++) {

@@ -9,7 +9,7 @@
 #include "pspin.h"
 
 #ifdef SPIN_NATIVE
-/* The same operations of this computer; load_reserved and store_conditional compare the value instead of watching the
+/* These operations on this computer; load_reserved and store_conditional compare the value instead of watching the
  * word. */
 #define SPIN_AMO(name, type, function)                                                                                 \
     static inline type name(volatile type *address, type value) { return function(address, value, __ATOMIC_SEQ_CST); }

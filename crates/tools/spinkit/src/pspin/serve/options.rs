@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Create a TAP interface: frames that this machine sends there arrive at the card
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
-    /// Take the frames that arrive at an interface (AF_PACKET); its own stack sees them, too, unless there is --host
+    /// Take the frames that arrive at an interface (AF_PACKET); its stack sees them, too, unless there is --host
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
     /// Wait for a client at a Unix socket (SOCK_SEQPACKET), each of whose messages is a frame; the run ends with it
@@ -65,7 +65,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
     /// Microseconds for which an idle thread looks for work before it sleeps, with --engine native
-    #[arg(long, value_name = "US", default_value_t = 0)]
+    #[arg(long, value_name = "US", default_value_t = 50)]
     pub spin: u32,
     /// End after this time [default: at Ctrl-C]
     #[arg(long, value_name = "SECONDS")]
