@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::clock::ticks;
 use crate::image::{DATA, Image};
 use crate::layout::{
-    AT_HPUS, AT_RING, AT_SLOTS, CONTROL, Control, FILE_BELL, FILE_CONTEXT, FILE_DATA, FILE_PORT, HANDLER_MEMORY, HOST,
+    AT_HPUS, AT_RING, AT_SLOTS, Control, FILE_BELL, FILE_CONTEXT, FILE_DATA, FILE_PORT, HANDLER_MEMORY, HOST,
     MOST_HANDLER_MEMORY, MOST_HOST, MOST_HPUS, MOST_PACKET, OUTPUT, RING, Region, Shared, Slot,
 };
 
@@ -483,9 +483,6 @@ impl Drop for Process {
         }
     }
 }
-
-/// Address of the control structure in the handlers' process.
-pub const CONTROL_ADDRESS: u32 = CONTROL;
 
 /// Makes a forked child the program at `path`, with `fds` as its files and nothing else of this process.
 ///

@@ -185,9 +185,9 @@ impl Server<'_> {
                 return Ok(());
             }
             if self.ports.host.is_some() && ready[1] {
-                self.from_host()?;
+                self.receive_host()?;
             }
-            if from_wire && !self.from_wire(card)? {
+            if from_wire && !self.receive_wire(card)? {
                 return Ok(());
             }
             for output in card.work()? {
@@ -209,7 +209,7 @@ impl Server<'_> {
     }
 
     /// Takes frames from the wire. Returns false if the client has gone.
-    fn from_wire(&mut self, card: &mut dyn Card) -> Result<bool> {
+    fn receive_wire(&mut self, card: &mut dyn Card) -> Result<bool> {
         for _ in 0..BURST {
             let count = match self.ports.wire.receive(&mut self.buffer) {
                 Ok(Some(0)) => continue,
@@ -241,7 +241,7 @@ impl Server<'_> {
     }
 
     /// Passes frames of the host to the wire.
-    fn from_host(&mut self) -> Result<()> {
+    fn receive_host(&mut self) -> Result<()> {
         let Some(host) = &mut self.ports.host else { return Ok(()) };
         for _ in 0..BURST {
             match host.receive(&mut self.buffer) {

@@ -58,7 +58,7 @@ impl Native {
             };
             let name = &processing.context;
             let has = |suffix: &&str| image.symbols.entry(&format!("{name}{suffix}")).is_some();
-            if !SUFFIXES.iter().any(|suffix| has(suffix)) {
+            if !SUFFIXES.iter().any(has) {
                 let reason = format!("it has none of the handlers {name}_hh, {name}_ph and {name}_th");
                 return Err(Error::malformed(&arguments.program, reason));
             }
