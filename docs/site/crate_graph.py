@@ -13,8 +13,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "img" / "crates.svg"
-GROUPS = ("base", "guest", "card", "system", "tools")
-COLOURS = {"base": "#dbe9f6", "guest": "#e5f2df", "card": "#fdeccd", "system": "#f3e1ee", "tools": "#e8e8e8"}
+GROUPS = ("base", "guest", "card", "system", "live", "tools")
+COLOURS = {
+    "base": "#dbe9f6",
+    "guest": "#e5f2df",
+    "card": "#fdeccd",
+    "system": "#f3e1ee",
+    "live": "#dff0ee",
+    "tools": "#e8e8e8",
+}
 WIDTH, HEIGHT, GAP, ROW, BAND, MARGIN = 96, 26, 14, 56, 18, 70
 
 Uses = dict[str, set[str]]

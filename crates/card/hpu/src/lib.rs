@@ -49,7 +49,7 @@ pub use interpreter::{Accessed, Interpreter, Retired};
 pub use map::{LoadMap, Region};
 pub use memory::{Memory, Watcher};
 pub use predictor::Predictor;
-pub use program::{ElfError, Frame, Location, Program};
+pub use program::{ElfError, Frame, Location, Program, Symbols};
 pub use stepper::{Access, Lines, Pause, Stall, Stepper};
 pub use stop::{Fault, Stop};
 pub use thread::Thread;

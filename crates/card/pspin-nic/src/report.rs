@@ -4,12 +4,14 @@
 use crate::energy::Energy;
 use hpu::Program;
 use pspin_unit::her::{Failure, TaskOutcome};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// Packet latencies in cycles.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    cycles: Vec<u64>,
+    /// Number of packets of each latency: a live card has no limit of packets.
+    counts: FxHashMap<u64, u64>,
 }
 
 /// Minimum, mean, maximum and 99th percentile.
@@ -28,20 +30,25 @@ pub struct Summary {
 impl Latencies {
     /// Adds the latency of a packet.
     pub fn add(&mut self, cycles: u64) {
-        self.cycles.push(cycles);
+        *self.counts.entry(cycles).or_default() += 1;
     }
 
     /// Returns the summary in a unit of which a cycle has `per_cycle`; `None` without packets.
     pub fn summary(&self, per_cycle: f64) -> Option<Summary> {
-        let mut sorted = self.cycles.clone();
+        let mut sorted: Vec<(u64, u64)> = self.counts.iter().map(|(cycles, count)| (*cycles, *count)).collect();
         sorted.sort_unstable();
-        let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let count = sorted.len();
-        let sum: u128 = sorted.iter().map(|cycles| u128::from(*cycles)).sum();
+        let (min, max) = (sorted.first()?.0, sorted.last()?.0);
+        let count: u64 = sorted.iter().map(|(_, count)| count).sum();
+        let sum: u128 = sorted.iter().map(|(cycles, count)| u128::from(*cycles) * u128::from(*count)).sum();
         let rank = (count * 99).div_ceil(100);
+        let mut seen = 0;
+        let p99 = sorted.iter().find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        });
         let scaled = |cycles: u64| cycles as f64 * per_cycle;
         let mean = sum as f64 / count as f64 * per_cycle;
-        Some(Summary { min: scaled(min), mean, p99: scaled(sorted[rank - 1]), max: scaled(max) })
+        Some(Summary { min: scaled(min), mean, p99: scaled(p99?.0), max: scaled(max) })
     }
 }
 
@@ -195,6 +202,9 @@ impl Passed {
 pub struct Report {
     /// Name of the machine.
     pub machine: String,
+    /// Engine of a live card: `native`, `model` or `rtl`; empty for a simulation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub engine: String,
     /// Cycles from the arrival of the first packet to the last feedback.
     pub cycles: u64,
     /// Packet counts by outcome.

@@ -367,6 +367,7 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
         };
         Report {
             machine: machine.to_owned(),
+            engine: String::new(),
             cycles,
             packets,
             latency_ns,

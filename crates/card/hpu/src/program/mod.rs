@@ -7,8 +7,10 @@ mod calls;
 mod elf;
 mod error;
 mod lines;
+mod symbols;
 
 pub use calls::Frame;
 pub use elf::Program;
 pub use error::ElfError;
 pub use lines::Location;
+pub use symbols::Symbols;

@@ -104,16 +104,7 @@ fn on<U: Unit<Observer = Watch>>(
         system.unit().prepare(&context);
         Ok::<_, Error>(context)
     })?;
-    if !system.boot(Cycle(MOST_BOOT)) {
-        return Err(Error::malformed(file, format!("init_handlers() has not returned after {MOST_BOOT} cycles")));
-    }
-    if let Some(reason) = system.unit().failure() {
-        return Err(Error::malformed(file, reason));
-    }
-    if system.unit().core_counters().failed > 0 {
-        let reason = "init_handlers() has failed: it left the program or its memory, or its instructions are illegal";
-        return Err(Error::malformed(file, reason));
-    }
+    boot(&mut system, file)?;
     let table = if arguments.load.link == Some(HandlerLink::Ip) { table.from_ip() } else { table };
     let sent = Sent::new(arguments.out.as_deref(), link)?;
     let has_json_out = arguments.json.as_deref() == Some(Path::new("-"));
@@ -152,6 +143,27 @@ fn on<U: Unit<Observer = Watch>>(
 
 /// Limit of cycles until the program waits for packets.
 const MOST_BOOT: u64 = 100_000_000;
+
+/// Boots a card, and runs `init_handlers` of the program.
+///
+/// # Errors
+/// When that function fails or does not return.
+pub fn boot<U: Unit<Observer = Watch>>(system: &mut System<U>, file: &Path) -> Result<()> {
+    if !system.boot(Cycle(MOST_BOOT)) {
+        return Err(Error::malformed(file, format!("init_handlers() has not returned after {MOST_BOOT} cycles")));
+    }
+    if let Some(reason) = system.unit().failure() {
+        return Err(Error::malformed(file, reason));
+    }
+    if system.unit().core_counters().failed > 0 {
+        return Err(Error::malformed(file, INIT_FAILED));
+    }
+    Ok(())
+}
+
+/// Reason for refusing a program.
+pub const INIT_FAILED: &str =
+    "init_handlers() has failed: it left the program or its memory, or its instructions are illegal";
 
 /// Returns the arriving packets, their number if known, and their first header.
 fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
@@ -225,7 +237,7 @@ fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
     }
     let context = match &arguments.context.handlers {
         Some(name) => name.clone(),
-        None => only(&arguments.program, loaded)?,
+        None => only(&arguments.program, loaded.program().names())?,
     };
     let end = End { packets: pcap.is_none().then_some(packets.unwrap_or(PACKETS)), ..End::default() };
     let processing = Processing { context, message: FLOW.to_vec(), header: Vec::new(), end, transfer: Transfer::All };
@@ -235,11 +247,13 @@ fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
 /// Suffixes of the names of header, payload and completion handlers.
 pub const SUFFIXES: [&str; 3] = ["_hh", "_ph", "_th"];
 
-/// Returns the common name of all handlers of a program.
-pub fn only(file: &Path, loaded: &Loaded) -> Result<String> {
-    let program = loaded.program();
+/// Returns the common name of all handlers of a program with these functions.
+///
+/// # Errors
+/// When it has no handlers, or handlers of several names.
+pub fn only<'a>(file: &Path, functions: impl Iterator<Item = &'a str>) -> Result<String> {
     let name = |function: &str| SUFFIXES.iter().find_map(|suffix| function.strip_suffix(suffix)).map(str::to_owned);
-    let names: BTreeSet<String> = program.names().filter_map(name).filter(|name| !name.is_empty()).collect();
+    let names: BTreeSet<String> = functions.filter_map(name).filter(|name| !name.is_empty()).collect();
     let reason = match names.len() {
         1 => return Ok(names.into_iter().next().unwrap_or_default()),
         0 => "it has no handlers: functions with names that end in _hh, _ph or _th".to_owned(),
@@ -255,7 +269,7 @@ pub fn only(file: &Path, loaded: &Loaded) -> Result<String> {
 }
 
 /// Creates execution contexts, one for each name in the rules.
-struct Contexts<'a> {
+pub struct Contexts<'a> {
     arguments: &'a ContextArguments,
     loaded: &'a Loaded,
     driver: Driver,
@@ -265,7 +279,8 @@ struct Contexts<'a> {
 }
 
 impl<'a> Contexts<'a> {
-    fn new(arguments: &'a ContextArguments, unit: &Machine, loaded: &'a Loaded, rules: &[Rule]) -> Contexts<'a> {
+    /// Creates none yet, for the contexts that the rules name.
+    pub fn new(arguments: &'a ContextArguments, unit: &Machine, loaded: &'a Loaded, rules: &[Rule]) -> Contexts<'a> {
         let data = loaded.program().data_segment().len() as u32;
         let names: BTreeSet<&str> = rules
             .iter()
@@ -288,7 +303,11 @@ impl<'a> Contexts<'a> {
         Contexts { arguments, loaded, driver, handler_memory, scratchpad, made: BTreeMap::new() }
     }
 
-    fn make(&mut self, name: &str) -> Result<Rc<ExecutionContext>, String> {
+    /// Returns the context of a name; creates it if needed.
+    ///
+    /// # Errors
+    /// The reason, if the program has no handlers of this name, or a memory is exhausted.
+    pub fn make(&mut self, name: &str) -> Result<Rc<ExecutionContext>, String> {
         if let Some(context) = self.made.get(name) {
             return Ok(context.clone());
         }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::words::Line;
 use command::sdk::Sdk;
-use spincc::kind::{self, Kind};
+use spincc::kind;
 use spincc::tool::Tools;
 use spincc::{Error, Result, device};
 
@@ -18,58 +18,109 @@ pub fn compile(line: Line) -> Result<()> {
     let tools = Tools::new(Sdk::find()?, line.is_verbose)?;
     let kinds = kind::choose(kind::installed(&tools.listed.device_dir())?, Some(std::slice::from_ref(&line.kind)))?;
     let kind = &kinds[0];
-    let object = |index: usize| tools.temp_path(format!("{index}.o"));
-    let sources = runtime(&tools.listed);
-    let (own, count) = (sources.len(), sources.len() + line.sources.len());
+    // The cores load and store words at any address, and the fields of packed headers are words, which the compiler
+    // would otherwise load byte by byte. With this feature the published ping-pong takes the published 34 cycles,
+    // otherwise 52.
+    let cpu = format!("-mcpu={}+unaligned_scalar_mem", kind.cpu);
+    let target = Target {
+        compile: &kind.compile_target,
+        link: &kind.link_target,
+        flags: std::iter::once(cpu).chain(kind.flags.iter().cloned()).collect(),
+        runtime: ["start.S", "io.c", "library.c"].map(|name| Path::new("runtime/src").join(name)).to_vec(),
+        script: "linker/pspin.ld",
+        link_flags: &["-Wl,-z,max-page-size=16"],
+        position: "-fno-pic",
+    };
+    let elf = link(&tools, &target, &line)?;
+    device::check_sizes(kind, &elf)?;
+    device::check_loads(kind, &elf)?;
+    output::write(&line.output, |out| std::io::Write::write_all(out, &elf)).map_err(Error::write(&line.output))
+}
+
+/// Compiles and links a program for this computer. Returns the executable, whose pointers have 32 bits (x32).
+///
+/// # Errors
+/// When a source does not compile, or the program does not fit.
+pub fn native(line: &Line) -> Result<Vec<u8>> {
+    let tools = Tools::new(Sdk::find()?, line.is_verbose)?;
+    let runtime = ["native/native.c", "runtime/src/io.c", "runtime/src/library.c"].map(PathBuf::from).to_vec();
+    let target = Target {
+        compile: "x86_64-linux-muslx32",
+        link: "x86_64-linux-muslx32",
+        flags: ["-mcpu=native", "-DSPIN_NATIVE"].map(str::to_owned).to_vec(),
+        runtime,
+        script: "linker/native.ld",
+        link_flags: &["-nostdlib", "-Wl,-z,max-page-size=4096"],
+        // Required by the compiler for these pointers, although the linker fixes all addresses.
+        position: "-fpie",
+    };
+    link(&tools, &target, line)
+}
+
+/// Target of a compilation.
+struct Target<'a> {
+    compile: &'a str,
+    link: &'a str,
+    flags: Vec<String>,
+    /// Sources of the runtime, in `sdk/pspin/rt`.
+    runtime: Vec<PathBuf>,
+    /// Linker script in that folder.
+    script: &'a str,
+    link_flags: &'a [&'a str],
+    /// Option for position-independent code.
+    position: &'a str,
+}
+
+/// Compiles the runtime and the sources of the program `line`, and links them.
+fn link(tools: &Tools, target: &Target<'_>, line: &Line) -> Result<Vec<u8>> {
+    let own = folder(&tools.listed);
+    let shared = tools.listed.device_dir().join("runtime/memory.c");
+    let sources: Vec<PathBuf> = target.runtime.iter().map(|name| own.join(name)).chain([shared]).collect();
+    let all: Vec<(&PathBuf, Option<&Line>)> = sources
+        .iter()
+        .map(|source| (source, None))
+        .chain(line.sources.iter().map(|source| (source, Some(line))))
+        .collect();
+    // The linker script knows the runtime by its name.
+    let object = |index: usize, source: &Path| {
+        let name = source.file_stem().unwrap_or_default().to_string_lossy();
+        tools.temp_path(if index < sources.len() { format!("runtime-{name}.o") } else { format!("{index}.o") })
+    };
     std::thread::scope(|scope| {
-        let jobs = sources.iter().chain(&line.sources).enumerate().map(|(index, source)| {
-            let (tools, line) = (&tools, (index >= own).then_some(&line));
-            scope.spawn(move || one(tools, kind, line, source, &object(index)))
+        let jobs = all.iter().enumerate().map(|(index, (source, line))| {
+            let object = object(index, source);
+            scope.spawn(move || one(tools, target, *line, source, &object))
         });
         let running: Vec<_> = jobs.collect();
         running.into_iter().try_for_each(|job| job.join().expect("compiler threads do not panic"))
     })?;
-    let mut command = cc(&tools, kind, &kind.link_target)?;
-    command.args(["-O3", "-static", "-Wl,-z,max-page-size=16"]);
-    command.arg(format!("-Wl,-T,{}", folder(&tools.listed).join("linker/pspin.ld").display()));
+    let mut command = cc(tools, target, target.link)?;
+    command.args(["-O3", "-static"]).args(target.link_flags);
+    command.arg(format!("-Wl,-T,{}", own.join(target.script).display()));
     command.args(line.flags.iter().filter(|flag| flag.to_string_lossy().starts_with("-flto")));
-    command.args((0..count).map(object));
+    command.args(all.iter().enumerate().map(|(index, (source, _))| object(index, source)));
     let program = tools.temp_path("program.elf");
     tools.run(command.arg("-o").arg(&program))?;
-    let elf = std::fs::read(&program).map_err(Error::read(&program))?;
-    device::check_sizes(kind, &elf)?;
-    device::check_loads(kind, &elf)?;
-    output::write(&line.output, |out| std::io::Write::write_all(out, &elf)).map_err(Error::write(&line.output))
+    std::fs::read(&program).map_err(Error::read(&program))
 }
 
 fn folder(sdk: &Sdk) -> PathBuf {
     sdk.library_dir().join("pspin/rt")
 }
 
-/// Returns the sources of the runtime.
-fn runtime(sdk: &Sdk) -> Vec<PathBuf> {
-    let own = folder(sdk).join("runtime/src");
-    let shared = sdk.device_dir().join("runtime/memory.c");
-    ["start.S", "io.c", "library.c"].iter().map(|name| own.join(name)).chain([shared]).collect()
-}
-
-fn cc(tools: &Tools, kind: &Kind, target: &str) -> Result<Command> {
+fn cc(tools: &Tools, target: &Target<'_>, triple: &str) -> Result<Command> {
     let mut command = tools.zig()?;
-    // The cores load and store words at any address, and the fields of packed headers are words, which the compiler
-    // would otherwise load byte by byte. With this feature the published ping-pong takes the published 34 cycles,
-    // otherwise 52.
-    let cpu = format!("-mcpu={}+unaligned_scalar_mem", kind.cpu);
-    command.args(["cc", "-target", target]).arg(cpu).args(&kind.flags);
+    command.args(["cc", "-target", triple]).args(&target.flags);
     Ok(command)
 }
 
 /// Compiles a source of the program `line`, or one of the runtime.
-fn one(tools: &Tools, kind: &Kind, line: Option<&Line>, source: &Path, object: &Path) -> Result<()> {
-    let mut command = cc(tools, kind, &kind.compile_target)?;
+fn one(tools: &Tools, target: &Target<'_>, line: Option<&Line>, source: &Path, object: &Path) -> Result<()> {
+    let mut command = cc(tools, target, target.compile)?;
     command.args([
         "-g",
         // Addresses are fixed, nothing unwinds, and checks that need a run-time library are disabled.
-        "-fno-pic",
+        target.position,
         "-fomit-frame-pointer",
         "-fno-stack-protector",
         "-fno-asynchronous-unwind-tables",
@@ -80,7 +131,10 @@ fn one(tools: &Tools, kind: &Kind, line: Option<&Line>, source: &Path, object: &
         "-trap-unreachable",
     ]);
     match line {
-        None => drop(command.args(["-O2", "-ffreestanding", "-fno-builtin"])),
+        None => {
+            let include = folder(&tools.listed).join("runtime/include");
+            command.args(["-O2", "-ffreestanding", "-fno-builtin"]).arg("-isystem").arg(include);
+        }
         Some(line) => {
             command.arg("-isystem").arg(folder(&tools.listed).join("runtime/include"));
             command.args([

@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let elf = std::fs::read(&elf).map_err(Error::read(&elf))?;
     let loaded = Loaded::new(&elf, &unit.config).map_err(|error| Error::malformed(file, error))?;
-    let name = arguments.handlers.clone().map_or_else(|| only(file, &loaded), Ok)?;
+    let name = arguments.handlers.clone().map_or_else(|| only(file, loaded.program().names()), Ok)?;
     let library = unit.hardware(&sdk, "spinkit pspin lockstep", false)?;
     let request = Request {
         handlers: SUFFIXES.map(|suffix| loaded.handler(&format!("{name}{suffix}")).unwrap_or_default()),

@@ -4,6 +4,7 @@
 //! * `env`: environment variables for the build of such programs
 //! * `options`: options of `run`; `unit_machine`: the machine; `run`: runs handlers; `alone`: on generated or captured packets;
 //!   `folder`: by the driver of a folder in the published layout, built in a copy, `mirror`; `table`: results of a run
+//! * `serve`: runs handlers on a real network interface
 //! * `lockstep`: compares hardware and model
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
@@ -15,6 +16,7 @@ mod lockstep;
 mod mirror;
 mod options;
 mod run;
+mod serve;
 mod table;
 mod unit_machine;
 mod words;
@@ -48,6 +50,8 @@ enum Command {
     #[command(long_about = None)]
     Run(Box<options::Arguments>),
     #[command(long_about = None)]
+    Serve(Box<serve::options::Arguments>),
+    #[command(long_about = None)]
     Lockstep(lockstep::Arguments),
     /// Compile handlers with the words of a compiler's command line; Makefiles call it as $PSPIN_RT/bin/pspin-cc
     #[command(disable_help_flag = true)]
@@ -70,6 +74,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => match run::run(&arguments) {
             Ok(false) => ("spinkit pspin run", Err(Error::Reported)),
             done => ("spinkit pspin run", done.map(drop)),
+        },
+        Command::Serve(arguments) => match serve::run(&arguments) {
+            Ok(false) => ("spinkit pspin serve", Err(Error::Reported)),
+            done => ("spinkit pspin serve", done.map(drop)),
         },
         Command::Lockstep(arguments) => ("spinkit pspin lockstep", lockstep::run(&arguments)),
         Command::Cc { words } => ("pspin-cc", words::parse(words).and_then(cc::compile)),

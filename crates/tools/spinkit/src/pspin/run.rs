@@ -59,6 +59,17 @@ pub fn compile(source: &Path, hpu: OsString, define: &[impl AsRef<OsStr>], room:
     Ok(program)
 }
 
+/// Compiles a source for this computer, with macros. Returns the executable.
+///
+/// # Errors
+/// When it does not compile.
+pub fn compile_native(source: &Path, define: &[impl AsRef<OsStr>]) -> Result<Vec<u8>> {
+    let mut words: Vec<OsString> = vec!["-O3".into(), "-g".into()];
+    words.extend(define.iter().flat_map(|define| ["-D".into(), define.as_ref().to_owned()]));
+    words.extend([source.into(), "-o".into(), "program.elf".into()]);
+    super::cc::native(&super::words::parse(words)?)
+}
+
 /// Writes the results: as JSON to a file, and as a table to standard output unless that is the file.
 ///
 /// # Errors

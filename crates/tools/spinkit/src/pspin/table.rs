@@ -13,11 +13,22 @@ pub fn text(report: &Report, unit: &Unit) -> String {
     let mut out = String::new();
     let units = &unit.config.units;
     let ghz = unit.clock.as_khz() as f64 / 1e6;
-    line(
-        &mut out,
-        "machine",
-        &format!("{}: {} clusters of {} HPUs at {ghz} GHz", report.machine, units.clusters, units.hpus),
-    );
+    let is_native = report.engine == "native";
+    let threads = report.hpus.total;
+    match report.engine.as_str() {
+        "" => {}
+        "native" => line(
+            &mut out,
+            "engine",
+            &format!("native: {threads} threads of this computer; a cycle is 1 ns of real time"),
+        ),
+        engine => line(&mut out, "engine", &format!("{engine}: times are those of the simulated card")),
+    }
+    let machine = match is_native {
+        true => format!("{}: its memories", report.machine),
+        false => format!("{}: {} clusters of {} HPUs at {ghz} GHz", report.machine, units.clusters, units.hpus),
+    };
+    line(&mut out, "machine", &machine);
     packets(&mut out, report);
     if let (Some(request), Some(packet)) = (report.request_ns, report.latency_ns) {
         line(
@@ -47,6 +58,11 @@ pub fn text(report: &Report, unit: &Unit) -> String {
     }
     let HpuUse { total, used, mean_busy, peak_busy } = report.hpus;
     line(&mut out, "HPUs", &format!("{used} of {total} used, {mean_busy:.1} busy on average, {peak_busy} at most"));
+    if is_native {
+        commands(&mut out, report);
+        line(&mut out, "time", &format!("{} ns", number(report.cycles)));
+        return out;
+    }
     let instructions = format!("{}, {:.2} a cycle of a handler", number(report.instructions), report.ipc);
     line(&mut out, "instructions", &instructions);
     let memory = format!(
@@ -61,7 +77,10 @@ pub fn text(report: &Report, unit: &Unit) -> String {
     let Energy { nj_per_packet, mean_w, .. } = report.energy;
     let energy =
         format!("{nj_per_packet:.1} nJ a packet, {mean_w:.2} W (upper bound for the paper's 22 nm, Table III)");
-    line(&mut out, "energy", &energy);
+    // A live card mostly waits.
+    if report.engine.is_empty() {
+        line(&mut out, "energy", &energy);
+    }
     line(&mut out, "time", &format!("{} cycles", number(report.cycles)));
     out
 }

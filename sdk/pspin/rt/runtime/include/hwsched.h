@@ -47,7 +47,13 @@
 #define DMA_LAUNCH (DMA_BASE + 0x18u)
 #define DMA_DONE (DMA_BASE + 0x20u)
 
+#ifdef SPIN_NATIVE
+#include "native.h"
+#define MMIO_READ(address) native_read(address)
+#define MMIO_WRITE(address, value) native_write(address, (uint32_t)(value))
+#else
 #define MMIO_READ(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define MMIO_WRITE(address, value) (*(volatile uint32_t *)(uintptr_t)(address) = (uint32_t)(value))
+#endif
 
 #endif

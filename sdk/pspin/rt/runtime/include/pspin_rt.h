@@ -5,12 +5,18 @@
 
 #include <stdint.h>
 
+#ifdef SPIN_NATIVE
+#include "native.h"
+
+static inline uint32_t rt_hart_id(void) { return native_hpu()->cluster << 5 | native_hpu()->within; }
+#else
 /* The runtime keeps cluster and HPU in a register that compiled code does not change. */
 static inline uint32_t rt_hart_id(void) {
     uint32_t id;
     __asm__ volatile("mv %0, tp" : "=r"(id));
     return id;
 }
+#endif
 
 /* Returns the number of this HPU within its cluster. */
 static inline uint32_t rt_core_id(void) { return rt_hart_id() & 0x1F; }

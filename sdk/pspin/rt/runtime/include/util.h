@@ -8,6 +8,39 @@
 
 #include "pspin.h"
 
+#ifdef SPIN_NATIVE
+/* These operations on this computer; load_reserved and store_conditional compare the value instead of watching the
+ * word. */
+#define SPIN_AMO(name, type, function)                                                                                 \
+    static inline type name(volatile type *address, type value) { return function(address, value, __ATOMIC_SEQ_CST); }
+
+SPIN_AMO(amo_swap, uint32_t, __atomic_exchange_n)
+SPIN_AMO(amo_add, int32_t, __atomic_fetch_add)
+SPIN_AMO(amo_and, uint32_t, __atomic_fetch_and)
+SPIN_AMO(amo_or, uint32_t, __atomic_fetch_or)
+SPIN_AMO(amo_xor, uint32_t, __atomic_fetch_xor)
+SPIN_AMO(amo_max, int32_t, __atomic_fetch_max)
+SPIN_AMO(amo_maxu, uint32_t, __atomic_fetch_max)
+SPIN_AMO(amo_min, int32_t, __atomic_fetch_min)
+SPIN_AMO(amo_minu, uint32_t, __atomic_fetch_min)
+
+static inline void amo_store(volatile uint32_t *address, uint32_t value) { amo_swap(address, value); }
+
+static inline uint32_t load_reserved(volatile uint32_t *address) {
+    uint32_t value = __atomic_load_n(address, __ATOMIC_SEQ_CST);
+    native_hpu()->reserved_address = (uintptr_t)address;
+    native_hpu()->reserved_value = value;
+    return value;
+}
+
+/* Returns 0 if the store took place, 1 if the word has changed. */
+static inline uint32_t store_conditional(volatile uint32_t *address, uint32_t value) {
+    uint32_t old = native_hpu()->reserved_value, reserved = native_hpu()->reserved_address;
+    native_hpu()->reserved_address = 0;
+    return reserved != (uintptr_t)address ||
+           !__atomic_compare_exchange_n(address, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+#else
 /* Atomic operations on a word in L1 or L2 (RISC-V Unpriv. "A" extension), one instruction each. They return the old
  * value, and are compiler barriers. */
 #define SPIN_AMO(name, type, instruction)                                                                              \
@@ -41,6 +74,7 @@ static inline uint32_t store_conditional(volatile uint32_t *address, uint32_t va
     __asm__ volatile("sc.w %0, %2, %1" : "=r"(failed), "+A"(*address) : "r"(value) : "memory");
     return failed;
 }
+#endif
 
 /* Returns 0 if `old` was replaced, -1 if the word has another value, more than 0 if another HPU was faster. */
 static inline int compare_and_swap(volatile uint32_t *address, uint32_t old, uint32_t desired) {
@@ -96,7 +130,11 @@ static inline int spin_rw_lock_w_lock(spin_rw_lock_t *lock) { return spin_lock_l
 
 static inline int spin_rw_lock_w_unlock(spin_rw_lock_t *lock) { return spin_lock_unlock(&lock->glock); }
 
+#ifdef SPIN_NATIVE
+#define asm_mem_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#else
 #define asm_mem_fence() __asm__ volatile("fence" ::: "memory")
+#endif
 
 #define STRINGIFY_AGAIN(x) #x
 #define STRINGIFY(x) STRINGIFY_AGAIN(x)

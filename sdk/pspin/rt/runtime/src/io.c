@@ -10,10 +10,19 @@ int puts(const char *text);
 int vprintf(const char *restrict format, va_list arguments);
 int printf(const char *restrict format, ...);
 
+#ifdef SPIN_NATIVE
+void native_put(int character);
+
+int putchar(int character) {
+    native_put(character);
+    return (uint8_t)character;
+}
+#else
 int putchar(int character) {
     *(volatile uint32_t *)(uintptr_t)0x1A104000 = (uint8_t)character;
     return (uint8_t)character;
 }
+#endif
 
 static int pad(int count, char with) {
     for (int i = 0; i < count; i++)
