@@ -72,6 +72,16 @@ fn files_are_converted_and_counted() {
     fs::write(path("b.bin"), &bytes[..bytes.len() - 9]).unwrap();
     assert!(fails(&["run", "loggops", &path("b.bin")], "", 1).contains("truncated or damaged"));
     assert!(fails(&["convert", &path("a.bin"), &path("a.what")], "", 2).contains("say --format text"));
+    fine(&["convert", &path("a.bin"), &path("lgs.bin"), "--to", "lgs"], b"");
+    let lgs = fs::read(path("lgs.bin")).unwrap();
+    assert_eq!(lgs[..8], 4223_u64.to_le_bytes());
+    assert_eq!(stats, json(&["stats", "--json", "-"], &lgs));
+    let end = |file: &str| json(&["run", "loggops", file, "--json", "-"], b"")["end_ns"].clone();
+    assert_eq!(end(&path("lgs.bin")), end(&path("a.bin")));
+    let card = "num_ranks 1 rank 0 { test 4 for 1 }";
+    let message = fails(&["convert", "-", &path("card.bin"), "--format", "lgs"], card, 1);
+    assert!(message.contains("rank 0, operation 1 (test 4 for 1): LogGOPSim's binary form"), "{message}");
+    assert!(!fs::exists(path("card.bin")).unwrap());
 }
 
 /// Times as in `crates/system/goal/tests/protocol.rs`.

@@ -13,6 +13,8 @@ use command::sdk::SdkError;
 pub enum GoalError {
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Lgs(#[from] goal::lgs::LgsWriteError),
     #[error("{}: {error}", file.display())]
     Run { file: PathBuf, error: Box<dyn Error> },
     #[error("{}: {}", file.display(), lost(schedule_lines))]
