@@ -21,6 +21,12 @@ pub enum GoalError {
     Lost { file: PathBuf, schedule_lines: Vec<String> },
     #[error(transparent)]
     Import(#[from] mpi_trace::ImportError),
+    #[error(transparent)]
+    Chakra(#[from] workload::chakra::ChakraError),
+    #[error("{}:{error}", file.display())]
+    Connections { file: PathBuf, error: workload::connections::ConnectionError },
+    #[error(transparent)]
+    Llm(#[from] workload::llm::LlmError),
     #[error("{}: {reason}", file.display())]
     Device { file: PathBuf, reason: String },
     #[error(transparent)]
@@ -69,6 +75,7 @@ impl GoalError {
             | GoalError::Network(_)
             | GoalError::Card(_)
             | GoalError::Spec(_)
+            | GoalError::Llm(_)
             | GoalError::Usage(_) => 2,
             _ => 1,
         }
