@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
@@ -625,7 +627,22 @@ def doctor() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def goal(arguments: tuple[str, ...]) -> None:
     """Run, check, convert and generate GOAL schedules (LogGOPSim's workloads)."""
+    if arguments[:1] == ("import",):
+        for place, name in enumerate(arguments):
+            if name.endswith(".otf2"):
+                sys.exit(_import_otf2(arguments, place))
     _become("spinkit-goal", arguments)
+
+
+def _import_otf2(arguments: tuple[str, ...], place: int) -> int:
+    """Import an OTF2 trace through the files of `spinkit trace`, and return the status of the import."""
+    from spinkit.simulate import _otf2
+
+    with tempfile.TemporaryDirectory(prefix="spinkit-otf2-") as folder:
+        for warning in _otf2.convert(Path(arguments[place]), Path(folder)):
+            click.echo(f"spinkit goal: warning: {warning}", err=True)
+        replaced = [*arguments[:place], folder, *arguments[place + 1 :]]
+        return subprocess.run([_paths.command("spinkit-goal"), *replaced], check=False).returncode
 
 
 @main.command(

@@ -6,6 +6,7 @@
 - `_perfetto`: reader of the timelines that `spinrun --trace` writes.
 - `_profile`: profiles of handlers by `spinrun --profile`.
 - `_mpi_trace`: traces of MPI programs, the command `spinkit trace`.
+- `_otf2`: OTF2 traces as files of `spinkit trace`.
 - `_machines`: machines with all parameters.
 - `_tasks`: commands of runs, executed here or sent to a worker of a Dask cluster.
 - `_toolchain`: the commands that compile and simulate.

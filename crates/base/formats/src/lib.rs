@@ -42,8 +42,7 @@ const MAGICS: [(&[u8], &str); 30] = [
 
 /// First word of a binary schedule from `txt2bin` of LogGOPSim and ATLAHS, in the writer's byte order.
 const LOGGOPSIM: u64 = 4223;
-const LOGGOPSIM_NAME: &str =
-    "a binary schedule of LogGOPSim or ATLAHS, made by txt2bin: give the text from which it was made";
+const LOGGOPSIM_NAME: &str = "a binary schedule of LogGOPSim or ATLAHS (spinkit goal reads it)";
 
 /// First words of text lines, and their formats.
 const WORDS: [(&str, &str); 7] = [

@@ -6,6 +6,8 @@
 
 #![deny(clippy::cast_possible_truncation)] // values come from input
 
+mod append;
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -19,6 +21,8 @@ use crate::nic::NicOp;
 use crate::op::{ANY, Kind, MAX_CALC_NS, MAX_OPS, MAX_RANKS, ON_START, Op};
 use crate::schedule::{Bytes, Schedule, Table};
 use crate::text::read_nic_op;
+
+pub(crate) use append::Appender;
 
 /// First bytes of a file. They are not text, and a transfer that converts line ends damages them.
 pub const MAGIC: [u8; 8] = *b"\x89GOAL\r\n\x1a";
@@ -109,10 +113,17 @@ pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
 /// # Errors
 /// See [`BinaryError`].
 pub fn open(path: &Path) -> Result<Schedule, BinaryError> {
-    let file = File::open(path)?;
+    map(&File::open(path)?)
+}
+
+/// Maps an open file.
+///
+/// # Errors
+/// See [`BinaryError`].
+pub(crate) fn map(file: &File) -> Result<Schedule, BinaryError> {
     // SAFETY: another program that changes the file while it is mapped could invalidate the checks. All later accesses
     // are bounds-checked as well, so the worst case is a wrong result or a panic.
-    let map = unsafe { memmap2::Mmap::map(&file)? };
+    let map = unsafe { memmap2::Mmap::map(file)? };
     load(Bytes::Mapped(map))
 }
 
@@ -296,22 +307,50 @@ fn checksum(header: &Header, tables: &[&[u8]]) -> u64 {
     tables.iter().fold(hash(0, bytemuck::bytes_of(&header)), |sum, table| hash(sum, table))
 }
 
-/// Hashes in four independent multiplication chains, so that the checksum is as fast as reading memory.
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let word = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    };
-    let mut lanes = [seed, !seed, seed.rotate_left(32), bytes.len() as u64];
-    let mut blocks = bytes.chunks_exact(32);
-    for block in &mut blocks {
-        for (lane, bytes) in lanes.iter_mut().zip(block.chunks_exact(8)) {
-            *lane = step(*lane, word(bytes));
+    let mut hasher = Hasher::new(seed, bytes.len() as u64);
+    let (blocks, tail) = bytes.split_at(bytes.len() - bytes.len() % BLOCK);
+    hasher.add(blocks);
+    hasher.finish(tail)
+}
+
+/// Bytes that the lanes of a [`Hasher`] take together.
+const BLOCK: usize = 32;
+
+/// Hashes in four independent multiplication chains, so that the checksum is as fast as reading memory.
+struct Hasher {
+    seed: u64,
+    lanes: [u64; 4],
+}
+
+impl Hasher {
+    fn new(seed: u64, length: u64) -> Hasher {
+        Hasher { seed, lanes: [seed, !seed, seed.rotate_left(32), length] }
+    }
+
+    fn step(sum: u64, word: u64) -> u64 {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        (sum ^ word).wrapping_mul(FACTOR).rotate_left(29)
+    }
+
+    /// Adds whole blocks.
+    fn add(&mut self, blocks: &[u8]) {
+        for block in blocks.chunks_exact(BLOCK) {
+            for (lane, bytes) in self.lanes.iter_mut().zip(block.chunks_exact(8)) {
+                *lane = Hasher::step(*lane, word(bytes));
+            }
         }
     }
-    let tail = blocks.remainder().chunks(8).fold(seed, |sum, bytes| step(sum, word(bytes)));
-    lanes.iter().fold(tail, |sum, &lane| step(sum, lane))
+
+    /// Adds the bytes behind the last whole block, and returns the hash.
+    fn finish(self, tail: &[u8]) -> u64 {
+        let tail = tail.chunks(8).fold(self.seed, |sum, bytes| Hasher::step(sum, word(bytes)));
+        self.lanes.iter().fold(tail, |sum, &lane| Hasher::step(sum, lane))
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }

@@ -26,6 +26,13 @@ pub struct Builder {
     has_wildcards: bool,
 }
 
+/// Tables of one rank.
+pub(crate) struct RankTables<'a> {
+    pub ops: &'a mut [Op],
+    pub edges: &'a mut [u32],
+    pub wide: &'a [u64],
+}
+
 /// A dependency of the current rank.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
@@ -241,6 +248,25 @@ impl Builder {
                 return Some(BuildError::Cycle { rank, operations, dependency });
             }
         }
+    }
+
+    /// Returns the tables of the only rank, with positions from its start.
+    pub(crate) fn take_rank(&mut self) -> RankTables<'_> {
+        debug_assert_eq!(self.blocks.len(), 1, "one rank");
+        RankTables { ops: &mut self.ops, edges: &mut self.edges, wide: &self.wide }
+    }
+
+    /// Forgets the only rank, and keeps the numbers of CPUs and NICs.
+    pub(crate) fn clear_rank(&mut self) {
+        self.ops.clear();
+        self.edges.clear();
+        self.wide.clear();
+        self.blocks.clear();
+    }
+
+    /// Returns the highest CPU and NIC numbers so far, plus one, and true if a receive has a wildcard.
+    pub(crate) fn resources(&self) -> (usize, usize, bool) {
+        (self.cpus, self.nics, self.has_wildcards)
     }
 
     /// Returns the schedule.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading of schedules in text or binary format.
+//! Reading of schedules in text, binary, or LogGOPSim's binary format.
 
 #![deny(clippy::cast_possible_truncation)] // values come from input
 
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::binary::{self, BinaryError};
+use crate::lgs::{self, LgsError, SpillError};
 use crate::schedule::Schedule;
 use crate::text::{self, TextError};
 
@@ -51,6 +52,14 @@ pub enum ReadError {
         /// Reason
         error: BinaryError,
     },
+    /// The binary file of LogGOPSim is invalid.
+    #[error("{}: {error}", path.display())]
+    Lgs {
+        /// Input
+        path: PathBuf,
+        /// Reason
+        error: SpillError,
+    },
 }
 
 /// Reads a schedule from a file, text or binary.
@@ -67,6 +76,9 @@ pub fn open(path: &Path) -> Result<Schedule, ReadError> {
     if start.starts_with(&binary::MAGIC) {
         return binary::open(path).map_err(|error| ReadError::Binary { path: path.to_owned(), error });
     }
+    if start.starts_with(&lgs::MAGIC) {
+        return lgs::open(path).map_err(|error| ReadError::Lgs { path: path.to_owned(), error });
+    }
     read_text(&start, &mut file, path)
 }
 
@@ -79,6 +91,10 @@ pub fn read(stream: &mut impl Read, name: &Path) -> Result<Schedule, ReadError> 
     if let Some(rest) = start.strip_prefix(&binary::MAGIC) {
         let read = binary::read(&binary::MAGIC, &mut rest.chain(stream));
         return read.map_err(|error| ReadError::Binary { path: name.to_owned(), error });
+    }
+    if let Some(rest) = start.strip_prefix(&lgs::MAGIC) {
+        let failed = |error: LgsError| ReadError::Lgs { path: name.to_owned(), error: error.into() };
+        return lgs::read(&mut rest.chain(stream)).map_err(failed);
     }
     read_text(&start, stream, name)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! GOAL schedules: sends, receives and computations of each rank of a parallel program, and their dependencies.
 //!
-//! A [`Schedule`] is read from [text](text::read()), generated, or mapped into memory from a binary file. [`loggops`]
+//! A [`Schedule`] is read from [text](text::read()), generated, or mapped into memory from a binary file;
+//! [`lgs`] reads and writes the binary form of LogGOPSim. [`loggops`]
 //! executes it in the LogGOPS model, [`mod@packet`] over a network of packets, and [`protocol`] with message passing
 //! protocols, on cards with or without matching. All executors report their progress in [`RunProgress`], and return an
 //! [`Outcome`] or a [`RunError`].
@@ -14,6 +15,7 @@ mod error;
 mod file;
 mod frame;
 pub mod generate;
+pub mod lgs;
 pub mod loggops;
 mod matching;
 mod nic;

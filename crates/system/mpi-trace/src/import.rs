@@ -195,12 +195,38 @@ fn recognise(name: &str) -> Option<(Form, u32)> {
     tracer.or_else(|| number("pmpi-trace-rank-", ".txt").map(|rank| (Form::Liballprof, rank)))
 }
 
+/// Divides a name at its last number before the ending.
+fn numbered(name: &str) -> Option<(&str, u32, &str)> {
+    let end = name.rfind(|letter: char| letter.is_ascii_digit())? + 1;
+    let start = name[..end].rfind(|letter: char| !letter.is_ascii_digit()).map_or(0, |place| place + 1);
+    Some((&name[..start], name[start..end].parse().ok()?, &name[end..]))
+}
+
+/// Returns the form of a trace by its first bytes.
+fn form_of(path: &Path) -> Option<Form> {
+    let mut start = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    let mut unpacked: Box<dyn std::io::Read> = match path.extension().is_some_and(|ending| ending == "gz") {
+        true => Box::new(flate2::read::MultiGzDecoder::new(file)),
+        false => Box::new(file),
+    };
+    unpacked.by_ref().take(4096).read_to_end(&mut start).ok()?;
+    if start.starts_with(binary::MAGIC) {
+        return Some(Form::Tracer);
+    }
+    // Names of Fortran are in lower case.
+    let is_call = |line: &str| line.starts_with("MPI_") || line.starts_with("mpi_");
+    let text = String::from_utf8_lossy(&start);
+    let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(is_call).then_some(Form::Liballprof)
+}
+
 impl Files {
     fn find(folder: &Path) -> Result<Files, ImportError> {
         let failed = |error| ImportError::Io { path: folder.into(), error };
         let wrong = |problem| ImportError::Files { folder: folder.into(), problem };
         if folder.is_file() {
-            return Err(wrong("it is a file; give the folder of the traces".into()));
+            return Files::of_first(folder);
         }
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
@@ -212,14 +238,79 @@ impl Files {
                 return Err(wrong(format!("{} and {} are of the same rank", other.display(), path.display())));
             }
         }
-        let Some(&(form, _)) = found.keys().next() else {
-            return Err(wrong("no traces: neither rank-N.spintrace nor pmpi-trace-rank-N.txt".into()));
-        };
+        let Some(&(form, _)) = found.keys().next() else { return Files::of_any_name(folder) };
         if found.keys().any(|key| key.0 != form) {
             return Err(wrong("traces of libspintrace.so and of liballprof: which ones?".into()));
         }
         match found.keys().zip(0..).find(|(key, expected)| key.1 != *expected) {
             Some((_, missing)) => Err(wrong(format!("the trace of rank {missing} is missing"))),
+            None => Ok(Files { paths: found.into_values().collect(), form }),
+        }
+    }
+
+    /// Finds the files of all ranks from that of rank 0: the last number of their names is the rank.
+    fn of_first(first: &Path) -> Result<Files, ImportError> {
+        let wrong = |problem: &str| ImportError::Files { folder: first.into(), problem: problem.into() };
+        let name = first.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some((before, number, after)) = numbered(name) else {
+            return Err(wrong("its name has no number of a rank; give the folder of the traces"));
+        };
+        if number != 0 {
+            return Err(wrong("it is not the trace of rank 0; give that one, or the folder of the traces"));
+        }
+        let form = form_of(first).ok_or_else(|| wrong("it is no trace of spinkit trace or liballprof"))?;
+        let folder = first.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Files::named(folder, form, before, after)
+    }
+
+    /// Finds traces of liballprof with any names: all with one name except for the last number, the rank.
+    fn of_any_name(folder: &Path) -> Result<Files, ImportError> {
+        let failed = |error| ImportError::Io { path: folder.into(), error };
+        let wrong = |problem| Err(ImportError::Files { folder: folder.into(), problem });
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if let Some((before, 0, after)) = numbered(name)
+                && form_of(&path) == Some(Form::Liballprof)
+            {
+                names.push((before.to_owned(), after.to_owned()));
+            }
+        }
+        names.sort();
+        match &names[..] {
+            [(before, after)] => Files::named(folder, Form::Liballprof, before, after),
+            [] => wrong(
+                "no traces: expected rank-0.spintrace (spinkit trace), pmpi-trace-rank-0.txt or another file of rank 0 \
+                 (liballprof), or PREFIX.0.et (Chakra)"
+                    .into(),
+            ),
+            several => {
+                let names: Vec<String> = several.iter().map(|(before, after)| format!("{before}0{after}")).collect();
+                wrong(format!("traces of several runs; give the file of rank 0 of one: {}", names.join(", ")))
+            }
+        }
+    }
+
+    /// Finds the files `before` N `after`, where N may have leading zeros.
+    fn named(folder: &Path, form: Form, before: &str, after: &str) -> Result<Files, ImportError> {
+        let failed = |error| ImportError::Io { path: folder.into(), error };
+        let wrong = |problem| ImportError::Files { folder: folder.into(), problem };
+        let mut found = BTreeMap::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if let Some((start, rank, end)) = numbered(name)
+                && (start, end) == (before, after)
+                && let Some(other) = found.insert(rank, path.clone())
+            {
+                return Err(wrong(format!("{} and {} are of the same rank", other.display(), path.display())));
+            }
+        }
+        match found.keys().zip(0..).find(|(rank, expected)| *rank != expected) {
+            Some((_, missing)) => {
+                Err(wrong(format!("the trace of rank {missing} ({before}{missing}{after}) is missing")))
+            }
             None => Ok(Files { paths: found.into_values().collect(), form }),
         }
     }

@@ -176,3 +176,30 @@ fn a_trace_without_finalize_is_said_to_be_cut_off() {
     let Import { warnings, .. } = import(folder.path(), &Options::default()).unwrap();
     assert_eq!(warnings[1], "rank 1: its trace is cut off (the program ended without MPI_Finalize): 23 calls are used");
 }
+
+#[test]
+fn traces_of_any_name_are_found_by_their_contents() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |rank: usize, name: &str| {
+        fs::copy(samples().join(format!("pmpi-trace-rank-{rank}.txt")), folder.path().join(name)).unwrap();
+    };
+    let ranks = fs::read_dir(samples()).unwrap().count();
+    (0..ranks).for_each(|rank| copy(rank, &format!("run7-{rank:03}.out")));
+    fs::write(folder.path().join("notes0.txt"), "nothing").unwrap();
+    let schedule = |path: &Path| import(path, &Options::default()).map(|import| import.schedule);
+    let expected = end_ns(&sample(&Options::default()).schedule);
+    assert_eq!(end_ns(&schedule(folder.path()).unwrap()), expected);
+    assert_eq!(end_ns(&schedule(&folder.path().join("run7-000.out")).unwrap()), expected);
+    let problem = |path: &str| schedule(&folder.path().join(path)).unwrap_err().to_string();
+    assert!(
+        problem("run7-001.out").ends_with("it is not the trace of rank 0; give that one, or the folder of the traces")
+    );
+    assert!(problem("notes0.txt").ends_with("it is no trace of spinkit trace or liballprof"));
+    copy(0, "other-0.out");
+    assert!(problem("").ends_with("give the file of rank 0 of one: other-0.out, run7-0.out"), "{}", problem(""));
+    fs::remove_file(folder.path().join("run7-001.out")).unwrap();
+    assert!(problem("run7-000.out").ends_with("the trace of rank 1 (run7-1.out) is missing"));
+    let empty = tempfile::tempdir().unwrap();
+    let error = schedule(empty.path()).unwrap_err().to_string();
+    assert!(error.contains("expected rank-0.spintrace (spinkit trace), pmpi-trace-rank-0.txt or another"), "{error}");
+}

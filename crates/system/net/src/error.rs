@@ -6,6 +6,14 @@ use thiserror::Error;
 /// Errors of building a network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetError {
+    /// A topology file of htsim has a mistake.
+    #[error("{line}: {problem}")]
+    Topo {
+        /// Line, from 1.
+        line: usize,
+        /// Problem.
+        problem: String,
+    },
     /// A network needs a node.
     #[error("a network needs at least one node")]
     NoNodes,

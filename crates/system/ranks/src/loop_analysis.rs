@@ -139,7 +139,12 @@ pub fn analyze(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Exempt
         ExitCause::Chance | ExitCause::Work | ExitCause::CpuTime => certain.union(&indexed).copied().collect(),
     };
     // Without locations, no write could end the loop.
-    (!locations.is_empty() || flow.queries_kernel || ends == ExitCause::CpuTime).then_some(WaitCondition { locations, ends, begins, last_round })
+    (!locations.is_empty() || flow.queries_kernel || ends == ExitCause::CpuTime).then_some(WaitCondition {
+        locations,
+        ends,
+        begins,
+        last_round,
+    })
 }
 
 fn round_head(rounds: &[&[Step]]) -> u64 {

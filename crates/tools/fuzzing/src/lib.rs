@@ -3,9 +3,9 @@
 //! with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus` through the same functions in
 //! every test run.
 //!
-//! * `schedules`: GOAL text and binary files, noise, and execution with one and with two threads
-//! * `traces`: traces of MPI programs
-//! * `machines`: machine files with `--set`, topologies in DOT
+//! * `schedules`: GOAL text and binary files, those of LogGOPSim, noise, and execution with one and with two threads
+//! * `traces`: traces of MPI programs, Chakra execution traces, connection matrices of htsim
+//! * `machines`: machine files with `--set`, topologies in DOT and of htsim
 //! * `device`: device programs and their images
 //! * `engine`: arbitrary code on the HPU engine, with both timing models
 //! * `paths`: execution paths of the HPU engine on the same code, compared at each stop
@@ -35,12 +35,16 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("goal_text", schedules::text),
     ("goal_binary", schedules::binary),
+    ("goal_lgs", schedules::lgs),
     ("goal_run", schedules::execution),
     ("goal_noise", schedules::noise),
     ("mpi_text", traces::liballprof),
     ("mpi_binary", traces::tracer),
+    ("chakra", traces::chakra),
+    ("connections", traces::connections),
     ("machine", machines::machine),
     ("topology", machines::topology),
+    ("tiers", machines::tiers),
     ("device_elf", device::elf),
     ("device_image", device::image),
     ("hpu", engine::code),

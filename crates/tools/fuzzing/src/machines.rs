@@ -41,8 +41,20 @@ pub fn machine(bytes: &[u8]) {
 
 /// Parses a topology in DOT.
 pub fn topology(bytes: &[u8]) {
+    parses(bytes, Topology::from_dot);
+}
+
+/// Parses a topology of htsim. Larger ones only take longer.
+pub fn tiers(bytes: &[u8]) {
+    let has_large_number = bytes.windows(4).any(|digits| digits.iter().all(u8::is_ascii_digit));
+    if !has_large_number {
+        parses(bytes, Topology::from_topo);
+    }
+}
+
+fn parses(bytes: &[u8], parse: impl Fn(&str) -> Result<Topology, net::NetError>) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(topology) = Topology::from_dot(text) {
+    if let Ok(topology) = parse(text) {
         assert!(topology.hosts() >= 1);
         assert!(!topology.description().is_empty());
     }

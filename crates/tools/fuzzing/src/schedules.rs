@@ -26,6 +26,19 @@ pub fn binary(bytes: &[u8]) {
     }
 }
 
+/// Parses the binary form of LogGOPSim. A valid schedule must survive writing and reading in this form, too.
+pub fn lgs(bytes: &[u8]) {
+    let read = |bytes: &[u8]| goal::lgs::read(&mut &*bytes);
+    let Ok(schedule) = read(bytes) else { return };
+    survives(&schedule);
+    let mut written = Vec::new();
+    goal::lgs::write(&schedule, &mut written).expect("no spaces and no cards");
+    let again = read(&written[goal::lgs::MAGIC.len()..]).expect("a file of the writer");
+    let mut twice = Vec::new();
+    goal::lgs::write(&again, &mut twice).expect("no spaces and no cards");
+    assert_eq!(written, twice);
+}
+
 /// Executes a schedule in LogGOPS, with one thread and with two. The results must be equal.
 pub fn execution(bytes: &[u8]) {
     if let Ok(schedule) = language::read(bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of MPI programs. An input holds the files of all ranks, separated by [`BETWEEN`].
+//! Traces of MPI programs and of AI workloads. An input holds the files of all ranks, separated by [`BETWEEN`].
 
 use std::fs;
 
@@ -24,6 +24,27 @@ pub fn tracer(bytes: &[u8]) {
         false => [MAGIC, &(records.len() as u32).to_le_bytes(), records].concat(),
     });
     imports(wrapped, |rank| format!("rank-{rank}.spintrace"));
+}
+
+/// Imports Chakra execution traces.
+pub fn chakra(bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (rank, file) in split(bytes).take(RANKS).enumerate() {
+        fs::write(folder.path().join(format!("w.{rank}.et")), file).expect("a file");
+    }
+    let files = workload::chakra::Files::find(folder.path()).expect("one workload").expect("files");
+    if let Ok(import) = workload::chakra::import(&files, &workload::chakra::Options::default()) {
+        crate::schedules::survives(&import.schedule);
+    }
+}
+
+/// Imports a connection matrix of htsim.
+pub fn connections(bytes: &[u8]) {
+    let has_large_number = bytes.windows(5).any(|digits| digits.iter().all(u8::is_ascii_digit));
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if !has_large_number && let Ok(import) = workload::connections::import(text) {
+        crate::schedules::survives(&import.schedule);
+    }
 }
 
 fn imports(files: impl Iterator<Item = Vec<u8>>, name: impl Fn(usize) -> String) {

@@ -72,6 +72,16 @@ fn files_are_converted_and_counted() {
     fs::write(path("b.bin"), &bytes[..bytes.len() - 9]).unwrap();
     assert!(fails(&["run", "loggops", &path("b.bin")], "", 1).contains("truncated or damaged"));
     assert!(fails(&["convert", &path("a.bin"), &path("a.what")], "", 2).contains("say --format text"));
+    fine(&["convert", &path("a.bin"), &path("lgs.bin"), "--to", "lgs"], b"");
+    let lgs = fs::read(path("lgs.bin")).unwrap();
+    assert_eq!(lgs[..8], 4223_u64.to_le_bytes());
+    assert_eq!(stats, json(&["stats", "--json", "-"], &lgs));
+    let end = |file: &str| json(&["run", "loggops", file, "--json", "-"], b"")["end_ns"].clone();
+    assert_eq!(end(&path("lgs.bin")), end(&path("a.bin")));
+    let card = "num_ranks 1 rank 0 { test 4 for 1 }";
+    let message = fails(&["convert", "-", &path("card.bin"), "--format", "lgs"], card, 1);
+    assert!(message.contains("rank 0, operation 1 (test 4 for 1): LogGOPSim's binary form"), "{message}");
+    assert!(!fs::exists(path("card.bin")).unwrap());
 }
 
 /// Times as in `crates/system/goal/tests/protocol.rs`.
@@ -203,4 +213,61 @@ fn timelines_are_bounded_and_noise_is_reproducible() {
     assert_eq!(noisy("1"), noisy("1"));
     assert_ne!(noisy("1"), noisy("2"));
     assert!(fails(&["run", "loggops", "-", "--noise", "periodic:5:5"], "", 2).contains("must be shorter"));
+}
+
+#[test]
+fn a_training_step_is_generated_and_runs() {
+    let arguments = ["gen", "llm", "--dp", "2", "--tp", "2", "--layers", "2", "--hidden", "64", "--seq", "16"];
+    let schedule = fine(&[&arguments[..], &["--format", "binary"]].concat(), b"");
+    let stats = json(&["stats", "--json", "-"], &schedule);
+    // Rings of two ranks: 2 messages each; 8 all-reduces among tensor-parallel ranks, 3 of gradients.
+    assert_eq!((&stats["ranks"], &stats["sends"]), (&4.into(), &(4 * 2 * 11).into()));
+    assert!(json(&["run", "loggops", "-", "--json", "-"], &schedule)["max_end_ns"].as_f64().unwrap() > 0.0);
+    let wrong = fails(&["gen", "llm", "--layers", "3", "--pp", "2", "--hidden", "64"], "", 2);
+    assert!(wrong.contains("--layers 3 is not divisible by --pp 2"), "{wrong}");
+    assert!(fails(&["gen"], "", 2).contains("required arguments were not provided"));
+}
+
+#[test]
+fn connections_and_topologies_of_htsim_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("perm.cm"), "Nodes 4\nConnections 2\n0->3 start 0 size 4096\n1->2 start 1000000 size 4096\n")
+        .unwrap();
+    let report = json(&["import", &path("perm.cm"), "-o", &path("perm.bin"), "--json", "-"], b"");
+    assert_eq!((&report["connections"], &report["bytes"]), (&2.into(), &8192.into()));
+    let tier = |number: u32, down: u32, up: &str| {
+        format!("Tier {number}\nDownlink_speed_Gbps 100\nRadix_Down {down}\n{up}Downlink_Latency_ns 500\n")
+    };
+    let topology = format!("Nodes 4\nTiers 2\nPodsize 4\n{}{}", tier(0, 2, "Radix_Up 2\n"), tier(1, 2, ""));
+    fs::write(path("net.topo"), &topology).unwrap();
+    let run = ["run", "packet", &path("perm.bin"), "--topology", &path("net.topo"), "--switch-latency", "0"];
+    let report = json(&[&run[..], &["-o", "0", "-g", "0", "--json", "-"]].concat(), b"");
+    // Three flows of 4 KiB would share no link: 4 links of 500 ns, 4,096 bytes of 0.08 ns, and the second starts 1 us late.
+    assert_eq!(report["max_end_ns"], 1000.0 + 4.0 * 500.0 + 4096.0 * 0.08);
+    fs::write(path("net.topo"), topology.replace("Podsize 4", "Podsize 3")).unwrap();
+    let error = fails(&run, "", 2);
+    assert!(error.contains("net.topo:1: Nodes 4 is not divisible by Podsize 3"), "{error}");
+    fs::write(path("perm.cm"), "Nodes 4\nConnections 1\n0->9 start 0 size 4096\n").unwrap();
+    let error = fails(&["import", &path("perm.cm")], "", 1);
+    assert!(error.contains("perm.cm:3: 9 is none of the 4 nodes"), "{error}");
+    let error = fails(&["import", &path("perm.cm"), "--dims", "2x2"], "", 2);
+    assert!(error.contains("--dims has no meaning for connection matrices: leave it out"), "{error}");
+}
+
+#[test]
+fn a_chakra_workload_is_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    // Metadata with version "1", and a node of 5 us: id 1, type 4, duration 5.
+    let bytes = [3, 0x0a, 1, b'1', 6, 0x08, 1, 0x18, 4, 0x38, 5];
+    fs::write(folder.path().join("w.0.et"), bytes).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let report = json(&["import", path, "--json", "-"], b"");
+    assert_eq!(report["ranks"][0]["compute_ns"], 5000);
+    let text = fine(&["import", path, "-o", "-"], b"");
+    assert_eq!(text, b"num_ranks 1\n\nrank 0 {\nl1: calc 5000 cpu 1\n}\n");
+    let error = fails(&["import", path, "--collectives", "allreduce=star"], "", 2);
+    assert!(error.contains("--collectives: allreduce=star: no such choice; there are: "), "{error}");
+    fs::write(folder.path().join("w.0.et"), &bytes[..9]).unwrap();
+    assert!(fails(&["import", path], "", 1).contains("w.0.et: byte 4: the file ends within a message"));
 }

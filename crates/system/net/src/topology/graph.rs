@@ -10,6 +10,7 @@ use super::dragonfly::{self, Dragonfly, DragonflyRoutes};
 use super::fat_tree::{self, TreeRoutes};
 use super::read;
 use super::table::{self, Route, TableRoutes};
+use super::tiers;
 use super::torus::{self, TorusRoutes};
 use super::wiring::{Link, NextHops, RouteState, Wiring, too_large};
 use crate::NetError;
@@ -88,6 +89,15 @@ impl Topology {
     pub fn from_dot(text: &str) -> Result<Topology, NetError> {
         let read::Network { hosts, vertices, links, routes } = read::read(text)?;
         Topology::from_links("network from a file".into(), hosts, vertices, links, Plan::Table(routes))
+    }
+
+    /// Builds a fat tree from a topology file of htsim (`.topo`). The latency of a link includes that of the switch
+    /// above it.
+    ///
+    /// # Errors
+    /// If the text has a mistake, with its line.
+    pub fn from_topo(text: &str) -> Result<Topology, NetError> {
+        Topology::from_dot(&tiers::to_dot(text)?)
     }
 
     fn new(Wiring { description, hosts, neighbours }: Wiring, plan: Plan) -> Result<Topology, NetError> {

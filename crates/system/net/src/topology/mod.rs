@@ -8,6 +8,7 @@ mod graph;
 mod of_machine;
 mod read;
 mod table;
+mod tiers;
 mod torus;
 mod wiring;
 

@@ -5,6 +5,7 @@ use std::fs;
 
 use super::dragonfly::Dragonfly;
 use super::graph::Topology;
+use super::tiers;
 use crate::NetError;
 
 impl Topology {
@@ -31,9 +32,10 @@ impl Topology {
             machine::Topology::File(path) => {
                 let text = fs::read_to_string(path)
                     .map_err(|error| NetError::Unreadable { path: path.clone(), why: error.to_string() })?;
-                Topology::from_dot(&text).map_err(|error| {
+                let parse = if tiers::is_topo(&text) { Topology::from_topo } else { Topology::from_dot };
+                parse(&text).map_err(|error| {
                     // A position follows the name without a blank.
-                    let blank = if matches!(error, NetError::Dot { .. }) { "" } else { " " };
+                    let blank = if matches!(error, NetError::Dot { .. } | NetError::Topo { .. }) { "" } else { " " };
                     NetError::File { path: path.clone(), what: format!("{blank}{error}") }
                 })?
             }

@@ -13,12 +13,20 @@ use command::sdk::SdkError;
 pub enum GoalError {
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Lgs(#[from] goal::lgs::LgsWriteError),
     #[error("{}: {error}", file.display())]
     Run { file: PathBuf, error: Box<dyn Error> },
     #[error("{}: {}", file.display(), lost(schedule_lines))]
     Lost { file: PathBuf, schedule_lines: Vec<String> },
     #[error(transparent)]
     Import(#[from] mpi_trace::ImportError),
+    #[error(transparent)]
+    Chakra(#[from] workload::chakra::ChakraError),
+    #[error("{}:{error}", file.display())]
+    Connections { file: PathBuf, error: workload::connections::ConnectionError },
+    #[error(transparent)]
+    Llm(#[from] workload::llm::LlmError),
     #[error("{}: {reason}", file.display())]
     Device { file: PathBuf, reason: String },
     #[error(transparent)]
@@ -67,6 +75,7 @@ impl GoalError {
             | GoalError::Network(_)
             | GoalError::Card(_)
             | GoalError::Spec(_)
+            | GoalError::Llm(_)
             | GoalError::Usage(_) => 2,
             _ => 1,
         }

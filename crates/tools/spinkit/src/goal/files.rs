@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use clap::ValueEnum;
+use goal::lgs::{self, LgsWriteError};
 use goal::{ReadError, Schedule, binary, text};
 use output::Output;
 
@@ -16,6 +17,8 @@ pub enum Format {
     Text,
     /// For spinkit alone: the file is mapped into memory
     Binary,
+    /// The binary form of LogGOPSim and ATLAHS, as their txt2bin writes it
+    Lgs,
 }
 
 impl Format {
@@ -36,11 +39,20 @@ pub fn load(file: &Path) -> Result<Schedule, ReadError> {
 
 /// Writes a schedule; `-` is standard output.
 pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), GoalError> {
+    let mut impossible = None;
     let write = |out: &mut Output| match format {
         Format::Text => text::write(schedule, 0..schedule.ranks(), out),
         Format::Binary => binary::write(schedule, out),
+        Format::Lgs => lgs::write(schedule, out).or_else(|error| match error {
+            LgsWriteError::Io(error) => Err(error),
+            error => {
+                impossible = Some(error);
+                Err(io::ErrorKind::Unsupported.into())
+            }
+        }),
     };
-    output::write(path, write).map_err(GoalError::write(path))
+    let written = output::write(path, write).map_err(GoalError::write(path));
+    impossible.map_or(written, |error| Err(error.into()))
 }
 
 /// Prints on standard output. A reader that stops reading, such as `head`, causes no error.

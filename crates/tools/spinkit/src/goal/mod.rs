@@ -23,7 +23,7 @@ use files::Format;
 
 /// GOAL schedules: the sends, receives and computations of each rank of a parallel program.
 ///
-/// FILE may be text or binary, and `-` is standard input. Exit status: 1 when a schedule is wrong, cannot finish or
+/// FILE may be text, binary, or a binary file of LogGOPSim and ATLAHS, and `-` is standard input. Exit status: 1 when a schedule is wrong, cannot finish or
 /// cannot be read, 2 for wrong usage or a bad machine file.
 #[derive(Debug, Parser)]
 #[command(name = "spinkit goal", bin_name = "spinkit goal", version)]
@@ -44,14 +44,14 @@ enum Command {
     },
     /// Count operations, messages, bytes and dependencies
     Stats(stats::Arguments),
-    /// Convert between text and binary
+    /// Convert between text, binary, and the binary form of LogGOPSim
     Convert {
         /// The schedule
         file: PathBuf,
         /// The file to write, or `-` for standard output
         out: PathBuf,
         /// Format to write [default: by the ending of OUT: .goal and .txt are text, .bin is binary]
-        #[arg(long, value_enum)]
+        #[arg(long, visible_alias = "to", value_enum)]
         format: Option<Format>,
     },
     /// Generate the schedule of a collective operation or of an application's communication pattern
@@ -104,7 +104,7 @@ fn dispatch(command: Command) -> Result<(), GoalError> {
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Convert { file, out, format } => {
             let Some(format) = format.or_else(|| Format::of(&out)) else {
-                return Err(GoalError::Usage(format!("{}: say --format text or --format binary", out.display())));
+                return Err(GoalError::Usage(format!("{}: say --format text, binary or lgs", out.display())));
             };
             files::save(&files::load(&file)?, &out, format)
         }

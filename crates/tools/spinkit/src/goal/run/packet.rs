@@ -36,8 +36,8 @@ pub struct Arguments {
 /// Options of the network.
 #[derive(Debug, clap::Args)]
 struct Network {
-    /// Topology: fat-tree, dragonfly, torus, single-switch, or a DOT file [default: the machine's]
-    #[arg(long, value_name = "NAME|FILE.dot")]
+    /// Topology: fat-tree, dragonfly, torus, single-switch, a DOT file, or a .topo file of htsim [default: the machine's]
+    #[arg(long, value_name = "NAME|FILE")]
     topology: Option<String>,
     /// Number of ports of a fat tree's switches [default: the machine's]
     #[arg(long, value_name = "PORTS")]
