@@ -54,7 +54,7 @@ def test_a_source_is_shown_as_it_is(site: Path) -> None:
 
 
 def test_bars_in_code_and_nested_lists_are_written_as_the_site_reads_them(site: Path) -> None:
-    assert "`spinkit goal run|check|gen|convert|import|stats|show`" in (site / "index.md").read_text()
+    assert "`spinkit goal run|check|gen|convert|import|stats|show`" in (site / "docs" / "overview.md").read_text()
     assert re.search(r"^    - A run that changes only", (site / "docs" / "validation.md").read_text(), re.MULTILINE)
 
 
