@@ -56,7 +56,7 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_bac
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: build ## run the sPIN paper's ping-pong experiment
+demo: build ## run the sPIN paper's ping-pong experiment: six lines, figures, a page
 	$(BIN)/spinkit reproduce ping-pong
 
 # The tools of the documentation site have a separate environment: nothing else needs them.

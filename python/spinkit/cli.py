@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
@@ -112,6 +113,7 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
     help="Also change each parameter that no paper gives over its range, and show which claims turn.",
 )
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="Print all runs, times, claims and reasons.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
 @click.option(
     "--out",
@@ -127,6 +129,7 @@ def reproduce(
     check: bool,
     sensitivity: bool,
     fresh: bool,
+    verbose: bool,
     json_file: Path | None,
     out: Path,
 ) -> None:
@@ -136,8 +139,9 @@ def reproduce(
     `spinkit new experiment my-experiment` makes one). The name timelines stands for the trace diagrams of the sPIN
     paper's appendix, which are drawn from runs.
 
-    Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
-    one page with everything. Wrong data or a failed run always ends with exit status 1.
+    Prints a few times of each experiment, and the paths of its page and figures; -v prints everything that the page
+    has. Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes
+    report.html, one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
     from spinkit.experiments import _reader
     from spinkit.reports import _reproduce, _timelines
@@ -155,8 +159,8 @@ def reproduce(
     if json_file is not None and (len(chosen) != 1 or has_timelines):
         raise click.UsageError("--json takes exactly one experiment")
     settings = _settings(out, quick, fresh)
-    outcomes = _reproduce.run(chosen, settings)
-    tried = _reproduce.vary(outcomes, settings) if sensitivity else {}
+    outcomes = _reproduce.run(chosen, settings, verbose)
+    tried = _reproduce.vary(outcomes, settings, verbose) if sensitivity else {}
     problems = []
     for experiment, outcome in outcomes:
         if isinstance(outcome, SpinkitError):
@@ -166,12 +170,12 @@ def reproduce(
         if json_file is not None:
             write_atomically(json_file, to_json(to_table(outcome)))
             written += [json_file] if json_file != _STANDARD_OUTPUT else []
-        _reproduce.show(outcome)
+        (_reproduce.show if verbose else _reproduce.show_brief)(outcome)
         if sensitivity:
             written.append(out / experiment.name / "sensitivity.json")
             _reproduce.show_sensitivity(tried[experiment.name])
         click.echo()
-        for file in written:
+        for file in written if verbose else _shown(written):
             click.echo(str(file))
         problems += _problems(outcome, check)
     if has_timelines:
@@ -183,6 +187,11 @@ def reproduce(
         click.echo(tally(complete))
     if problems:
         raise SpinkitError("\n".join(problems))
+
+
+def _shown(files: Iterable[Path]) -> list[Path]:
+    """Return the files that people look at; the others lie beside them."""
+    return [file for file in files if file.suffix in (".html", ".png")]
 
 
 def _listed(home: Path) -> str:
