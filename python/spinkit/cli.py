@@ -592,6 +592,31 @@ def profile(
 
 
 @main.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=_READABLE)
+@click.option("-o", "--out", type=_FILE, help="The page [default: FILE.html in this folder].")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+def view(files: tuple[Path, ...], out: Path | None, opens: bool) -> None:
+    """Make one HTML page of timelines, which any browser shows without network or server.
+
+    FILE is written by --trace of spinrun, spinkit goal run or spinkit pspin run. Several files have one time axis, to
+    compare runs. The page has search, details of each slice with its causes, and sums over a selected range.
+    """
+    from spinkit.reports import _view
+
+    if len(files) > _MOST_VIEWED:
+        raise click.UsageError(f"a page shows {_MOST_VIEWED} timelines at most, {len(files)} are given")
+    page = out or Path(f"{'-'.join(file.stem for file in files)}.html")
+    write_atomically(page, _view.page(files))
+    if page != _STANDARD_OUTPUT:
+        click.echo(str(page))
+        if opens:
+            click.launch(page.resolve().as_uri())
+
+
+_MOST_VIEWED = 4
+
+
+@main.command()
 def handlers() -> None:
     """Measure the costs of the library's handlers, and print the page sdk/handlers/README.md."""
     from spinkit.reports import _handler_costs
