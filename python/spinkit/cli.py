@@ -592,6 +592,16 @@ def profile(
 
 
 @main.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def page(folder: Path) -> None:
+    """Write the page of a run to FOLDER, which spinrun --report has made: index.html, and timeline.html."""
+    from spinkit.reports import _run_page
+
+    for file in _run_page.write(folder):
+        click.echo(str(file), err=True)
+
+
+@main.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=_READABLE)
 @click.option("-o", "--out", type=_FILE, help="The page [default: FILE.html in this folder].")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
@@ -605,12 +615,12 @@ def view(files: tuple[Path, ...], out: Path | None, opens: bool) -> None:
 
     if len(files) > _MOST_VIEWED:
         raise click.UsageError(f"a page shows {_MOST_VIEWED} timelines at most, {len(files)} are given")
-    page = out or Path(f"{'-'.join(file.stem for file in files)}.html")
-    write_atomically(page, _view.page(files))
-    if page != _STANDARD_OUTPUT:
-        click.echo(str(page))
+    written = out or Path(f"{'-'.join(file.stem for file in files)}.html")
+    write_atomically(written, _view.page(files))
+    if written != _STANDARD_OUTPUT:
+        click.echo(str(written))
         if opens:
-            click.launch(page.resolve().as_uri())
+            click.launch(written.resolve().as_uri())
 
 
 _MOST_VIEWED = 4
