@@ -69,6 +69,7 @@ out/docs/.packages: requirements-docs.txt
 docs: build out/docs/.packages ## build the documentation site, with the reference of C, Python, Rust and all commands (out/site)
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --workspace --exclude spinkit-benches --exclude spinkit-fuzzing
 	out/docs/venv/bin/python docs/site/build.py --bin $(BIN) --crates $(TARGET)/doc
+	$(BIN)/pytest -q -rs tests/python/test_site_in_browser.py
 
 reproduce: build $(VENV)/.mpi ## run every experiment, check it against the papers, and docs/validation.md against it
 	$(BIN)/spinkit reproduce --all --check

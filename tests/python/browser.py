@@ -94,13 +94,17 @@ class Browser:
         self._call("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def open(self, file: Path, fragment: str = "") -> None:
+        """Load a page of a file, and wait until it and its pictures are there."""
+        self.visit(file.resolve().as_uri() + fragment)
+
+    def visit(self, address: str) -> None:
         """Load a page, and wait until it and its pictures are there."""
         self.errors.clear()
         self._events.clear()
         self._call("Page.navigate", {"url": "about:blank"})
         self.wait("location.href == 'about:blank'")
-        self._call("Page.navigate", {"url": file.resolve().as_uri() + fragment})
-        self.wait("location.protocol == 'file:' && document.readyState == 'complete'")
+        self._call("Page.navigate", {"url": address})
+        self.wait("location.protocol != 'about:' && document.readyState == 'complete'")
 
     def run(self, script: str) -> Any:
         """Return the value of a JavaScript expression, as JSON has it."""
