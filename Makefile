@@ -21,7 +21,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk examples experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock licences install clean
+.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock licences install wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -149,6 +149,11 @@ lock: ## pin the newest versions of what all requirements*.in name, with hashes,
 
 licences: build $(VENV)/.mpi ## list the licences of all software of others in THIRD-PARTY.md
 	$(BIN)/python python/build_backend/third_party.py > THIRD-PARTY.md
+
+wheel: build ## build a wheel for machines without Rust and C compiler (out/wheel)
+	rm -rf out/wheel
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir out/wheel .
+	@ls -l out/wheel/*.whl
 
 PREFIX ?= $(HOME)/.local/share/spinkit-venv
 install: ## install for use outside this folder: make install PREFIX=DIR
