@@ -21,7 +21,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk examples experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock licences install clean
+.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock licences install wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -56,7 +56,7 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_bac
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: build ## run the sPIN paper's ping-pong experiment
+demo: build ## run the sPIN paper's ping-pong experiment: six lines, figures, a page
 	$(BIN)/spinkit reproduce ping-pong
 
 # The tools of the documentation site have a separate environment: nothing else needs them.
@@ -69,6 +69,7 @@ out/docs/.packages: requirements-docs.txt
 docs: build out/docs/.packages ## build the documentation site, with the reference of C, Python, Rust and all commands (out/site)
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --workspace --exclude spinkit-benches --exclude spinkit-fuzzing
 	out/docs/venv/bin/python docs/site/build.py --bin $(BIN) --crates $(TARGET)/doc
+	$(BIN)/pytest -q -rs tests/python/test_site_in_browser.py
 
 reproduce: build $(VENV)/.mpi ## run every experiment, check it against the papers, and docs/validation.md against it
 	$(BIN)/spinkit reproduce --all --check
@@ -148,6 +149,11 @@ lock: ## pin the newest versions of what all requirements*.in name, with hashes,
 
 licences: build $(VENV)/.mpi ## list the licences of all software of others in THIRD-PARTY.md
 	$(BIN)/python python/build_backend/third_party.py > THIRD-PARTY.md
+
+wheel: build ## build a wheel for machines without Rust and C compiler (out/wheel)
+	rm -rf out/wheel
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir out/wheel .
+	@ls -l out/wheel/*.whl
 
 PREFIX ?= $(HOME)/.local/share/spinkit-venv
 install: ## install for use outside this folder: make install PREFIX=DIR

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import commands
 import crate_graph
+import gallery
 import headers
 import links
 import pages
@@ -41,6 +42,7 @@ def main() -> None:
     names = {name: f"{header.name}.md#{name}" for header in read for name in header.names()}
     for header in read:
         (reference / f"{header.name}.md").write_text(headers.markdown(header, names))
+    gallery.write(ROOT, PAGES)
     (reference / "commands.md").write_text(commands.helps(options.bin))
     (reference / "machines.md").write_text(commands.machines(options.bin))
     (reference / "python.md").write_text(python())

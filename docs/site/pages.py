@@ -13,18 +13,23 @@ _LANGUAGES = {
     ".c": "c", ".h": "c", ".cpp": "cpp", ".py": "python", ".rs": "rust", ".sv": "systemverilog", ".toml": "toml",
     ".json": "json", ".yml": "yaml", ".sh": "sh", ".ys": "text",
 }  # fmt: skip
+_README, _HOME = Path("README.md"), Path("docs/site/home.md.in")
 _PICTURES = {".svg", ".png"}
 _LINK = re.compile(r"(\]\()([^)\s#]*)((?:#[^)\s]*)?\))")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def copy(root: Path, site: Path) -> None:
-    """Copy all pages of the project, and make pages of the sources to which they link."""
+    """Copy all pages of the project, and make pages of the sources to which they link.
+
+    The home page is home.md.in in place of the README.
+    """
     tracked = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True).stdout
     sources: set[Path] = set()
     for name in tracked.split():
         page = Path(name)
-        text = _outside_code((root / page).read_text(), partial(_adapt, root, page, sources))
+        source = root / _HOME if page == _README else root / page
+        text = _outside_code(source.read_text(), partial(_adapt, root, page, sources))
         _write(site / _place(page), text)
     done: set[Path] = set()
     while sources - done:
@@ -34,7 +39,7 @@ def copy(root: Path, site: Path) -> None:
 
 
 def _place(page: Path) -> Path:
-    return Path("index.md") if page == Path("README.md") else page
+    return Path("index.md") if page == _README else page
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
 import zipfile
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +37,7 @@ HARDWARE = ("rtl/src", "rtl/core", "rtl/observe", "rtl/tests/harness")
 SONAME = "libportals.so.4"
 LIBRARY = "libportals.so.4.3.0"
 
-# A script instead of an entry point, because maturin installs no entry points next to binaries. pip writes the path of
-# its Python into the first line.
+# Script of an editable wheel. pip writes the path of its Python into the first line.
 COMMAND = """#!python
 from spinkit.cli import main
 
@@ -101,16 +103,53 @@ def _stage() -> None:
     """Write the files of an installation to maturin's data folder."""
     _empty_data()
     lay_out(DATA / "data")
-    command = DATA / "scripts" / "spinkit"
-    command.parent.mkdir()
-    command.write_text(COMMAND)
-    command.chmod(0o755)
 
 
 def build_wheel(directory: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Build the wheel with everything in it."""
     _stage()
-    return str(maturin.build_wheel(directory, settings, metadata))
+    return finish(Path(directory), str(maturin.build_wheel(directory, settings, metadata)))
+
+
+def finish(directory: Path, name: str) -> str:
+    """Add the entry point of `spinkit` to a wheel, and name the oldest C library that it needs; return its new name.
+
+    maturin writes no entry points beside executables. A script would not start from a folder with a space in its name.
+    """
+    old = directory / name
+    with zipfile.ZipFile(old) as archive:
+        files = [(entry, archive.read(entry)) for entry in archive.infolist()]
+    minor = max((glibc(content) for _, content in files), default=0)
+    tag = f"manylinux_2_{minor}_x86_64"
+    info = next(entry.filename.partition("/")[0] for entry, _ in files if entry.filename.endswith(".dist-info/WHEEL"))
+    points = zipfile.ZipInfo(f"{info}/entry_points.txt")
+    points.external_attr = 0o100644 << 16
+    files.append((points, b"[console_scripts]\nspinkit = spinkit.cli:main\n"))
+    files = [
+        (entry, content.replace(b"linux_x86_64", tag.encode()) if entry.filename == f"{info}/WHEEL" else content)
+        for entry, content in files
+        if not entry.filename.endswith("/RECORD")
+    ]
+    lines = [
+        f"{entry.filename},sha256={urlsafe_b64encode(sha256(content).digest()).rstrip(b'=').decode()},{len(content)}\n"
+        for entry, content in files
+    ]
+    record = zipfile.ZipInfo(f"{info}/RECORD")
+    record.external_attr = 0o100644 << 16
+    new = directory / name.replace("linux_x86_64", tag)
+    with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+        for entry, content in [*files, (record, "".join([*lines, f"{record.filename},,\n"]).encode())]:
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    if new != old:
+        old.unlink()
+    return new.name
+
+
+def glibc(content: bytes) -> int:
+    """Return the minor version of the C library that an executable or library needs: 34 for GLIBC_2.34."""
+    if not content.startswith(b"\x7fELF"):
+        return 0
+    return max((int(version) for version in re.findall(rb"\0GLIBC_2\.(\d+)(?=[.\0])", content)), default=0)
 
 
 def prepare_metadata_for_build_wheel(directory: str, settings: Settings = None) -> str:

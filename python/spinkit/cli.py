@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
@@ -114,6 +115,7 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
     help="Also change each parameter that no paper gives over its range, and show which claims turn.",
 )
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="Print all runs, times, claims and reasons.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
 @click.option(
     "--out",
@@ -129,6 +131,7 @@ def reproduce(
     check: bool,
     sensitivity: bool,
     fresh: bool,
+    verbose: bool,
     json_file: Path | None,
     out: Path,
 ) -> None:
@@ -138,8 +141,9 @@ def reproduce(
     `spinkit new experiment my-experiment` makes one). The name timelines stands for the trace diagrams of the sPIN
     paper's appendix, which are drawn from runs.
 
-    Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
-    one page with everything. Wrong data or a failed run always ends with exit status 1.
+    Prints a few times of each experiment, and the paths of its page and figures; -v prints everything that the page
+    has. Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes
+    report.html, one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
     from spinkit.experiments import _reader
     from spinkit.reports import _reproduce, _timelines
@@ -157,8 +161,8 @@ def reproduce(
     if json_file is not None and (len(chosen) != 1 or has_timelines):
         raise click.UsageError("--json takes exactly one experiment")
     settings = _settings(out, quick, fresh)
-    outcomes = _reproduce.run(chosen, settings)
-    tried = _reproduce.vary(outcomes, settings) if sensitivity else {}
+    outcomes = _reproduce.run(chosen, settings, verbose)
+    tried = _reproduce.vary(outcomes, settings, verbose) if sensitivity else {}
     problems = []
     for experiment, outcome in outcomes:
         if isinstance(outcome, SpinkitError):
@@ -168,12 +172,12 @@ def reproduce(
         if json_file is not None:
             write_atomically(json_file, to_json(to_table(outcome)))
             written += [json_file] if json_file != _STANDARD_OUTPUT else []
-        _reproduce.show(outcome)
+        (_reproduce.show if verbose else _reproduce.show_brief)(outcome)
         if sensitivity:
             written.append(out / experiment.name / "sensitivity.json")
             _reproduce.show_sensitivity(tried[experiment.name])
         click.echo()
-        for file in written:
+        for file in written if verbose else _shown(written):
             click.echo(str(file))
         problems += _problems(outcome, check)
     if has_timelines:
@@ -185,6 +189,11 @@ def reproduce(
         click.echo(tally(complete))
     if problems:
         raise SpinkitError("\n".join(problems))
+
+
+def _shown(files: Iterable[Path]) -> list[Path]:
+    """Return the files that people look at; the others lie beside them."""
+    return [file for file in files if file.suffix in (".html", ".png")]
 
 
 def _listed(home: Path) -> str:
@@ -582,6 +591,41 @@ def profile(
     if json_file is not None:
         write_atomically(json_file, measured.to_json())
     _profile_view.show(measured, lines)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def page(folder: Path) -> None:
+    """Write the page of a run to FOLDER, which spinrun --report has made: index.html, and timeline.html."""
+    from spinkit.reports import _run_page
+
+    for file in _run_page.write(folder):
+        click.echo(str(file), err=True)
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=_READABLE)
+@click.option("-o", "--out", type=_FILE, help="The page [default: FILE.html in this folder].")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+def view(files: tuple[Path, ...], out: Path | None, opens: bool) -> None:
+    """Make one HTML page of timelines, which any browser shows without network or server.
+
+    FILE is written by --trace of spinrun, spinkit goal run or spinkit pspin run. Several files have one time axis, to
+    compare runs. The page has search, details of each slice with its causes, and sums over a selected range.
+    """
+    from spinkit.reports import _view
+
+    if len(files) > _MOST_VIEWED:
+        raise click.UsageError(f"a page shows {_MOST_VIEWED} timelines at most, {len(files)} are given")
+    written = out or Path(f"{'-'.join(file.stem for file in files)}.html")
+    write_atomically(written, _view.page(files))
+    if written != _STANDARD_OUTPUT:
+        click.echo(str(written))
+        if opens:
+            click.launch(written.resolve().as_uri())
+
+
+_MOST_VIEWED = 4
 
 
 @main.command()

@@ -136,10 +136,10 @@ def test_a_difference_that_is_expected() -> None:
     four = {"values": [4], "at_least": 1.2, "at_most": 1.3, "reason": "small"}
     verdict = verdict_of(**EXPECTED, expected=[four, BETWEEN])
     assert (verdict.holds, verdict.fails, verdict.differing) == (False, False, 2)
-    assert verdict.word == "differs at 2 of 2, as expected"
+    assert verdict.word == "differs (2 of 2 points; expected)"
     verdict = verdict_of(**EXPECTED, expected=[BETWEEN])
     assert (verdict.fails, verdict.failed, verdict.differing, verdict.reason) == (True, 1, 1, "r")
-    assert verdict.word == "differs at 1 of 2"
+    assert verdict.word == "differs (1 of 2 points)"
     assert verdict_of(**EXPECTED, expected=[four]).worst.point == "int, 8"
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from spinkit import _paths
+from spinkit.experiments import _reader
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NICS = {"rdma": "rdma", "triggered": "portals4", "store": "spin", "stream": "spin"}
@@ -36,11 +39,17 @@ def run(command: str, *arguments: str | Path, folder: Path | None = None) -> str
     return done.stdout
 
 
-def test_the_program_of_the_readme_prints_what_the_readme_says(tmp_path: Path) -> None:
-    [program] = blocks("README.md", "c")
+@pytest.mark.parametrize(
+    ("name", "expected_statuses"),
+    [("README.md", [0, 0, 0]), ("docs/overview.md", [0, 0, 0, 1, 0])],  # the overview shows a run with too many senders
+)
+def test_the_program_of_a_page_prints_what_the_page_says(
+    name: str, expected_statuses: list[int], tmp_path: Path
+) -> None:
+    [program] = blocks(name, "c")
     (tmp_path / "sum.c").write_text(program)
     statuses = []
-    for session in blocks("README.md", "console"):
+    for session in blocks(name, "console"):
         for step in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
             line, _, expected = step.partition("\n")
             command, *arguments = line.split()
@@ -57,11 +66,50 @@ def test_the_program_of_the_readme_prints_what_the_readme_says(tmp_path: Path) -
             )
             assert done.stdout == expected
             statuses.append(done.returncode)
-    assert statuses == [0, 0, 0, 1, 0], "statuses of spincc and spinrun; a run with too many senders fails"
+    assert statuses == expected_statuses
 
 
-def test_the_program_of_the_readme_never_prints_a_wrong_sum(tmp_path: Path) -> None:
+def test_the_readme_is_short_and_its_commands_run(tmp_path: Path) -> None:
+    """All words count, those of the program too; the program has 25 lines, as the README says."""
+    assert 700 <= len(page("README.md").split()) <= 800
     [program] = blocks("README.md", "c")
+    assert len(program.splitlines()) == 25
+    assert "25 lines below" in page("README.md")
+    (tmp_path / "sum.c").write_text(program)
+    run("spincc", "-g", "-Wall", "-Wextra", "-Werror", "sum.c", "-o", "sum", folder=tmp_path)
+    shown = [line for block in blocks("README.md", "sh", "## See it")[:1] for line in block.splitlines()]
+    for line in shown:
+        command, *arguments = shlex.split(line, comments=True)
+        expected = "sum.html\n" if arguments[0] == "view" else "sum 60000 after 4.8 us\n"
+        assert run(command, *arguments, folder=tmp_path).startswith(expected)
+    assert len(shown) >= 4
+    assert (tmp_path / "sum.pftrace").stat().st_size > 1000
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_tree() -> None:
+    text = page("README.md")
+    assert f"**run** it bit-reproducibly on {len(list((CHECKOUT / 'machines').glob('*.toml')))} " in text
+    assert f"**reproduce** {len(_reader.available(CHECKOUT))} " in text
+    badges = page("docs/img/badges.svg")
+    versions = {
+        "version": tomllib.loads(page("Cargo.toml"))["workspace"]["package"]["version"],
+        "Rust": tomllib.loads(page("Cargo.toml"))["workspace"]["package"]["rust-version"],
+        "Python": tomllib.loads(page("pyproject.toml"))["project"]["requires-python"].removeprefix(">="),
+    }
+    for name, value in versions.items():
+        assert f">{name}</text>" in badges
+        assert f">{value}</text>" in badges
+        assert value in text
+
+
+def test_the_overview_lists_every_experiment_and_machine() -> None:
+    listed = set(re.findall(r"`([\w-]+)`", page("docs/overview.md")))
+    machines = {file.stem for file in (CHECKOUT / "machines").glob("*.toml")}
+    assert {*_reader.available(CHECKOUT), *machines} - listed == set()
+
+
+def test_the_program_of_the_overview_never_prints_a_wrong_sum(tmp_path: Path) -> None:
+    [program] = blocks("docs/overview.md", "c")
     (tmp_path / "sum.c").write_text(program)
     run("spincc", "-Wall", "-Wextra", "-Werror", "sum.c", "-o", "sum", folder=tmp_path)
     for ranks in (2, 16, 40, 64):

@@ -28,7 +28,40 @@ MACHINES = sorted(file.stem for file in (CHECKOUT / "machines").glob("*.toml"))
 
 
 def spinkit(*args: str) -> Result:
-    return CliRunner().invoke(main, args)
+    """Run a command; `reproduce` prints everything."""
+    command, *rest = args
+    return CliRunner().invoke(main, [command, *(["-v"] if command == "reproduce" else []), *rest])
+
+
+def test_a_brief_run_prints_six_lines_and_the_paths_of_page_and_figures(home: Path, program: Program) -> None:
+    program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}})
+    result = CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick"])
+    assert result.stderr == "8 runs\n"
+    title, _, heading, *rest = result.stdout.splitlines()
+    assert title.startswith("Ping-pong latency · ")
+    assert re.split(" {2,}", heading) == [
+        " Half round-trip time [µs]",
+        "RDMA",
+        "Portals 4",
+        "sPIN (store)",
+        "sPIN (stream)",
+    ]
+    assert [line.split()[:3] for line in rest[:4]] == [
+        [f"{machine},", *value.split()] for machine in ("sc17-int", "sc17-dis") for value in ("8 B", "256 KiB")
+    ]
+    assert rest[0].split()[3:] == ["1.0002", "0.9002", "0.6001", "0.9001"]
+    claims = json.loads(Path("out/ping-pong/results.json").read_text())["claims"]
+    assert (sum(claim["holds"] for claim in claims), sum(claim["fails"] for claim in claims)) == (2, 5)
+    assert rest[4:] == [
+        "",
+        "7 verdicts on the paper's statements: 2 hold, 5 fail",
+        "",
+        "out/ping-pong/index.html",
+        "out/ping-pong/integrated.png",
+        "out/ping-pong/discrete.png",
+    ]
+    again = CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick"])
+    assert (again.stderr, again.stdout) == ("8 runs, 8 from the cache\n", result.stdout)
 
 
 def test_whole_experiment_holds_and_writes_everything(home: Path, program: Program) -> None:
@@ -215,7 +248,7 @@ def test_wrong_data_always_fails_but_claims_only_the_check(home: Path, program: 
     assert "ping-pong: wrong data: sPIN (stream) on sc17-int, bytes = 8" in result.stderr
     assert "(wrong data)" in result.output
     assert "does not hold" not in result.stderr
-    assert "differs at " in result.output
+    assert "differs (" in result.output
 
 
 def test_finished_runs_are_cached_until_an_input_changes(home: Path, program: Program) -> None:
@@ -370,11 +403,11 @@ def test_expected_differences_do_not_fail(home: Path, program: Program) -> None:
     program(times=slower)
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
     assert result.exit_code == 0, result.output
-    assert "differs, as expected" in result.output
+    assert "differs (unexplained)" in result.output
     assert "why: the paper's CPU is slower" in result.output
     page = Path("out/ping-pong/index.html").read_text()
     assert "6 of 7 statements of the paper hold here." in page
-    assert "1 differs, as expected." in page
+    assert "1 differs for a stated reason." in page
     assert "expected here: 20.0 to 22.0 %, because: the paper&#39;s CPU is slower" in page
     [latency] = [c for c in json.loads(Path("out/ping-pong/results.json").read_text())["claims"] if c["reason"]]
     assert (latency["name"], latency["holds"], latency["fails"]) == ("latency", False, False)

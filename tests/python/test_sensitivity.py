@@ -38,7 +38,7 @@ def assumed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reproduce(*options: str) -> Result:
-    return CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick", "--sensitivity", *options])
+    return CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick", "--sensitivity", "-v", *options])
 
 
 @pytest.mark.usefixtures("assumed")

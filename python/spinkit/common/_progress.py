@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the steps of a long command: a bar on a terminal, else a line for each."""
+"""Shows the steps of a long command: a bar on a terminal, else lines."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,11 +41,43 @@ def _write_line(step: Step) -> None:
     print(_line(step), file=sys.stderr, flush=True)
 
 
+_PAUSE_S = 10.0
+"""Seconds between lines of a brief progress."""
+
+
+class _Brief:
+    """Writes failures, a line from time to time, and the number of steps at the end."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+        self._cached = 0
+        self._last: Step | None = None
+
+    def tell(self, step: Step) -> None:
+        """Take a finished step."""
+        if step.failure is not None:
+            _write_line(step)
+            return
+        self._cached += step.cached
+        self._last = step
+        if time.monotonic() - self._told >= _PAUSE_S:
+            self._told = time.monotonic()
+            _write_line(step)
+
+    def end(self) -> None:
+        """Write the number of steps."""
+        if self._last is not None:
+            cached = f", {self._cached} from the cache" if self._cached else ""
+            print(f"{self._last.done} runs{cached}", file=sys.stderr, flush=True)
+
+
 @contextmanager
-def steps() -> Iterator[Progress]:
-    """Show steps on standard error until the work is done."""
+def steps(verbose: bool = True) -> Iterator[Progress]:
+    """Show steps on standard error until the work is done; without a terminal, each in a line if `verbose`."""
     if not (sys.stderr.isatty() or any(os.environ.get(name) for name in _ASKS_FOR_A_TERMINAL)):
-        yield _write_line
+        brief = _Brief()
+        yield _write_line if verbose else brief.tell
+        brief.end()
         return
     from spinkit.common._terminal import progress_bar  # imported here because lines do without it
 

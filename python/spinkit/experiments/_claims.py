@@ -221,13 +221,18 @@ class Verdict:
     @property
     def word(self) -> str:
         """Text of the verdict."""
+        return self.with_explanation("expected")
+
+    def with_explanation(self, explanation: str) -> str:
+        """Return the text of the verdict; `explanation` describes an expected difference."""
         if self.holds:
             return "holds"
         if self.fails and self.worst.holds:
             return "holds, though expected to differ"
         count = self.failed or self.differing
-        where = f" at {count} of {self.samples}" if self.samples > 1 else ""
-        return f"differs{where}" if self.fails else f"differs{where}, as expected"
+        notes = [f"{count} of {self.samples} points"] if self.samples > 1 else []
+        notes += [] if self.fails else [explanation]
+        return f"differs ({'; '.join(notes)})" if notes else "differs"
 
     @property
     def reason(self) -> str | None:

@@ -7,6 +7,8 @@
 - `_results`: `results.json`.
 - `_timelines`: the trace diagrams of the sPIN paper's appendix.
 - `_handler_costs`: the page of the handler library.
+- `_run_page`: the page of one run (`spinrun --report`).
+- `_view`: one page that shows timelines in a browser (`spinkit view`).
 - `_report`: pages and tables of experiments.
 - `_narrative`: tests of the paper's sentences about trace diagrams.
 - `_gantt`: pictures of trace diagrams.

@@ -115,7 +115,7 @@ def _verdict_cells(experiment: Experiment, verdict: Verdict, shown: Sequence[Dem
 def _verdict_text(verdict: Verdict, shown: Sequence[Demonstration]) -> str:
     """Write a verdict, with the share of an expected difference that runs explain."""
     explanation = None if verdict.fails else _demonstrations.explanation(verdict, shown)
-    return verdict.word if explanation is None else f"{verdict.word}, {explanation.text}"
+    return verdict.word if explanation is None else verdict.with_explanation(explanation.text)
 
 
 def _here(verdict: Verdict) -> str:
@@ -140,8 +140,8 @@ def _where(experiment: Experiment, verdict: Verdict) -> str:
     if verdict.samples == 1:
         return place
     if verdict.holds:
-        return f"{place}; of {verdict.samples} numbers it comes nearest to a bound"
-    return f"{place}; it stands for {verdict.failed or verdict.differing} of {verdict.samples} that differ"
+        return f"{place}; worst of {verdict.samples} points"
+    return f"{place}; worst of {verdict.samples} points, {verdict.failed or verdict.differing} differ"
 
 
 def _shown_cells(one: Demonstration) -> dict[str, str]:
@@ -433,7 +433,7 @@ def tally(outcomes: Iterable[Results]) -> str:
         unexplained = sum(one is not None and one.most <= 0 for one in differing)
         text = f"{sum(verdict.holds for verdict, _ in chosen)} of {len(chosen)} {name} hold"
         if differing:
-            text += f", {len(differing)} differ as expected ({unexplained} unexplained)"
+            text += f", {len(differing)} differ ({unexplained} unexplained)"
         failed = sum(verdict.fails for verdict, _ in chosen)
         return f"{text}, {failed} fail" if failed else text
 

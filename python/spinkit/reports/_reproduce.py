@@ -10,7 +10,7 @@ from contextlib import closing
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
@@ -36,11 +36,13 @@ from spinkit.reports._results import to_json, to_table
 from spinkit.simulate import _machines
 from spinkit.simulate._machines import Machine
 
+_Row = TypeVar("_Row")
+
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
 
-def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
-    """Run experiments and write the files of each; show a progress bar on a terminal, or print a line for each run.
+def run(experiments: Sequence[Experiment], settings: Settings, verbose: bool = True) -> list[Outcome]:
+    """Run experiments and write the files of each; show a progress bar on a terminal, else lines.
 
     An experiment's runs include those that show the reasons of differences from the paper. Outcomes are in the order
     of the experiments. Progress goes to standard error.
@@ -49,7 +51,7 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
     variants = [case.variant for several in cases.values() for case in several]
     ended: dict[int, Results | SpinkitError] = {}
     complete = {}
-    with steps() as tell, closing(_pool.run_all([*experiments, *variants], settings, tell)) as outcomes:
+    with steps(verbose) as tell, closing(_pool.run_all([*experiments, *variants], settings, tell)) as outcomes:
         for one, outcome in outcomes:
             ended[id(one)] = outcome
             experiment = next(base for base in experiments if base.name == one.name)
@@ -72,7 +74,7 @@ def _together(
     return _demonstrations.add(outcome, [(case, one) for case, one in shown if isinstance(one, Results)])
 
 
-def vary(outcomes: Sequence[Outcome], settings: Settings) -> dict[str, list[Tried]]:
+def vary(outcomes: Sequence[Outcome], settings: Settings, verbose: bool = True) -> dict[str, list[Tried]]:
     """Change the assumed parameters of experiments one by one; write the files again, and `sensitivity.json`."""
     complete = {experiment.name: results for experiment, results in outcomes if isinstance(results, Results)}
     changes = {
@@ -81,7 +83,7 @@ def vary(outcomes: Sequence[Outcome], settings: Settings) -> dict[str, list[Trie
     }
     variants = [change.variant for several in changes.values() for change in several]
     ended = {}
-    with steps() as tell, closing(_pool.run_all(variants, settings, tell)) as varied:
+    with steps(verbose) as tell, closing(_pool.run_all(variants, settings, tell)) as varied:
         for variant, outcome in varied:
             ended[variant.name, variant.variant] = outcome
     tried = {
@@ -191,7 +193,7 @@ def _versions(settings: Settings) -> dict[str, str]:
     return {"spinkit": __version__, "zig (clang) for the card": metadata.version("ziglang"), **builds}
 
 
-def _time_tables(title: str, times: _report.TimeTable, out: Console) -> list[Table]:
+def _time_tables(title: str | None, times: _report.TimeTable, out: Console) -> list[Table]:
     """Lay out a column for each series; where the console is too narrow, a row for each, in several tables."""
 
     def table(labels: Sequence[str], columns: Sequence[Sequence[str]], side: JustifyMethod) -> Table:
@@ -217,6 +219,44 @@ def _time_tables(title: str, times: _report.TimeTable, out: Console) -> list[Tab
         tables.append(part)
         columns = columns[count:]
     return tables
+
+
+_BRIEF_ROWS = 4
+
+
+def show_brief(results: Results) -> None:
+    """Print a few times and the counts of verdicts."""
+    out = console()
+    experiment = results.experiment
+    out.print(Text(" · ".join(filter(None, (experiment.title, experiment.paper))), style="bold"))
+    times = _report.time_tables(results)[: _BRIEF_ROWS // 2]
+    count = min(_BRIEF_ROWS // len(times), len(times[0].rows))
+    rows = [
+        [f"{one.machine}, {row[0]}", *row[1:]]
+        for one in times
+        for row in _spread(
+            [row for row, value in zip(one.rows, results.values, strict=True) if _is_quick(results, value)], count
+        )
+    ]
+    headings = [experiment.measure.heading, *times[0].headings[1:]]
+    for part in _time_tables(None, _report.TimeTable("", headings, rows), out):
+        print_block(out, part)
+    counts = _report.count(results.verdicts)
+    if counts["all"]:
+        texts = {"holds": "hold", "explained": "differ for a stated reason", "fails": "fail"}
+        words = [f"{counts[key]} {text}" for key, text in texts.items() if counts[key]]
+        print_block(out, Text(f"{counts['all']} verdicts on the paper's statements: {', '.join(words)}"))
+
+
+def _is_quick(results: Results, value: float) -> bool:
+    return value in results.experiment.values(quick=True)
+
+
+def _spread(rows: Sequence[_Row], count: int) -> list[_Row]:
+    """Return `count` rows at most: the first, the last, and others at equal distances."""
+    if len(rows) <= count:
+        return list(rows)
+    return [rows[round(number * (len(rows) - 1) / max(1, count - 1))] for number in range(count)]
 
 
 def show(results: Results) -> None:

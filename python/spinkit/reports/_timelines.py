@@ -114,7 +114,7 @@ class Verdict:
     @property
     def word(self) -> str:
         """Text of the verdict."""
-        return {"holds": "holds", "explained": "differs, as expected", "fails": "does not hold"}[self.kind]
+        return {"holds": "holds", "explained": "differs (explained)", "fails": "does not hold"}[self.kind]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::layouts::Structure;
-use super::tool::Tools;
+use super::tool::{self, Tools};
 use super::{Error, Result};
 
 const LAYOUTS_SECTION: &str = ".spin_layouts";
@@ -48,7 +48,8 @@ impl Part {
             let layouts = serde_json::to_vec(&self.host_layouts).expect("layouts are plain data");
             sections.push((LAYOUTS_SECTION.into(), layouts));
         }
-        if sections.is_empty() && !strip_debug {
+        // Debug information does no harm on a computer without binutils.
+        if sections.is_empty() && (!strip_debug || !tool::is_on_path("objcopy")) {
             return Ok(());
         }
         let mut objcopy = Command::new("objcopy");

@@ -52,8 +52,8 @@ impl Tools {
         self.temp.path().join(name)
     }
 
-    /// Returns a command for the system's compiler. The SDK's headers are system headers, because users cannot fix
-    /// warnings in them.
+    /// Returns a command for the system's compiler, or for zig's Clang if there is none. The SDK's headers are system
+    /// headers, because users cannot fix warnings in them.
     pub fn host(&self, language: Language) -> Command {
         let (variable, default) = match language {
             Language::C => ("SPIN_HOST_CC", "cc"),
@@ -62,7 +62,18 @@ impl Tools {
         let compiler = env::var(variable).unwrap_or_default();
         // Like CC in make, the variable may contain arguments ("ccache gcc").
         let mut words = compiler.split_whitespace();
-        let mut command = Command::new(words.next().unwrap_or(default));
+        let mut command = match words.next() {
+            Some(given) => Command::new(given),
+            None if is_on_path(default) => Command::new(default),
+            // A missing zig lets the system's compiler be reported as missing.
+            None => self.zig().map_or_else(
+                |_| Command::new(default),
+                |mut zig| {
+                    zig.arg(default);
+                    zig
+                },
+            ),
+        };
         command.args(words).arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
         command
     }
@@ -195,4 +206,9 @@ fn quote(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// Returns true if a folder of PATH has a command.
+pub fn is_on_path(command: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(command).is_file()))
 }

@@ -11,6 +11,7 @@ mod environment;
 mod gdb;
 mod isolation;
 mod links;
+mod page;
 mod provider;
 mod report;
 mod start;
@@ -88,7 +89,10 @@ struct Options {
     /// Set a parameter of the machine, such as accelerator.hpus=8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Write a timeline for ui.perfetto.dev to FILE; `-` is standard output
+    /// Write a page of the run to the folder DIR: index.html, with timeline.html, and the report and timeline from which they are made
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "json"])]
+    report: Option<PathBuf>,
+    /// Write a timeline for `spinkit view` and ui.perfetto.dev to FILE; `-` is standard output
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write a report of the run as JSON to FILE; `-` is standard output
@@ -286,6 +290,8 @@ enum RunError {
     Observation { option: &'static str, error: Unobservable },
     #[error("cannot open {}: {error}", path.display())]
     Folder { path: PathBuf, error: io::Error },
+    #[error("--report: {0}")]
+    Page(String),
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
@@ -330,7 +336,12 @@ pub fn command() -> clap::Command {
 
 /// Runs the command `spinrun` with the arguments of this process.
 pub fn main() -> ExitCode {
-    match run(&Options::of_command_line()) {
+    let mut options = Options::of_command_line();
+    let status = options.open_report().and_then(|()| run(&options)).and_then(|status| {
+        options.report.as_deref().map_or(Ok(()), page::write)?;
+        Ok(status)
+    });
+    match status {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("spinrun: error: {error}");
@@ -351,6 +362,17 @@ impl Options {
             }
             (parsed, _) => parsed.unwrap_or_else(|error| error.exit()),
         }
+    }
+
+    /// Lets the run write the files of `--report`.
+    fn open_report(&mut self) -> Result<(), RunError> {
+        if let Some(folder) = &self.report {
+            fs::create_dir_all(folder).map_err(RunError::write(folder))?;
+            self.json = Some(folder.join(page::REPORT));
+            self.trace = Some(folder.join(page::TIMELINE));
+            self.profile = true;
+        }
+        Ok(())
     }
 }
 
