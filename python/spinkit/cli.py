@@ -114,6 +114,11 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
     is_flag=True,
     help="Also change each parameter that no paper gives over its range, and show which claims turn.",
 )
+@click.option(
+    "--model",
+    metavar="MODEL",
+    help="Run on the machines of this model, such as sc17-arm, in place of the experiment's first model.",
+)
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
 @click.option("-v", "--verbose", is_flag=True, help="Print all runs, times, claims and reasons.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
@@ -130,6 +135,7 @@ def reproduce(
     quick: bool,
     check: bool,
     sensitivity: bool,
+    model: str | None,
     fresh: bool,
     verbose: bool,
     json_file: Path | None,
@@ -145,7 +151,7 @@ def reproduce(
     has. Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes
     report.html, one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
-    from spinkit.experiments import _reader
+    from spinkit.experiments import _model, _reader
     from spinkit.reports import _reproduce, _timelines
     from spinkit.reports._report import tally
     from spinkit.reports._results import to_json, to_table
@@ -160,7 +166,10 @@ def reproduce(
     chosen = [_reader.load(home, name) for name in named]
     if json_file is not None and (len(chosen) != 1 or has_timelines):
         raise click.UsageError("--json takes exactly one experiment")
+    if model is not None and (everything or has_timelines):
+        raise click.UsageError("--model takes named experiments, and no timelines")
     settings = _settings(out, quick, fresh)
+    chosen = _model.on_models(chosen, model, settings.machines)
     outcomes = _reproduce.run(chosen, settings, verbose)
     tried = _reproduce.vary(outcomes, settings, verbose) if sensitivity else {}
     problems = []

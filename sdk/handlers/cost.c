@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs of the library's handlers (cost.h), except those of services. */
+/* Costs of the library's handlers (cost.h), except those of services and of collectives of all ranks. */
 #include <handlers/matching/matching.h> /* before spin.h */
 
 #include "cost.h"
 #include <handlers/accumulate/accumulate.h>
-#include <handlers/allreduce/doubling.h>
-#include <handlers/allreduce/ring.h>
-#include <handlers/allreduce/tree.h>
 #include <handlers/broadcast/trees.h>
 #include <handlers/common/hash.h>
 #include <handlers/common/host_queue.h>
@@ -137,43 +134,6 @@ static void put_updates(void) {
 static void empty(void) { put(0, BITS, 0); }
 
 /* One segment, added by the card as the second of some ranks: the peer starts it, and sends its own. */
-static void allreduce(const struct allreduce_algorithm *algorithm, uint32_t ranks, uint32_t places, uint32_t sets) {
-    enum { DATA = PACKET - sizeof(struct allreduce_packet) };
-    struct allreduce state = {
-        .bits = BITS, .rank = CARD, .ranks = ranks, .type = ALLREDUCE_FLOAT, .bytes = DATA, .arity = 1, .twos = 1};
-    uint32_t bytes = allreduce_divide(&state, DATA, places, sets);
-    ptl_handle_ct_t ct;
-    CHECK(PtlCTAlloc(ni, &ct));
-    CHECK(allreduce_attach(ni, PT, &state, bytes, algorithm, memory, memory, ct));
-}
-
-static void allreduce_doubles(void) { allreduce(&allreduce_doubling, 2, 3, 2); }
-static void allreduce_rings(void) { allreduce(&allreduce_ring, 2, 0, 1); }
-static void allreduce_trees(void) { allreduce(&allreduce_tree, 3, 1, 1); }
-
-static void allreduce_packets(void) {
-    static uint32_t operation;
-    put(0, BITS + ALLREDUCE_START, operation);
-    spin_host_compute(PATIENCE_NS);
-    put(0, BITS + ALLREDUCE_READY, operation);
-    spin_host_compute(PATIENCE_NS);
-    *(struct allreduce_packet *)memory = (struct allreduce_packet){.operation = operation++, .step = 1};
-    one_packet();
-}
-
-static void meets(void) {
-    ptl_handle_ct_t ct;
-    CHECK(PtlCTAlloc(ni, &ct));
-    CHECK(barrier_attach(ni, PT, (struct barrier){.bits = BITS, .rank = CARD, .ranks = 2}, ct));
-}
-
-static void meet(void) {
-    static uint32_t number;
-    put(0, BITS, barrier_enter(number));
-    spin_host_compute(PATIENCE_NS);
-    put(0, BITS, number++);
-}
-
 static void matching(ptl_size_t eager) {
     struct matching state = {.eager = eager, .room = MEMORY};
     ptl_me_t me = {.match_bits = BITS, .header_handler = matching_header, .payload_handler = matching_payload};
@@ -300,13 +260,6 @@ static const struct test cases[] = {
      accumulate_keeps, one_packet},
     {"accumulate-flush", "accumulate", "256 numbers, then a flush", STATE(struct accumulate_cache), accumulate_keeps,
      flushed_packet},
-    {"allreduce-doubling", "allreduce", "doubling, two ranks, floats", STATE(struct allreduce), allreduce_doubles,
-     allreduce_packets},
-    {"allreduce-ring", "allreduce", "ring, two ranks, floats", STATE(struct allreduce), allreduce_rings,
-     allreduce_packets},
-    {"allreduce-tree", "allreduce", "tree, one child, floats", STATE(struct allreduce), allreduce_trees,
-     allreduce_packets},
-    {"barrier", "barrier", "two ranks", STATE(struct barrier), meets, meet},
     {"broadcast-stream", "broadcast", "streaming, one child", STATE(struct broadcast), broadcast_streams, one_packet},
     {"broadcast-store", "broadcast", "stored two packets, one child", STATE(struct broadcast), broadcast_stores,
      two_packets},

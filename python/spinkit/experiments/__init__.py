@@ -9,6 +9,7 @@
 - `_workshop`: settings and shared state of all runs.
 - `_programs`: compilation of programs.
 - `_handlers`: compilation of handlers for PsPIN's own interface.
+- `_model`: experiments on the machines of another model.
 - `_jobs`: the runs of an experiment, with settings and arguments.
 - `_cache`: cache of finished runs.
 - `_includes`: files on which a compiled program depends.

@@ -223,6 +223,8 @@ class Experiment:
     """Changed parameters of a sweep's point; they follow those of the series."""
     chosen: tuple[float, ...] | None = None
     """Values of the sweep that a variant runs; by default all."""
+    kinds: tuple[str, ...] = ()
+    """HPU kinds for which programs are compiled (`spincc --hpu`); by default those of spincc."""
 
     def machine(self, model: str, machine: str) -> str:
         """Return the name of the machine file of a model."""

@@ -17,8 +17,8 @@ from spinkit.common._processes import Processes, pool
 from spinkit.reports._report import render
 from spinkit.simulate._toolchain import Toolchain
 
-KINDS = (("rv32imac", "inorder"), ("rv32imafdc", "ooo-a15"))
-"""Instruction set and timing of both kinds of HPU."""
+KINDS = (("rv32imac", "inorder"), ("rv32imafdc", "ooo-a15"), ("armv7a", "ooo-a15"))
+"""Instruction set and timing of each kind of HPU."""
 
 _MACHINE = "sc17-int"
 
@@ -68,7 +68,7 @@ def described(header: str) -> dict[str, str]:
 
 
 def measure(home: Path, tools: Toolchain) -> list[Library]:
-    """Compile `cost.c` and `cost_services.c` of `sdk/handlers`, and run their cases on both kinds of HPU."""
+    """Compile `cost.c` and `cost_services.c` of `sdk/handlers`, and run their cases on each kind of HPU."""
     folder = home / "sdk" / "handlers"
     texts: dict[str, dict[str, str]] = {}
     for file in sorted(folder.glob("*/*.h")):

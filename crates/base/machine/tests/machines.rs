@@ -11,7 +11,7 @@ use machine::{
 use proptest::prelude::*;
 use sim::{Clock, Time, TimePerByte};
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "loggopsim2-dis",
     "loggopsim2-int",
     "pspin-200g",
@@ -20,6 +20,8 @@ const NAMES: [&str; 10] = [
     "pspin-published",
     "pspin-small",
     "pspin-tiny",
+    "sc17-arm-dis",
+    "sc17-arm-int",
     "sc17-dis",
     "sc17-int",
 ];

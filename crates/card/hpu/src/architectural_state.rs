@@ -21,7 +21,7 @@ pub struct State {
     /// instruction at the end of a block sees the address after itself; a jump replaces it.
     pub pc: u32,
     /// Address and value of the latest load-exclusive (RISC-V `lr.w`, ARM `ldrex`).
-    pub reservation: Option<(u32, u32)>,
+    pub reservation: Option<(u32, u64)>,
     /// Hardware loops, innermost first.
     pub loops: [HardwareLoop; 2],
     pub(crate) cycles: u64,

@@ -166,6 +166,16 @@ pub enum Class {
     FloatMove,
     /// Conversion between number formats.
     FloatConvert,
+    /// Integer operation on vectors, without multiplication.
+    VectorAlu,
+    /// Product of integer vectors, with or without accumulation.
+    VectorMultiply,
+    /// Load of the program counter, and possibly of other registers: an indirect jump.
+    LoadJump,
+    /// [`Class::LoadJump`] to a return address on the stack, predicted by the return-address stack.
+    LoadReturn,
+    /// Conditional [`Class::LoadReturn`].
+    LoadBranch,
     /// End of a hardware loop's body: not an instruction, takes no time.
     LoopEnd,
 }
@@ -174,12 +184,14 @@ impl Class {
     /// Returns true if the instruction is the last of its block.
     pub fn ends_block(self) -> bool {
         use Class::*;
-        matches!(self, Branch | Jump | JumpIndirect | Return) || self.stands_alone()
+        matches!(self, Branch | Jump | JumpIndirect | Return | LoadJump | LoadReturn | LoadBranch)
+            || self.stands_alone()
     }
 
     /// Returns true if the instruction reads or writes memory.
     pub fn accesses_memory(self) -> bool {
-        matches!(self, Class::Load | Class::Store | Class::Atomic)
+        use Class::*;
+        matches!(self, Load | Store | Atomic | LoadJump | LoadReturn | LoadBranch)
     }
 
     /// Returns true if the instruction is a block by itself, so that the thread's counters are exact when it runs.

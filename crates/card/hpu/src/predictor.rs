@@ -28,13 +28,15 @@ impl Predictor {
     #[inline(always)]
     pub(crate) fn mispredicts(&mut self, number: u32, last: Class, backward: bool, taken: bool, target: u32) -> bool {
         match last {
-            Class::Branch => {
+            Class::Branch | Class::LoadBranch => {
                 let counter = &mut self.learned(number, backward).counter;
                 let predicted = *counter >= 2;
                 *counter = if taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
                 predicted != taken
             }
-            Class::JumpIndirect => std::mem::replace(&mut self.learned(number, backward).target, target) != target,
+            Class::JumpIndirect | Class::LoadJump => {
+                std::mem::replace(&mut self.learned(number, backward).target, target) != target
+            }
             _ => false,
         }
     }

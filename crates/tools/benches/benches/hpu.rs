@@ -14,10 +14,17 @@ use machine::TimingKind;
 
 /// A compiled program: 64-bit shifts and multiplications, a jump table, divisions, loads and stores.
 const MIX: &[u8] = include_bytes!("../../../card/hpu/tests/hpu/mix.elf");
+/// [`MIX`] compiled for ARM.
+const MIX_ARM: &[u8] = include_bytes!("../../../card/hpu/tests/hpu/mix-arm.elf");
 const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
 const STACK: u32 = 1024;
 
-const KINDS: [(&str, TimingKind); 2] = [("inorder", TimingKind::InOrder), ("ooo-a15", TimingKind::OooA15)];
+/// Names of rows, timing models, HPU kinds and programs.
+const KINDS: [(&str, TimingKind, &str, &[u8]); 3] = [
+    ("inorder", TimingKind::InOrder, "rv32imac", MIX),
+    ("ooo-a15", TimingKind::OooA15, "rv32imac", MIX),
+    ("ooo-a15, ARM", TimingKind::OooA15, "armv7a", MIX_ARM),
+];
 
 struct Card {
     program: Arc<Program>,
@@ -29,7 +36,7 @@ struct Card {
 }
 
 impl Card {
-    fn new(timing: TimingKind) -> Card {
+    fn new(timing: TimingKind, kind: &str, elf: &[u8]) -> Card {
         let region = |name, base| Region { name, base, bytes: 1 << 16 };
         let load_map = LoadMap {
             name: "the bench",
@@ -38,8 +45,8 @@ impl Card {
             others: Vec::new(),
             return_address: map::RETURN,
         };
-        let isa = instruction_set("rv32imac").expect("an instruction set");
-        let program = Arc::new(Program::load(MIX, isa, &load_map).expect("a device program"));
+        let isa = instruction_set(kind).expect("an instruction set");
+        let program = Arc::new(Program::load(elf, isa, &load_map).expect("a device program"));
         let (code, data) = (program.program_segment(), program.data_segment());
         let (code_len, data_len) = (code.len() as u32, data.len() as u32);
         let arena = [data, &vec![0; STACK as usize], code].concat();
@@ -71,8 +78,8 @@ impl Card {
 
 fn benchmark(criterion: &mut Criterion, group: &str, handler: &str, args: [u32; 3]) {
     let mut group = criterion.benchmark_group(group);
-    for (name, timing) in KINDS {
-        let mut card = Card::new(timing);
+    for (name, timing, kind, elf) in KINDS {
+        let mut card = Card::new(timing, kind, elf);
         let entry = card.program.entry(handler).expect("a handler");
         group.throughput(Throughput::Elements(card.run(entry, args)));
         group.bench_function(BenchmarkId::from_parameter(name), |bench| {

@@ -8,7 +8,7 @@ use nic::{CardProgram, DeviceProgram};
 
 /// Parses an ELF file with its symbols and line table.
 pub fn elf(bytes: &[u8]) {
-    let kinds = ["rv32imac", "rv32imafdc"].map(|kind| instruction_set(kind).expect("an instruction set"));
+    let kinds = ["rv32imac", "rv32imafdc", "armv7a"].map(|kind| instruction_set(kind).expect("an instruction set"));
     let Some(program) = kinds.into_iter().find_map(|isa| Program::load(bytes, isa, &nic::load_map()).ok()) else {
         return;
     };
@@ -25,7 +25,7 @@ pub fn elf(bytes: &[u8]) {
 
 /// Parses an image as embedded by spincc.
 pub fn image(bytes: &[u8]) {
-    for kind in ["rv32imac", "rv32imafdc"] {
+    for kind in ["rv32imac", "rv32imafdc", "armv7a"] {
         let Ok(device) = DeviceProgram::from_image(bytes, 0x40_0000, kind) else { continue };
         for (_, handler) in &device.handlers {
             assert_eq!(device.program.entry(&handler.name), Some(handler.entry));

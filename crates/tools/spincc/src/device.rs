@@ -289,7 +289,8 @@ pub fn embeddable(elf_bytes: &[u8], debug: bool) -> Result<Vec<u8>> {
         section.delete = !is_ours;
     }
     for symbol in &mut builder.symbols {
-        symbol.delete = !matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_OBJECT);
+        // Mapping symbols of ARM distinguish code from data in it.
+        symbol.delete = !matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_OBJECT) && !symbol.name.starts_with(b"$");
     }
     for segment in &mut builder.segments {
         segment.delete = !segment.is_load();

@@ -9,6 +9,7 @@ use capstone::prelude::*;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::image::{Device, Image};
+use super::marks::Marks;
 use super::{Error, Result, dwarf, undefined};
 
 /// Returns the text for one handler or function, or for all handlers, for each of `kinds` (all kinds of the image by
@@ -75,13 +76,16 @@ fn print(device: &Device, functions: &[Function]) -> Result<String, String> {
         .collect();
     let lines = lines(&device.elf)?;
     let mut sources = Sources::default();
+    let marks = Marks::read(&file);
     let engine = engine(file.architecture()).map_err(|e| e.to_string())?;
     let mut out = String::new();
     for function in functions {
         writeln!(out, "\n{:08x} <{}>: {} bytes", function.address, function.name, function.size).unwrap();
         let start = (function.address - base) as usize;
         let bytes = code.get(start..start + function.size as usize).ok_or("a function lies outside its code")?;
-        let instructions = engine.disasm_all(bytes, function.address).map_err(|e| e.to_string())?;
+        let (instructions, data) = bytes.split_at(marks.code(function.address, function.size) as usize);
+        let first_data = function.address + instructions.len() as u64;
+        let instructions = engine.disasm_all(instructions, function.address).map_err(|e| e.to_string())?;
         let mut last = None;
         for instruction in instructions.iter() {
             let line = lines.range(..=instruction.address()).next_back().map(|(_, line)| line);
@@ -97,6 +101,10 @@ fn print(device: &Device, functions: &[Function]) -> Result<String, String> {
             let operands = resolved(instruction.address(), name, operands, &symbols);
             let text = format!("{:8x}:  {hex:<10} {name:<10} {operands}", instruction.address());
             writeln!(out, "{}", text.trim_end()).unwrap();
+        }
+        for (at, word) in (first_data..).step_by(4).zip(data.as_chunks().0) {
+            let word = u32::from_le_bytes(*word);
+            writeln!(out, "{at:8x}:  {word:08x}   .word      0x{word:08x}").unwrap();
         }
     }
     Ok(out)

@@ -7,6 +7,7 @@ use hpu::isa::{Class, Decoded, Isa};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::device::Program;
+use super::marks::Marks;
 use super::{Error, Result, disassemble, undefined};
 
 /// Refuses handlers without code, which compilers produce when every path is undefined, and functions whose last
@@ -17,10 +18,14 @@ use super::{Error, Result, disassemble, undefined};
 pub fn check(program: &Program, handlers: &[String]) -> Result<()> {
     let malformed = |reason: String| Error::Program(format!("device program for {}: {reason}", program.kind.name));
     let file = object::File::parse(&*program.elf).map_err(|e| malformed(e.to_string()))?;
+    let marks = Marks::read(&file);
     let mut functions = BTreeMap::new();
     for symbol in file.symbols().filter(|s| s.kind() == SymbolKind::Text && s.is_definition()) {
         let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
-        let code = section.and_then(|section| section.data_range(symbol.address(), symbol.size()).ok().flatten());
+        let code = section.and_then(|section| {
+            let size = marks.code(symbol.address(), symbol.size());
+            section.data_range(symbol.address(), size).ok().flatten()
+        });
         let name = symbol.name().map_err(|e| malformed(e.to_string()))?;
         functions.insert((symbol.address(), name), code.unwrap_or_default());
     }
@@ -42,7 +47,7 @@ pub fn check(program: &Program, handlers: &[String]) -> Result<()> {
     if errors.is_empty() { Ok(()) } else { Err(Error::Program(errors.join("\n"))) }
 }
 
-/// Decodes the instructions of a function at `address`.
+/// Decodes the instructions of a function at `address`, without padding at its end.
 fn instructions(isa: &dyn Isa, code: &[u8], address: u32) -> Vec<Decoded> {
     let mut found = vec![];
     let mut at = 0;
@@ -50,12 +55,25 @@ fn instructions(isa: &dyn Isa, code: &[u8], address: u32) -> Vec<Decoded> {
         at += decoded.length as usize;
         found.push(decoded);
     }
+    // Padding before constants.
+    while found.last().is_some_and(is_no_operation) {
+        found.pop();
+    }
     found
 }
 
 /// Returns true for a jump or a return, without a link.
 fn leaves(instruction: &Decoded) -> bool {
-    matches!(instruction.class, Class::Jump | Class::JumpIndirect | Class::Return) && instruction.results.is_empty()
+    match instruction.class {
+        Class::Jump | Class::JumpIndirect | Class::Return => instruction.results.is_empty(),
+        Class::LoadJump | Class::LoadReturn => true,
+        _ => false,
+    }
+}
+
+/// Returns true for an instruction without operands and effect.
+fn is_no_operation(instruction: &Decoded) -> bool {
+    instruction.class == Class::Alu && instruction.sources.is_empty() && instruction.results.is_empty()
 }
 
 /// Returns true for a breakpoint, or a word that is not an instruction.

@@ -14,6 +14,7 @@
 //! * [`link`]: the host link
 //! * `error`: errors of the command
 //! * `editor`: flags and `compile_commands.json` for editors
+//! * `marks`: data among the code of ARM
 //! * [`disassemble`]: a handler's instructions with their source lines
 
 #[macro_use]
@@ -31,6 +32,7 @@ pub mod image;
 pub mod kind;
 pub mod layouts;
 pub mod link;
+mod marks;
 pub mod options;
 pub mod tool;
 pub mod undefined;

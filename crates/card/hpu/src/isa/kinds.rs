@@ -6,13 +6,13 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::interface::Isa;
-use super::riscv;
+use super::{arm, riscv};
 
 /// Returns the instruction set of an HPU kind; `None` if the name is not one of its names.
 type ByName = fn(&str) -> Option<Arc<dyn Isa>>;
 
 /// Instruction sets, each with a description of its names.
-const INSTRUCTION_SETS: &[(ByName, &str)] = &[(riscv::by_name, riscv::NAMES)];
+const INSTRUCTION_SETS: &[(ByName, &str)] = &[(riscv::by_name, riscv::NAMES), (arm::by_name, arm::NAMES)];
 
 /// The name of an HPU kind does not name an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,6 +48,8 @@ mod tests {
             ("rv32im-small", "rv32im"),
             ("rv32imac-corev", "rv32imac-corev"),
             ("rv32imac-corev-small", "rv32imac-corev"),
+            ("armv7a", "armv7a"),
+            ("armv7a-small", "armv7a"),
         ] {
             assert_eq!(instruction_set(kind).unwrap().name(), name);
         }
@@ -57,7 +59,8 @@ mod tests {
                 error,
                 format!(
                     "HPU kind '{kind}' names no instruction set; the simulator executes RISC-V: rv32i, then those of m, \
-                     a, f, d (with f) and c that the core has, in this order (\"rv32imac\"), and with CORE-V \"-corev\""
+                     a, f, d (with f) and c that the core has, in this order (\"rv32imac\"), and with CORE-V \"-corev\", \
+                     ARM: armv7a (A32 of ARMv7-A with VFPv4 and Advanced SIMD, as in a Cortex-A15)"
                 )
             );
         }

@@ -3,6 +3,7 @@
 //! ([`Decoded`]) and defines the registers of the calling convention. Engine, block cache, fence detection, profiles
 //! and timing models use only those.
 
+mod arm;
 mod interface;
 mod kinds;
 mod riscv;

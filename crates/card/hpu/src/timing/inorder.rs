@@ -48,7 +48,9 @@ impl InOrder {
         match class {
             Class::Alu | Class::Multiply | Class::Store | Class::Command | Class::Trap => (1, 1),
             // An instruction that uses the value directly after the load stalls one more cycle.
-            Class::Load => (self.scratchpad, self.scratchpad + 1),
+            Class::Load | Class::LoadJump | Class::LoadReturn | Class::LoadBranch => {
+                (self.scratchpad, self.scratchpad + 1)
+            }
             Class::MultiplyHigh => (5, 5),
             // The divisor adds further cycles at execution.
             Class::Divide => (3, 3),
@@ -64,7 +66,8 @@ impl InOrder {
             // The core's FPU (fpnew) with one register stage; its divider is not pipelined and computes 3 bits per
             // cycle.
             Class::FloatAdd | Class::FloatMultiply | Class::FloatMultiplyAdd | Class::FloatConvert => (1, 2),
-            Class::FloatMove => (1, 1),
+            Class::FloatMove | Class::VectorAlu => (1, 1),
+            Class::VectorMultiply => (1, 2),
             Class::FloatDivide | Class::FloatRoot => (11, 11),
             Class::FloatDivideDouble | Class::FloatRootDouble => (21, 21),
         }

@@ -53,6 +53,9 @@ pub(super) struct OooParameters {
     pub float_divide_double: u32,
     pub float_root: u32,
     pub float_root_double: u32,
+    /// Integer operation on vectors.
+    pub vector: u32,
+    pub vector_multiply: u32,
 }
 
 /// Widths and queues from sPIN §4.2. Latencies are those of gem5's Cortex-A15 class core (`O3_ARM_v7a`) where it gives
@@ -78,6 +81,8 @@ pub(super) const CORTEX_A15: OooParameters = OooParameters {
     float_divide_double: 32,
     float_root: 17,
     float_root_double: 32,
+    vector: 3,
+    vector_multiply: 4,
 };
 
 /// An issue port. [`ALU`] and [`FLOAT`] have two each, the others one, as in a Cortex-A15.
@@ -142,7 +147,9 @@ impl OutOfOrder {
             Class::Branch | Class::Jump | Class::JumpIndirect | Class::Return => (&BRANCH, p.alu, true),
             Class::Multiply | Class::MultiplyHigh => (&MULTIPLY, p.multiply, true),
             Class::Divide => (&MULTIPLY, p.divide, false),
-            Class::Load => (&LOAD, p.address + self.scratchpad, true),
+            Class::Load | Class::LoadJump | Class::LoadReturn | Class::LoadBranch => {
+                (&LOAD, p.address + self.scratchpad, true)
+            }
             Class::Store => (&STORE, p.address, true),
             // A load, the operation and a store.
             Class::Atomic => (&LOAD, p.address + self.scratchpad + p.alu, true),
@@ -151,6 +158,8 @@ impl OutOfOrder {
             Class::FloatMultiplyAdd => (&FLOAT, p.float_multiply_add, true),
             Class::FloatConvert => (&FLOAT, p.float_convert, true),
             Class::FloatMove => (&FLOAT, p.float_move, true),
+            Class::VectorAlu => (&FLOAT, p.vector, true),
+            Class::VectorMultiply => (&FLOAT, p.vector_multiply, true),
             Class::FloatDivide => (&FLOAT, p.float_divide, false),
             Class::FloatDivideDouble => (&FLOAT, p.float_divide_double, false),
             Class::FloatRoot => (&FLOAT, p.float_root, false),
@@ -254,8 +263,9 @@ impl Pipeline for OutOfOrder {
         }
 
         if exit.mispredicted {
-            let issue = in_flight.last().map_or(dispatch, |branch| branch.issue);
-            (dispatch, dispatched) = (issue + p.mispredict, 0);
+            // A branch is known when it issues, a loaded target when it arrives.
+            let known = in_flight.last().map_or(dispatch, |branch| branch.ready - p.alu);
+            (dispatch, dispatched) = (known + p.mispredict, 0);
         } else if exit.taken || dispatched == p.width {
             (dispatch, dispatched) = (dispatch + 1, 0);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the HPU through its public interface: programs as words, run on real bytes.
 
+mod arm;
 mod atomic;
 mod card;
 mod control;

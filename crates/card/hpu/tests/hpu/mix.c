@@ -2,7 +2,7 @@
  * numbers; a compute loop; a handler of some 20 instructions.
  *
  *   zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c -O2 -g -nostdlib -fno-sanitize=all \
- *     -fwrapv -ffile-prefix-map=$PWD=. -static -Wl,-T,mix.ld mix.c -o mix.elf */
+ *     -fwrapv -ffile-prefix-map=$PWD=. -static -Wl,-T,mix.ld mix.c -o mix.elf */ /* mix-arm.elf: arm.rs */
 // clang-format off: mix.elf has these line numbers
 typedef unsigned u32;
 typedef unsigned long long u64;

@@ -91,7 +91,7 @@ impl Gdb {
             place,
             door: port.map_or_else(Door::socket, Door::port)?,
             program: device_program(program, kind)?,
-            card: Card::new(registers::has_floats(kind)),
+            card: Card::new(registers::Layout::of(kind)),
             machine: None,
             has_left: false,
             awaits_first: true,

@@ -20,7 +20,7 @@ use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOp
 use gdbstub::target::{Target, TargetError, TargetResult};
 use nic::{Halted, Resident};
 
-use super::registers::{self, Hpu, HpuRegisters};
+use super::registers::{self, Hpu, HpuRegisters, Layout};
 
 /// Extent of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,17 +40,17 @@ pub struct Card {
     /// Contexts whose handlers step; others run.
     pub steps: BTreeMap<u32, Step>,
     pub residents: Vec<Resident>,
-    /// Set if the processors have floating-point registers.
-    has_floats: bool,
+    /// Registers of the processors.
+    layout: Layout,
     memory: BTreeMap<u32, Vec<u8>>,
     written: Vec<(u32, Vec<u8>)>,
     changed: BTreeSet<u32>,
 }
 
 impl Card {
-    /// Creates an empty copy. `has_floats`: the processors have floating-point registers.
-    pub fn new(has_floats: bool) -> Card {
-        Card { has_floats, ..Card::default() }
+    /// Creates an empty copy of a card whose processors have these registers.
+    pub fn new(layout: Layout) -> Card {
+        Card { layout, ..Card::default() }
     }
 
     /// Copies the state that gdb may read.
@@ -138,7 +138,7 @@ impl TargetDescriptionXmlOverride for Card {
         if annex != b"target.xml" {
             return Err(TargetError::NonFatal);
         }
-        let text = registers::description(self.has_floats);
+        let text = registers::description(self.layout);
         let rest = usize::try_from(offset).ok().and_then(|offset| text.as_bytes().get(offset..)).unwrap_or_default();
         let length = rest.len().min(length).min(out.len());
         out[..length].copy_from_slice(&rest[..length]);
@@ -148,7 +148,7 @@ impl TargetDescriptionXmlOverride for Card {
 
 impl MultiThreadBase for Card {
     fn read_registers(&mut self, registers: &mut HpuRegisters, tid: Tid) -> TargetResult<(), Card> {
-        registers.has_floats = self.has_floats;
+        registers.layout = self.layout;
         registers.all = self.resident(tid)?.registers.clone();
         Ok(())
     }

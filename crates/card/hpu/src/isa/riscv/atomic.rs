@@ -39,7 +39,7 @@ pub fn lr(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
         Ok(word) => word,
         Err(flow) => return flow,
     };
-    s.reservation = Some((address, value));
+    s.reservation = Some((address, value.into()));
     s.set_word(op.rd(), value);
     Flow::Next
 }
@@ -51,7 +51,7 @@ pub fn sc(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
         Ok(word) => word,
         Err(flow) => return flow,
     };
-    let success = s.reservation.take() == Some(word);
+    let success = s.reservation.take() == Some((word.0, word.1.into()));
     let value = s.word(op.rs2());
     if success && s.store(m, word.0, value.to_le_bytes()).is_none() {
         return Flow::Store;
