@@ -239,6 +239,10 @@ fn action(node: &[u8], ranks: u32) -> Result<Action<'static>, String> {
         true => Ok(peer),
         false => Err(format!("rank {peer} does not exist: there are {ranks}, numbered from 0")),
     };
+    // As in text.
+    if size > i64::MAX.cast_unsigned() && node[node::KIND] != kind::CALC {
+        return Err(format!("a message of {size} bytes; the most are {}", i64::MAX));
+    }
     match node[node::KIND] {
         kind::CALC if size > MAX_CALC_NS => Err(format!("a calculation of {size} ns; the most are {MAX_CALC_NS}")),
         kind::CALC => Ok(Action::Calc(size)),
