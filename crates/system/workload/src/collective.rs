@@ -197,7 +197,7 @@ impl Collectives {
         if ranks < 2 {
             return Ok(after.to_vec());
         }
-        let mut tag = call.number % MAX_CALLS << TAG_BITS;
+        let mut tag = (call.number % MAX_CALLS) << TAG_BITS;
         let mut ends = Vec::new();
         let channels = if call.operation == Operation::Barrier { 1 } else { u64::from(self.channels) };
         for channel in 0..channels {

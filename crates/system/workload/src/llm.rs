@@ -284,7 +284,7 @@ impl<'a> Rank<'a> {
     }
 
     fn forward(&mut self, batch: u32, last: Vec<u32>) -> Result<Vec<u32>, LlmError> {
-        let mut last = self.from_stage(batch, false, last)?;
+        let mut last = self.receive_from_stage(batch, false, last)?;
         for _ in 0..self.layers() {
             for half in 0..2 {
                 last = self.half_layer(half, 1, last)?;
@@ -293,13 +293,13 @@ impl<'a> Rank<'a> {
         if self.stage + 1 == self.model.pipeline {
             return self.compute(self.sizes.logit_operations, last);
         }
-        self.to_stage(batch, false, &last)?;
+        self.send_to_stage(batch, false, &last)?;
         Ok(last)
     }
 
     fn backward(&mut self, batch: u32, last: Vec<u32>) -> Result<Vec<u32>, LlmError> {
         let is_last_batch = batch + 1 == self.model.micro_batches;
-        let mut last = self.from_stage(batch, true, last)?;
+        let mut last = self.receive_from_stage(batch, true, last)?;
         if self.stage + 1 == self.model.pipeline {
             last = self.compute(self.sizes.logit_operations.saturating_mul(2), last)?;
         }
@@ -317,7 +317,7 @@ impl<'a> Rank<'a> {
             }
         }
         if self.stage > 0 {
-            self.to_stage(batch, true, &last)?;
+            self.send_to_stage(batch, true, &last)?;
         }
         if is_last_batch && (self.stage == 0 || self.stage + 1 == self.model.pipeline) {
             self.reduce_gradients(self.sizes.embedding_gradient_bytes, &last)?;
@@ -358,14 +358,14 @@ impl<'a> Rank<'a> {
     }
 
     /// Adds the receive of a micro-batch from the neighbouring stage, which computation waits for.
-    fn from_stage(&mut self, batch: u32, backward: bool, last: Vec<u32>) -> Result<Vec<u32>, LlmError> {
+    fn receive_from_stage(&mut self, batch: u32, backward: bool, last: Vec<u32>) -> Result<Vec<u32>, LlmError> {
         let Some(from) = self.neighbour(!backward) else { return Ok(last) };
         let (bytes, tag) = (self.sizes.stage_bytes, batch * 2 + u32::from(backward));
         let recv = self.add(Action::Recv { bytes, from: Some(from), tag: Some(tag), space: 0 }, 0, &[])?;
         Ok(join([last, vec![recv]].concat(), self.builder)?)
     }
 
-    fn to_stage(&mut self, batch: u32, backward: bool, after: &[u32]) -> Result<(), LlmError> {
+    fn send_to_stage(&mut self, batch: u32, backward: bool, after: &[u32]) -> Result<(), LlmError> {
         let Some(to) = self.neighbour(backward) else { return Ok(()) };
         let (bytes, tag) = (self.sizes.stage_bytes, batch * 2 + u32::from(backward));
         self.add(Action::Send { bytes, to, tag, space: 0 }, 0, after).map(drop)

@@ -133,7 +133,7 @@ impl Mailbox {
         };
         let first = self.claimed(rank).find(|&k| self.inside[rank] & 1 << k == 0 && left(k) > 0);
         assert_eq!(self.shared.first_post(rank, self.inside[rank]), first);
-        assert_eq!(self.shared.all_posts_left(rank), self.claimed(rank).map(left).sum());
+        assert_eq!(self.shared.all_posts_left(rank), self.claimed(rank).map(left).sum::<u32>());
         let Some(k) = first else { return false };
 
         let taken = word(k, offset_of!(Slot, taken));

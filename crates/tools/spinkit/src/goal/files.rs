@@ -43,11 +43,11 @@ pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), Goal
     let write = |out: &mut Output| match format {
         Format::Text => text::write(schedule, 0..schedule.ranks(), out),
         Format::Binary => binary::write(schedule, out),
-        Format::Lgs => lgs::write(schedule, out).or_else(|error| match error {
-            LgsWriteError::Io(error) => Err(error),
+        Format::Lgs => lgs::write(schedule, out).map_err(|error| match error {
+            LgsWriteError::Io(error) => error,
             error => {
                 impossible = Some(error);
-                Err(io::ErrorKind::Unsupported.into())
+                io::ErrorKind::Unsupported.into()
             }
         }),
     };

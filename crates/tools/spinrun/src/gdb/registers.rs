@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn arm_has_flags_in_one_register() {
         let mut all = nic::Registers {
-            integer: std::array::from_fn(|index| if index < 15 { index as u32 + 1 } else { 0 }),
+            integer: std::array::from_fn(|index| if index < 15 { u32::try_from(index).unwrap() + 1 } else { 0 }),
             float: std::array::from_fn(|index| index as u64),
             pc: 0x1234,
         };
