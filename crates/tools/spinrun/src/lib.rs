@@ -290,8 +290,8 @@ enum RunError {
     Observation { option: &'static str, error: Unobservable },
     #[error("cannot open {}: {error}", path.display())]
     Folder { path: PathBuf, error: io::Error },
-    #[error("--report: {0}")]
-    Page(String),
+    #[error(transparent)]
+    Page(#[from] page::PageError),
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }

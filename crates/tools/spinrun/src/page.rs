@@ -4,9 +4,18 @@
 use std::path::Path;
 use std::process::Command;
 
-use command::sdk::Sdk;
+use command::sdk::{Sdk, SdkError};
 
-use crate::RunError;
+/// Pages of a run that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The SDK is missing.
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
+    /// `spinkit page` failed.
+    #[error("--report: {0}")]
+    Failed(String),
+}
 
 /// File with the report in the folder of `--report`.
 pub const REPORT: &str = "report.json";
@@ -17,7 +26,7 @@ pub const TIMELINE: &str = "timeline.pftrace";
 ///
 /// # Errors
 /// When `spinkit` is missing or fails; report and timeline are kept.
-pub fn write(folder: &Path) -> Result<(), RunError> {
+pub fn write(folder: &Path) -> Result<(), PageError> {
     let sdk = Sdk::find()?;
     let beside = [sdk.command("spinkit"), sdk.home.join(".venv/bin/spinkit")];
     let program = beside.into_iter().find(|path| path.is_file()).unwrap_or_else(|| "spinkit".into());
@@ -25,7 +34,7 @@ pub fn write(folder: &Path) -> Result<(), RunError> {
     let remedy = format!("the report and the timeline are kept; `spinkit page {}` makes the page", folder.display());
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(RunError::Page(format!("{} ended with {status}; {remedy}", program.display()))),
-        Err(error) => Err(RunError::Page(format!("{} does not start: {error}; {remedy}", program.display()))),
+        Ok(status) => Err(PageError::Failed(format!("{} ended with {status}; {remedy}", program.display()))),
+        Err(error) => Err(PageError::Failed(format!("{} does not start: {error}; {remedy}", program.display()))),
     }
 }

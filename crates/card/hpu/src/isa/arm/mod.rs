@@ -13,6 +13,7 @@ mod exclusive;
 mod fields;
 mod flags;
 mod float;
+mod form;
 mod guard;
 mod media;
 mod memory;

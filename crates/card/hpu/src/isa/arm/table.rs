@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One row for each encoding of A32 (ARM ARM A5, A6 and A7). No two rows match the same word.
 
-use super::decode as form;
+use super::form;
 use super::guard::both;
 use super::operands::*;
 use super::row::{Row, formed, row};
