@@ -17,7 +17,7 @@ enum { SPIN_HEAP_BLOCK = 4096 };
 __attribute__((weak, aligned(16))) uint8_t spin_heap[SPIN_HEAP_BLOCKS][SPIN_HEAP_BLOCK];
 __attribute__((weak)) const uint32_t spin_heap_blocks = SPIN_HEAP_BLOCKS;
 _Static_assert(SPIN_HEAP_BLOCKS > 0 && SPIN_HEAP_BLOCKS <= 256, "SPIN_HEAP_BLOCKS is from 1 to 256");
-#elif defined(__riscv_flen)
+#elif defined(__riscv_flen) || defined(__arm__)
 enum { SPIN_HEAP_DEFAULT_BLOCKS = 12 };
 #else
 enum { SPIN_HEAP_DEFAULT_BLOCKS = 64 };

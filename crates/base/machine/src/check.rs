@@ -308,6 +308,11 @@ impl Pspin {
             let what = format!("an HPU of PsPIN is an in-order core, \"inorder\"; is \"{}\"", core.timing.name());
             return problem("hpu.timing", what);
         }
+        if !core.kind.starts_with("rv32") {
+            let what =
+                format!("an HPU of PsPIN is a RISC-V core, such as \"rv32imac\" (PsPIN §III); is \"{}\"", core.kind);
+            return problem("hpu.kind", what);
+        }
         self.check_counts()?;
         self.check_memories()?;
         self.check_cycles()?;

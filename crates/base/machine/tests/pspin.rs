@@ -167,6 +167,10 @@ fn what_cannot_be_built_is_refused() {
             "--set hpu.timing=ooo-a15: an HPU of PsPIN is an in-order core, \"inorder\"; is \"ooo-a15\"",
         ),
         (
+            "hpu.kind=armv7a",
+            "--set hpu.kind=armv7a: an HPU of PsPIN is a RISC-V core, such as \"rv32imac\" (PsPIN §III); is \"armv7a\"",
+        ),
+        (
             "accelerator.overload=lose",
             "--set accelerator.overload=lose: must be one of \"block\", \"drop\", \"ecn\", is \"lose\"",
         ),
