@@ -167,6 +167,16 @@ fn contradictions_are_named_with_rank_operation_and_offset() {
 }
 
 /// The nodes of LogGOPSim 2 have the same fields, then 65 bytes for cards.
+/// The text has no longer messages either.
+#[test]
+fn messages_have_less_than_2_to_the_63_bytes() {
+    let longest = 1 << 63;
+    let error = read(&file(0, 0, &[&[Node(1, 0, longest, 1, 0, 0, &[], &[], 0)]])).unwrap_err();
+    assert!(error.contains("rank 0, operation 1: "), "{error}");
+    assert!(error.contains("a message of 9223372036854775808 bytes; the most are 9223372036854775807"), "{error}");
+    assert!(read(&file(0, 0, &[&[Node(1, 0, longest - 1, 1, 0, 0, &[], &[], 0)]])).is_ok());
+}
+
 #[test]
 fn files_of_loggopsim_2_are_named() {
     let plain = file(0, 0, &[&[Node(3, 0, 7, 0, 0, 0, &[], &[], 0), Node(3, 0, 8, 0, 0, 0, &[], &[], 0)]]);
