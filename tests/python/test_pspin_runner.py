@@ -201,7 +201,7 @@ def test_finished_runs_are_cached_until_source_or_header_changes(pspin: Write, h
     folder = pspin(PUBLISHED, ('machines = ["published"]', 'machines = ["400g"]'))
 
     def fresh() -> int:
-        output = reproduce("--quick").stderr
+        output = reproduce("--quick", "-v").stderr
         return sum("from the cache" not in line for line in output.splitlines() if line[:1].isdecimal())
 
     assert [fresh(), fresh()] == [3, 0]
