@@ -179,7 +179,7 @@ def test_programs_that_cannot_be_traced_are_errors(tmp_path: Path, monkeypatch: 
         _mpi_trace.compiler("mpirun", "nowhere")
     with pytest.raises(SpinkitError, match="nowhere: No such file"):
         _mpi_trace.command_line(("nowhere",), {})
-    with pytest.raises(SpinkitError, match="no traces: expected rank-0.spintrace"):
+    with pytest.raises(SpinkitError, match="no traces: expected rank-0"):
         _mpi_trace.report(_paths.command("spinkit-goal"), tmp_path)
     fake = tmp_path / "mpicc"
     fake.write_text("#!/bin/sh\necho no mpi.h >&2\nexit 1\n")
