@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from spinkit import _paths
+from spinkit.experiments import _model, _reader
 
 from .conftest import CHECKOUT
 
@@ -79,3 +80,32 @@ def test_pspin_has_no_arm_cores(tmp_path: Path) -> None:
     done = call("spinrun", "-n", "2", "--machine", "pspin-400g", "--set", "hpu.kind=armv7a", program)
     assert done.returncode == 2
     assert "hpu.kind=armv7a: an HPU of PsPIN is a RISC-V core" in done.stderr
+
+
+def test_an_experiment_on_arm_has_differences_of_its_model() -> None:
+    base = _reader.load(CHECKOUT, "raid5")
+    [talk] = [claim for claim in base.claims if claim.name == "bandwidth-talk"]
+    assert {model for one in talk.expected for model in one.models} == {"sc17", "loggopsim2"}
+    arm = _model.on_model(base, "sc17-arm", _paths.command("spinkit-machines"))
+    assert (arm.name, arm.machine_files, arm.kinds) == (
+        "raid5-sc17-arm",
+        ("sc17-arm-int", "sc17-arm-dis"),
+        ("armv7a",),
+    )
+    [talk] = [claim for claim in arm.claims if claim.name == "bandwidth-talk"]
+    [vectors] = talk.expected  # only the integrated card; that of RISC-V cores on the discrete card is gone
+    assert (vectors.models, vectors.machines) == (("sc17-arm",), ("int",))
+    assert [run.flags for run in vectors.shown] == [("-fno-tree-vectorize",)]
+    # A claim without differences of ARM has those of RISC-V.
+    datatype = _model.on_model(_reader.load(CHECKOUT, "datatype"), "sc17-arm", _paths.command("spinkit-machines"))
+    [lines] = [claim for claim in datatype.claims if claim.name == "rdma-within-lines"]
+    assert lines.expected
+    assert all(one.models == ("sc17-arm",) for one in lines.expected)
+
+
+def test_the_papers_claims_hold_on_arm_or_differ_for_a_stated_reason(tmp_path: Path) -> None:
+    done = call("spinkit", "reproduce", "ping-pong", "--quick", "--check", "--model", "sc17-arm", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "ping-pong-sc17-arm" / "results.json").read_text())
+    [count] = [one for one in results["claims"] if one["name"] == "instructions"]
+    assert {one["number"] for one in count["numbers"]} == {24}

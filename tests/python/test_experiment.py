@@ -214,7 +214,7 @@ def test_every_key_of_claims_is_documented() -> None:
     expected_table = get_args(expected)[0]
     assert {one.rpartition(".")[2] for one in documented("`[[claim.expected]]`")} == keys(expected_table)
     [shown] = [field.type for field in msgspec.structs.fields(expected_table) if field.encode_name == "shown"]
-    of_runs = {"reverse", "one_way"}
+    of_runs = {"flags", "reverse", "one_way"}
     assert keys(get_args(shown)[0]) == keys(expected_table) - {"reason", "shown"} | {"set"} | of_runs
     assert all(f"| `{key}` |" in text for key in of_runs)
 

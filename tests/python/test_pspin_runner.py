@@ -253,7 +253,7 @@ def test_handlers_that_do_not_compile_and_scripts_that_fail(pspin: Write) -> Non
         (
             'pspin = "{mode}.c"',
             'sources = ["empty.c"]',
-            "program.flags: only handlers (program.pspin) are compiled with",
+            "program.flags[0]: the sources are compiled once for all values: a flag cannot contain a placeholder",
         ),
         ('"paper.py"', '"law.py"', "series[1].script: there is no file law.py in this folder"),
         ('label = "Mean [ns]"\n', "", "figure[1].label: a key, or bandwidth, and its label are given together"),

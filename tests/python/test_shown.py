@@ -85,6 +85,21 @@ def test_only_the_points_of_the_claim_run_again(program: Program) -> None:
     assert "(from the cache)" in reproduce().stderr
 
 
+def test_flags_of_the_compiler_show_a_reason(file: Path) -> None:
+    """The test's compiler ignores flags, so the number stays; the run and its program are separate."""
+    changes = 'set = ["host.poll_ns=0", "host.match_ns=0"]\nat_least = 0.38'
+    file.write_text(file.read_text().replace(changes, 'flags = ["-fno-tree-vectorize"]\nat_least = 0.69'))
+    file.write_text(file.read_text().replace("at_least = 0.69\nat_most = 0.41", "at_least = 0.69\nat_most = 0.71"))
+    result = reproduce()
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("on sc17-dis, latency with -fno-tree-vectorize") == 2
+    [shown] = latency()["shown"]
+    assert (shown["set"], shown["flags"], shown["holds"], shown["explained"]) == ([], ["-fno-tree-vectorize"], True, 0)
+    assert shown["numbers"][0]["number"] == HERE
+    assert len(list(Path("out/programs").glob("*.key"))) == 2
+    assert "<code>-fno-tree-vectorize</code>" in Path("out/ping-pong/index.html").read_text()
+
+
 @pytest.mark.usefixtures("file")
 def test_a_reason_that_the_run_does_not_show_fails(program: Program) -> None:
     result = reproduce()

@@ -85,6 +85,8 @@ class Scope:
     """Converts a measured number to that unit."""
     models: tuple[str, ...] = ("",)
     """The models that are compared; one without a name where an experiment has one model only."""
+    other_models: tuple[str, ...] = ()
+    """Models that are not compared, and of which differences are known."""
     shared_run: bool = False
     """True if series share a run, and thus its report."""
     run_per_value: bool = False
@@ -138,16 +140,18 @@ class Shown:
     """Changes in the other direction, if they are not those that mirror `changes` at the machine's values."""
     one_way: str = ""
     """Reason why no change in the other direction makes the difference larger."""
+    flags: tuple[str, ...] = ()
+    """Further flags with which the program is compiled."""
 
     @property
     def description(self) -> str:
         """Description of the change."""
-        return f"with {changes_in_words(self.changes)}"
+        return f"with {changes_in_words(self.changes, self.flags)}"
 
 
-def changes_in_words(changes: Sequence[str]) -> str:
-    """Write changed parameters as code: `a = 1`, `b = 2` and `c = 3`."""
-    *first, last = [f"`{change.replace('=', ' = ')}`" for change in changes]
+def changes_in_words(changes: Sequence[str], flags: Sequence[str] = ()) -> str:
+    """Write changed parameters and flags as code: `a = 1`, `b = 2` and `-fc`."""
+    *first, last = [*(f"`{change.replace('=', ' = ')}`" for change in changes), *(f"`{flag}`" for flag in flags)]
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -320,6 +324,13 @@ class Claim:
     """True if the bounds lie around our result: such a claim notices changes and validates nothing."""
     anchor: Anchor | None = None
     """Place of `paper` in a figure, if it is a number of a single curve."""
+    elsewhere: tuple[Expected, ...] = ()
+    """Known differences of models that the experiment does not compare."""
+
+    @property
+    def known(self) -> tuple[Expected, ...]:
+        """The known differences, also of models that the experiment does not compare."""
+        return (*self.expected, *self.elsewhere)
 
     def where(self, values: Sequence[float]) -> list[float]:
         """Return those of the given values to which the claim applies."""
@@ -386,7 +397,8 @@ class _WhereTable(Table, frozen=True, kw_only=True):
 class _ShownTable(_WhereTable, frozen=True, kw_only=True):
     """A `[[claim.expected.shown]]`: the numbers of the claim when only these parameters of the machine change."""
 
-    set: tuple[str, ...]
+    set: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     reverse: tuple[str, ...] | None = None
     one_way: str = ""
     models: tuple[str, ...] | None = None
@@ -515,8 +527,13 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
     )
     if claim.regression and claim.kind != "ours":
         raise (place / "regression").error(f"only a claim of ours has such bounds, and this one is {claim.kind}")
-    differences = (_expected(one, place / "expected" / n, scope, claim) for n, one in enumerate(table.expected))
-    return replace(claim, expected=tuple(differences))
+    differences = [_expected(one, place / "expected" / n, scope, claim) for n, one in enumerate(table.expected)]
+    compared = frozenset(scope.models)
+    return replace(
+        claim,
+        expected=tuple(one for one in differences if compared.issuperset(one.models)),
+        elsewhere=tuple(one for one in differences if compared.isdisjoint(one.models)),
+    )
 
 
 def _kind(table: ClaimTable, scope: Scope) -> Kind:
@@ -565,7 +582,9 @@ def _check_bounds(table: ClaimTable, place: Place, bounds: frozenset[str]) -> No
 
 
 def _expected(table: _ExpectedTable, place: Place, scope: Scope, claim: Claim) -> Expected:
-    models, machines, interval = _covered(table, place, scope.models, claim.machines)
+    others = table.models is not None and not set(scope.models) & set(table.models)
+    known = scope.other_models if others and scope.other_models else scope.models
+    models, machines, interval = _covered(table, place, known, claim.machines)
     values = _values(table, place, scope, claim.values)
     return Expected(
         models=models,
@@ -588,7 +607,7 @@ def _demonstration(table: _ShownTable, place: Place, scope: Scope, among: tuple[
     for name, changes in (("set", table.set), ("reverse", table.reverse)):
         if changes is None:
             continue
-        if not changes:
+        if not (changes or (name == "set" and table.flags)):
             raise (place / name).error("expected at least one change")
         for index, change in enumerate(changes):
             key, equals, value = change.partition("=")
@@ -608,7 +627,7 @@ def _demonstration(table: _ShownTable, place: Place, scope: Scope, among: tuple[
         values=_values(table, place, scope, claim.values),
         numbers=numbers,
     )
-    return Shown(table.set, models, shown, table.reverse, table.one_way)
+    return Shown(table.set, models, shown, table.reverse, table.one_way, table.flags)
 
 
 def _covered(

@@ -25,6 +25,9 @@ MOST_CURVES = 6
 _MOST_DIGITS = 10_000
 """Numbers below this are written with four digits, others without a fraction."""
 
+ProgramKey = tuple[str, tuple[str, ...]]
+"""Name of an experiment, and the further flags of its program."""
+
 Perturbation = Literal["hpu", "dma", "streaming"]
 """A change that some claim of an experiment must notice: HPUs at a fifth of their clock, five times the DMA latency,
 and the times of store-and-forward in place of those of streaming. `tests/python/test_perturbations.py` makes them."""
@@ -55,9 +58,8 @@ class Program(Table, frozen=True, kw_only=True):
     places in its report, such as `request_ns.min`.
     """
     flags: tuple[str, ...] = ()
-    """Flags with which a source of `pspin` is compiled, with the same placeholders and `{folder}`, the experiment's.
-
-    A folder has its own in its Makefile (`SPIN_CFLAGS`)."""
+    """Flags with which the sources are compiled; for a source of `pspin` with the same placeholders and `{folder}`, the
+    experiment's. A folder of `pspin` has its own in its Makefile (`SPIN_CFLAGS`)."""
 
 
 class Sweep(Table, frozen=True, kw_only=True):
@@ -221,10 +223,17 @@ class Experiment:
     """In a variant, the changed parameters of each machine file; those that a series changes itself stay."""
     point: tuple[str, ...] = ()
     """Changed parameters of a sweep's point; they follow those of the series."""
+    flags: tuple[str, ...] = ()
+    """Further flags with which a variant's program is compiled."""
     chosen: tuple[float, ...] | None = None
     """Values of the sweep that a variant runs; by default all."""
     kinds: tuple[str, ...] = ()
     """HPU kinds for which programs are compiled (`spincc --hpu`); by default those of spincc."""
+
+    @property
+    def program_key(self) -> ProgramKey:
+        """Experiment and flags; variants with equal keys have the same program."""
+        return self.name, self.flags
 
     def machine(self, model: str, machine: str) -> str:
         """Return the name of the machine file of a model."""
@@ -272,6 +281,7 @@ class File(Table, frozen=True, kw_only=True):
     summary: str = ""
     machines: tuple[str, ...]
     models: tuple[str, ...] = ("",)
+    other_models: tuple[str, ...] = ()
     program: Program
     sweep: Sweep
     axis: tuple[Axis, ...] = ()

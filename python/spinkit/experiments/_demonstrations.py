@@ -46,6 +46,7 @@ def _variant(experiment: Experiment, shown: Shown) -> Experiment:
         claims=(claim,),
         variant=f"{claim.name} {plain(shown.description)}",
         changes=dict.fromkeys(experiment.machine_files, shown.changes),
+        flags=shown.flags,
         chosen=None if claim.all_values else claim.values,
     )
 

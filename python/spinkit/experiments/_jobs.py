@@ -41,7 +41,11 @@ class Job:
     def name(self) -> str:
         """Name of the run; equal names within an experiment mean the same run."""
         name = f"{self.machine}.{self.series[0].name}.{'quick' if self.quick else 'all'}"
-        varied = [*self.settings(self.series[0].set), *map(str, self.experiment.chosen or ())]
+        varied = [
+            *self.settings(self.series[0].set),
+            *self.experiment.flags,
+            *map(str, self.experiment.chosen or ()),
+        ]
         return (f"{name}.{digest([], varied)[:16]}" if varied else name).replace("/", "-")
 
     @property

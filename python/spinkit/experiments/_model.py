@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from spinkit._errors import SpinkitError
-from spinkit.experiments._claims import Claim
+from spinkit.experiments._claims import Claim, Expected
 from spinkit.experiments._definition import Experiment
 from spinkit.simulate import _machines
 
@@ -18,7 +18,8 @@ from spinkit.simulate import _machines
 def on_model(experiment: Experiment, model: str, machines: Path) -> Experiment:
     """Return an experiment that runs on the machines of `model` in place of its first model, the paper's.
 
-    Claims, known differences and figures of the first model are those of `model`; the other models are left out.
+    Claims and figures of the first model are those of `model`; the other models are left out. So are its known
+    differences, unless a claim states those of `model`.
     `machines` is the command `spinkit-machines`.
     """
     first = experiment.models[0]
@@ -40,20 +41,15 @@ def on_model(experiment: Experiment, model: str, machines: Path) -> Experiment:
 
 
 def _claim(claim: Claim, first: str, model: str) -> Claim:
-    expected = [
-        replace(
-            one,
-            models=(model,),
-            shown=tuple(
-                replace(shown, models=(model,), claim=_claim(shown.claim, first, model))
-                for shown in one.shown
-                if first in shown.models
-            ),
-        )
-        for one in claim.expected
-        if first in one.models
-    ]
-    return replace(claim, expected=tuple(expected))
+    stated = [one for one in claim.elsewhere if model in one.models]
+    of, known = (model, stated) if stated else (first, [one for one in claim.expected if first in one.models])
+    return replace(claim, expected=tuple(_difference(one, of, model) for one in known), elsewhere=())
+
+
+def _difference(one: Expected, of: str, model: str) -> Expected:
+    """Return a known difference of the model `of` as one of `model`."""
+    shown = (replace(run, models=(model,)) for run in one.shown if of in run.models)
+    return replace(one, models=(model,), shown=tuple(shown))
 
 
 def on_models(experiments: Sequence[Experiment], model: str | None, machines: Path) -> list[Experiment]:

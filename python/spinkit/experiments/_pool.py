@@ -7,6 +7,7 @@ import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ from spinkit._errors import EndingError, SpinkitError
 from spinkit.common._digest import digest
 from spinkit.common._progress import Progress, Step
 from spinkit.experiments import _cache
-from spinkit.experiments._definition import Experiment
+from spinkit.experiments._definition import Experiment, ProgramKey
 from spinkit.experiments._jobs import Job, jobs
 from spinkit.experiments._outcome import Results, Run, judge, read_points
 from spinkit.experiments._runners import Runner, prepare
@@ -87,7 +88,7 @@ def run_points(points: Sequence[Experiment], settings: Settings, progress: Progr
         for point in points:
             for job in jobs(point, settings.quick, workshop.describe):
                 wanted.setdefault(job.key, []).append(job)
-        runners = {points[0].name: prepare(points[0], workshop)}
+        runners = {points[0].program_key: prepare(points[0], workshop)}
         for job, outcome in _each([several[0] for several in wanted.values()], runners, workshop, threads, progress):
             for same in wanted[job.key]:
                 yield same, outcome
@@ -96,17 +97,19 @@ def run_points(points: Sequence[Experiment], settings: Settings, progress: Progr
 def _drive(
     experiments: Sequence[Experiment], quick: bool, workshop: Workshop, threads: ThreadPoolExecutor, progress: Progress
 ) -> Generator[Outcome, None, None]:
-    prepared: dict[str, Future[Runners]] = {}
+    prepared: dict[ProgramKey, Future[Runners]] = {}
     workshop.describe_all(experiments)
+    whole: dict[str, Experiment] = {}
     for experiment in experiments:
-        if experiment.name not in prepared:
-            prepared[experiment.name] = threads.submit(prepare, experiment, workshop)
-    runners: dict[str, Runners] = {}
+        series = whole.setdefault(experiment.name, experiment).series  # variants after the first may lack some
+        if experiment.program_key not in prepared:
+            prepared[experiment.program_key] = threads.submit(prepare, replace(experiment, series=series), workshop)
+    runners: dict[ProgramKey, Runners] = {}
     wanted: dict[tuple[str, str], Job] = {}
     left: list[tuple[Experiment, list[tuple[str, str]]]] = []
     for experiment in experiments:
         try:
-            runners[experiment.name] = prepared[experiment.name].result()
+            runners[experiment.program_key] = prepared[experiment.program_key].result()
         except SpinkitError as error:
             yield experiment, error
             continue
@@ -124,7 +127,7 @@ def _drive(
 
 def _each(
     wanted: Sequence[Job],
-    runners: Mapping[str, Runners],
+    runners: Mapping[ProgramKey, Runners],
     workshop: Workshop,
     threads: ThreadPoolExecutor,
     progress: Progress,
@@ -135,12 +138,12 @@ def _each(
     def made(job: Job) -> tuple[Run, bool]:
         for _ in range(workshop.settings.retries):
             try:
-                return _run(job, runners[job.experiment.name][job.series[0].name], workshop)
+                return _run(job, runners[job.experiment.program_key][job.series[0].name], workshop)
             except EndingError:
                 raise
             except SpinkitError as error:
                 progress(Step(f"{job.experiment.name}: {job.title}", 0, total, False, str(error)))
-        return _run(job, runners[job.experiment.name][job.series[0].name], workshop)
+        return _run(job, runners[job.experiment.program_key][job.series[0].name], workshop)
 
     # Runs with many ranks take longest. They start first, so that not everything waits for them at the end.
     futures = {threads.submit(made, job): job for job in sorted(wanted, key=lambda job: -job.ranks)}

@@ -78,7 +78,9 @@ class Programs:
         sources = [str((experiment.folder / source).resolve()) for source in experiment.program.sources]
         compiler = _paths.mpicc() if experiment.program.mpi else self._tools.spincc
         kinds = ["--hpu", ",".join(experiment.kinds)] if experiment.kinds and not experiment.program.mpi else []
-        program = self._folder / f"{Path(sources[0]).stem}-{digest([], [str(compiler), *sources, *kinds])[:12]}"
+        flags = (*experiment.program.flags, *experiment.flags)
+        name = digest([], [str(compiler), *sources, *kinds, *flags])[:12]
+        program = self._folder / f"{Path(sources[0]).stem}-{name}"
         with self._lock:
             wanted = self._inputs(sources, experiment.program.mpi, compiler)
             lock = self._locks.setdefault(program, Lock())
@@ -88,7 +90,7 @@ class Programs:
                 self._folder.mkdir(exist_ok=True)
                 note.unlink(missing_ok=True)
                 libraries = ["-lm"] if experiment.program.mpi else []
-                command = [str(compiler), "-O3", *kinds, *sources, "-o", str(program), *libraries]
+                command = [str(compiler), "-O3", *kinds, *flags, *sources, "-o", str(program), *libraries]
                 status, _, errors = self._execute(command, None)
                 if status != 0:
                     raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")

@@ -90,6 +90,7 @@ def read(file: Path) -> Experiment:
         measure.unit,
         measure.shown,
         table.models,
+        table.other_models,
         run.shared_run,
         program_runner(program).point_reports or sweep.of_machine,
         _data(series, file.parent),
@@ -97,6 +98,8 @@ def read(file: Path) -> Experiment:
     claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
     _check_names([claim.name for claim in claims], place / "claim")
     for index, claim in enumerate(claims):
+        if not program.sources and any(run.flags for one in claim.known for run in one.shown):
+            raise (place / "claim" / index).error("shown.flags needs a program with sources")
         if not claim.where(quick_values):
             problem = "run.quick_values contains no value that this claim tests"
             raise (place / "claim" / index / "values").error(problem)

@@ -86,12 +86,16 @@ class ProgramRun:
 
     @staticmethod
     def check(table: File, folder: Path, place: Place) -> None:
-        """Raise an error for a missing source, a wrong number of ranks, or flags."""
-        _refuse_flags(table, place)
+        """Raise an error for a missing source, a wrong number of ranks, or flags of a series."""
+        _refuse_flags(table.series, place)
         program, place = table.program, place / "program"
         if not program.sources:
             problem = "missing: an experiment runs a program (sources), schedules or handlers (pspin)"
             raise (place / "sources").error(problem)
+        for index, flag in enumerate(program.flags):
+            if "{" in flag:
+                problem = "the sources are compiled once for all values: a flag cannot contain a placeholder"
+                raise (place / "flags" / index).error(problem)
         for index, source in enumerate(program.sources):
             if not is_there(folder / source, Path.is_file):
                 raise (place / "sources" / index).error(f"there is no file {source} in this folder")
@@ -158,7 +162,9 @@ class ScheduleRun:
     @staticmethod
     def check(table: File, folder: Path, place: Place) -> None:  # noqa: ARG004
         """Raise an error unless each value of the sweep has a schedule, or for flags."""
-        _refuse_flags(table, place)
+        _refuse_flags(table.series, place)
+        if table.program.flags:
+            raise (place / "program" / "flags").error("schedules are not compiled: remove the flags")
         needed = 1 if table.sweep.of_machine else len(table.sweep.values)
         if len(table.program.schedules) != needed:
             which = "only one" if table.sweep.of_machine else f"one for each of the {needed} values of the sweep"
@@ -378,12 +384,12 @@ def _named(program: Program, series: Series, name: str) -> str:
     return (program.pspin or "").replace("{mode}", series.mode).replace("{name}", name)
 
 
-def _refuse_flags(table: File, place: Place) -> None:
-    """Raise an error for flags in an experiment without handlers."""
-    places = [place / "program"] if table.program.flags else []
-    places += [place / "series" / index for index, one in enumerate(table.series) if one.flags]
-    for where in places:
-        raise (where / "flags").error("only handlers (program.pspin) are compiled with flags: remove them")
+def _refuse_flags(series: Sequence[Series], place: Place) -> None:
+    """Raise an error for a series with flags in an experiment whose series share a program."""
+    for index, one in enumerate(series):
+        if one.flags:
+            problem = "only series of handlers (program.pspin) are compiled separately: use program.flags"
+            raise (place / "series" / index / "flags").error(problem)
 
 
 def program_runner(program: Program) -> type[ProgramRunner]:

@@ -64,6 +64,7 @@ def _expected(expected: Expected) -> dict[str, Any]:
         "shown": [
             {
                 "set": list(shown.changes),
+                **({"flags": list(shown.flags)} if shown.flags else {}),
                 "models": list(shown.models),
                 "machines": list(shown.claim.machines),
                 "values": list(shown.claim.values),
@@ -91,6 +92,7 @@ def _demonstration(one: Demonstration) -> dict[str, Any]:
     return {
         "reason": one.expected.reason,
         "set": list(one.shown.changes),
+        **({"flags": list(one.shown.flags)} if one.shown.flags else {}),
         "numbers": [_number(sample, claim) for sample in one.verdict.tested],
         "at_least": claim.at_least,
         "at_most": claim.at_most,

@@ -276,7 +276,7 @@ class _Note:
 
     def add_run(self, experiment: Experiment, claim: Claim, model: str, shown: Mapping[str, Any]) -> None:
         """Add the numbers of a run."""
-        change = changes_in_words(shown["set"])
+        change = changes_in_words(shown["set"], shown.get("flags", ()))
         machines = list(dict.fromkeys(one["machine"] for one in shown["numbers"]))
         for machine in machines:
             numbers = [one["number"] for one in shown["numbers"] if one["machine"] == machine]

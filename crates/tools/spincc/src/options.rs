@@ -171,7 +171,8 @@ const LINK_VALUE: &[&str] = &["-L", "-l", "-T", "-u", "-z", "-Xlinker"];
 /// Options of the host linker without a separate value.
 const LINK: &[&str] =
     &["-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-static-pie", "-nostdlib", "-nodefaultlibs"];
-/// `-f` options that change the meaning of a program, without `no-` and value. All others concern only the host's code.
+/// `-f` options that change the meaning of a program, or its instructions in ways that users compare, without `no-` and
+/// value. All others concern only the host's code.
 #[rustfmt::skip]
 const MEANING: &[&str] = &[
     "associative-math", "builtin", "char8_t", "common", "coroutines", "exceptions", "fast-math",
@@ -179,8 +180,8 @@ const MEANING: &[&str] = &[
     "gnu89-inline", "inline", "inline-functions", "math-errno", "ms-extensions", "omit-frame-pointer",
     "operator-names", "pack-struct", "permissive", "reciprocal-math", "rounding-math", "rtti", "short-enums",
     "short-wchar", "signed-char", "signed-zeros", "strict-aliasing", "strict-enums", "strict-overflow",
-    "template-depth", "constexpr-depth", "trapping-math", "trapv", "unroll-loops", "unsafe-math-optimizations",
-    "unsigned-char", "visibility", "visibility-inlines-hidden", "wrapv",
+    "template-depth", "constexpr-depth", "trapping-math", "trapv", "tree-slp-vectorize", "tree-vectorize",
+    "unroll-loops", "unsafe-math-optimizations", "unsigned-char", "visibility", "visibility-inlines-hidden", "wrapv",
 ];
 
 /// Parses the command line.
