@@ -663,14 +663,17 @@ def _become(command: str, arguments: tuple[str, ...]) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Check that compilers and commands are installed."""
+    """Check that compilers and commands are installed, and which parts this computer limits.
+
+    The command exits with 1 if something is missing that all commands need.
+    """
     from spinkit import _doctor
 
     checks = _doctor.examine()
     width = max(len(check.name) for check in checks)
     for check in checks:
-        click.echo(f"{'ok     ' if check.ok else 'missing'}  {check.name:{width}}  {check.detail}")
-    if not all(check.ok for check in checks):
+        click.echo(f"{check.state:7}  {check.name:{width}}  {check.detail}")
+    if not all(check.ok for check in checks if check.required):
         sys.exit(1)
 
 

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from spinkit import _doctor, _paths
+from spinkit.cli import main
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PKG_CONFIG = (sys.executable, "-m", "pkgconf")
@@ -36,6 +38,34 @@ def test_a_tool_that_is_there_and_fails_is_not_taken_for_a_missing_one() -> None
     assert not failing.ok
     assert "returned non-zero exit status 1" in failing.detail
     assert failing.detail.endswith("; pip install ziglang")
+
+
+def test_a_limit_of_the_computer_names_loss_and_remedy_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {check.name: check for check in _doctor.examine()}
+    assert [name for name, check in found.items() if check.required] == ["cc", "zig", "spincc", "spinrun", "files"]
+    which = shutil.which
+    optional = ("c++", "gdb-multiarch")
+    monkeypatch.setattr(shutil, "which", lambda name, **more: None if name in optional else which(name, **more))
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != "/dev/net/tun" and access(path, mode))
+    monkeypatch.setattr(os, "sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else 1 << 18)
+    limited = {check.name: check for check in _doctor.examine()}
+    assert all(limited[name].state == "limited" for name in ("c++", "gdb", "network", "memory"))
+    assert "/dev/net/tun: `spinkit pspin serve` has only --socket; run it as root" in limited["network"].detail
+    assert limited["memory"].detail.startswith("1 GiB, ")
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 0, done.output
+    assert "limited  gdb        `spinrun --gdb` has no debugger (Debian: gdb-multiarch)" in done.output
+
+
+def test_without_a_capability_the_doctor_names_it() -> None:
+    words = ["setpriv", "--bounding-set=-net_raw", _paths.command("spinkit"), "doctor"]
+    if shutil.which("setpriv") is None or os.geteuid() != 0:
+        pytest.skip("needs setpriv and root")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    [line] = [line for line in done.stdout.splitlines() if " network " in line]
+    assert line.startswith("limited")
+    assert "no CAP_NET_RAW" in line
 
 
 # Open MPI 4 finds PMI like this program: it loads the library that a variable names.
