@@ -278,7 +278,16 @@ def _settings(out: Path, quick: bool, fresh: bool, jobs: int | None = None, retr
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
 @click.option("--column", "columns", multiple=True, help="A place in the report of a run, such as cards.1.dma_bytes.")
 @click.option("--json", "json_file", type=_FILE, help="Write the table to this file [default: OUT/NAME/sweep.json].")
+@click.option("--csv", "csv_file", type=_FILE, help="Also write the table to this file, as CSV.")
 @click.option("--parquet", "parquet_file", type=_FILE, help="Also write the table to this file, as Parquet.")
+@click.option(
+    "--plot",
+    "plots",
+    multiple=True,
+    metavar="X,Y[,SERIES][,COLUMN=VALUE]…",
+    help="Draw column Y over column X into OUT/NAME; SERIES are the columns that distinguish curves, joined by + "
+    "[default: all that vary]; COLUMN=VALUE chooses rows.",
+)
 @click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Folder for results.")
 def sweep_experiment(
     name: str,
@@ -294,7 +303,9 @@ def sweep_experiment(
     fresh: bool,
     columns: tuple[str, ...],
     json_file: Path | None,
+    csv_file: Path | None,
     parquet_file: Path | None,
+    plots: tuple[str, ...],
     out: Path,
 ) -> None:
     """Run the experiment NAME, one of ours or a folder, at every combination of parameters; write one table.
@@ -303,7 +314,7 @@ def sweep_experiment(
     docs/cluster.md describes clusters.
     """
     from spinkit.experiments import _reader
-    from spinkit.sweeps import _sweep
+    from spinkit.sweeps import _sweep, _sweep_plot
     from spinkit.sweeps._dask import Credentials
     from spinkit.sweeps._grid import parse
 
@@ -311,6 +322,10 @@ def sweep_experiment(
         axes = [parse(text) for text in settings]
     except SpinkitError as error:
         raise click.BadParameter(str(error), param_hint="'--set'") from None
+    try:
+        wanted = [_sweep_plot.parse(text) for text in plots]
+    except SpinkitError as error:
+        raise click.BadParameter(str(error), param_hint="'--plot'") from None
     given = {key: value for key, equals, value in (option.partition("=") for option in options) if equals}
     if len(given) != len(options):
         raise click.BadParameter("expected NAME=VALUE", param_hint="'--cluster-option'")
@@ -325,13 +340,21 @@ def sweep_experiment(
     )
     file = json_file or out / experiment.name / "sweep.json"
     write_atomically(file, _sweep.to_json(outcome.rows))
-    if parquet_file is not None:
-        write_atomically(parquet_file, _sweep.to_parquet(outcome.rows))
+    written = [file]
+    for other, write in ((csv_file, _sweep.to_csv), (parquet_file, _sweep.to_parquet)):
+        if other is not None:
+            write_atomically(other, write(outcome.rows))
+            written.append(other)
+    for figure in wanted if outcome.rows else ():
+        drawn = _sweep_plot.plot(outcome, figure)
+        for content, ending in ((drawn.svg, "svg"), (drawn.png, "png")):
+            written.append(out / experiment.name / f"{figure.name}.{ending}")
+            write_atomically(written[-1], content)
     _sweep.show(outcome)
     click.echo()
-    for written in (file, parquet_file):
-        if written not in (None, _STANDARD_OUTPUT):
-            click.echo(str(written))
+    for one in written:
+        if one != _STANDARD_OUTPUT:
+            click.echo(str(one))
     if outcome.failures or outcome.wrong:
         raise SpinkitError(_sweep.problems(outcome))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from spinkit.cli import main
+from spinkit.reports._curves import Plot
+from spinkit.sweeps import _sweep_plot
 
 from .conftest import TIMES, Program
 
@@ -177,3 +180,49 @@ def test_axes_of_the_experiment_cannot_be_swept(one_machine: Path, program: Prog
     file.write_text(text)
     result = sweep("--set", "dma.L_ns=1")
     assert "dma.L_ns is an axis of ping-pong already" in result.stderr
+
+
+@pytest.mark.usefixtures("one_machine")
+def test_columns_are_drawn_and_written_as_csv(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(changed={f"dma.L_ns={latency}": slower(TIMES, latency * 1_000_000) for latency in (50, 60)})
+    drawn: list[Plot] = []
+    draw = _sweep_plot.draw
+    monkeypatch.setattr(_sweep_plot, "draw", lambda plot: (drawn.append(plot), draw(plot))[1])
+    of_latency = "dma.L_ns,half_rtt_ps,series,bytes=64"
+    words = ("--set", "dma.L_ns=50,60", "--csv", "t.csv", "--plot", of_latency)
+    result = sweep("--quick", *words, "--plot", "series,half_rtt_ps,bytes=64,dma.L_ns=60")
+    assert result.exit_code == 0, result.output
+    rows = json.loads(FILE.read_text())
+    with Path("t.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == [{key: str(value) for key, value in row.items()} for row in rows]
+    lines, bars = drawn
+    assert (lines.function, lines.arguments["xs"], lines.arguments["x_label"]) == ("lines", [50, 60], "dma.L_ns")
+    expected = [row["half_rtt_ps"] / 1e6 for row in rows if row["series"] == "rdma" and row["bytes"] == 64]
+    assert lines.arguments["curves"][0].values == expected
+    assert lines.arguments["curves"][0].label == "RDMA"
+    assert lines.arguments["title"].endswith(": bytes = 64")
+    assert (bars.function, len(bars.arguments["names"]), len(bars.arguments["curves"])) == ("bars", 4, 1)
+    picture = Path("out/ping-pong/sweep-half_rtt_ps-over-dma.L_ns-series-bytes_64.svg")
+    assert str(picture) in result.stdout.splitlines()
+    assert picture.read_bytes().startswith(b"<?xml")
+    assert picture.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("one_machine", "program")
+@pytest.mark.parametrize(
+    ("plot", "status", "message"),
+    [
+        ("bytes", 2, "expected X,Y[,COLUMN+COLUMN][,COLUMN=VALUE]"),
+        ("bytes=8,half_rtt_ps", 2, "expected X,Y[,COLUMN+COLUMN][,COLUMN=VALUE]"),
+        ("byte,half_rtt_ps", 1, "the table has no column byte; did you mean bytes?"),
+        ("bytes,nic", 1, "nic is no number: 'rdma'"),
+        ("bytes,half_rtt_ps,series,bytes=9", 1, "no row has bytes = 9"),
+        ("dma.L_ns,half_rtt_ps,series", 1, "several points at dma.L_ns = 50; name bytes among the columns of curves"),
+        ("dma.L_ns,half_rtt_ps", 1, "20 curves are more than 14; choose rows by COLUMN=VALUE, as in dma.L_ns,"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn(plot: str, status: int, message: str) -> None:
+    result = sweep("--quick", "--set", "dma.L_ns=50", "--plot", plot)
+    assert result.exit_code == status
+    assert message in result.stderr
+    assert FILE.is_file() == (status == 1)  # the table is written before figures

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -147,6 +148,16 @@ def to_json(rows: Sequence[Row]) -> bytes:
     """Write a table as a list of objects, a line each, as `pandas.read_json` reads it."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
     return f"[\n{lines}\n]\n".encode()
+
+
+def to_csv(rows: Sequence[Row]) -> bytes:
+    """Write a table as CSV with the names of the columns in the first line (RFC 4180)."""
+    content = io.StringIO()
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(content, columns)
+    writer.writeheader()
+    writer.writerows(rows)
+    return content.getvalue().encode()
 
 
 def to_parquet(rows: Sequence[Row]) -> bytes:
