@@ -18,8 +18,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
-def make(kind: Kind, folder: Path) -> list[Path]:
-    """Make the folder, whose last part is the name; return its files."""
+def make(kind: Kind, folder: Path, vscode: bool = False) -> list[Path]:
+    """Make the folder, whose last part is the name, with `vscode` also for Visual Studio Code; return its files."""
     name = folder.name
     if not _NAME.fullmatch(name):
         raise SpinkitError(f"{folder}: a name has letters, digits, - and _, and begins with a letter")
@@ -32,8 +32,11 @@ def make(kind: Kind, folder: Path) -> list[Path]:
     from importlib import resources  # imported here because every command knows the kinds
 
     made = []
-    templates = resources.files("spinkit") / "templates" / "new" / kind
-    for template in sorted(templates.iterdir(), key=lambda one: one.name):
-        made.append(folder / template.name.replace("NAME", name))
-        write_atomically(made[-1], template.read_text(encoding="utf-8").replace("NAME", name).encode())
+    templates = resources.files("spinkit") / "templates" / "new"
+    places = [(templates / kind, folder)] + ([(templates / f"vscode-{kind}", folder / ".vscode")] if vscode else [])
+    for source, target in places:
+        target.mkdir(exist_ok=True)
+        for template in sorted(source.iterdir(), key=lambda one: one.name):
+            made.append(target / template.name.replace("NAME", name))
+            write_atomically(made[-1], template.read_text(encoding="utf-8").replace("NAME", name).encode())
     return made

@@ -362,12 +362,15 @@ def sweep_experiment(
 @main.command()
 @click.argument("kind", type=click.Choice(_new.KINDS))
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
-def new(kind: _new.Kind, folder: Path) -> None:
+@click.option(
+    "--vscode", is_flag=True, help="Also write tasks for Visual Studio Code, and a launch that stops in a handler."
+)
+def new(kind: _new.Kind, folder: Path, vscode: bool) -> None:
     """Make the folder NAME with a working experiment, or with a working program that has handlers.
 
     Its README.md explains how to run it.
     """
-    for file in _new.make(kind, folder):
+    for file in _new.make(kind, folder, vscode):
         click.echo(str(file))
 
 

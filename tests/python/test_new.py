@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -70,6 +74,38 @@ def test_a_new_handler_compiles_and_runs(here: Path) -> None:
     assert done.returncode == 0, done.stderr
     # 1000 times 1, 2 and 3.
     assert "sum 6000 after " in done.stdout
+
+
+@pytest.mark.parametrize(("kind", "handler"), [("handler", "add"), ("experiment", "answer")])
+def test_the_launch_for_visual_studio_code_stops_in_a_handler(kind: str, handler: str) -> None:
+    assert spinkit("new", kind, "pay", "--vscode").exit_code == 0
+    texts = {name: (Path("pay/.vscode") / name).read_text() for name in ("launch.json", "tasks.json")}
+    uncommented = re.sub("^ *//.*$", "", texts["launch.json"], flags=re.MULTILINE)
+    [launch] = json.loads(uncommented)["configurations"]
+    tasks = {task["label"]: task for task in json.loads(texts["tasks.json"])["tasks"]}
+    run = tasks[launch["preLaunchTask"]]
+    beside = _paths.command("spincc").parent
+    environment = os.environ | {"PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"}
+    call = partial(subprocess.run, cwd="pay", env=environment, capture_output=True, text=True, check=False)
+    built = call(tasks[run["dependsOn"]]["command"].split())
+    assert built.returncode == 0, built.stderr
+    program = Path(launch["program"].replace("${workspaceFolder}", "pay"))
+    assert program.is_file()
+    if shutil.which(launch["miDebuggerPath"]) is None:
+        pytest.skip("needs gdb-multiarch")
+    with socket.create_server(("localhost", 0)) as free:
+        port = str(free.getsockname()[1])
+    host, _, written = launch["miDebuggerServerAddress"].partition(":")
+    words = [port if word == written else word for word in run["command"].split()]
+    assert port in words
+    with subprocess.Popen(words, cwd="pay", env=environment, stderr=subprocess.PIPE, text=True) as simulated:
+        assert simulated.stderr is not None
+        ready = run["problemMatcher"]["background"]["endsPattern"]
+        assert any(re.search(ready, line) for line in simulated.stderr)
+        commands = ("-ex", f"target remote {host}:{port}", "-ex", "backtrace", "-ex", "kill")
+        debugger = call([launch["miDebuggerPath"], "-batch", *commands, program.name])
+        simulated.wait(60)
+    assert re.search(rf"#0 +{handler} \(p=.* at pay\.c:\d+", debugger.stdout), debugger
 
 
 @pytest.mark.parametrize(
