@@ -24,7 +24,7 @@ from typing import Any
 import maturin
 
 # maturin provides the rest of the interface unchanged.
-from maturin import build_sdist, get_requires_for_build_sdist, get_requires_for_build_wheel  # noqa: F401
+from maturin import get_requires_for_build_sdist, get_requires_for_build_wheel  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
@@ -69,6 +69,14 @@ def _link_portals(archive: Path, output: Path) -> None:
     trim = ["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,defs"]
     system = ["-lgcc_s", "-lpthread", "-ldl", "-lm"]
     subprocess.run([os.environ.get("CC", "cc"), *options, *whole, *trim, *system], check=True)
+
+
+def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
+    """Make the source distribution: the files from which pip builds the same wheel."""
+    # maturin insists on the folder, whose files belong to the wheel alone.
+    shutil.rmtree(DATA, ignore_errors=True)
+    DATA.mkdir(parents=True)
+    return str(maturin.build_sdist(sdist_directory, config_settings))
 
 
 def lay_out(prefix: Path) -> None:

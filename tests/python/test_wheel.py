@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from base64 import urlsafe_b64encode
 from hashlib import sha256
@@ -42,6 +44,27 @@ def test_a_wheel_gets_its_tag_and_entry_point(tmp_path: Path) -> None:
             content = archive.read(file)
             expected = urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
             assert (digest, size) == (f"sha256={expected}", str(len(content)))
+
+
+def test_the_source_distribution_has_the_files_of_a_wheel(tmp_path: Path) -> None:
+    name = spinkit_build.build_sdist(str(tmp_path))
+    with tarfile.open(tmp_path / name) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [folder] = tmp_path.glob("spinkit-*/")
+    used = ("crates", "python", *spinkit_build.FOLDERS, *spinkit_build.HARDWARE)
+    listed = subprocess.run(["git", "ls-files", "-z", *used], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("needs a git checkout")
+    files = listed.stdout.split("\0")[:-1]
+    assert len(files) > 1000
+    assert [file for file in files if (CHECKOUT / file).is_file() and not (folder / file).is_file()] == []
+    assert not [*folder.rglob("__pycache__"), *folder.rglob(".pytest_cache")]
+    metadata = ("cargo", "metadata", "--format-version", "1", "--no-deps", "--locked", "--offline")
+    described = subprocess.run(metadata, cwd=folder, capture_output=True, text=True, check=True).stdout
+    here = subprocess.run(metadata, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    assert [one["name"] for one in json.loads(described)["packages"]] == [
+        one["name"] for one in json.loads(here)["packages"]
+    ]
 
 
 def test_spincc_works_without_a_c_compiler(tmp_path: Path) -> None:
