@@ -26,6 +26,8 @@ pub enum DropReason {
     NoEntry,
     /// The entry is for another user.
     Permission,
+    /// Sender and target belong to different jobs.
+    Foreign,
     /// The entry does not permit the operation.
     Operation,
     /// An overflow entry matched, but the interface has no room for another unexpected header.
@@ -57,6 +59,7 @@ impl DropReason {
             DropReason::Disabled => "portal_table_entry_disabled",
             DropReason::NoEntry => "no_entry",
             DropReason::Permission => "permission_violation",
+            DropReason::Foreign => "other_job",
             DropReason::Operation => "operation_violation",
             DropReason::NoHeader => "no_unexpected_header",
             DropReason::QueueFull => "event_queue_full",

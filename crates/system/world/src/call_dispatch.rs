@@ -47,7 +47,7 @@ impl Processes {
                     }
                     Ok(Action::Wait(wait, limit)) => {
                         if let Some(message) = self.job.objection_to_wait(caller) {
-                            self.end = Some(End::BadProgram { rank, message });
+                            self.end_job(cluster, rank, End::BadProgram { rank, message });
                             return;
                         }
                         self.wait(cluster, caller, wait, limit);
@@ -67,7 +67,7 @@ impl Processes {
                     }
                 }
             }
-            if self.end.is_some() {
+            if self.is_over(rank) {
                 return;
             }
             next = self.pending(cluster, rank);
