@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use sim::Time;
 
 use crate::message::{Body, Header};
+use crate::portals::FOREIGN;
 
 /// Reason for which a message, or a part of it, was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,7 +138,7 @@ pub(crate) fn count(
         at,
         operation: header.name(),
         source: header.source,
-        target: header.target,
+        target: if header.target == FOREIGN { request.target.nid } else { header.target },
         pt_index: request.pt_index,
         match_bits: request.match_bits,
         length: request.length,

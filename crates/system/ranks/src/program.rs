@@ -52,7 +52,7 @@ pub fn command(
     simulator: u32,
     shared: &SharedMemory,
 ) -> Command {
-    let Seat { application, job, .. } = seating.at(node).expect("a started process has a seat");
+    let Seat { application, job, rank: number } = seating.at(node).expect("a started process has a seat");
     let (application, ranks) = (spec.application(application), seating.members(job).len());
     let mut command = Command::new(application.program);
     command
@@ -63,7 +63,7 @@ pub fn command(
         .env(env::SIZE, ranks.to_string())
         .env(env::SIM_PID, simulator.to_string())
         .env(env::SIM_FD, shared.fd().to_string());
-    if seating.jobs() > 1 {
+    if (node, seating.nodes()) != (number, ranks) {
         command.env(env::PLACE, node.to_string()).env(env::PLACES, seating.nodes().to_string());
     }
     Pmi::add_variables(&mut command, rank, ranks, (!spec.speaks_no_pmi).then(|| shared.fd()));

@@ -139,7 +139,9 @@ impl Processes {
             }
             Op::SpinDistance => {
                 let a = calls::SpinDistance::read(args);
-                let links = cluster.distance(a.from, a.to).ok_or(ReturnCode::ArgInvalid)?;
+                let [from, to] = [a.from, a.to].map(|place| self.node_of(rank, place));
+                let links = from.zip(to).and_then(|(from, to)| cluster.distance(from, to));
+                let links = links.ok_or(ReturnCode::ArgInvalid)?;
                 done(Reply::output(a.links, links))
             }
             Op::SpinSwitchAlloc => self.switch_alloc(cluster, call),

@@ -111,6 +111,15 @@ impl Processes {
         self.end.is_some() || !self.tenants.list.is_empty() && self.ranks[rank].status.is_some()
     }
 
+    /// Returns the node of a process in the job of `rank`, given by its rank there.
+    pub(super) fn node_of(&self, rank: usize, place: u32) -> Option<u32> {
+        if self.tenants.list.is_empty() {
+            return Some(place);
+        }
+        let seating = self.job.seating();
+        seating.members(seating.job_of(rank)).get(place as usize).map(|node| *node as u32)
+    }
+
     /// Returns the exit status of a node without a process.
     pub(super) fn status_without_process(&self, node: usize) -> Option<ExitStatus> {
         self.job.seating().at(node).is_none().then(ExitStatus::default)

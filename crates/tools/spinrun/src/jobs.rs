@@ -83,7 +83,7 @@ fn plan(text: &str, folder: &Path) -> Result<Plan, String> {
             return Err(format!("job {number}: its name is empty or has control characters"));
         }
         if plan.jobs.iter().any(|job| job.name == name) {
-            return Err(format!("two jobs are named {name}: give each a name of its own"));
+            return Err(format!("two jobs are named {name}: change one of the names"));
         }
         let in_job = |why: String| format!("job {name}: {why}");
         chosen.push(entry.nodes.clone());
@@ -174,10 +174,7 @@ fn place(plan: &mut Plan, chosen: &[Option<Vec<usize>>]) -> Result<(), String> {
             }
             match owners.insert(node, job) {
                 Some(other) if other == job => {
-                    return Err(format!(
-                        "job {}: node {node} is named twice: each rank has a node of its own",
-                        name(job)
-                    ));
+                    return Err(format!("job {}: node {node} is named twice: a node has one rank", name(job)));
                 }
                 Some(other) => {
                     return Err(format!(
